@@ -1,0 +1,1 @@
+"""What we know about crawling: free of Scrapy except where a module says so."""

@@ -1,0 +1,209 @@
+"""Settings as typed values, read once. Nonsense is refused here, before anything starts, with the name and what would be right."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from crawlproj.errors import ConfigError
+from crawlproj.frontier.base import ORDERS, CrawlSpec
+from crawlproj.guard import Guard
+from crawlproj.politeness import HostRules
+from crawlproj.revisit.base import Bounds
+from crawlproj.revisit.shares import CLASSES
+
+T = TypeVar("T")
+DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+YES, NO = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", "", "none"}
+
+
+def duration(value: object) -> timedelta:
+    """Seconds, or "90s" "20m" "12h" "5d"."""
+    match = DURATION.fullmatch(str(value).strip().lower())
+    if not match:
+        raise ValueError('seconds or a duration such as "90s", "20m", "12h", "5d"')
+    try:
+        return timedelta(seconds=float(match[1]) * UNITS[match[2]])
+    except OverflowError:
+        raise ValueError("a shorter duration") from None
+
+
+def seconds(value: object) -> float:
+    return duration(value).total_seconds()
+
+
+def boolean(value: object) -> bool:
+    text = str(value).strip().lower()
+    if text not in YES | NO:
+        raise ValueError("True or False")
+    return text in YES
+
+
+def number(value: object) -> float:
+    try:
+        result = float(str(value))
+    except ValueError:
+        result = -1.0
+    if not 0 <= result < float("inf"):
+        raise ValueError("a number, 0 or more")
+    return result
+
+
+def whole(value: object) -> int:
+    if number(value) != int(number(value)):
+        raise ValueError("a whole number, 0 or more")
+    return int(number(value))
+
+
+def mapping(value: object) -> dict[str, Any]:
+    try:
+        found = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        found = None
+    if value == "" or value is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise ValueError('a dictionary, or JSON such as {"name": "value"}')
+    return {str(key): found[key] for key in found}
+
+
+def shares(value: object) -> dict[str, float]:
+    found = {name: number(share) for name, share in mapping(value).items()}
+    if not set(found) <= set(CLASSES) or sum(found.values()) > 1.0 + 1e-9:
+        raise ValueError(f"shares of {', '.join(CLASSES)} that sum up to 1 at most")
+    return found
+
+
+def one_of(*names: str) -> Callable[[object], str]:
+    def check(value: object) -> str:
+        if value not in names:
+            raise ValueError(f"one of {', '.join(names)}")
+        return str(value)
+
+    return check
+
+
+def kinds(value: object) -> frozenset[str]:
+    names = frozenset(value.replace(",", " ").split() if isinstance(value, str) else value)  # type: ignore[call-overload]
+    if not names <= {"html", "text", "feed", "sitemap", "other", "binary"}:
+        raise ValueError("a list of html, text, feed, sitemap, other, binary")
+    return names
+
+
+def fraction(value: object) -> float:
+    if number(value) >= 1:
+        raise ValueError("a number from 0 up to, but not including, 1")
+    return number(value)
+
+
+class Reader:
+    """Reads settings by name and type; the first bad one is a ConfigError."""
+
+    def __init__(self, settings: Any) -> None:
+        self._settings = settings
+
+    def __call__(self, name: str, parse: Callable[[object], T]) -> T:
+        value = self._settings.get(name)
+        try:
+            return parse("" if value is None else value)
+        except ValueError as error:
+            raise ConfigError(f"{name} = {value!r} makes no sense: it must be {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything that our components read, in one value."""
+
+    database_url: str
+    crawl_dir: Path
+    continuous: bool
+    patience: timedelta
+    robot_name: str
+    robot_contact: str
+    guard: Guard
+    dns_hosts: Mapping[str, str]
+    rules: HostRules
+    robots_ttl: timedelta
+    spec: CrawlSpec
+    flush_s: float
+    servers: int
+    window: int
+    known_urls: int
+    retries: int
+    retry_delay: timedelta
+    gone_limit: int
+    shutdown_s: float
+    bounds: Bounds
+    policy: str
+    increase: float
+    decrease: float
+    revisit_filter: frozenset[str]
+    follow_nofollow: bool
+
+    @property
+    def user_agent(self) -> str:
+        return f"{self.robot_name} (+{self.robot_contact})" if self.robot_contact else self.robot_name
+
+    @property
+    def log_dir(self) -> Path:
+        return self.crawl_dir / "log"
+
+
+def read_config(settings: Any, crawl_name: str) -> Config:
+    read = Reader(settings)
+    contact = read("ROBOT_CONTACT", str).strip()
+    bounds = Bounds(read("REVISIT_INTERVAL", duration), read("REVISIT_MIN", duration), read("REVISIT_MAX", duration))
+    if not timedelta(0) < bounds.shortest <= bounds.longest:
+        raise ConfigError(f"REVISIT_MIN = {bounds.shortest} must be more than 0 and at most REVISIT_MAX = {bounds.longest}")
+    return Config(
+        database_url=read("DATABASE_URL", str), crawl_dir=crawl_dir(settings), continuous=read("CRAWL_CONTINUOUS", boolean),
+        patience=read("CRAWL_PATIENCE", duration), robot_name=read("ROBOT_NAME", robot_name), robot_contact=contact,
+        guard=Guard(read("GUARD_ALLOW_PRIVATE", boolean), bool(contact)), dns_hosts=read("DNS_HOSTS", mapping),
+        rules=_host_rules(read), robots_ttl=read("ROBOTS_TTL", duration), spec=_spec(read, settings.get("CRAWL_NAME") or crawl_name),
+        flush_s=read("FRONTIER_FLUSH", seconds), servers=max(1, read("FRONTIER_SERVERS", whole)),
+        window=max(1, read("FRONTIER_WINDOW", whole)), known_urls=read("FRONTIER_KNOWN_URLS", whole),
+        retries=read("FRONTIER_RETRIES", whole), retry_delay=read("FRONTIER_RETRY_DELAY", duration),
+        gone_limit=max(1, read("FRONTIER_GONE_LIMIT", whole)), shutdown_s=read("CRAWL_SHUTDOWN", seconds), bounds=bounds,
+        policy=read("REVISIT_POLICY", str), increase=read("REVISIT_INCREASE", number), decrease=read("REVISIT_DECREASE", fraction),
+        revisit_filter=read("REVISIT_FILTER", kinds), follow_nofollow=read("FOLLOW_NOFOLLOW", boolean),
+    )  # fmt: skip
+
+
+def crawl_dir(settings: Any) -> Path:
+    """CRAWL_DIR; a relative one is refused under Scrapyd, whose jobs start in a folder of Scrapyd's."""
+    path = Path(settings.get("CRAWL_DIR") or ".crawl")
+    if not path.is_absolute() and settings.getbool("CRAWL_DIR_ABSOLUTE"):
+        raise ConfigError(f"CRAWL_DIR = {str(path)!r} must be an absolute path under Scrapyd")
+    return path.absolute()
+
+
+def robot_name(value: object) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_\-.]+(/[\w.\-]+)?", str(value)):
+        raise ValueError("a plain product name such as crawlproj or crawlproj/1.0")
+    return str(value)
+
+
+def _host_rules(read: Reader) -> HostRules:
+    return HostRules(
+        delay_s=read("POLITENESS_DELAY", seconds), slowdown=read("POLITENESS_SLOWDOWN", number),
+        max_delay_s=read("POLITENESS_MAX_DELAY", seconds), max_crawl_delay_s=read("ROBOTS_MAX_CRAWL_DELAY", seconds),
+    )  # fmt: skip
+
+
+def _spec(read: Reader, name: str) -> CrawlSpec:
+    lease = read("FRONTIER_LEASE", duration)
+    timeout = read("DOWNLOAD_TIMEOUT", seconds)
+    if lease.total_seconds() <= timeout:
+        raise ConfigError(f"FRONTIER_LEASE = {lease.total_seconds():g} s must be longer than DOWNLOAD_TIMEOUT = {timeout:g} s")
+    return CrawlSpec(
+        name=name, order=read("FRONTIER_ORDER", one_of(*ORDERS)), shares=read("FRONTIER_SHARES", shares),
+        max_depth=read("FRONTIER_DEPTH", whole), max_hops=read("REDIRECT_MAX_TIMES", whole),
+        host_pages=read("FRONTIER_HOST_PAGES", whole), host_bytes=read("FRONTIER_HOST_BYTES", whole),
+        pages=read("FRONTIER_PAGES", whole), bytes=read("FRONTIER_BYTES", whole), lease=lease,
+    )  # fmt: skip

@@ -1,0 +1,36 @@
+"""One changing web on loopback, with profiles: for the demo, the tests, the benchmarks and the simulations.
+
+`Web` is the pure model and knows the truth; `DemoServer` and `DemoProcess` serve it and log what they saw.
+"""
+
+from __future__ import annotations
+
+from crawlproj.demo.clock import EPOCH, FrozenClock
+from crawlproj.demo.log import Log, Record
+from crawlproj.demo.model import HostSpec, Link, Page, Profile
+from crawlproj.demo.process import DemoProcess
+from crawlproj.demo.profiles import PROFILES, dns_hosts, grid, profile
+from crawlproj.demo.server import DemoServer, PortInUse
+from crawlproj.demo.truth import PageTruth, Truth
+from crawlproj.demo.web import Web
+
+__all__ = [
+    "EPOCH",
+    "PROFILES",
+    "DemoProcess",
+    "DemoServer",
+    "FrozenClock",
+    "HostSpec",
+    "Link",
+    "Log",
+    "Page",
+    "PageTruth",
+    "PortInUse",
+    "Profile",
+    "Record",
+    "Truth",
+    "Web",
+    "dns_hosts",
+    "grid",
+    "profile",
+]

@@ -1,0 +1,93 @@
+"""`python -m crawlproj.demo`: serve the demo web; the first line of the output is JSON with the port and the hosts."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+
+from crawlproj.demo.clock import FrozenClock
+from crawlproj.demo.profiles import PROFILES
+from crawlproj.demo.server import DemoServer, PortInUse
+
+
+def arguments(words: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m crawlproj.demo", description="Serve the demo web on loopback.")
+    parser.add_argument("--profile", choices=sorted(PROFILES), default="demo")
+    parser.add_argument("--port", type=int, default=0, help="0: any free one")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--t0",
+        type=float,
+        help="unix time of the web's first moment (default: now); "
+        "give the same again, with the same port, to go on with the same web",
+    )
+    parser.add_argument("--speed", type=float, default=1.0, help="how much faster articles appear and change")
+    parser.add_argument("--freeze", action="store_true", help="the web's time stands still while this runs")
+    parser.add_argument("--log", type=Path, help="append every request as a JSON line")
+    parser.add_argument(
+        "--control", action="store_true", help="take orders (now, advance SECONDS) from the input, end with it"
+    )
+    return parser.parse_args(words)
+
+
+async def control(demo: DemoServer) -> None:
+    """Answer each order with a JSON line, once what is being sent is in the log; end with the input."""
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        order, _, value = line.decode().strip().partition(" ")
+        if order == "advance" and isinstance(demo.now, FrozenClock):
+            demo.now.advance(float(value))
+        elif order != "now":
+            print(json.dumps({"error": f"cannot do {order!r}: only now and, with --freeze, advance"}), flush=True)
+            continue
+        for _ in range(1000):
+            if not demo.log.pending:
+                break
+            await asyncio.sleep(0.005)
+        print(json.dumps({"now": demo.now()}), flush=True)
+    demo.stop()
+
+
+async def run(demo: DemoServer, obey: bool) -> None:
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, demo.stop)
+    world = demo.web.world
+    hello = {"port": demo.port, "hosts": demo.dns_hosts, "seeds": demo.web.seeds, "profile": demo.profile.name}
+    print(json.dumps(hello | {"t0": world.t0, "seed": world.seed, "speed": world.speed}), flush=True)
+    orders = asyncio.create_task(control(demo)) if obey else None
+    await demo.serve()
+    if orders:
+        orders.cancel()
+
+
+def main() -> int:
+    args = arguments()
+    now = time.time()
+    try:
+        demo = DemoServer(
+            args.profile,
+            clock=FrozenClock(now) if args.freeze else None,
+            t0=now if args.t0 is None else args.t0,
+            speed=args.speed,
+            seed=args.seed,
+            port=args.port,
+            log_path=args.log,
+        )
+    except PortInUse as error:
+        print(error.strerror, file=sys.stderr)
+        return 1
+    with demo.log:
+        asyncio.run(run(demo, args.control))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

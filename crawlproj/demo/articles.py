@@ -1,0 +1,85 @@
+"""The articles of one host: which exist at an age, what they say in which version. Pure functions of seed and age."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from crawlproj.demo.events import Poisson
+from crawlproj.demo.model import HostSpec, World
+from crawlproj.demo.words import Voice, slug
+
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """What never changes about an article. `published` is a web age, negative if before the epoch."""
+
+    number: int
+    section: str
+    title: str
+    path: str
+    author: str
+    published: float
+    paragraphs: int
+
+
+class Articles:
+    """Article 0, 1, 2, ... in the order of publication: `spec.articles` before the epoch, then one per arrival."""
+
+    def __init__(self, spec: HostSpec, world: World) -> None:
+        self._spec = spec
+        self._world = world
+        self.arrivals = Poisson(world.stream(spec.name, "arrivals"), spec.appear_s)
+        self._edits: dict[int, Poisson] = {}
+        self.get = lru_cache(maxsize=4096)(self._get)
+        self.paragraph = lru_cache(maxsize=4096)(self._paragraph)
+
+    def count(self, age: float) -> int:
+        return self._spec.articles + self.arrivals.count(age)
+
+    def kept(self, count: int, section: str = "") -> tuple[int, ...]:
+        """Numbers of the articles that still stand when `count` have been published, newest first."""
+        numbers = range(count - 1, max(0, count - self._spec.keep) - 1, -1)
+        return tuple(n for n in numbers if not section or self.get(n).section == section)
+
+    def arrived(self, count: int) -> float:
+        """The age at which the `count`-th article was published."""
+        return self.get(count - 1).published if count else -1.0
+
+    def _get(self, number: int) -> Article:
+        spec, stream = self._spec, self._world.stream(self._spec.name, "article", number)
+        voice, first = Voice(stream), spec.articles
+        title = voice.title()
+        section = stream.choice(spec.sections)
+        published = (number - first) * 3 * HOUR_S - stream.random() * HOUR_S
+        if number >= first:
+            published = self.arrivals.time(number - first + 1)
+        path = f"/{section}/{slug(title)}-{number}.html"
+        return Article(number, section, title, path, voice.name(), published, stream.randint(6, 12))
+
+    def state(self, number: int, age: float) -> tuple[int, float]:
+        """How often article `number` has changed by `age`, and the age of the last change (or of publication)."""
+        edits = self._edits.get(number)
+        published = self.get(number).published
+        if edits is None:
+            stream = self._world.stream(self._spec.name, "edits", number)
+            edits = Poisson(stream, stream.choice(self._spec.change_s), max(0.0, published))
+            edits = self._edits.setdefault(number, edits)
+        version = edits.count(age)
+        return version, edits.time(version) if version else published
+
+    def text(self, number: int, version: int) -> tuple[str, ...]:
+        """The paragraphs of a version. Change k rewrites one paragraph, in turn: versions are near-copies."""
+        size = self.get(number).paragraphs
+        latest = ((version - 1 - i) // size * size + i + 1 if version > i else 0 for i in range(size))
+        return tuple(self.paragraph(number, i, edit) for i, edit in enumerate(latest))
+
+    def _paragraph(self, number: int, place: int, edit: int) -> str:
+        return Voice(self._world.stream(self._spec.name, "text", number, place, edit)).paragraph()
+
+
+def stamp(changed: float) -> int:
+    """The version number of a page that is put together from others: the millisecond of its last change."""
+    return max(0, round(changed * 1000))

@@ -1,0 +1,134 @@
+"""Every fault under a path (`/timeout`) and on a host of its own (`timeout.fault.demo.test`), and odd answers.
+
+`PATHS` names the paths to ask on each fault's own host: `http://NAME.fault.demo.test:PORT` + path.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from functools import partial
+
+from crawlproj.demo import faults
+from crawlproj.demo.model import Link, Page
+from crawlproj.demo.site import LONG_AGO, Maker, PathMaker, Site
+
+LONG_URL_CHARS = 10_000
+REFUSED = "http://refused.fault.demo.test:1/"
+"""Nobody listens there."""
+STATUSES = (200, 301, 304, 400, 401, 403, 404, 410, 418, 429, 451, 500, 502, 503, 504, 599)
+ODD = (
+    "ok",
+    "empty",
+    "binary",
+    "nuls",
+    "utf-16",
+    "cookie",
+    "long-url",
+    "nested",
+    "links",
+    "plain-type",
+    "etag",
+    "redirect-loop",
+    "redirect-chain",
+    "redirect-nowhere",
+    "redirect-bad",
+    "redirect-scheme",
+)
+PATHS: dict[str, tuple[str, ...]] = {
+    **{name: (f"/{name}",) for name in (*faults.FAULTS, *ODD)},
+    **{f"status-{status}": (f"/status/{status}",) for status in STATUSES},
+    "status-503-wait": ("/status/503?retry_after=2",),
+    "status-429-wait": ("/status/429?retry_after=1",),
+}
+
+
+def pages(site: Site) -> dict[str, Maker]:
+    """All faults and odd answers by path, for one host."""
+    found = {f"/{name}": Page("fault", LONG_AGO, fault=fault) for name, fault in faults.FAULTS.items()}
+    long = site.link("/long/" + "x" * (LONG_URL_CHARS - len(site.world.url(site.spec.name, "/long/"))), "A long way")
+    found |= {
+        "/ok": site.plain("Nothing is wrong here"),
+        "/empty": Page("odd", LONG_AGO),
+        "/binary": Page("odd", LONG_AGO, body=lambda: bytes(site.world.stream("binary").randbytes(20_000))),
+        "/nuls": Page("odd", LONG_AGO, body=lambda: b"<p>be\0fore</p>" + b"\0" * 5000 + b"<p>af\0ter</p>"),
+        "/utf-16": Page(
+            "odd", LONG_AGO, body=lambda: "<title>Zwölf</title><p>Grüße</p>".encode("utf-16"), type="text/html"
+        ),
+        "/cookie": dataclasses.replace(site.plain("A cookie"), headers=(("Set-Cookie", "visitor=42; Path=/"),)),
+        "/long-url": site.plain("A long link", (long,)),
+        "/nested": Page("odd", LONG_AGO, body=lambda: b"<div>" * 50_000 + b"deep"),
+        "/links": Page("odd", LONG_AGO, 0, (site.link("/ok"),), _many_links),
+        "/plain-type": Page(
+            "odd", LONG_AGO, body=lambda: b"<html><p>HTML, but called text</p></html>", type="text/plain"
+        ),
+        "/etag": site.plain("Asks to be asked conditionally"),
+        "/robots-real.txt": Page("robots", LONG_AGO, body=lambda: faults.RULES, type="text/plain"),
+        **{path: _hop(*hop) for path, hop in _hops(site).items()},
+    }
+    return {path: partial(_same, page) for path, page in found.items()}
+
+
+def _many_links() -> bytes:
+    return b"".join(b'<a href="/ok#%d">x</a>\n' % n for n in range(20_000))
+
+
+def _same(page: Page, age: float) -> Page:
+    return page
+
+
+def _hops(site: Site) -> dict[str, tuple[int, str]]:
+    url = site.world.url(site.spec.name)[:-1]
+    chain = {f"/redirect-chain/{n}": (302, f"{url}/redirect-chain/{n + 1}") for n in range(1, 30)}
+    return {
+        "/redirect-loop": (302, f"{url}/redirect-loop/2"),
+        "/redirect-loop/2": (302, f"{url}/redirect-loop"),
+        "/redirect-chain": (302, f"{url}/redirect-chain/1"),
+        **chain,
+        "/redirect-chain/30": (302, f"{url}/ok"),
+        "/redirect-nowhere": (302, ""),
+        "/redirect-bad": (302, "http://[::bad/"),
+        "/redirect-scheme": (302, "ftp://files.demo.test/file"),
+    }
+
+
+def _hop(status: int, to: str) -> Page:
+    return Page("redirect", LONG_AGO, status=status, location=to, body=lambda: b"moved\n")
+
+
+def families(site: Site) -> dict[str, PathMaker]:
+    """`/status/NNN`, with `?retry_after=SECONDS` if wanted, and the long URL's own page."""
+
+    def status(key: str, age: float) -> Page | None:
+        found = re.fullmatch(r"/status/([1-9]\d\d)(?:\?retry_after=(.*))?", key)
+        if not found:
+            return None
+        code, wait = int(found[1]), found[2]
+        headers = (("Retry-After", wait),) if wait else ()
+        if code == 200:
+            return site.plain("Status 200")
+        to = site.world.url(site.spec.name, "/ok") if 301 <= code <= 308 and code != 304 else ""
+        kind = "redirect" if to else "error"
+        return Page(kind, LONG_AGO, status=code, location=to, headers=headers, body=lambda: b"status %d\n" % code)
+
+    return {"/status/": status, "/long/": lambda key, age: site.plain("A long URL")}
+
+
+def broken(site: Site) -> None:
+    """Every fault under its path, on every host that has this collection."""
+    site.extra.pages |= pages(site)
+    site.extra.families |= families(site)
+
+
+def fault_index(site: Site) -> None:
+    """Links to each fault on a host of its own, so that one bad host does not hold up the others."""
+    for spec in (other.spec for other in site.sites.values()):
+        if spec.robots:
+            paths: tuple[str, ...] = ("/", "/private/report.html")
+        else:
+            paths = PATHS.get(spec.name.removesuffix(".fault"), ())
+        site.extra.entries += [Link(site.world.url(spec.name, path), f"{spec.name} {path[:60]}") for path in paths]
+    site.extra.entries.append(Link(REFUSED, "Refused"))
+
+
+ALL = (broken, fault_index)

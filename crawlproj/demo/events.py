@@ -1,0 +1,35 @@
+"""When things happen on the demo web: Poisson processes drawn from a stream of their own."""
+
+from __future__ import annotations
+
+import random
+import threading
+from bisect import bisect_right
+
+
+class Poisson:
+    """Events at the mean rate of one per `every_s` seconds after `start_s`; none at all if `every_s` is 0.
+
+    The times depend on the stream only, not on who asks or when: they are drawn in order and kept.
+    """
+
+    def __init__(self, stream: random.Random, every_s: float, start_s: float = 0.0) -> None:
+        self._stream = stream
+        self._every_s = every_s
+        self._times: list[float] = []
+        self._next = start_s
+        self._lock = threading.Lock()
+
+    def count(self, age: float) -> int:
+        """How many events have happened up to and including `age`."""
+        if not self._every_s:
+            return 0
+        with self._lock:
+            while not self._times or self._times[-1] <= age:
+                self._next += self._stream.expovariate(1 / self._every_s)
+                self._times.append(self._next)
+            return bisect_right(self._times, age)
+
+    def time(self, number: int) -> float:
+        """When event `number` (1, 2, ...) happens; it must have been counted before."""
+        return self._times[number - 1]

@@ -1,0 +1,100 @@
+"""What the demo web saw: one record per request, in memory and, if wanted, as JSON lines in a file."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One request, seen from the server.
+
+    `started`: the last byte of its head had arrived; `ended`: the last byte of the answer was given to the kernel, or
+    the connection was gone. Both on this machine's monotonic clock, `started_at` and `ended_at` in unix time.
+    `status` 0: no valid status line was sent. `retry_after_s` is what the answer told the client to wait.
+    """
+
+    started: float
+    ended: float
+    started_at: float
+    ended_at: float
+    connection: int
+    peer: str
+    local: str
+    host: str
+    method: str
+    path: str
+    status: int
+    bytes_sent: int
+    user_agent: str = ""
+    if_none_match: str = ""
+    if_modified_since: str = ""
+    accept_encoding: str = ""
+    cookie: str = ""
+    retry_after_s: float = 0.0
+    fault: str = ""
+
+
+class Log:
+    """Append-only and safe to use from several threads; with a path, each record is in the file when `add` returns.
+
+    A client has an answer before the server has written it down. So the server says `begin` before it sends, and
+    `records` waits for what has begun: whoever has read an answer finds it in the log.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._records: list[Record] = []
+        self._lock = threading.Condition()
+        self.pending = 0
+        self._file = path.open("a", encoding="utf-8", buffering=1) if path else None
+
+    def begin(self) -> None:
+        """An answer is about to be sent; `add(..., begun=True)` will follow."""
+        with self._lock:
+            self.pending += 1
+
+    def add(self, record: Record, *, begun: bool = False) -> None:
+        line = json.dumps(asdict(record)) + "\n" if self._file else ""
+        with self._lock:
+            self._records.append(record)
+            if self._file:
+                self._file.write(line)
+            self.pending -= begun
+            self._lock.notify_all()
+
+    def records(self) -> tuple[Record, ...]:
+        """All records so far, in the order in which the answers ended; waits a little for those being sent."""
+        with self._lock:
+            self._lock.wait_for(lambda: not self.pending, PATIENCE_S)
+            return tuple(self._records)
+
+    def clear(self) -> None:
+        """Forget what is in memory; the file stays."""
+        with self._lock:
+            self._records.clear()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._file:
+                self._file.close()
+                self._file = None
+
+    def __enter__(self) -> Log:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def read(path: Path) -> Iterator[Record]:
+    """The records of a log file; a last line that is still being written is left out."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as lines:
+        yield from (Record(**json.loads(line)) for line in lines if line.endswith("\n"))

@@ -1,0 +1,177 @@
+"""The values of the demo web: what a host is (data), what a page is at a moment, what is asked and answered."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+DOMAIN = "demo.test"
+Validators = Literal["both", "etag", "modified", "none"]
+Then = Literal["close", "reset", "hang"]
+
+
+@dataclass(frozen=True, slots=True)
+class HostSpec:
+    """One host as data. Durations are seconds of web time, or of real time where the server does the waiting."""
+
+    name: str
+    """First part of the host name: `news1` is `news1.demo.test`."""
+    title: str = "The Demo Post"
+    address: str = "127.0.0.1"
+    sections: tuple[str, ...] = ("world", "business", "sport")
+    articles: int = 12
+    """How many articles stand there at the epoch."""
+    keep: int = 36
+    """Only the newest so many articles stay; older ones answer 410."""
+    appear_s: float = 0.0
+    """Mean seconds between new articles; 0: none appear."""
+    change_s: tuple[float, ...] = (0.0,)
+    """Mean seconds between changes of an article; each article draws one of these; 0: it never changes."""
+    per_page: int = 8
+    feed: Literal["", "rss", "atom"] = ""
+    sitemap: bool = False
+    crawl_delay_s: float = 0.0
+    disallow: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    validators: Validators = "both"
+    gzip: bool = True
+    max_age_s: int = 0
+    latency_s: tuple[float, float] = (0.0, 0.0)
+    busy_every: int = 0
+    """Every so many-th page request gets 429; until its Retry-After has passed, all others too."""
+    retry_after_s: int = 1
+    noise: bool = False
+    """Clock, counter and token on each page, different at every request although the content is the same."""
+    dead_every: int = 0
+    """Every so many-th article holds a link to a page that is not there."""
+    extras: tuple[str, ...] = ()
+    """Names of the special collections in `extras.py` that this host has."""
+    partners: tuple[str, ...] = ()
+    copies_of: str = ""
+    robots: str = ""
+    """Name of what is wrong with robots.txt (`faults.ROBOTS`); empty: nothing."""
+
+    @property
+    def host(self) -> str:
+        return f"{self.name}.{DOMAIN}"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A named web: its hosts, the hosts whose front pages are the seeds, and the depth up to which it is finite."""
+
+    name: str
+    hosts: tuple[HostSpec, ...]
+    seeds: tuple[str, ...]
+    depth: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link as the model knows it: `target` is canonical and absolute, `href` is what the page says."""
+
+    target: str
+    text: str = ""
+    kind: str = "a"
+    nofollow: bool = False
+    href: str = ""
+
+    @property
+    def written(self) -> str:
+        return self.href or self.target
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Bytes that a server should not send, or not in this way: raw chunks, pauses between them, and a bad end."""
+
+    name: str
+    says: str
+    chunks: Callable[[], Iterable[bytes]]
+    then: Then = "close"
+    status: int = 0
+    """The status on the wire; 0: no valid status line is sent."""
+    pause_s: float = 0.0
+
+    @property
+    def ends(self) -> bool:
+        """Whether it is over as soon as the client has read all there is."""
+        return self.then != "hang" and not self.pause_s
+
+
+def nothing() -> bytes:
+    return b""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What stands under one URL at one moment.
+
+    `changed` is the web age (seconds since the epoch, negative: before it) of the last change of the content and
+    `version` rises with each change. `body` is called only when somebody wants the bytes.
+    """
+
+    kind: str
+    changed: float
+    version: int = 0
+    links: tuple[Link, ...] = ()
+    body: Callable[[], bytes] = field(default=nothing, compare=False)
+    status: int = 200
+    type: str = "text/html; charset=utf-8"
+    location: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    noindex: bool = False
+    nofollow: bool = False
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request as the model sees it; header names are lower case."""
+
+    host: str
+    target: str = "/"
+    method: str = "GET"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back, after `latency_s`; a fault replaces everything else."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    latency_s: float = 0.0
+    fault: Fault | None = None
+
+
+@dataclass(slots=True)
+class World:
+    """What all hosts share: the seed, the epoch `t0` (unix), the speed of time, and the port they are served on."""
+
+    seed: int
+    t0: float
+    speed: float
+    port: int
+
+    def stream(self, *parts: object) -> random.Random:
+        """A random stream of its own for each thing: drawing from one never disturbs another."""
+        return random.Random("/".join(map(str, (self.seed, *parts))))
+
+    def age(self, now: float) -> float:
+        return max(0.0, (now - self.t0) * self.speed)
+
+    def unix(self, age: float) -> float:
+        return self.t0 + (age / self.speed if age > 0 else age)
+
+    def when(self, age: float) -> datetime:
+        return datetime.fromtimestamp(self.unix(age), UTC)
+
+    def url(self, name: str, path: str = "/") -> str:
+        """The absolute URL of a path on the host called `name` (without the domain)."""
+        port = "" if self.port == 80 else f":{self.port}"
+        return f"http://{name}.{DOMAIN}{port}{path}"

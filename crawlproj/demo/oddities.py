@@ -1,0 +1,102 @@
+"""Special collections about how things are written: charsets, `<base>`, variants of a URL, links outside of `<a>`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from crawlproj.demo import render
+from crawlproj.demo.model import Link, Page
+from crawlproj.demo.site import LONG_AGO, Site, fixed
+
+RUSSIAN = (
+    "Утром над рекой стоял туман, и рыбаки долго ждали парома.",
+    "Городской совет отремонтировал старый мост и открыл новую библиотеку.",
+    "После концерта музыканты вспоминали, как строили театр.",
+)
+PDF = b"""%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>endobj
+4 0 obj<</Length 64>>stream
+BT /F1 18 Tf 40 100 Td (The annual report of the demo web) Tj ET
+endstream endobj
+5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj
+trailer<</Root 1 0 R>>
+%%EOF
+"""
+
+
+def charsets(site: Site) -> None:
+    """UTF-16 with a mark, windows-1251 named only in a meta element, Latin-1 by header, UTF-8 with a mark; `<base>`."""
+
+    def coded(name: str, text: Iterable[str], meta: str, codec: str, header: str) -> None:
+        link = site.link(f"/text/from-{name}.html", "Vor, après, дальше" if codec != "latin-1" else "Vor, après")
+        html = f"<!DOCTYPE html><html><head>{meta}<title>{name}</title></head><body><h1>{name}</h1>"
+        html += f"{render.paragraphs(text)}<p>{render.anchor(link)}</p></body></html>\n"
+        body = html.encode(codec, "xmlcharrefreplace")
+        site.extra.pages[f"/text/{name}.html"] = fixed(Page("page", LONG_AGO, 0, (link,), lambda: body, type=header))
+        site.extra.pages[f"/text/from-{name}.html"] = fixed(site.plain(f"Linked from {name}"))
+        site.extra.entries.append(site.link(f"/text/{name}.html", f"In {name}"))
+
+    western = ("Über den Dächern läutete es zwölf.", "Le garçon a déjà mangé la crème brûlée.")
+    coded("utf-16", RUSSIAN, "", "utf-16", "text/html; charset=utf-16")
+    coded("windows-1251", RUSSIAN, '<meta charset="windows-1251">', "cp1251", "text/html")
+    coded("latin-1", western, "", "latin-1", "text/html; charset=iso-8859-1")
+    coded("utf-8-bom", RUSSIAN, "", "utf-8-sig", "text/html")
+    _base(site)
+
+
+def _base(site: Site) -> None:
+    link = site.link("/text/folder/page.html", "Relative to the base", href="page.html")
+    html = (
+        f'<!DOCTYPE html><html><head><base href="/text/folder/"><title>Base</title></head><body>{render.anchor(link)}'
+    )
+    body = f"{html}{render.paragraphs(['A page whose links start elsewhere.'])}</body></html>\n".encode()
+    site.extra.pages["/text/base.html"] = fixed(Page("page", LONG_AGO, 0, (link,), lambda: body))
+    site.extra.pages["/text/folder/page.html"] = fixed(site.plain("In the folder"))
+    site.extra.entries.append(site.link("/text/base.html", "With a base"))
+
+
+def variants(site: Site) -> None:
+    """The same page written in many ways: tracking, session, fragment, order of parameters, dots, upper case."""
+    item, offer = "/shop/item.html", "/shop/offer.html?colour=red&size=2"
+    site.extra.pages[item] = fixed(site.plain("An item"))
+    site.extra.pages[offer] = fixed(site.plain("An offer"))
+    for tail in ("", "?utm_source=front&utm_medium=box", "?fbclid=Iw0x", "?PHPSESSID=0123456789abcdef", "#reviews"):
+        site.extra.entries.append(site.link(item, "The item", href=item + tail))
+    site.extra.entries.append(site.link(item, "The item", href="/news/../shop/./item.html"))
+    shouted = site.world.url(site.spec.name, item).replace(site.spec.host, site.spec.host.upper())
+    site.extra.entries.append(site.link(item, "The item", href=shouted))
+    for query in ("colour=red&size=2", "size=2&colour=red", "size=2&gclid=x1&colour=red"):
+        site.extra.entries.append(site.link(offer, "The offer", href=f"/shop/offer.html?{query}"))
+
+
+def scripts(site: Site) -> None:
+    """Links outside of `<a>`: in onclick, in script text (whole and as a path), in an image map, in a frame."""
+    full = site.world.url(site.spec.name, "/odd/script-url.html")
+    odd = (
+        site.link("/odd/onclick.html", "Press", "onclick"),
+        site.link("/odd/script-path.html", "path", "script"),
+        site.link("/odd/script-url.html", "url", "script", href=full),
+        site.link("/odd/area.html", "Map", "area"),
+        site.link("/odd/frame.html", "Frame", "iframe"),
+    )
+    site.extra.entries += odd
+    site.extra.pages |= {path: fixed(site.plain(f"Found at {path}")) for path in map(_path, odd)}
+
+
+def _path(link: Link) -> str:
+    return "/" + link.target.split("/", 3)[3]
+
+
+def documents(site: Site) -> None:
+    """What is no HTML: a plain text and a small PDF."""
+    text = b"Opening hours: every day from nine to five.\n"
+    for path, body, kind in (("/files/report.pdf", PDF, "application/pdf"), ("/files/hours.txt", text, "text/plain")):
+        page = Page("document", LONG_AGO, body=partial(bytes, body), type=kind)
+        site.extra.pages[path] = fixed(page)
+        site.extra.entries.append(site.link(path, path))
+
+
+ALL = (charsets, variants, scripts, documents)

@@ -1,0 +1,213 @@
+"""The webs there are, by name. A new one is a few lines of data."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import pairwise
+
+from crawlproj.demo import broken, faults
+from crawlproj.demo.model import HostSpec, Profile
+
+DISALLOW = ("/private/", "/search")
+CHANGES = (0.0, 0.0, 600.0, 120.0, 40.0)
+
+DEMO = Profile(
+    "demo",
+    hosts=(
+        HostSpec(
+            "news1",
+            "The Harbour Post",
+            articles=26,
+            appear_s=30,
+            change_s=CHANGES,
+            feed="rss",
+            sitemap=True,
+            keep=30,
+            crawl_delay_s=0.5,
+            disallow=DISALLOW,
+            allow=("/private/open.html",),
+            extras=("private", "dead"),
+            dead_every=9,
+            partners=("news2", "news3"),
+        ),
+        HostSpec(
+            "news2",
+            "Meridian Daily",
+            sections=("politics", "science"),
+            articles=20,
+            keep=24,
+            appear_s=40,
+            change_s=CHANGES,
+            feed="atom",
+            sitemap=True,
+            validators="modified",
+            extras=("redirects",),
+            partners=("slow", "busy"),
+            dead_every=8,
+        ),
+        HostSpec(
+            "news3",
+            "Valley Courier",
+            "127.0.0.2",
+            articles=24,
+            keep=28,
+            appear_s=60,
+            change_s=CHANGES,
+            validators="etag",
+            extras=("copies", "variants"),
+            partners=("mirror", "maze"),
+            max_age_s=60,
+        ),
+        HostSpec(
+            "mirror",
+            "The Wire Mirror",
+            "127.0.0.2",
+            ("agency-own",),
+            articles=6,
+            extras=("mirror",),
+            copies_of="news1",
+            partners=("deep",),
+            gzip=False,
+        ),
+        HostSpec(
+            "maze",
+            "Maze Gazette",
+            "127.0.0.2",
+            articles=14,
+            disallow=("/calendar/",),
+            extras=("calendar",),
+            partners=("ticker",),
+            validators="none",
+        ),
+        HostSpec("deep", "Deep Country News", "127.0.0.3", ("country",), articles=10, extras=("calendar", "deeper")),
+        HostSpec(
+            "slow", "The Slow Reader", "127.0.0.3", ("essays",), articles=4, change_s=(60.0,), latency_s=(0.3, 1.0)
+        ),
+        HostSpec(
+            "busy",
+            "Busy Bulletin",
+            "127.0.0.3",
+            ("city",),
+            articles=14,
+            keep=16,
+            appear_s=60,
+            busy_every=7,
+            partners=("babel",),
+        ),
+        HostSpec(
+            "ticker",
+            "Ticker Today",
+            "127.0.0.4",
+            ("markets", "people"),
+            articles=14,
+            change_s=(0.0, 90.0),
+            noise=True,
+            validators="none",
+            partners=("notes",),
+        ),
+        HostSpec(
+            "babel",
+            "Babel Review",
+            "127.0.0.4",
+            ("letters",),
+            articles=8,
+            extras=("charsets", "documents"),
+            partners=("news1",),
+        ),
+        HostSpec(
+            "notes",
+            "Marginal Notes",
+            "127.0.0.4",
+            ("margins",),
+            articles=10,
+            feed="atom",
+            extras=("orders", "scripts"),
+            change_s=(0.0, 200.0),
+        ),
+    ),
+    seeds=("news1", "news3"),
+)
+
+TINY = Profile(
+    "tiny",
+    hosts=(
+        HostSpec(
+            "one",
+            "Tiny One",
+            sections=("world",),
+            articles=5,
+            appear_s=60,
+            change_s=(30.0, 0.0),
+            feed="rss",
+            sitemap=True,
+            disallow=("/private/",),
+            extras=("private", "redirects", "dead"),
+            partners=("two",),
+            per_page=3,
+        ),
+        HostSpec("two", "Tiny Two", sections=("world",), articles=3, validators="etag"),
+    ),
+    seeds=("one",),
+)
+
+FAULTS = Profile(
+    "faults",
+    hosts=(
+        HostSpec("fault", "Everything that can go wrong", sections=(), articles=0, extras=("broken", "fault_index")),
+        *(
+            HostSpec(f"{name}.fault", f"Fault {name}", sections=(), articles=0, extras=("broken",))
+            for name in broken.PATHS
+        ),
+        *(
+            HostSpec(
+                f"robots-{name}.fault",
+                f"robots.txt: {name}",
+                sections=(),
+                articles=0,
+                robots=name,
+                disallow=("/private/",) if name in faults.ROBOTS_WITH_RULES else (),
+                extras=("broken", "private"),
+            )
+            for name in faults.ROBOTS
+        ),
+    ),
+    seeds=("fault",),
+    depth=4,
+)
+
+PROFILES: dict[str, Profile] = {profile.name: profile for profile in (DEMO, TINY, FAULTS)}
+
+
+def profile(name: str) -> Profile:
+    """The profile called `name`; a clear error names those that exist."""
+    try:
+        return PROFILES[name]
+    except KeyError:
+        raise ValueError(f"no demo profile {name!r}; there are: {', '.join(sorted(PROFILES))}") from None
+
+
+def grid(hosts: int, addresses: int = 1, like: HostSpec | None = None, name: str = "grid") -> Profile:
+    """Many hosts alike (`like`), spread in turn over 127.0.0.1, 127.0.0.2, ...; each links the next, all are seeds."""
+    model = like or HostSpec("")
+    names = [f"h{n}" for n in range(1, hosts + 1)]
+    after = dict(pairwise([*names, names[0]])) if hosts > 1 else {}
+    specs = (
+        dataclasses.replace(
+            model,
+            name=host,
+            title=f"Host {host}",
+            address=f"127.0.0.{n % addresses + 1}",
+            partners=(after[host],) if host in after else (),
+        )
+        for n, host in enumerate(names)
+    )
+    return Profile(name, tuple(specs), tuple(names))
+
+
+def dns_hosts(web: Profile) -> dict[str, str]:
+    """Host name -> address, in the form of the crawler's setting DNS_HOSTS."""
+    return {spec.host: spec.address for spec in web.hosts}
+
+
+def addresses(web: Profile) -> tuple[str, ...]:
+    return tuple(sorted({"127.0.0.1"} | {spec.address for spec in web.hosts}))

@@ -1,0 +1,168 @@
+"""How the demo web looks: HTML, feeds, sitemaps and pictures from titles, texts and links. No decisions here."""
+
+from __future__ import annotations
+
+import colorsys
+import zlib
+from collections.abc import Iterable
+from datetime import datetime
+from email.utils import format_datetime
+from html import escape
+
+from crawlproj.demo.model import Link
+
+NOISE = "<!--noise-->"
+"""Stands where a noisy host puts something different into each answer."""
+
+CSS = """
+:root{--c:%s;--l:%s}
+*{box-sizing:border-box}
+body{margin:0;font:17px/1.6 Georgia,serif;color:#222;background:#fafaf7}
+header.top{background:var(--c);color:#fff;padding:1.2rem 2rem}
+header.top a{color:#fff;text-decoration:none}
+.brand{font-size:2rem;font-weight:bold;letter-spacing:.02em}
+nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:1.2rem;padding:0;margin:.5rem 0 0;font:15px sans-serif}
+.wrap{max-width:60rem;margin:0 auto}
+.cols{display:grid;grid-template-columns:2fr 1fr;gap:2.5rem;padding:1.5rem 2rem}
+h1{line-height:1.2;font-size:2.1rem;margin:.4rem 0}
+a{color:var(--c)}
+.meta{color:#777;font:14px sans-serif}
+.card{display:flex;gap:1rem;padding:.9rem 0;border-bottom:1px solid #e4e2da}
+.card img{width:120px;height:80px;border-radius:4px}
+.card h2{font-size:1.15rem;line-height:1.3;margin:0 0 .2rem}
+.card p{margin:0;font-size:.92rem;color:#555}
+figure{margin:1rem 0}
+figure img{width:100%%;border-radius:6px}
+aside{background:var(--l);padding:1rem 1.3rem;border-radius:6px;align-self:start;font:15px/1.5 sans-serif}
+aside ul{padding-left:1.1rem}
+footer{border-top:3px solid var(--c);padding:1rem 2rem;font:14px sans-serif;color:#666}
+@media(max-width:700px){.cols{grid-template-columns:1fr}
+}
+"""
+
+
+def css(name: str) -> str:
+    hue = zlib.crc32(name.encode()) % 360 / 360
+    dark, light = (colorsys.hls_to_rgb(hue, light, 0.45) for light in (0.28, 0.93))
+    return CSS % tuple("#" + "".join(f"{round(c * 255):02x}" for c in colour) for colour in (dark, light))
+
+
+def anchor(link: Link, text: str = "") -> str:
+    href, label = escape(link.written), text or escape(link.text)
+    if link.kind == "onclick":
+        return f'<button type="button" onclick="location.href=\'{href}\'">{label}</button>'
+    if link.kind == "script":
+        return f'<script>var page = "{link.written}"; /* {label} */</script>'
+    if link.kind == "iframe":
+        return f'<iframe src="{href}" title="{label}" width="100%" height="120"></iframe>'
+    if link.kind == "area":
+        return f'<map name="m"><area shape="rect" coords="0,0,60,40" href="{href}" alt="{label}"></map>'
+    if link.kind == "img":
+        return f'<img src="{href}" alt="{label}">'
+    rel = ' rel="nofollow"' if link.nofollow else ""
+    return f'<a href="{href}"{rel}>{label}</a>'
+
+
+def items(links: Iterable[Link]) -> str:
+    return "<ul>" + "".join(f"<li>{anchor(link)}</li>\n" for link in links) + "</ul>"
+
+
+def head_link(link: Link) -> str:
+    if link.kind == "feed":
+        kind = "application/rss+xml"
+        return f'<link rel="alternate" type="{kind}" title="{escape(link.text)}" href="{escape(link.written)}">'
+    return f'<link rel="canonical" href="{escape(link.written)}">'
+
+
+def paragraphs(texts: Iterable[str]) -> str:
+    return "".join(f"<p>{escape(text, quote=False)}</p>\n" for text in texts)
+
+
+def card(link: Link, picture: Link, when: datetime, summary: str) -> str:
+    return (
+        f'<div class="card">{anchor(picture)}<div><h2>{anchor(link)}</h2>'
+        f'<div class="meta">{when:%d %B %Y, %H:%M}</div><p>{escape(summary, quote=False)}</p></div></div>\n'
+    )
+
+
+def layout(
+    brand: str,
+    title: str,
+    main: str,
+    *,
+    style: str,
+    home: Link,
+    nav: Iterable[Link] = (),
+    aside: str = "",
+    footer: Iterable[Link] = (),
+    head: str = "",
+    noise: bool = False,
+) -> str:
+    """A whole HTML page: head, coloured top with navigation, main column, box at the side, footer."""
+    side = f"<aside>{aside}</aside>" if aside else ""
+    mark = NOISE if noise else ""
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f"<title>{escape(title)} | {escape(brand)}</title>\n"
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">{head}\n<style>{style}</style></head>\n'
+        f'<body><header class="top"><div class="wrap"><div class="brand">{anchor(home)}</div><nav>{items(nav)}</nav>'
+        f'{mark}</div></header>\n<div class="wrap cols"><main>{main}</main>{side}</div>\n'
+        f'<footer><div class="wrap">{items(footer)}<p>{escape(brand)}: a demo web, all of it made up.</p>'
+        f"{mark}</div></footer></body></html>\n"
+    )
+
+
+def noise(token: str, count: int, clock: str) -> bytes:
+    """What a noisy page shows instead of `NOISE`."""
+    return (
+        f'<div class="meta" data-token="{token}">It is {clock}. You are visitor number {count}.'
+        f'<input type="hidden" name="csrf" value="{token}"></div>'
+    ).encode()
+
+
+def rss(brand: str, home: str, entries: Iterable[tuple[Link, datetime, str]]) -> str:
+    body = "".join(
+        f"<item><title>{escape(link.text)}</title><link>{escape(link.target)}</link>"
+        f'<guid isPermaLink="true">{escape(link.target)}</guid><pubDate>{format_datetime(when, usegmt=True)}</pubDate>'
+        f"<description>{escape(text)}</description></item>\n"
+        for link, when, text in entries
+    )
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n<rss version="2.0"><channel>'
+        f"<title>{escape(brand)}</title><link>{escape(home)}</link><description>News</description>\n{body}</channel></rss>\n"
+    )
+
+
+def atom(brand: str, home: str, entries: Iterable[tuple[Link, datetime, datetime]]) -> str:
+    body = "".join(
+        f'<entry><title>{escape(link.text)}</title><link href="{escape(link.target)}"/><id>{escape(link.target)}</id>'
+        f"<published>{published.isoformat()}</published><updated>{updated.isoformat()}</updated></entry>\n"
+        for link, published, updated in entries
+    )
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
+        f'<title>{escape(brand)}</title><id>{escape(home)}</id><link href="{escape(home)}"/>\n{body}</feed>\n'
+    )
+
+
+def sitemap(entries: Iterable[tuple[Link, datetime]]) -> str:
+    body = "".join(
+        f"<url><loc>{escape(link.target)}</loc><lastmod>{when.isoformat()}</lastmod></url>\n" for link, when in entries
+    )
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{body}</urlset>\n'
+    )
+
+
+def picture(name: str) -> str:
+    """A small landscape for an article, as SVG."""
+    number = zlib.crc32(name.encode())
+    hue, sun, hill = number % 360, 60 + number // 360 % 240, 90 + number // 7 % 60
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 360 200">'
+        f'<rect width="360" height="200" fill="hsl({hue},45%,82%)"/><circle cx="{sun}" cy="60" r="26" fill="#fff6d8"/>'
+        f'<path d="M0 {hill} Q90 {hill - 50} 180 {hill} T360 {hill} V200 H0Z" fill="hsl({hue},35%,55%)"/>'
+        f'<path d="M0 {hill + 40} Q120 {hill} 220 {hill + 40} T360 {hill + 30} V200 H0Z" fill="hsl({hue},35%,38%)"/>'
+        "</svg>\n"
+    )

@@ -1,0 +1,206 @@
+"""The demo web on loopback: HTTP/1.1 with keep-alive, in a thread of its own.
+
+with DemoServer("tiny", clock=FrozenClock()) as demo:
+    demo.url("one", "/"), demo.port, demo.web.truth(demo.now()), demo.log.records(), demo.dns_hosts
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import itertools
+import socket
+import threading
+import time
+from pathlib import Path
+
+from crawlproj.demo.clock import Clock
+from crawlproj.demo.log import Log
+from crawlproj.demo.model import Answer, Ask, Profile
+from crawlproj.demo.profiles import addresses, dns_hosts, profile
+from crawlproj.demo.web import Web
+from crawlproj.demo.wire import MAX_HEAD_BYTES, Wire, pack
+
+LOOPBACK = "127.0.0.1"
+TRIES = 20
+BACKLOG = 1024
+
+
+class PortInUse(OSError):
+    """Another program listens on the port that the demo web was told to use."""
+
+
+def bind(wanted: tuple[str, ...], port: int) -> dict[str, socket.socket]:
+    """A listening socket per loopback address, all on one port (0: any free one), by address.
+
+    Addresses that this machine does not have (127.0.0.2 on some systems) are left out: their hosts are served on
+    127.0.0.1. Nothing but loopback is ever bound.
+    """
+    for _ in range(TRIES):
+        found: dict[str, socket.socket] = {}
+        try:
+            for address in (LOOPBACK, *(a for a in wanted if a != LOOPBACK)):
+                at = found[LOOPBACK].getsockname()[1] if found else port
+                _listen(found, address, at)
+            return found
+        except (OSError, ValueError) as error:
+            for sock in found.values():
+                sock.close()
+            if port or not isinstance(error, PortInUse):
+                raise
+    raise PortInUse(errno.EADDRINUSE, f"no port is free on all of {', '.join(wanted)}")
+
+
+def _listen(found: dict[str, socket.socket], address: str, port: int) -> None:
+    if not (address.startswith("127.") or address == "::1"):
+        raise ValueError(f"the demo web is served on loopback only, not on {address}")
+    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((address, port))
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortInUse(
+                error.errno, f"port {port} on {address} is in use; stop what uses it or choose another"
+            ) from None
+        if error.errno != errno.EADDRNOTAVAIL or address == LOOPBACK:
+            raise
+        return
+    found[address] = sock
+
+
+class Busy:
+    """A host that has had enough: each `every`-th request, and all that come before the wait is over, get 429."""
+
+    def __init__(self, every: int, wait_s: int) -> None:
+        self._every, self._wait_s = every, wait_s
+        self._seen, self._until = 0, 0.0
+
+    def refuse(self, now: float) -> Answer | None:
+        if now < self._until:
+            return self._answer(self._until - now)
+        self._seen += 1
+        if self._seen % self._every:
+            return None
+        self._until = now + self._wait_s
+        return self._answer(self._wait_s)
+
+    def _answer(self, left_s: float) -> Answer:
+        return Answer(
+            429, (("Retry-After", str(-int(-left_s // 1))), ("Content-Type", "text/plain")), b"Too many requests.\n"
+        )
+
+
+class DemoServer:
+    """Serves a profile until the `with` block ends. `clock` gives the web's time, `t0` its first moment (default: the
+    clock's time at the start), `speed` makes its articles appear and change faster."""
+
+    def __init__(
+        self,
+        web: Profile | str = "demo",
+        *,
+        clock: Clock | None = None,
+        t0: float | None = None,
+        speed: float = 1.0,
+        seed: int = 1,
+        port: int = 0,
+        log_path: Path | None = None,
+    ) -> None:
+        self.profile = profile(web) if isinstance(web, str) else web
+        self.now: Clock = clock or time.time
+        self._sockets = bind(addresses(self.profile), port)
+        self.port: int = self._sockets[LOOPBACK].getsockname()[1]
+        self.web = Web(self.profile, seed=seed, t0=self.now() if t0 is None else t0, speed=speed, port=self.port)
+        self.log = Log(log_path)
+        self.dns_hosts = {h: a if a in self._sockets else LOOPBACK for h, a in dns_hosts(self.profile).items()}
+        self._busy = {s.host: Busy(s.busy_every, s.retry_after_s) for s in self.profile.hosts if s.busy_every}
+        self._tasks: set[asyncio.Task[object]] = set()
+        self._numbers = itertools.count(1)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="demo-web", daemon=True)
+        self._ready = threading.Event()
+        self._stop = asyncio.Event()
+
+    def url(self, name: str, path: str = "/") -> str:
+        return self.web.url(name, path)
+
+    def __enter__(self) -> DemoServer:
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self.log.close()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self.serve())
+        finally:
+            self._loop.close()
+
+    async def serve(self) -> None:
+        """Serve until `stop`; all connections are cut at the end, and what was under way is in the log."""
+        servers = [
+            await asyncio.start_server(self._connected, sock=sock, limit=MAX_HEAD_BYTES)
+            for sock in self._sockets.values()
+        ]
+        self._ready.set()
+        await self._stop.wait()
+        for server in servers:
+            server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def stop(self) -> None:
+        """End `serve`; only from the thread of its loop."""
+        self._stop.set()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        wire = Wire(reader, writer, next(self._numbers))
+        try:
+            while await self._exchange(wire):
+                pass
+        except (ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            self._tasks.discard(task)
+            await wire.close()
+
+    async def _exchange(self, wire: Wire) -> bool:
+        """One request and its answer; False: the connection ends here."""
+        request = await wire.ask()
+        if request is None:
+            return False
+        ask, keep = request
+        started, sent = (time.monotonic(), time.time()), 0
+        answer = self._answer(ask)
+        begun = False
+        try:
+            if answer.latency_s:
+                await asyncio.sleep(answer.latency_s)
+            if answer.fault is None or answer.fault.ends:
+                begun = True
+                self.log.begin()
+            if answer.fault:
+                keep, sent = False, await wire.play(answer.fault)
+            else:
+                data = pack(answer, ask.method, keep)
+                await wire.send(data)
+                sent = len(data)
+        finally:
+            self.log.add(wire.record(ask, answer, started, sent), begun=begun)
+        return keep
+
+    def _answer(self, ask: Ask) -> Answer:
+        busy = self._busy.get(ask.host.partition(":")[0].lower())
+        if busy and not ask.target.startswith("/robots.txt") and (refusal := busy.refuse(time.monotonic())):
+            return refusal
+        return self.web.answer(ask, self.now())

@@ -1,0 +1,235 @@
+"""One host of the demo web: which page stands under a path at an age, with its links, and how it is rendered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from urllib.parse import parse_qsl, urlencode
+
+from crawlproj.demo import render, sources
+from crawlproj.demo.articles import Article, Articles, stamp
+from crawlproj.demo.model import HostSpec, Link, Page, World
+from crawlproj.demo.words import Voice
+
+LONG_AGO = -30 * 86_400.0
+TRACKING = re.compile(r"utm_\w+|gclid|fbclid|PHPSESSID")
+
+Maker = Callable[[float], Page]
+PathMaker = Callable[[str, float], "Page | None"]
+
+
+@dataclass(slots=True)
+class Extra:
+    """A special collection: links shown on the front page, fixed pages, and families of pages under a prefix."""
+
+    entries: list[Link] = field(default_factory=list)
+    pages: dict[str, Maker] = field(default_factory=dict)
+    families: dict[str, PathMaker] = field(default_factory=dict)
+
+
+def canonical(target: str) -> str:
+    """Path and query as the model names them: no fragment, no tracking parameters, the rest sorted."""
+    path, _, query = target.partition("#")[0].partition("?")
+    kept = sorted((k, v) for k, v in parse_qsl(query, keep_blank_values=True) if not TRACKING.fullmatch(k))
+    return f"{path}?{urlencode(kept)}" if kept else path
+
+
+def fixed(page: Page) -> Maker:
+    """The maker of a page that is the same at every age."""
+    return lambda age: page
+
+
+class Site:
+    """A host. `sites` are all hosts of the web by name, for redirects and copies that lead to others."""
+
+    def __init__(self, spec: HostSpec, world: World, sites: dict[str, Site]) -> None:
+        self.spec, self.world, self.sites = spec, world, sites
+        self.articles = Articles(spec, world)
+        self.extra = Extra()
+        self.style = render.css(spec.name)
+        self._listing = lru_cache(maxsize=512)(self._find_listing)
+
+    def link(self, path: str, text: str = "", kind: str = "a", *, nofollow: bool = False, href: str = "") -> Link:
+        return Link(self.world.url(self.spec.name, path), text, kind, nofollow, href or path)
+
+    @property
+    def nav(self) -> tuple[Link, ...]:
+        sections = (self.link(f"/{name}", name.capitalize()) for name in self.spec.sections)
+        return (*sections, self.link("/about.html", "About us"))
+
+    @property
+    def footer(self) -> tuple[Link, ...]:
+        return tuple(Link(self.world.url(name), f"Our partner {name}") for name in self.spec.partners)
+
+    def find(self, target: str, age: float) -> Page | None:
+        """The page under `target` (path and query) at `age`; None: there is none (404)."""
+        key = canonical(target)
+        path = key.partition("?")[0]
+        special = self.extra.pages.get(key) or self.extra.pages.get(path)
+        if special:
+            return special(age)
+        for prefix, family in self.extra.families.items():
+            if key.startswith(prefix):
+                return family(key, age)
+        return self._find_fixed(path, age) or self._find_article(path, age) or self._find_list(key, age)
+
+    def _find_fixed(self, path: str, age: float) -> Page | None:
+        spec = self.spec
+        if path == "/robots.txt":
+            return Page("robots", LONG_AGO, body=lambda: sources.robots(self), type="text/plain; charset=utf-8")
+        if path == "/about.html":
+            return self.plain("About us", paragraphs=6)
+        if path == "/feed.xml" and spec.feed:
+            return sources.feed(self, age)
+        if path == "/sitemap.xml" and spec.sitemap:
+            return sources.sitemap(self, age)
+        if path.startswith("/img/") and path.endswith(".svg"):
+            return Page("image", LONG_AGO, body=lambda: render.picture(path).encode(), type="image/svg+xml")
+        return None
+
+    # --- articles
+
+    def _find_article(self, path: str, age: float) -> Page | None:
+        found = re.fullmatch(r"/[\w-]+/[\w-]+-(\d{1,9})\.html", path)
+        if not found or (number := int(found[1])) >= (count := self.articles.count(age)):
+            return None
+        article = self.articles.get(number)
+        if article.path != path:
+            return None
+        if number < count - self.spec.keep:
+            return Page("gone", self.articles.arrived(number + self.spec.keep + 1), status=410, body=lambda: b"Gone.\n")
+        return self.article(number, age)
+
+    def article(self, number: int, age: float) -> Page:
+        item = self.articles.get(number)
+        version, changed = self.articles.state(number, age)
+        inline, related = self._inline(item), self._related(number)
+        picture = self.link(f"/img/{number}.svg", "A view", "img")
+        head = (self.link(item.path, kind="canonical", href=self.world.url(self.spec.name, item.path)), *self.feeds())
+
+        def body() -> bytes:
+            texts = self.articles.text(number, version)
+            note = f" Updated {self.world.when(changed):%d %B, %H:%M:%S}." if version else ""
+            see = "".join(f"<p>See also: {render.anchor(link)}.</p>" for link in inline)
+            main = (
+                f'<article><h1>{item.title}</h1><p class="meta">By {item.author}, '
+                f'<time datetime="{self.world.when(item.published).isoformat()}">'
+                f"{self.world.when(item.published):%d %B %Y, %H:%M}</time>.{note}</p>"
+                f"<figure>{render.anchor(picture)}</figure>"
+                f"{render.paragraphs(texts[:2])}{see}"
+                f"{render.paragraphs(texts[2:])}</article>"
+            )
+            return self.html(
+                item.title, main, head, "<h3>Related</h3>" + render.items(related), _meta(item, self.world)
+            )
+
+        links = (*self._frame(), *head, picture, *inline, *related)
+        return Page("article", changed, version, links, body)
+
+    def _inline(self, item: Article) -> tuple[Link, ...]:
+        if self.spec.dead_every and item.number % self.spec.dead_every == 1:
+            return (self.link(f"/archive/lost-{item.number}.html", "an older report"),)
+        return ()
+
+    def _related(self, number: int) -> tuple[Link, ...]:
+        older = {number - 1, number - 2, number - 4, number - 7}
+        return tuple(self.teaser(n) for n in sorted(older, reverse=True) if n >= 0)
+
+    def teaser(self, number: int) -> Link:
+        item = self.articles.get(number)
+        return self.link(item.path, item.title)
+
+    # --- lists of articles
+
+    def _find_list(self, key: str, age: float) -> Page | None:
+        return self._listing(key, self.articles.count(age))
+
+    def _shown(self, key: str, count: int) -> tuple[tuple[int, ...], int] | None:
+        """Numbers of the articles on a list page and how many pages the list has; None: no such page."""
+        path, _, query = key.partition("?")
+        size, section = self.spec.per_page, path[1:]
+        if path == "/":
+            return self.articles.kept(count)[: size + 2], 1
+        page = int(query[5:]) if re.fullmatch(r"page=\d{1,6}", query) else 1
+        if section not in self.spec.sections or page < 1:
+            return None
+        numbers = self.articles.kept(count, section)
+        pages = max(1, -(-len(numbers) // size))
+        return (numbers[(page - 1) * size : page * size], pages) if page <= pages else None
+
+    def _find_listing(self, key: str, count: int) -> Page | None:
+        shown = self._shown(key, count)
+        if shown is None:
+            return None
+        changed = self._list_changed(key, count)
+        numbers, pages = shown
+        path, _, query = key.partition("?")
+        cards = tuple((self.teaser(n), self.link(f"/img/{n}.svg", "A view", "img")) for n in numbers)
+        more = self._pager(path, int(query[5:] or 1), pages) if path != "/" else tuple(self.extra.entries)
+
+        def body() -> bytes:
+            titles = {"/": "Latest news"}
+            parts = [f"<h1>{titles.get(path, path[1:].capitalize())}</h1>"]
+            for number, (teaser, picture) in zip(numbers, cards, strict=True):
+                when = self.world.when(self.articles.get(number).published)
+                parts.append(render.card(teaser, picture, when, self.articles.paragraph(number, 0, 0)[:160] + " ..."))
+            box = ("<h3>More from us</h3>" if path == "/" else "<h3>Pages</h3>") + render.items(more) if more else ""
+            return self.html(titles.get(path, key[1:]), "".join(parts), self.feeds(), box)
+
+        links = (*self._frame(), *self.feeds(), *(link for pair in cards for link in pair), *more)
+        return Page("front" if path == "/" else "section", changed, stamp(changed), links, body)
+
+    def _list_changed(self, key: str, count: int) -> float:
+        """The age of the last arrival that changed what a list page shows."""
+        now, first = self._shown(key, count), self.spec.articles
+        for earlier in range(count - 1, first - 1, -1):
+            if self._shown(key, earlier) != now:
+                return self.articles.arrived(earlier + 1)
+        return self.articles.arrived(first)
+
+    def _pager(self, path: str, page: int, pages: int) -> tuple[Link, ...]:
+        newer = self.link(path if page == 2 else f"{path}?page={page - 1}", "Newer") if page > 1 else None
+        older = self.link(f"{path}?page={page + 1}", "Older") if page < pages else None
+        return tuple(link for link in (newer, older) if link)
+
+    def feeds(self) -> tuple[Link, ...]:
+        return (self.link("/feed.xml", "News", "feed"),) if self.spec.feed else ()
+
+    # --- how pages are put together
+
+    def _frame(self) -> tuple[Link, ...]:
+        return (self.link("/", self.spec.title), *self.nav, *self.footer)
+
+    def html(self, title: str, main: str, head: tuple[Link, ...] = (), aside: str = "", meta: str = "") -> bytes:
+        return render.layout(
+            self.spec.title,
+            title,
+            main,
+            style=self.style,
+            home=self.link("/", self.spec.title),
+            nav=self.nav,
+            footer=self.footer,
+            aside=aside,
+            head="".join(map(render.head_link, head)) + meta,
+            noise=self.spec.noise,
+        ).encode()
+
+    def plain(self, title: str, links: tuple[Link, ...] = (), *, paragraphs: int = 4, meta: str = "") -> Page:
+        """A page that never changes: some text, then `links`."""
+
+        def body() -> bytes:
+            voice = Voice(self.world.stream(self.spec.name, "plain", title))
+            text = render.paragraphs(voice.paragraph() for _ in range(paragraphs))
+            return self.html(title, f"<h1>{title}</h1>{text}" + (render.items(links) if links else ""), meta=meta)
+
+        return Page("page", LONG_AGO, links=(*self._frame(), *links), body=body)
+
+
+def _meta(item: Article, world: World) -> str:
+    return (
+        f'<meta name="author" content="{item.author}"><meta property="og:title" content="{item.title}">'
+        f'<meta property="article:published_time" content="{world.when(item.published).isoformat()}">'
+        f'<meta property="article:section" content="{item.section}">'
+    )

@@ -1,0 +1,187 @@
+"""What a perfect crawl of the demo web would find: known from the model, not by reading HTML."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from crawlproj.demo.model import Link, Page
+
+if TYPE_CHECKING:
+    from crawlproj.demo.site import Site
+    from crawlproj.demo.web import Web
+
+FOLLOWED = frozenset({"a", "area", "iframe", "feed", "onclick", "script", "sitemap", "canonical"})
+"""Kinds of links that lead to pages. `script`: a URL written inside script text. Not followed: `img`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageTruth:
+    """One page: its kind, its shortest depth from the seeds, its version, and what its bytes are.
+
+    `changed_at` is the unix time of the last change; `digest` is the SHA-256 of the body before compression, without
+    the noise of noisy hosts.
+    """
+
+    kind: str
+    depth: int
+    version: int
+    changed_at: float
+    digest: str
+    noindex: bool
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What is reachable at one moment. All URLs are absolute and canonical (no fragment, no tracking parameters,
+    sorted query); every set is disjoint from the others.
+
+    - `pages`: answer 200: HTML, documents, feeds, sitemaps; also `noindex` ones, also copies under URLs of their own
+    - `redirects`: URL -> the URL it leads to, which is in another set (or the same, in a loop)
+    - `errors`: URL -> status 4xx or 5xx; also dead links
+    - `faults`: URL -> name of the fault; what a crawler makes of it is the crawler's affair
+    - `robots`: the robots.txt of every host that has a URL in one of the above or in `forbidden`
+    - `forbidden`: linked, but robots.txt says no; what they link is not known to anybody
+    - `too_deep`, `unfollowed`: linked only beyond the depth limit; only by links marked nofollow or not followed
+    - `images`: pictures that pages show; recorded, not fetched
+    - `outside`: linked, but no host of this web
+    """
+
+    at: float
+    pages: Mapping[str, PageTruth]
+    redirects: Mapping[str, str]
+    errors: Mapping[str, int]
+    faults: Mapping[str, str]
+    robots: frozenset[str]
+    forbidden: frozenset[str]
+    too_deep: frozenset[str]
+    unfollowed: frozenset[str]
+    images: frozenset[str]
+    outside: frozenset[str]
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """Every URL that a complete crawl asks for, each once: pages, redirects, errors, faults and robots.txt."""
+        return (
+            frozenset(self.pages)
+            | frozenset(self.redirects)
+            | frozenset(self.errors)
+            | frozenset(self.faults)
+            | self.robots
+        )
+
+
+class _Walk:
+    """One breadth-first walk; `queue` holds (URL, depth), nearest first."""
+
+    def __init__(self, web: Web, at: float, limit: int, nofollow: bool, sources: bool, follow: Collection[str]) -> None:
+        self.web, self.at, self.limit = web, at, limit
+        self.nofollow, self.sources, self.follow = nofollow, sources, follow
+        self.queue: deque[tuple[str, int]] = deque()
+        self.pages: dict[str, PageTruth] = {}
+        self.redirects: dict[str, str] = {}
+        self.errors: dict[str, int] = {}
+        self.faults: dict[str, str] = {}
+        self.robots: set[str] = set()
+        self.forbidden: set[str] = set()
+        self.too_deep: set[str] = set()
+        self.unfollowed: set[str] = set()
+        self.images: set[str] = set()
+        self.outside: set[str] = set()
+
+    def done(self) -> Iterator[Collection[str]]:
+        yield from (self.pages, self.redirects, self.errors, self.faults, self.forbidden, self.outside)
+
+    def visit(self, url: str, depth: int) -> None:
+        """Put one URL where it belongs and queue what it leads to."""
+        place = self.web.split(url)
+        if any(url in known for known in self.done()):
+            return
+        if place is None:
+            self.outside.add(url)
+            return
+        site, target = place
+        self._meet(site, depth)
+        if not self.web.allowed(site, target):
+            self.forbidden.add(url)
+            return
+        page = self.web.page(site, target, self.web.world.age(self.at))
+        if page is None:
+            self.errors[url] = 404
+        elif page.fault:
+            self.faults[url] = page.fault.name
+        elif page.location:
+            self.redirects[url] = page.location
+            self.queue.appendleft((page.location, depth))
+        elif page.status != 200:
+            self.errors[url] = page.status
+        else:
+            self._keep(site, url, target, page, depth)
+
+    def _meet(self, site: Site, depth: int) -> None:
+        robots = self.web.url(site.spec.name, "/robots.txt")
+        if robots not in self.robots:
+            self.robots.add(robots)
+            if site.spec.sitemap and self.sources:
+                self._offer(self.web.url(site.spec.name, "/sitemap.xml"), depth + 1)
+
+    def _keep(self, site: Site, url: str, target: str, page: Page, depth: int) -> None:
+        digest, changed = self.web.rendered(site, target, page).digest, self.web.world.unix(page.changed)
+        self.pages[url] = PageTruth(page.kind, depth, page.version, changed, digest, page.noindex, page.links)
+        for link in page.links:
+            wanted = link.kind in self.follow and (self.sources or link.kind != "feed")
+            if link.kind == "img":
+                self.images.add(link.target)
+            elif not wanted or (self.nofollow and (link.nofollow or page.nofollow)):
+                self.unfollowed.add(link.target)
+            else:
+                self._offer(link.target, depth + 1)
+
+    def _offer(self, url: str, depth: int) -> None:
+        if depth > self.limit:
+            self.too_deep.add(url)
+        else:
+            self.queue.append((url, depth))
+
+    def truth(self) -> Truth:
+        known = set[str]().union(*self.done())
+        too_deep = frozenset(self.too_deep - known)
+        return Truth(
+            self.at,
+            self.pages,
+            self.redirects,
+            self.errors,
+            self.faults,
+            frozenset(self.robots),
+            frozenset(self.forbidden),
+            too_deep,
+            frozenset(self.unfollowed - known - too_deep),
+            frozenset(self.images - known),
+            frozenset(self.outside),
+        )
+
+
+def walk(
+    web: Web,
+    at: float,
+    seeds: Collection[str],
+    depth: int,
+    *,
+    nofollow: bool = True,
+    sources: bool = True,
+    follow: Collection[str] = FOLLOWED,
+) -> Truth:
+    """Follow the model's own links from `seeds` (depth 0) up to `depth` clicks.
+
+    A link is one deeper than its page; a redirect's target is as deep as the redirect; a sitemap named in robots.txt is
+    one deeper than the first URL of its host, its entries and a feed's entries one deeper than the sitemap or feed.
+    `nofollow=False` follows links marked nofollow; `sources=False` leaves out feeds and sitemaps.
+    """
+    way = _Walk(web, at, depth, nofollow, sources, follow)
+    way.queue.extend((url, 0) for url in seeds)
+    while way.queue:
+        way.visit(*way.queue.popleft())
+    return way.truth()

@@ -1,0 +1,128 @@
+"""One connection of the demo server: read a request, write an answer or play a fault, write down what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+import time
+from dataclasses import dataclass
+from email.utils import formatdate
+from http.client import responses
+
+from crawlproj.demo.log import Record
+from crawlproj.demo.model import Answer, Ask, Fault
+
+MAX_HEAD_BYTES = 64 * 1024
+IDLE_S = 75.0
+
+
+def parse(head: bytes) -> tuple[Ask, bool]:
+    """The request and whether the connection stays open after it; ValueError: this is not HTTP/1."""
+    lines = head.decode("latin-1").split("\r\n")
+    method, target, version = lines[0].split(" ")
+    if not version.startswith("HTTP/1."):
+        raise ValueError(f"not HTTP/1: {version[:20]!r}")
+    headers = {}
+    for line in filter(None, lines[1:]):
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise ValueError(f"a header without a colon: {name[:60]!r}")
+        headers[name.strip().lower()] = value.strip()
+    connection = headers.get("connection", "").lower()
+    keep = "close" not in connection and (version != "HTTP/1.0" or "keep-alive" in connection)
+    host = headers.get("host", "")
+    if target.startswith("http://"):
+        host, _, target = target[7:].partition("/")
+        target = f"/{target}"
+    return Ask(host, target.partition("#")[0], method, headers), keep
+
+
+def pack(answer: Answer, method: str, keep: bool) -> bytes:
+    """A whole answer as bytes."""
+    bodiless = answer.status in (204, 304) or answer.status < 200
+    lines = [f"HTTP/1.1 {answer.status} {responses.get(answer.status, 'Unusual')}", f"Date: {formatdate(usegmt=True)}"]
+    lines += [f"{name}: {value}" for name, value in answer.headers]
+    lines += [] if bodiless else [f"Content-Length: {len(answer.body)}"]
+    lines += [] if keep else ["Connection: close"]
+    head = "\r\n".join([*lines, "", ""]).encode("latin-1")
+    return head if bodiless or method == "HEAD" else head + answer.body
+
+
+@dataclass(slots=True)
+class Wire:
+    """The two directions of one connection, with what the log wants to know about it."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    number: int
+
+    async def ask(self) -> tuple[Ask, bool] | None:
+        """The next request; None: the client has gone or been silent for too long."""
+        try:
+            head = await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), IDLE_S)
+            request = parse(head)
+            length = int(request[0].headers.get("content-length", 0))
+            await self.reader.readexactly(length)
+        except (asyncio.IncompleteReadError, TimeoutError, ConnectionError):
+            return None
+        except (ValueError, asyncio.LimitOverrunError):
+            self.writer.write(pack(Answer(400), "GET", False))
+            return None
+        return request
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def play(self, fault: Fault) -> int:
+        """Send a fault's chunks and end as it ends; returns the bytes sent. The connection is then of no use."""
+        sent = 0
+        for number, chunk in enumerate(fault.chunks()):
+            if number and fault.pause_s:
+                await asyncio.sleep(fault.pause_s)
+            await self.send(chunk)
+            sent += len(chunk)
+        if fault.then == "hang":
+            while await self.reader.read(4096):
+                pass
+        elif fault.then == "reset":
+            self._reset()
+        return sent
+
+    def _reset(self) -> None:
+        sock = self.writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
+    async def close(self) -> None:
+        self.writer.close()
+        with contextlib.suppress(ConnectionError, asyncio.CancelledError, TimeoutError):
+            await self.writer.wait_closed()
+
+    def record(self, ask: Ask, answer: Answer, started: tuple[float, float], sent: int) -> Record:
+        peer, local = self.writer.get_extra_info("peername"), self.writer.get_extra_info("sockname")
+        header, replied = ask.headers.get, dict(answer.headers)
+        wait = replied.get("Retry-After", "")
+        return Record(
+            started[0],
+            time.monotonic(),
+            started[1],
+            time.time(),
+            self.number,
+            f"{peer[0]}:{peer[1]}",
+            local[0],
+            ask.host,
+            ask.method,
+            ask.target,
+            answer.status,
+            sent,
+            header("user-agent", ""),
+            header("if-none-match", ""),
+            header("if-modified-since", ""),
+            header("accept-encoding", ""),
+            header("cookie", ""),
+            float(wait) if wait.isdigit() else 0.0,
+            answer.fault.name if answer.fault else "",
+        )

@@ -1,0 +1,94 @@
+"""The network end: Scrapy's aiohttp handler with our addresses, the guard at the socket, and an end at shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
+from scrapy.exceptions import DownloadCancelledError
+
+from crawlproj.config import read_config
+from crawlproj.guard import Guard, StaticNames
+from crawlproj.pages import GuardError
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+ABORT = object()
+"""Signal: end all downloads now."""
+
+
+class Names(AbstractResolver):
+    """Static names, then the system's resolver in a thread."""
+
+    def __init__(self, names: StaticNames) -> None:
+        self._names = names
+        self._system = aiohttp.ThreadedResolver()
+
+    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
+        address = self._names.address(host)
+        if address is None:
+            return await self._system.resolve(host, port, family)
+        kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return [ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST)]
+
+    async def close(self) -> None:
+        await self._system.close()
+
+
+def guarded_socket(guard: Guard) -> Any:
+    """Makes the sockets of all connections, after the name was resolved: no name and no redirect gets around it."""
+
+    def make(info: tuple[Any, ...]) -> socket.socket:
+        family, kind, proto, _, where = info
+        if refusal := guard.refusal(str(where[0])):
+            raise GuardError(refusal)
+        return socket.socket(family, kind, proto)
+
+    return make
+
+
+class GuardedHandler(AiohttpDownloadHandler):
+    """Scrapy's handler, with a session of our own."""
+
+    experimental: ClassVar[bool] = False
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        config = read_config(crawler.settings, crawler.spidercls.name or "")
+        self._session.detach()
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                local_addr=self._bind_address, limit=self._pool_size_total, limit_per_host=self._pool_size_per_host,
+                resolver=Names(StaticNames(dict(config.dns_hosts))), socket_factory=guarded_socket(config.guard), ttl_dns_cache=300,
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, response_class=_ClientResponse,
+            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+        )  # fmt: skip
+        self._running: set[asyncio.Timeout] = set()
+        crawler.signals.connect(self.abort, signal=ABORT)
+
+    async def download_request(self, request: Request) -> Response:
+        limit = asyncio.timeout(None)
+        self._running.add(limit)
+        try:
+            async with limit:
+                return await super().download_request(request)
+        except TimeoutError:
+            raise DownloadCancelledError("shutdown") from None
+        finally:
+            self._running.discard(limit)
+
+    def abort(self) -> int:
+        """End all downloads now; they come out as "shutdown" and their URLs stay due."""
+        now = asyncio.get_running_loop().time()
+        for limit in self._running:
+            limit.reschedule(now)
+        return len(self._running)

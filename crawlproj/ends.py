@@ -1,0 +1,106 @@
+"""What a visit means for its URL: one pure decision from Page to Outcome (DESIGN: States of a URL)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+from crawlproj.frontier.base import Outcome, State, Ticket
+from crawlproj.items import Page
+from crawlproj.revisit.base import RevisitPolicy, Visit
+from crawlproj.urls import join
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+FORBIDDEN = frozenset({401, 403, 407, 451})
+GONE = frozenset({404, 410})
+AGAIN = frozenset({408, 421, 425, 429, 430, 500, 502, 503, 504, 509, 520, 521, 522, 523, 524, 525, 529, 530, 598, 599})
+NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression"})
+"""Reasons without an answer that another try would only repeat."""
+REFUSALS = frozenset({"robots", "guard"})
+LONGEST_RETRY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The settings that decisions depend on."""
+
+    policy: RevisitPolicy
+    retries: int
+    retry_delay: timedelta
+    gone_limit: int
+    gone_interval: timedelta
+
+    def decide(self, page: Page, ticket: Ticket) -> Outcome:
+        status = page.status
+        if status == 304 or 200 <= status < 300:
+            return self._there(page, ticket)
+        if status in REDIRECTS and (target := join(page.url, page.headers.get("location", ""))) and page.headers.get("location"):
+            return _outcome(page, ticket, State.MOVED, f"redirect {status}", moved_to=target)
+        if status in FORBIDDEN:
+            return _outcome(page, ticket, State.FORBIDDEN, f"status {status}")
+        if status in GONE:
+            return self._gone(page, ticket)
+        if status in AGAIN:
+            return self.again(page, ticket, f"status {status}")
+        if status:
+            return _outcome(page, ticket, State.DEAD, f"status {status}")
+        kind = page.reason.partition(":")[0]
+        if kind in REFUSALS:
+            return _outcome(page, ticket, State.FORBIDDEN, page.reason)
+        if kind in NEVER_AGAIN:
+            return _outcome(page, ticket, State.DEAD, page.reason)
+        return self.again(page, ticket, page.reason or "no answer")
+
+    def again(self, page: Page, ticket: Ticket, why: str) -> Outcome:
+        """Try again later, each time twice as late, a few times."""
+        tries = ticket.tries + 1
+        if tries > self.retries:
+            return _outcome(page, ticket, State.DEAD, why, tries=tries)
+        pause = min(self.retry_delay * 2 ** min(ticket.tries, 20), LONGEST_RETRY)
+        pause = max(pause, min(timedelta(seconds=retry_after_s(page.headers.get("retry-after"), page.at) or 0), LONGEST_RETRY))
+        return _outcome(page, ticket, State.RETRY, why, tries=tries, next_visit=page.at + pause)
+
+    def _there(self, page: Page, ticket: Ticket) -> Outcome:
+        interval = timedelta(seconds=ticket.interval_s) if ticket.interval_s is not None and ticket.block_digest is not None else None
+        pause = self.policy.next_interval(Visit(page.at, page.changed, interval, ticket.last_change))
+        return _outcome(
+            page, ticket, State.WAITING, page.error, next_visit=page.at + pause, interval_s=pause.total_seconds(),
+            changed=page.changed,
+        )  # fmt: skip
+
+    def _gone(self, page: Page, ticket: Ticket) -> Outcome:
+        times = ticket.tries + 1 if ticket.state is State.GONE else 1
+        why = f"status {page.status}"
+        if times >= self.gone_limit:
+            return _outcome(page, ticket, State.RETIRED, why, tries=times)
+        pause = self.gone_interval * 2 ** min(times - 1, 20)
+        return _outcome(page, ticket, State.GONE, why, tries=times, next_visit=page.at + pause)
+
+
+def _outcome(
+    page: Page, ticket: Ticket, state: State, why: str, *, tries: int = 0, next_visit: datetime | None = None,
+    interval_s: float | None = None, changed: bool = False, moved_to: str | None = None,
+) -> Outcome:  # fmt: skip
+    return Outcome(
+        id=ticket.id, visit=ticket.visit, server=ticket.server, epoch=ticket.epoch, state=state, at=page.at, status=page.status,
+        why=why[:500], next_visit=next_visit, tries=tries, interval_s=interval_s, changed=changed, moved_to=moved_to,
+        etag=page.headers.get("etag"), modified=page.headers.get("last-modified"), elapsed_s=page.elapsed_s,
+        received=len(page.body), content=page.content,
+    )  # fmt: skip
+
+
+def retry_after_s(value: str | None, now: datetime) -> float | None:
+    """Seconds that a Retry-After header asks for: a number or a date; None if it says nothing sensible."""
+    if not value:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:10])
+    try:
+        at = parsedate_to_datetime(text)
+    except (ValueError, IndexError, TypeError):
+        return None
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=now.tzinfo)
+    return max(0.0, (at - now).total_seconds())

@@ -1,0 +1,36 @@
+"""Everything that can go wrong on purpose.
+
+    CrawlprojError
+    |-- ConfigError          a setting or an input is nonsense; the text says which and what would be right
+    `-- DatabaseError        Postgres is unreachable, too old, was lost, or refused a statement
+        |-- EmbeddedError    our own Postgres could not be made, started or stopped
+        `-- MigrationError   the tables do not fit this code
+
+Each text is one line that can be shown to a user as it is; none ever holds a password.
+"""
+
+from __future__ import annotations
+
+
+class CrawlprojError(Exception):
+    """Base of all of them: catch this one to print a clear line and exit."""
+
+
+class ConfigError(CrawlprojError):
+    """A bad setting or bad input."""
+
+
+class DatabaseError(CrawlprojError):
+    """The database cannot do what we ask; `sqlstate` is Postgres's code where it gave one."""
+
+    def __init__(self, message: str, sqlstate: str | None = None) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+
+
+class EmbeddedError(DatabaseError):
+    """The embedded Postgres could not be made, started or stopped."""
+
+
+class MigrationError(DatabaseError):
+    """The tables are newer than the code, or a migration failed."""

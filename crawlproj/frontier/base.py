@@ -1,0 +1,340 @@
+"""The frontier: every URL ever seen, what came of it, and which ones may be fetched next.
+
+The Protocol below is the only door to it. Two implementations pass one contract suite: `memory.MemoryFrontier` (tests,
+simulator) and `postgres.PostgresFrontier` (the real one). Rules that both keep:
+
+- A URL is one row, known by `id` (64 bits of a hash of crawl and canonical form). It enters the queue once, however often it
+  is added. Adding it again can only shorten its depth, push it into the urgent lane, or revive it (retired, or ignored for
+  its depth).
+- Only queued URLs have a lane. Lanes with a *rank* (urgent, new, backfill) are served lowest rank first; lanes with a *time*
+  (revisit, retry) are served earliest first, and never before their time.
+- A worker may hand out URLs only of servers that it has leased. Handing out writes nothing: the visit number, which grows by
+  one at each end, and the epoch of the lease make an end count exactly once, and never after the lease has moved on.
+- `commit` is the only way an end, the links and the new URLs of a page are written: together, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import IntEnum, StrEnum
+from typing import Any, Protocol
+
+
+class Lane(IntEnum):
+    """Where a queued URL waits. The numbers are stored."""
+
+    URGENT = 0
+    NEW = 1
+    REVISIT = 2
+    BACKFILL = 3
+    RETRY = 4
+
+
+TIMED = frozenset({Lane.REVISIT, Lane.RETRY})
+
+
+class State(StrEnum):
+    """What became of a URL; see DESIGN: States of a URL."""
+
+    NEW = "new"
+    WAITING = "waiting"
+    RETRY = "retry"
+    DEAD = "dead"
+    MOVED = "moved"
+    GONE = "gone"
+    RETIRED = "retired"
+    FORBIDDEN = "forbidden"
+    IGNORED = "ignored"
+
+
+LANE_OF = {State.NEW: Lane.NEW, State.WAITING: Lane.REVISIT, State.RETRY: Lane.RETRY, State.GONE: Lane.REVISIT}
+"""States that are queued, and where. All other states are not queued."""
+
+ORDERS = ("best", "bfs", "dfs")
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSpec:
+    """A named frontier and its limits. Zero means no limit."""
+
+    name: str
+    order: str = "best"
+    shares: Mapping[str, float] = field(default_factory=lambda: {"new": 0.3, "revisit": 0.4, "backfill": 0.1})
+    max_depth: int = 0
+    max_hops: int = 20
+    host_pages: int = 0
+    host_bytes: int = 0
+    pages: int = 0
+    bytes: int = 0
+    lease: timedelta = timedelta(seconds=120)
+
+
+@dataclass(frozen=True, slots=True)
+class NewUrl:
+    """A URL on its way in. `request` is an ordinary Scrapy request as JSON text; None for a plain GET."""
+
+    id: int
+    url: str
+    host: str
+    depth: int = 0
+    score: float = 1.0
+    parent: int | None = None
+    lane: Lane = Lane.NEW
+    hops: int = 0
+    request: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """One handing-out of a URL: what to fetch, on whose lease, and what the last visit left behind."""
+
+    id: int
+    url: str
+    host: str
+    server: int
+    epoch: int
+    visit: int
+    lane: Lane
+    state: State
+    depth: int = 0
+    tries: int = 0
+    hops: int = 0
+    changes: int = 0
+    interval_s: float | None = None
+    last_visit: datetime | None = None
+    last_change: datetime | None = None
+    etag: str | None = None
+    modified: str | None = None
+    body_digest: bytes | None = None
+    block_digest: bytes | None = None
+    request: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The links of one page, column by column: targets in this crawl by id, all others by URL."""
+
+    known: tuple[int, ...] = ()
+    known_kinds: tuple[str, ...] = ()
+    known_texts: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
+    other_kinds: tuple[str, ...] = ()
+    other_texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a page said when it was last read; written only when there was something to read."""
+
+    body_digest: bytes
+    block_digest: bytes
+    title: str = ""
+    content_type: str = ""
+    charset: str = ""
+    language: str = ""
+    length: int = 0
+    noindex: bool = False
+    links: Links = Links()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of one visit. `next_visit` is set for queued states only; `content` None keeps what is stored."""
+
+    id: int
+    visit: int
+    server: int
+    epoch: int
+    state: State
+    at: datetime
+    status: int = 0
+    why: str = ""
+    next_visit: datetime | None = None
+    tries: int = 0
+    interval_s: float | None = None
+    changed: bool = False
+    moved_to: str | None = None
+    etag: str | None = None
+    modified: str | None = None
+    elapsed_s: float = 0.0
+    received: int = 0
+    content: Content | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsRow:
+    """robots.txt of an origin as stored. `status` 0: not reached. `failures` counts tries that did not reach it."""
+
+    origin: str
+    host: str
+    status: int
+    body: str
+    fetched: datetime
+    expires: datetime
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host that came with a lease. `next_allowed` is its clock; `room` is what its quota leaves (None: no limit)."""
+
+    name: str
+    server: int
+    next_allowed: datetime | None
+    room: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A worker's exclusive right to a server until `until`, and the server's hosts that have work in this crawl."""
+
+    server: int
+    address: str
+    epoch: int
+    until: datetime
+    hosts: tuple[Host, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """Ask for up to `count` URLs of each lane of a leased host, none of them in `holding`."""
+
+    host: str
+    server: int
+    epoch: int
+    count: int
+    holding: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Everything that one group commit writes."""
+
+    outcomes: Sequence[Outcome] = ()
+    urls: Sequence[NewUrl] = ()
+    robots: Sequence[RobotsRow] = ()
+    clocks: Mapping[str, datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a commit did: ends counted and ends that came too late; URLs that were new, revived, or found nearer."""
+
+    done: frozenset[int] = frozenset()
+    late: int = 0
+    added: int = 0
+    revived: int = 0
+    nearer: int = 0
+    hosts: frozenset[str] = frozenset()
+    """Hosts that have queued URLs which this commit added or revived."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Is there more to do? `ready`: hosts with a URL that may be fetched now (rest of the host aside); `soonest`: when the next
+    host may be asked or the next retry is due; `next_visit`: earliest revisit; `leased_elsewhere`: servers with work here
+    that other workers hold; `spent`: the total quota is used up."""
+
+    ready: int = 0
+    soonest: datetime | None = None
+    next_visit: datetime | None = None
+    leased_elsewhere: int = 0
+    spent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One URL as `look` shows it."""
+
+    id: int
+    url: str
+    host: str
+    state: State
+    lane: Lane | None
+    rank: float | None
+    depth: int
+    score: float
+    parent: int | None
+    visit: int
+    tries: int
+    changes: int
+    status: int
+    why: str
+    first_seen: datetime
+    last_visit: datetime | None
+    last_change: datetime | None
+    next_visit: datetime | None
+    interval_s: float | None
+    moved_to: str | None
+
+
+class Frontier(Protocol):
+    """See the module's docstring for the rules. All methods block; call them from one thread."""
+
+    spec: CrawlSpec
+
+    def now(self) -> datetime:
+        """The one clock that leases and due times are judged by."""
+
+    def open(self) -> None:
+        """Make the crawl known. A changed order re-ranks new URLs, a changed depth limit re-judges them."""
+
+    def add(self, urls: Sequence[NewUrl]) -> Committed:
+        """Same as a commit of nothing but URLs."""
+
+    def commit(self, batch: Batch, worker: str = "") -> Committed:
+        """Write all of it or nothing. Ends whose visit or epoch is no longer current, or whose server `worker` does not hold,
+        are ignored and counted as late."""
+
+    def unresolved(self, limit: int) -> list[str]:
+        """Hosts with queued URLs and no address yet; each is given to one worker for a minute."""
+
+    def resolved(self, addresses: Mapping[str, str]) -> None:
+        """Host -> address. The address is the server; a name that can't be resolved gets a server of its own."""
+
+    def lease(self, worker: str, servers: int) -> list[Lease]:
+        """Lease up to so many free servers that have due URLs of this crawl on hosts that may be asked soon, alternately by best
+        rank and by earliest time in the proportion of the shares."""
+
+    def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
+        """New ends of the leases that this worker still holds; a missing server is lost."""
+
+    def release(self, worker: str, servers: Sequence[int]) -> None:
+        """Give servers back. Only what this worker holds is touched."""
+
+    def refill(self, wants: Sequence[Want]) -> list[Ticket]:
+        """Due URLs of leased hosts in the order of their lanes."""
+
+    def robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
+        """What is stored of these origins' robots.txt, expired or not."""
+
+    def outlook(self, worker: str = "") -> Outlook:
+        """What is left, for a worker that holds nothing more."""
+
+    def look(self, ids: Sequence[int]) -> dict[int, Found]:
+        """Rows by id."""
+
+    def seeds(self) -> list[str]:
+        """URLs at depth 0, oldest first: seeds, pushes, and where these redirect to; 10,000 at most."""
+
+    def counts(self) -> dict[str, int]:
+        """URLs per state, and `known` in all."""
+
+    def close(self) -> None: ...
+
+
+def lane_of(outcome: Outcome) -> Lane | None:
+    """Where the URL of an ended visit waits. A page without a next visit is kept, but not queued."""
+    lane = LANE_OF.get(outcome.state)
+    return None if lane in TIMED and outcome.next_visit is None else lane
+
+
+def rank(order: str, depth: int, score: float) -> float:
+    """Place in a ranked lane, lowest first."""
+    if order == "bfs":
+        return float(depth)
+    if order == "dfs":
+        return float(-depth)
+    return -score

@@ -1,0 +1,268 @@
+"""The frontier on Postgres: the real one."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from math import ceil
+
+from crawlproj.db import Database, Queries, Transaction
+from crawlproj.errors import DatabaseError
+from crawlproj.frontier.base import (
+    Batch,
+    Committed,
+    CrawlSpec,
+    Found,
+    Host,
+    Lane,
+    Lease,
+    NewUrl,
+    Outlook,
+    RobotsRow,
+    State,
+    Ticket,
+    Want,
+)
+from crawlproj.frontier.columns import array
+from crawlproj.frontier.writing import UrlWriter, end_columns, put_contents
+
+log = logging.getLogger(__name__)
+
+SOON = timedelta(seconds=10)
+"""A host that rests longer than this is not leased yet."""
+TRIES = 5
+CONFLICTS = frozenset({"40001", "40P01", "55P03"})
+"""Two commits that lock the same rows the other way round: Postgres ends one, which is then simply done again."""
+
+
+class PostgresFrontier:
+    """One crawl in one database. See `base` for the contract; SQL is in `sql/queries.sql` under the names used here."""
+
+    def __init__(self, database: Database, spec: CrawlSpec, clock: Callable[[], datetime] | None = None) -> None:
+        self.spec = spec
+        self.db = database
+        self._clock = clock
+        self._crawl = 0
+        self._writer = UrlWriter(spec)
+
+    def now(self) -> datetime:
+        return self._now(self.db)
+
+    def _now(self, queries: Queries) -> datetime:
+        now: datetime = self._clock() if self._clock else queries.value("now")
+        return now
+
+    def open(self) -> None:
+        spec = self.spec
+        with self.db.transaction() as tx:
+            row = tx.row("crawl_open", name=spec.name, ordering=spec.order, max_depth=spec.max_depth)
+            assert row is not None
+            self._crawl, ordering, max_depth = row
+            self._writer.crawl = self._crawl
+            if (ordering, max_depth) != (spec.order, spec.max_depth):
+                self._change(tx, ordering != spec.order, max_depth != spec.max_depth)
+
+    def _change(self, tx: Transaction, order: bool, depth: bool) -> None:
+        """The spider came back with another order or depth limit: known URLs follow it."""
+        crawl, ordering, max_depth = self._crawl, self.spec.order, self.spec.max_depth
+        tx.run("crawl_change", crawl=crawl, ordering=ordering, max_depth=max_depth)
+        if order:
+            tx.run("rerank", crawl=crawl, ordering=ordering)
+        if depth and max_depth:
+            tx.run("too_deep", crawl=crawl, max_depth=max_depth)
+        if depth:
+            tx.run("deep_enough", crawl=crawl, ordering=ordering, max_depth=max_depth)
+        self._refresh(tx, tx.value("all_hosts", crawl=crawl) or [])
+
+    def add(self, urls: Sequence[NewUrl]) -> Committed:
+        return self.commit(Batch(urls=urls))
+
+    def commit(self, batch: Batch, worker: str = "") -> Committed:
+        for left in reversed(range(TRIES)):
+            try:
+                with self.db.transaction() as tx:
+                    return self._commit(tx, batch, worker)
+            except DatabaseError as error:
+                self._writer.forget()
+                if not left or error.sqlstate not in CONFLICTS:
+                    raise
+                log.info("A commit met another one and is done again")
+        raise AssertionError("unreachable")
+
+    def _commit(self, tx: Transaction, batch: Batch, worker: str) -> Committed:
+        now = self._now(tx)
+        touched: set[int] = set()
+        done = self._end(tx, batch, worker, touched)
+        result = self._writer.write(tx, batch.urls, now, touched) if batch.urls else Committed()
+        self._put_robots(tx, batch.robots)
+        if batch.clocks:
+            tx.run("put_clocks", name=array(batch.clocks), at=array(batch.clocks.values()))
+        self._refresh(tx, sorted(touched))
+        return replace(result, done=done, late=len(batch.outcomes) - len(done))
+
+    def _end(self, tx: Transaction, batch: Batch, worker: str, touched: set[int]) -> frozenset[int]:
+        first = {outcome.id: outcome for outcome in reversed(batch.outcomes)}
+        if not first:
+            return frozenset()
+        outcomes = [first[key] for key in sorted(first)]
+        rows = tx.rows("end_visits", crawl=self._crawl, ordering=self.spec.order, worker=worker, **end_columns(outcomes))
+        counted: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+        fresh = set()
+        for url, host, is_version in rows:
+            outcome = first[url]
+            counted[host][0] += outcome.content is not None
+            counted[host][1] += outcome.received
+            if is_version and outcome.content is not None:
+                fresh.add(url)
+        done = frozenset(row[0] for row in rows)
+        put_contents(tx, [o for o in outcomes if o.id in done and o.content is not None], fresh)
+        self._count(tx, counted)
+        touched.update(counted)
+        return done
+
+    def _count(self, tx: Transaction, counted: Mapping[int, Sequence[int]]) -> None:
+        if not any(pages or size for pages, size in counted.values()):
+            return
+        hosts = sorted(counted)
+        tx.run(
+            "count_pages", crawl=self._crawl, host=array(hosts),
+            pages=array(counted[h][0] for h in hosts), bytes=array(counted[h][1] for h in hosts),
+        )
+        if full := self._writer.full(tx, hosts):
+            tx.run("ignore_over_quota", crawl=self._crawl, hosts=array(full))
+
+    def _refresh(self, tx: Transaction, hosts: Sequence[int]) -> None:
+        if hosts:
+            tx.run("refresh_hosts", crawl=self._crawl, hosts=array(hosts))
+
+    def _put_robots(self, tx: Transaction, rows: Sequence[RobotsRow]) -> None:
+        latest = {row.origin: row for row in rows}
+        if latest:
+            names = ("origin", "host", "status", "body", "fetched", "expires", "failures")
+            tx.run("put_robots", **{name: array(getattr(row, name) for row in latest.values()) for name in names})
+
+    def unresolved(self, limit: int) -> list[str]:
+        return [row[0] for row in self.db.rows("take_unresolved", crawl=self._crawl, now=self.now(), count=limit)]
+
+    def resolved(self, addresses: Mapping[str, str]) -> None:
+        if addresses:
+            self.db.run("put_addresses", name=array(addresses), address=array(addresses.values()))
+
+    def _spent(self, tx: Queries) -> tuple[bool, int | None]:
+        spec = self.spec
+        if not spec.pages and not spec.bytes:
+            return False, None
+        row = tx.row("crawl_totals", crawl=self._crawl)
+        assert row is not None
+        spent = bool((spec.pages and row[0] >= spec.pages) or (spec.bytes and row[1] >= spec.bytes))
+        return spent, max(0, spec.pages - row[0]) if spec.pages else None
+
+    def lease(self, worker: str, servers: int) -> list[Lease]:
+        with self.db.transaction() as tx:
+            now = self._now(tx)
+            spent = self._spent(tx)[0]
+            chosen = self._choose(tx, servers, now, spent)
+            if not chosen:
+                return []
+            taken = tx.rows("lease_take", worker=worker, servers=array(chosen), now=now, until=now + self.spec.lease)
+            hosts = defaultdict(list)
+            for server, name, allowed, pages in tx.rows(
+                "lease_hosts", crawl=self._crawl, servers=array(row[0] for row in taken), now=now, spent=spent
+            ):
+                room = max(0, self.spec.host_pages - pages) if self.spec.host_pages else None
+                hosts[server].append(Host(name, server, allowed, room))
+        return [Lease(server, address, epoch, until, tuple(hosts[server])) for server, address, epoch, until in taken]
+
+    def _choose(self, tx: Transaction, count: int, now: datetime, spent: bool) -> list[int]:
+        """Servers by best rank and by earliest time; each class first gets its share of the places, then what is left."""
+        args = {"crawl": self._crawl, "now": now, "soon": now + SOON, "count": count}
+        ranked = [row[0] for row in tx.rows("lease_ranked", spent=spent, **args)]
+        timed = [row[0] for row in tx.rows("lease_timed", **args)]
+        new, revisit = self.spec.shares.get("new", 0.0), self.spec.shares.get("revisit", 0.0)
+        quota = ceil(count * new / (new + revisit)) if new + revisit else count
+        first = ranked[:quota]
+        rest = [s for s in timed if s not in set(first)][: count - len(first)]
+        chosen = first + rest
+        chosen += [s for s in ranked if s not in set(chosen)][: count - len(chosen)]
+        return chosen
+
+    def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
+        until = self.now() + self.spec.lease
+        return dict(self.db.rows("renew", worker=worker, servers=array(servers), until=until)) if servers else {}
+
+    def release(self, worker: str, servers: Sequence[int]) -> None:
+        if servers:
+            self.db.run("release", worker=worker, servers=array(servers), now=self.now())
+
+    def refill(self, wants: Sequence[Want]) -> list[Ticket]:
+        if not wants:
+            return []
+        with self.db.transaction() as tx:
+            columns = self._want_columns(tx, wants)
+            holding = array(sorted({key for want in wants for key in want.holding}))
+            rows = tx.rows("refill", crawl=self._crawl, now=self._now(tx), holding=holding, **columns)
+        tickets = [Ticket(row[0], row[1], row[2], row[3], row[4], row[5], Lane(row[6]), State(row[7]), *row[8:]) for row in rows]
+        return self._within_quota(tickets, wants)
+
+    def _want_columns(self, tx: Transaction, wants: Sequence[Want]) -> dict[str, str]:
+        self._room: dict[str, int] = {}
+        ids: dict[str, int] = {}
+        for name, key, pages in tx.rows("host_pages", crawl=self._crawl, names=[w.host for w in wants]):
+            ids[name] = key
+            if self.spec.host_pages:
+                self._room[name] = self.spec.host_pages - (pages or 0)
+        self._left = self._spent(tx)
+        rows = [
+            (w.host, ids[w.host], w.server, w.epoch, lane, w.count)
+            for w in wants if w.host in ids for lane in Lane
+        ]
+        names = ("name", "host", "server", "epoch", "lane", "count")
+        return dict(zip(names, (array(column) for column in zip(*rows, strict=True)), strict=True)) if rows else dict.fromkeys(names, "{}")
+
+    def _within_quota(self, tickets: list[Ticket], wants: Sequence[Want]) -> list[Ticket]:
+        """New pages that the quotas no longer leave room for stay where they are."""
+        spent, left = self._left
+        if not self._room and not spent and left is None:
+            return tickets
+        room = {w.host: self._room[w.host] - len(w.holding) for w in wants if w.host in self._room}
+        total = left - sum(len(w.holding) for w in wants) if left is not None else None
+        kept = []
+        for ticket in tickets:
+            if ticket.lane in (Lane.NEW, Lane.BACKFILL):
+                if spent or (total is not None and total <= 0) or room.get(ticket.host, 1) <= 0:
+                    continue
+                if total is not None:
+                    total -= 1
+                if ticket.host in room:
+                    room[ticket.host] -= 1
+            kept.append(ticket)
+        return kept
+
+    def robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
+        rows = self.db.rows("get_robots", origins=list(origins)) if origins else []
+        return {row[0]: RobotsRow(*row) for row in rows}
+
+    def outlook(self, worker: str = "") -> Outlook:
+        spent = self._spent(self.db)[0]
+        row = self.db.row("outlook", crawl=self._crawl, now=self.now(), worker=worker, spent=spent)
+        assert row is not None
+        return Outlook(ready=row[0], soonest=row[1], next_visit=row[2], leased_elsewhere=row[3], spent=spent)
+
+    def look(self, ids: Sequence[int]) -> dict[int, Found]:
+        rows = self.db.rows("look", crawl=self._crawl, ids=array(ids)) if ids else []
+        return {
+            row[0]: Found(row[0], row[1], row[2], State(row[3]), None if row[4] is None else Lane(row[4]), *row[5:]) for row in rows
+        }
+
+    def seeds(self) -> list[str]:
+        return [row[0] for row in self.db.rows("seeds", crawl=self._crawl)]
+
+    def counts(self) -> dict[str, int]:
+        counts = {state.value: 0 for state in State} | dict(self.db.rows("counts", crawl=self._crawl))
+        return {"known": sum(counts.values()), **counts}
+
+    def close(self) -> None:
+        self.db.close()

@@ -1,0 +1,162 @@
+"""How the Postgres frontier writes URLs and contents: in columns, a few statements per commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from crawlproj.db import Transaction
+from crawlproj.frontier.base import Committed, CrawlSpec, Lane, NewUrl, Outcome, State, lane_of, rank
+from crawlproj.frontier.columns import array
+
+KIND_LETTERS = {
+    "a": "a", "area": "r", "link": "l", "img": "i", "iframe": "f", "script": "s", "feed": "e", "canonical": "c", "alternate": "t",
+    "onclick": "o", "text": "x", "sitemap": "m", "refresh": "h", "redirect": "d",
+}  # fmt: skip
+"""One letter per link in `page_links`; anything else is '?'."""
+
+
+class UrlWriter:
+    """Adds URLs: new ones in one statement, then what is left to do for those already known."""
+
+    def __init__(self, spec: CrawlSpec, cache_hosts: int = 10_000) -> None:
+        self.spec = spec
+        self.crawl = 0
+        self._hosts: dict[str, int] = {}
+        self._limit = cache_hosts
+
+    def forget(self) -> None:
+        """Host ids of a transaction that was rolled back are not to be believed."""
+        self._hosts.clear()
+
+    def write(self, tx: Transaction, urls: Sequence[NewUrl], now: datetime, touched: set[int]) -> Committed:
+        batch = _folded(urls)
+        ids = self._host_ids(tx, {url.host for url in batch.values()})
+        full = set(self.full(tx, sorted(set(ids.values()))))
+        added = tx.rows("add_urls", crawl=self.crawl, now=now, **self._columns(batch, ids, full))
+        touched.update(row[1] for row in added)
+        queued = {row[1] for row in added if row[2] is not None}
+        new = {row[0] for row in added}
+        known = [url for key, url in batch.items() if key not in new]
+        nearer, revived = self._known(tx, known, touched) if known else (0, [])
+        touched.update(host for _, host in revived)
+        queued.update(host for _, host in revived)
+        names = {host: name for name, host in ids.items()}
+        hosts = frozenset(names[host] for host in queued if host in names)
+        return Committed(added=len(new), revived=len({key for key, _ in revived}), nearer=nearer, hosts=hosts)
+
+    def full(self, tx: Transaction, hosts: Sequence[int]) -> list[int]:
+        """Those of the hosts that are over their quota."""
+        limits = {"host_pages": self.spec.host_pages, "host_bytes": self.spec.host_bytes}
+        if not any(limits.values()):
+            return []
+        return [row[0] for row in tx.rows("full_hosts", crawl=self.crawl, hosts=array(hosts), **limits)]
+
+    def _host_ids(self, tx: Transaction, names: set[str]) -> dict[str, int]:
+        missing = sorted(names - self._hosts.keys())
+        found: dict[str, int] = {}
+        if missing:
+            found = dict(tx.rows("add_hosts", names=array(missing)))
+            if left := [name for name in missing if name not in found]:
+                found |= dict(tx.rows("host_ids", names=left))
+            tx.run("add_crawl_hosts", crawl=self.crawl, hosts=array(sorted(found.values())))
+        ids = {name: self._hosts[name] for name in names if name in self._hosts} | found
+        if len(self._hosts) + len(found) > self._limit:
+            self._hosts.clear()
+        self._hosts |= found
+        return ids
+
+    def _columns(self, batch: dict[int, NewUrl], ids: dict[str, int], full: set[int]) -> dict[str, str]:
+        order = self.spec.order
+        rows = []
+        for key, u in batch.items():
+            host = ids[u.host]
+            why = self._refusal(u, host in full)
+            lane = None if why else int(u.lane)
+            place = None if why else 0.0 if u.lane is Lane.URGENT else rank(order, u.depth, u.score)
+            state = State.IGNORED.value if why else State.NEW.value
+            rows.append((key, host, u.url, state, why, lane, place, u.depth, u.score, u.parent, u.hops, u.request))
+        names = ("id", "host", "canonical", "state", "why", "lane", "rank", "depth", "score", "parent", "hops", "request")
+        return {name: array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+
+    def _refusal(self, url: NewUrl, full: bool) -> str:
+        if self.spec.max_depth and url.depth > self.spec.max_depth:
+            return "depth"
+        if url.hops > self.spec.max_hops:
+            return "redirects"
+        return "quota" if full and url.lane in (Lane.NEW, Lane.BACKFILL) else ""
+
+    def _known(self, tx: Transaction, urls: Sequence[NewUrl], touched: set[int]) -> tuple[int, list[tuple[int, int]]]:
+        ordering, max_depth = self.spec.order, self.spec.max_depth
+        names = {"id": array(u.id for u in urls), "canonical": array(u.url for u in urls)}
+        nearer = tx.rows(
+            "nearer_urls", ordering=ordering, depth=array(u.depth for u in urls), parent=array(u.parent for u in urls),
+            score=array(u.score for u in urls), **names,
+        )
+        revived: list[tuple[int, int]] = []
+        if nearer:
+            moved = nearer + tx.rows("nearer_children", ordering=ordering, ids=array(row[0] for row in nearer))
+            touched.update(row[1] for row in moved)
+            if max_depth:
+                ids = array(row[0] for row in moved)
+                revived += tx.rows("revive_depths", ordering=ordering, max_depth=max_depth, ids=ids)
+        urgent = array(u.lane is Lane.URGENT for u in urls)
+        revived += tx.rows("revive_urls", ordering=ordering, max_depth=max_depth, urgent=urgent, **names)
+        return len(nearer), revived
+
+
+def _folded(urls: Sequence[NewUrl]) -> dict[int, NewUrl]:
+    """Each id once, sorted, so that two commits meet on rows in the same order; as if added one after the other."""
+    batch: dict[int, NewUrl] = {}
+    for url in urls:
+        seen = batch.get(url.id)
+        if seen is None:
+            batch[url.id] = url
+            continue
+        near = url if url.depth < seen.depth else seen
+        lane = Lane.URGENT if Lane.URGENT in (url.lane, seen.lane) else seen.lane
+        batch[url.id] = replace(seen, depth=near.depth, parent=near.parent, score=max(seen.score, url.score), lane=lane)
+    return {key: batch[key] for key in sorted(batch)}
+
+
+def end_columns(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    plain = (
+        "id", "visit", "server", "epoch", "at", "status", "why", "next_visit", "tries", "interval_s", "changed", "moved_to", "etag",
+        "modified",
+    )  # fmt: skip
+    columns = {name: array([getattr(o, name) for o in outcomes]) for name in plain}
+    columns["state"] = array([o.state.value for o in outcomes])
+    columns["lane"] = array([lane_of(o) for o in outcomes])
+    columns["body_digest"] = array([o.content.body_digest if o.content else None for o in outcomes])
+    columns["block_digest"] = array([o.content.block_digest if o.content else None for o in outcomes])
+    return columns
+
+
+def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) -> None:
+    """Page and links of each outcome; a version where `fresh` says that it is the first or another one."""
+    if not outcomes:
+        return
+    pages = [(o, o.content) for o in outcomes if o.content is not None]
+    url, at = array([o.id for o, _ in pages]), array([o.at for o, _ in pages])
+    length = array([c.length for _, c in pages])
+    texts = {name: array([getattr(c, name) for _, c in pages]) for name in ("title", "content_type", "charset", "language")}
+    noindex, elapsed_s = array([c.noindex for _, c in pages]), array([o.elapsed_s for o, _ in pages])
+    tx.run("put_pages", url=url, at=at, length=length, noindex=noindex, elapsed_s=elapsed_s, **texts)
+    versions = [(o, c) for o, c in pages if o.id in fresh]
+    if versions:
+        tx.run(
+            "put_versions", url=array([o.id for o, _ in versions]), at=array([o.at for o, _ in versions]),
+            status=array([o.status for o, _ in versions]), body_digest=array([c.body_digest for _, c in versions]),
+            block_digest=array([c.block_digest for _, c in versions]), length=array([c.length for _, c in versions]),
+        )
+    links = [c.links for _, c in pages]
+    tx.run(
+        "put_links", url=url, known=array([array(x.known) for x in links]), known_kinds=array([letters(x.known_kinds) for x in links]),
+        known_texts=array([array(x.known_texts) for x in links]), other=array([array(x.other) for x in links]),
+        other_kinds=array([letters(x.other_kinds) for x in links]), other_texts=array([array(x.other_texts) for x in links]),
+    )
+
+
+def letters(kinds: Sequence[str]) -> str:
+    return "".join([KIND_LETTERS.get(kind, "?") for kind in kinds])

@@ -1,0 +1,46 @@
+"""What travels through the pipelines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from crawlproj.frontier.base import Content, Ticket
+from crawlproj.text.blocks import Document
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsTicket:
+    """The right to fetch robots.txt of an origin before anything else of it. `head` is the URL that waits for it."""
+
+    url: str
+    host: str
+    server: int
+    epoch: int
+    head: Ticket
+    hops: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Page:
+    """What came of handing out one ticket: exactly one Page per ticket.
+
+    `status` 0: no answer, and `reason` says why. The fields up to `error` are facts of the exchange; pipelines fill in the rest.
+    """
+
+    ticket: Ticket | RobotsTicket
+    url: str
+    status: int
+    at: datetime
+    reason: str = ""
+    elapsed_s: float = 0.0
+    content_type: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = field(default=b"", repr=False)
+    address: str = ""
+    kind: str = ""
+    document: Document | None = field(default=None, repr=False)
+    error: str = ""
+    content: Content | None = field(default=None, repr=False)
+    changed: bool = False
+    ended: bool = False

@@ -1,0 +1,201 @@
+"""The thread between scheduler and frontier: it flushes, renews, leases, refills, so that the event loop never waits.
+
+The event loop fills the tray and rings; the keeper takes the tray, talks to the frontier and answers with News. Everything in
+memory belongs to the event loop; everything in the database belongs to this thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from crawlproj.errors import DatabaseError
+from crawlproj.frontier.base import Batch, Committed, Frontier, Lease, NewUrl, Outcome, Outlook, RobotsRow, Ticket, Want
+from crawlproj.names import Resolver
+from crawlproj.urls import origin
+
+log = logging.getLogger(__name__)
+
+MIN_GAP_S = 0.05
+LEASE_GAP_S = 0.5
+PREPARED_AT_ONCE = 64
+FIRST_WANT = 8
+ORIGINS = 5_000
+GRACE_S = 30.0
+"""How long a database may be away before the crawl gives up."""
+
+
+@dataclass(slots=True)
+class Tray:
+    """What the event loop has for the frontier since the last turn."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    urls: list[NewUrl] = field(default_factory=list)
+    robots: list[RobotsRow] = field(default_factory=list)
+    clocks: dict[str, datetime] = field(default_factory=dict)
+    wants: list[Want] = field(default_factory=list)
+    release: list[int] = field(default_factory=list)
+    room: int = 0
+    quiet: int | None = None
+    """Number of the moment at which nothing at all was held here; asks for the outlook."""
+
+    def take_batch(self) -> Batch:
+        batch = Batch(self.outcomes, self.urls, self.robots, self.clocks)
+        self.outcomes, self.urls, self.robots, self.clocks = [], [], [], {}
+        return batch
+
+    def put_back(self, batch: Batch) -> None:
+        self.outcomes = [*batch.outcomes, *self.outcomes]
+        self.urls = [*batch.urls, *self.urls]
+        self.robots = [*batch.robots, *self.robots]
+        self.clocks = {**batch.clocks, **self.clocks}
+
+
+@dataclass(slots=True)
+class News:
+    """What a turn brought. `stored`: ends that are safe now; `asked`: whose wants were answered by `tickets`."""
+
+    now: datetime
+    monotonic: float
+    stored: list[int] = field(default_factory=list)
+    committed: list[Committed] = field(default_factory=list)
+    leases: list[Lease] = field(default_factory=list)
+    renewed: dict[int, datetime] | None = None
+    tickets: list[Ticket] = field(default_factory=list)
+    asked: list[Want] = field(default_factory=list)
+    robots: dict[str, RobotsRow] = field(default_factory=dict)
+    pushed: bool = False
+    outlook: Outlook | None = None
+    quiet: int | None = None
+
+
+class Keeper(threading.Thread):
+    """`tell` is called in this thread with News; `fail` once, with the error that ended it."""
+
+    def __init__(
+        self, frontier: Frontier, worker: str, resolver: Resolver, flush_s: float, pushes: Callable[[], Sequence[str]],
+        tell: Callable[[News], None], fail: Callable[[BaseException], None],
+    ) -> None:  # fmt: skip
+        super().__init__(name="keeper", daemon=True)
+        self.frontier, self.worker, self.resolver, self.flush_s = frontier, worker, resolver, flush_s
+        self._pushes, self._tell, self._fail = pushes, tell, fail
+        self._tray = Tray()
+        self._lock = threading.Lock()
+        self._bell = threading.Event()
+        self._end = threading.Event()
+        self._held: set[int] = set()
+        self._origins: set[str] = set()
+        self._renewed_at = self._leased_at = time.monotonic()
+        self._stored: list[int] = []
+        self._committed: list[Committed] = []
+
+    def put(self, fill: Callable[[Tray], None], ring: bool = False) -> None:
+        """Let the event loop put something into the tray; `ring` asks for a turn soon rather than at the next flush."""
+        with self._lock:
+            fill(self._tray)
+        if ring:
+            self._bell.set()
+
+    def finish(self) -> None:
+        """Flush what is there, release all leases, end."""
+        self._end.set()
+        self._bell.set()
+        self.join()
+
+    def run(self) -> None:
+        try:
+            while not self._end.is_set():
+                self._bell.wait(self.flush_s)
+                self._bell.clear()
+                started = time.monotonic()
+                self._patiently(self.turn)
+                self._end.wait(max(0.0, MIN_GAP_S - (time.monotonic() - started)))
+            self._patiently(self._last)
+        except BaseException as error:
+            self._fail(error)
+
+    def _patiently(self, work: Callable[[], None]) -> None:
+        """A database that is away for a moment is waited for; what was to be written stays in the tray."""
+        since = time.monotonic()
+        while True:
+            try:
+                return work()
+            except DatabaseError as error:
+                if time.monotonic() - since > GRACE_S:
+                    raise
+                log.warning("The database does not answer, trying again: %s", error)
+                time.sleep(1.0)
+
+    def _commit(self) -> None:
+        with self._lock:
+            batch = self._tray.take_batch()
+        if not (batch.outcomes or batch.urls or batch.robots or batch.clocks):
+            return
+        try:
+            self._committed.append(self.frontier.commit(batch, self.worker))
+        except BaseException:
+            with self._lock:
+                self._tray.put_back(batch)
+            raise
+        self._stored += [outcome.id for outcome in batch.outcomes]
+
+    def turn(self) -> None:
+        self._commit()
+        with self._lock:
+            tray, self._tray = self._tray, Tray()
+            self._tray.put_back(tray.take_batch())
+        news = News(self.frontier.now(), time.monotonic(), quiet=tray.quiet, pushed=bool(self._pushes()))
+        self._release(tray.release)
+        news.renewed = self._renew()
+        news.leases = self._lease(tray.room, news.pushed)
+        news.asked = tray.wants + [Want(h.name, x.server, x.epoch, FIRST_WANT) for x in news.leases for h in x.hosts]
+        news.tickets = self.frontier.refill(news.asked)
+        news.robots = self._robots(news.tickets)
+        if tray.quiet is not None and not news.tickets:
+            news.outlook = self.frontier.outlook(self.worker)
+        self._report(news)
+
+    def _report(self, news: News) -> None:
+        news.stored, news.committed, self._stored, self._committed = self._stored, self._committed, [], []
+        self._tell(news)
+
+    def _release(self, servers: Sequence[int]) -> None:
+        self.frontier.release(self.worker, servers)
+        self._held.difference_update(servers)
+
+    def _lease(self, room: int, pushed: bool) -> list[Lease]:
+        """Leases and the names to be resolved are looked for when there is reason to, else twice a second."""
+        now = time.monotonic()
+        if room <= 0 or not (pushed or any(c.hosts for c in self._committed) or now - self._leased_at >= LEASE_GAP_S):
+            return []
+        self._leased_at = now
+        if names := self.frontier.unresolved(PREPARED_AT_ONCE):
+            self.frontier.resolved(self.resolver.addresses(names))
+        leases = self.frontier.lease(self.worker, room)
+        self._held.update(lease.server for lease in leases)
+        return leases
+
+    def _robots(self, tickets: Sequence[Ticket]) -> dict[str, RobotsRow]:
+        """What is stored of origins that come up for the first time."""
+        if len(self._origins) > ORIGINS:
+            self._origins.clear()
+        origins = {origin(ticket.url) for ticket in tickets} - self._origins
+        self._origins |= origins
+        return self.frontier.robots(sorted(origins))
+
+    def _renew(self) -> dict[int, datetime] | None:
+        if not self._held or time.monotonic() - self._renewed_at < self.frontier.spec.lease.total_seconds() / 4:
+            return None
+        renewed = self.frontier.renew(self.worker, sorted(self._held))
+        self._held &= renewed.keys()
+        self._renewed_at = time.monotonic()
+        return renewed
+
+    def _last(self) -> None:
+        self._commit()
+        self.frontier.release(self.worker, sorted(self._held))
+        self._report(News(self.frontier.now(), time.monotonic()))

@@ -1,0 +1,111 @@
+"""Every exchange, failure or refusal as one Page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from aiohttp import ClientConnectorDNSError, ClientConnectorSSLError, ClientSSLError
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    ResponseDataLossError,
+    UnsupportedURLSchemeError,
+)
+from scrapy.http import Request, Response
+from scrapy.spidermiddlewares.httperror import HttpError
+
+from crawlproj.items import Page, RobotsTicket
+from crawlproj.text import feeds
+from crawlproj.text.blocks import Document, parse
+
+KEPT_HEADERS = ("location", "etag", "last-modified", "retry-after", "content-type", "x-robots-tag", "content-language", "link")
+
+
+class Refused(IgnoreRequest):
+    """One of our own middlewares does not let the request pass; `reason` goes into the Page."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class GuardError(OSError):
+    """A connection to an address that may not be asked."""
+
+
+REASONS: tuple[tuple[type[BaseException], str], ...] = (
+    (GuardError, "guard"),
+    (DownloadTimeoutError, "timeout"),
+    (ClientConnectorDNSError, "dns"),
+    (CannotResolveHostError, "dns"),
+    (ClientConnectorSSLError, "ssl"),
+    (ClientSSLError, "ssl"),
+    (ConnectionRefusedError, "refused"),
+    (ConnectionResetError, "reset"),
+    (UnsupportedURLSchemeError, "scheme"),
+    (DownloadConnectionRefusedError, "unreachable"),
+    (ResponseDataLossError, "cut off"),
+    (DownloadFailedError, "bad answer"),
+)
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and what led to it, deepest last."""
+    for _ in range(10):
+        if error is None:
+            return
+        yield error
+        error = getattr(error, "os_error", None) or error.__cause__ or error.__context__
+
+
+def reason_of(error: BaseException) -> str:
+    """Why there is no answer, in a few words whose first (up to a colon) is one of a small set."""
+    if isinstance(error, Refused):
+        return error.reason
+    if isinstance(error, IgnoreRequest):
+        return "decompression" if "decompressed" in str(error) else f"ignored: {error}"
+    if isinstance(error, DownloadCancelledError):
+        return "shutdown" if str(error) == "shutdown" else "too big"
+    chain = list(causes(error))
+    for kind, reason in REASONS:
+        for cause in chain:
+            if isinstance(cause, kind):
+                return f"guard: {cause}" if kind is GuardError else reason
+    return f"error: {type(error).__name__}: {error}"
+
+
+def page_of_failure(error: BaseException, request: Request, now: datetime) -> Page:
+    """A Page without answer; or with one, if Scrapy calls the answer an error."""
+    if isinstance(error, HttpError):
+        return page_of_response(error.response, request, now)
+    return Page(request.meta["ticket"], request.url, 0, now, reason=reason_of(error), elapsed_s=_elapsed(request))
+
+
+def page_of_response(response: Response, request: Request, now: datetime, agents: tuple[str, ...] = ("robots",)) -> Page:
+    ticket = request.meta["ticket"]
+    headers = {name: value.decode("latin-1") for name in KEPT_HEADERS if (value := response.headers.get(name))}
+    page = Page(
+        ticket, response.url, response.status, now, content_type=headers.get("content-type", ""), headers=headers,
+        elapsed_s=_elapsed(request), body=response.body, address=str(response.ip_address or ""),
+    )  # fmt: skip
+    if 200 <= page.status < 300 and not isinstance(ticket, RobotsTicket):
+        page.document = document_of(page, agents)
+    return page
+
+
+def document_of(page: Page, agents: tuple[str, ...]) -> Document | None:
+    """Links and text, if it is something that can be read."""
+    kind = page.kind = feeds.sniff(page.body, page.content_type)
+    if kind in ("html", "text"):
+        return parse(page.body, page.url, content_type=page.content_type, agents=agents)
+    return feeds.parse(page.body, page.url) if kind in ("feed", "sitemap") else None
+
+
+def _elapsed(request: Request) -> float:
+    started, ended = request.meta.get("started"), request.meta.get("ended")
+    return ended - started if started is not None and ended is not None else 0.0

@@ -1,0 +1,59 @@
+"""When may this host be asked next, and why. Pure values: times go in, the next time and its reason come out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class HostRules:
+    """What the settings say about every host, in seconds."""
+
+    delay_s: float = 2.0
+    slowdown: float = 5.0
+    max_delay_s: float = 60.0
+    max_crawl_delay_s: float = 300.0
+    max_retry_after_s: float = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What politeness needs to know of one exchange. `failed`: no answer, or one that says the server is in trouble."""
+
+    started: float
+    ended: float
+    failed: bool = False
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostClock:
+    """`next_at` on the caller's clock in seconds; `reason` names the rule that set it."""
+
+    next_at: float = 0.0
+    reason: str = "new"
+    failures: int = 0
+    crawl_delay_s: float = 0.0
+
+    def delay_s(self, rules: HostRules) -> float:
+        return max(rules.delay_s, min(self.crawl_delay_s, rules.max_crawl_delay_s))
+
+    def with_crawl_delay(self, seconds: float | None) -> HostClock:
+        return replace(self, crawl_delay_s=seconds if seconds and seconds > 0 else 0.0)
+
+    def after(self, answer: Answer, rules: HostRules) -> HostClock:
+        """The clock after an exchange: the latest of all rules wins."""
+        failures = self.failures + 1 if answer.failed else 0
+        elapsed = max(0.0, answer.ended - answer.started)
+        delay = self.delay_s(rules)
+        times = {"delay" if delay == rules.delay_s else "crawl-delay": answer.started + delay}
+        times["slowdown"] = answer.ended + min(rules.slowdown * elapsed, rules.max_delay_s)
+        if failures:
+            times["back-off"] = answer.ended + min(max(delay, 1.0) * 2 ** min(failures, 20), rules.max_delay_s)
+        if answer.retry_after_s is not None:
+            times["retry-after"] = answer.ended + min(max(answer.retry_after_s, 0.0), rules.max_retry_after_s)
+        reason = max(times, key=lambda name: times[name])
+        return replace(self, next_at=times[reason], reason=reason, failures=failures)
+
+    def resting_until(self, at: float, reason: str) -> HostClock:
+        return replace(self, next_at=at, reason=reason) if at > self.next_at else self

@@ -1,0 +1,67 @@
+"""SQL by name: `sql/queries.sql` read once, each `-- name: x` up to the next one; arguments are named, `%(x)s`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
+
+HEADER = re.compile(r"^--\s*name:\s*(.*?)\s*$", re.MULTILINE)
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+PERCENT = re.compile(r"%(?:\((\w+)\)s|(%)|)")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One statement and the names of the arguments that it wants, no more and no less."""
+
+    name: str
+    sql: str
+    arguments: frozenset[str]
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        """A wrong argument is a slip in our own code: say so before the database does."""
+        if given.keys() != self.arguments:
+            wants = ", ".join(sorted(self.arguments)) or "nothing"
+            raise TypeError(f"query {self.name} wants {wants}, not {', '.join(sorted(given)) or 'nothing'}")
+
+
+@cache
+def load_queries() -> Mapping[str, Query]:
+    """All of ours, also out of a zipped egg."""
+    return MappingProxyType(parse_queries(read_sql("queries.sql")))
+
+
+def read_sql(path: str) -> str:
+    """A file of the package's `sql` folder."""
+    return files("crawlproj").joinpath("sql", *path.split("/")).read_text(encoding="utf-8")
+
+
+def parse_queries(text: str) -> dict[str, Query]:
+    """Text before the first header may only be comments. ValueError names what is wrong."""
+    before, *parts = HEADER.split(text)
+    if any(line.strip() and not line.startswith("--") for line in before.splitlines()):
+        raise ValueError("SQL before the first '-- name:' header")
+    queries: dict[str, Query] = {}
+    for name, sql in zip(parts[::2], parts[1::2], strict=True):
+        if not NAME.fullmatch(name):
+            raise ValueError(f"bad name of a query: {name!r}")
+        if name in queries:
+            raise ValueError(f"two queries are named {name}")
+        queries[name] = _query(name, sql.strip())
+    return queries
+
+
+def _query(name: str, sql: str) -> Query:
+    if not re.sub(r"--.*", "", sql).strip():
+        raise ValueError(f"query {name} is empty")
+    found = list(PERCENT.finditer(sql))
+    if any(match[0] == "%" for match in found):
+        raise ValueError(f"query {name} has a lone %: write %% or %(argument)s")
+    arguments = frozenset(match[1] for match in found if match[1])
+    # The driver turns %% into % only where there is an argument to fill in.
+    return Query(name, sql if arguments else sql.replace("%%", "%"), arguments)

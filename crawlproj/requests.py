@@ -1,0 +1,70 @@
+"""Ordinary Scrapy requests as JSON, and tickets as Scrapy requests.
+
+A spider may yield any Request: it lives in the same table as the URLs, in a JSON column. What JSON can't hold is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.utils.request import request_from_dict
+
+from crawlproj.frontier.base import Ticket
+
+OURS = frozenset(
+    {"ticket", "depth", "parent", "started", "ended", "download_slot", "download_latency", "download_timeout", "is_start_request"}
+)
+"""Keys of `meta` that belong to one handing-out, not to the request."""
+
+
+def is_plain(request: Request) -> bool:
+    """A GET that needs nothing but its URL, to be parsed by the spider's `parse`."""
+    return (
+        request.method == "GET" and type(request) is Request and not request.body and request.callback is None
+        and request.errback is None and not request._cb_kwargs and not request._headers and not request._cookies
+        and not request._flags and not set(request.meta) - OURS
+    )  # fmt: skip
+
+
+def dump(request: Request, spider: Spider) -> str:
+    """ValueError or TypeError if there is something in it that JSON can't hold, such as a lambda as callback."""
+    fields = request.to_dict(spider=spider)
+    fields["meta"] = {key: value for key, value in request.meta.items() if key not in OURS}
+    fields["body"] = b64encode(request.body).decode() if request.body else ""
+    fields["headers"] = {_text(name): [_text(v) for v in values] for name, values in request.headers.items()}
+    text = json.dumps(fields, allow_nan=False)
+    if json.loads(text) != fields:
+        raise TypeError("meta or cb_kwargs hold something that JSON gives back differently (a tuple, a key that is no string)")
+    return text
+
+
+def load(fields: dict[str, Any], spider: Spider) -> Request:
+    data = {**fields, "body": b64decode(fields["body"]) if fields["body"] else b""}
+    data["headers"] = {name.encode("latin-1"): [v.encode("latin-1") for v in values] for name, values in fields["headers"].items()}
+    return request_from_dict(data, spider=spider)
+
+
+def request_of(ticket: Ticket, spider: Spider) -> Request:
+    """What Scrapy is given. It must not follow, repeat or filter it: that is the frontier's."""
+    meta = {"ticket": ticket, "depth": ticket.depth, "dont_redirect": True, "dont_retry": True, "download_slot": ticket.host}
+    if ticket.request is None:
+        return Request(ticket.url, meta=meta | {"verbatim_url": True}, dont_filter=True)
+    request = load(ticket.request, spider)
+    request.meta.update(meta)
+    request.dont_filter = True
+    return request
+
+
+def redirected(fields: dict[str, Any], url: str, status: int) -> dict[str, Any]:
+    """The request that follows a redirect: 307 and 308 repeat it, the others ask with GET."""
+    if status in (307, 308) or (fields["method"] == "HEAD" and status != 303):
+        return {**fields, "url": url}
+    headers = {name: value for name, value in fields["headers"].items() if not name.lower().startswith("content-")}
+    return {**fields, "url": url, "method": "GET", "body": "", "headers": headers}
+
+
+def _text(value: bytes | str | None) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else value or ""

@@ -1,0 +1,27 @@
+"""The policy that the settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from crawlproj.errors import ConfigError
+from crawlproj.revisit.adaptive import Adaptive
+from crawlproj.revisit.base import Bounds, RevisitPolicy
+from crawlproj.revisit.uniform import Uniform
+
+NAMES = ("uniform", "adaptive")
+
+
+def choose_policy(name: str, bounds: Bounds, increase: float, decrease: float) -> RevisitPolicy:
+    """By name, or by the dotted path of a callable that takes the bounds."""
+    if name == "uniform":
+        return Uniform(bounds)
+    if name == "adaptive":
+        return Adaptive(bounds, increase, decrease)
+    module, _, attribute = name.rpartition(".")
+    try:
+        make: Callable[[Bounds], RevisitPolicy] = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError):
+        raise ConfigError(f"REVISIT_POLICY = {name!r} makes no sense: it must be one of {', '.join(NAMES)} or a dotted path") from None
+    return make(bounds)

@@ -1,0 +1,288 @@
+-- name: now
+select clock_timestamp();
+
+-- name: crawl_open
+insert into crawl (name, ordering, max_depth) values (%(name)s, %(ordering)s, %(max_depth)s)
+on conflict (name) do update set name = excluded.name
+returning id, ordering, max_depth;
+
+-- name: crawl_change
+update crawl set ordering = %(ordering)s, max_depth = %(max_depth)s where id = %(crawl)s;
+
+-- name: crawl_totals
+select pages, bytes from crawl where id = %(crawl)s;
+
+-- name: rerank
+update url set rank = case %(ordering)s when 'bfs' then depth when 'dfs' then -depth else -score end
+where crawl = %(crawl)s and lane in (1, 3);
+
+-- name: too_deep
+update url set state = 'ignored', why = 'depth', lane = null, rank = null
+where crawl = %(crawl)s and lane in (1, 3) and visit = 0 and state = 'new' and depth > %(max_depth)s;
+
+-- name: deep_enough
+update url set state = 'new', why = '', lane = 1,
+    rank = case %(ordering)s when 'bfs' then depth when 'dfs' then -depth else -score end
+where crawl = %(crawl)s and state = 'ignored' and why = 'depth' and (%(max_depth)s = 0 or depth <= %(max_depth)s);
+
+-- name: all_hosts
+select array_agg(host) from crawl_host where crawl = %(crawl)s;
+
+-- name: host_ids
+select name, id from host where name = any (%(names)s);
+
+-- name: add_hosts
+insert into host (name) select unnest(%(names)s::text[]) on conflict (name) do nothing returning name, id;
+
+-- name: add_crawl_hosts
+insert into crawl_host (crawl, host) select %(crawl)s, unnest(%(hosts)s::int[]) on conflict do nothing;
+
+-- name: full_hosts
+select host from crawl_host where crawl = %(crawl)s and host = any (%(hosts)s::int[])
+    and ((%(host_pages)s > 0 and pages >= %(host_pages)s) or (%(host_bytes)s > 0 and bytes >= %(host_bytes)s));
+
+-- name: add_urls
+insert into url (id, crawl, host, canonical, state, why, lane, rank, depth, score, parent, hops, request, first_seen)
+select id, %(crawl)s, host, canonical, state::url_state, why, lane, rank, depth, score, parent, hops, request::jsonb, %(now)s
+from unnest(%(id)s::bigint[], %(host)s::int[], %(canonical)s::text[], %(state)s::text[], %(why)s::text[], %(lane)s::smallint[],
+    %(rank)s::float8[], %(depth)s::int[], %(score)s::float8[], %(parent)s::bigint[], %(hops)s::smallint[], %(request)s::text[])
+    as n (id, host, canonical, state, why, lane, rank, depth, score, parent, hops, request)
+order by id
+on conflict (id) do nothing
+returning id, host, lane;
+
+-- name: nearer_urls
+update url u set depth = n.depth, parent = n.parent, score = greatest(u.score, n.score),
+    rank = case when u.lane in (1, 3) then
+        case %(ordering)s when 'bfs' then n.depth when 'dfs' then -n.depth else -greatest(u.score, n.score) end else u.rank end
+from unnest(%(id)s::bigint[], %(canonical)s::text[], %(depth)s::int[], %(parent)s::bigint[], %(score)s::float8[])
+    as n (id, canonical, depth, parent, score)
+where u.id = n.id and u.canonical = n.canonical and n.depth < u.depth
+returning u.id, u.host;
+
+-- name: nearer_children
+with recursive step (id, depth, parent) as (
+    select u.id, u.depth, u.parent from url u where u.id = any (%(ids)s::bigint[])
+    union
+    select c.id, s.depth + 1, s.id
+    from step s join page_links l on l.url = s.id cross join lateral unnest(l.known) k (id)
+        join url c on c.id = k.id and c.depth > s.depth + 1
+    where s.depth < 10000
+), best as (
+    select distinct on (id) id, depth, parent from step order by id, depth, parent
+)
+update url u set depth = b.depth, parent = b.parent, score = greatest(u.score, 1::float8 / (1 + b.depth)),
+    rank = case when u.lane in (1, 3) then
+        case %(ordering)s when 'bfs' then b.depth when 'dfs' then -b.depth else -greatest(u.score, 1::float8 / (1 + b.depth)) end
+        else u.rank end
+from best b where u.id = b.id and u.depth > b.depth
+returning u.id, u.host;
+
+-- name: revive_urls
+update url u set
+    state = case when u.state in ('new', 'waiting', 'retry', 'gone') then u.state else 'new' end,
+    tries = case when u.state in ('new', 'waiting', 'retry', 'gone') then u.tries else 0 end,
+    why = case when u.state in ('new', 'waiting', 'retry', 'gone') then u.why else '' end,
+    lane = case when n.urgent then 0 else 1 end,
+    rank = case when n.urgent then 0 else case %(ordering)s when 'bfs' then u.depth when 'dfs' then -u.depth else -u.score end end
+from unnest(%(id)s::bigint[], %(canonical)s::text[], %(urgent)s::bool[]) as n (id, canonical, urgent)
+where u.id = n.id and u.canonical = n.canonical and (
+    (n.urgent and u.lane is distinct from 0) or u.state = 'retired'
+    or (u.state = 'ignored' and u.why = 'depth' and (%(max_depth)s = 0 or u.depth <= %(max_depth)s)))
+returning u.id, u.host;
+
+-- name: revive_depths
+update url u set state = 'new', why = '', lane = 1,
+    rank = case %(ordering)s when 'bfs' then depth when 'dfs' then -depth else -score end
+where id = any (%(ids)s::bigint[]) and state = 'ignored' and why = 'depth' and depth <= %(max_depth)s
+returning id, host;
+
+-- name: end_visits
+update url u set visit = u.visit + 1, state = o.state::url_state, status = o.status, why = o.why, tries = o.tries,
+    next_visit = o.next_visit, interval_s = coalesce(o.interval_s, u.interval_s), moved_to = o.moved_to, last_visit = o.at,
+    changes = u.changes + o.changed::int,
+    last_change = case when o.changed or (o.block_digest is not null and u.block_digest is null) then o.at else u.last_change end,
+    etag = case when o.block_digest is null then u.etag else o.etag end,
+    modified = case when o.block_digest is null then u.modified else o.modified end,
+    body_digest = coalesce(o.body_digest, u.body_digest), block_digest = coalesce(o.block_digest, u.block_digest),
+    lane = o.lane,
+    rank = case when o.lane = 1 then case %(ordering)s when 'bfs' then u.depth when 'dfs' then -u.depth else -u.score end
+        when o.lane is not null then extract(epoch from o.next_visit) end
+from unnest(%(id)s::bigint[], %(visit)s::int[], %(server)s::int[], %(epoch)s::int[], %(state)s::text[], %(at)s::timestamptz[],
+    %(status)s::smallint[], %(why)s::text[], %(next_visit)s::timestamptz[], %(tries)s::smallint[], %(interval_s)s::float8[],
+    %(changed)s::bool[], %(moved_to)s::text[], %(etag)s::text[], %(modified)s::text[], %(lane)s::smallint[],
+    %(body_digest)s::bytea[], %(block_digest)s::bytea[])
+    as o (id, visit, server, epoch, state, at, status, why, next_visit, tries, interval_s, changed, moved_to, etag, modified, lane,
+        body_digest, block_digest)
+    join server s on s.id = o.server and s.epoch = o.epoch and s.worker = %(worker)s
+where u.id = o.id and u.visit = o.visit and u.crawl = %(crawl)s
+returning u.id, u.host, u.last_change = u.last_visit;
+
+-- name: put_pages
+insert into page (url, at, title, content_type, charset, language, length, noindex, elapsed_s)
+select * from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(title)s::text[], %(content_type)s::text[], %(charset)s::text[],
+    %(language)s::text[], %(length)s::int[], %(noindex)s::bool[], %(elapsed_s)s::real[])
+on conflict (url) do update set at = excluded.at, title = excluded.title, content_type = excluded.content_type,
+    charset = excluded.charset, language = excluded.language, length = excluded.length,
+    noindex = excluded.noindex, elapsed_s = excluded.elapsed_s;
+
+-- name: put_versions
+insert into page_version (url, at, status, body_digest, block_digest, length)
+select * from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(status)s::smallint[], %(body_digest)s::bytea[],
+    %(block_digest)s::bytea[], %(length)s::int[])
+on conflict do nothing;
+
+-- name: put_links
+insert into page_links (url, known, known_kinds, known_texts, other, other_kinds, other_texts)
+select url, known::bigint[], known_kinds, known_texts::text[], other::text[], other_kinds, other_texts::text[]
+from unnest(%(url)s::bigint[], %(known)s::text[], %(known_kinds)s::text[], %(known_texts)s::text[], %(other)s::text[],
+    %(other_kinds)s::text[], %(other_texts)s::text[])
+    as l (url, known, known_kinds, known_texts, other, other_kinds, other_texts)
+on conflict (url) do update set known = excluded.known, known_kinds = excluded.known_kinds, known_texts = excluded.known_texts,
+    other = excluded.other, other_kinds = excluded.other_kinds, other_texts = excluded.other_texts;
+
+-- name: count_pages
+with n as (
+    select * from unnest(%(host)s::int[], %(pages)s::int[], %(bytes)s::bigint[]) as n (host, pages, bytes)
+), hosts as (
+    update crawl_host c set pages = c.pages + n.pages, bytes = c.bytes + n.bytes from n
+    where c.crawl = %(crawl)s and c.host = n.host
+)
+update crawl set pages = pages + (select sum(pages) from n), bytes = bytes + (select sum(bytes) from n) where id = %(crawl)s;
+
+-- name: ignore_over_quota
+update url u set state = 'ignored', why = 'quota', lane = null, rank = null
+where crawl = %(crawl)s and host = any (%(hosts)s::int[]) and lane in (1, 3) and state = 'new';
+
+-- name: refresh_hosts
+update crawl_host c set ready = q.ready, retry = q.retry, revisit = q.revisit
+from (
+    select h.host, case when urgent.rank is not null then '-Infinity' else least(new.rank, backfill.rank) end as ready,
+        retry.rank as retry, revisit.rank as revisit
+    from unnest(%(hosts)s::int[]) as h (host)
+    left join lateral (select rank from url where crawl = %(crawl)s and host = h.host and lane = 0 order by rank, id limit 1) urgent on true
+    left join lateral (select rank from url where crawl = %(crawl)s and host = h.host and lane = 1 order by rank, id limit 1) new on true
+    left join lateral (select rank from url where crawl = %(crawl)s and host = h.host and lane = 3 order by rank, id limit 1) backfill on true
+    left join lateral (select rank from url where crawl = %(crawl)s and host = h.host and lane = 4 order by rank, id limit 1) retry on true
+    left join lateral (select rank from url where crawl = %(crawl)s and host = h.host and lane = 2 order by rank, id limit 1) revisit on true
+) q
+where c.crawl = %(crawl)s and c.host = q.host
+    and (c.ready, c.retry, c.revisit) is distinct from (q.ready, q.retry, q.revisit);
+
+-- name: put_robots
+insert into origin (origin, host, status, body, fetched, expires, failures)
+select * from unnest(%(origin)s::text[], %(host)s::text[], %(status)s::int[], %(body)s::text[], %(fetched)s::timestamptz[],
+    %(expires)s::timestamptz[], %(failures)s::int[])
+on conflict (origin) do update set host = excluded.host, status = excluded.status, body = excluded.body,
+    fetched = excluded.fetched, expires = excluded.expires, failures = excluded.failures;
+
+-- name: get_robots
+select origin, host, status, body, fetched, expires, failures from origin where origin = any (%(origins)s);
+
+-- name: put_clocks
+update host h set next_allowed = n.at from unnest(%(name)s::text[], %(at)s::timestamptz[]) as n (name, at) where h.name = n.name;
+
+-- name: take_unresolved
+update host set taken_until = %(now)s::timestamptz + interval '60 seconds'
+where id in (
+    select h.id from host h join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
+    where h.server is null and h.taken_until <= %(now)s
+        and (c.ready is not null or c.retry is not null or c.revisit is not null)
+    order by c.ready nulls last, h.id limit %(count)s for update of h skip locked)
+returning name;
+
+-- name: put_addresses
+with n as (
+    select * from unnest(%(name)s::text[], %(address)s::text[]) as n (name, address)
+), made as (
+    insert into server (address) select distinct address from n on conflict (address) do nothing returning id, address
+), servers as (
+    select id, address from made union all select s.id, s.address from server s join (select distinct address from n) d using (address)
+)
+update host h set server = s.id from n join servers s using (address) where h.name = n.name;
+
+-- name: lease_ranked
+select h.server, min(c.ready) from crawl_host c join host h on h.id = c.host join server s on s.id = h.server
+where c.crawl = %(crawl)s and c.ready is not null and (c.ready = '-Infinity' or not %(spent)s) and s.until <= %(now)s
+    and (h.next_allowed is null or h.next_allowed <= %(soon)s)
+group by h.server order by min(c.ready), min(h.name) limit %(count)s;
+
+-- name: lease_timed
+select h.server, min(least(c.retry, c.revisit)) from crawl_host c join host h on h.id = c.host join server s on s.id = h.server
+where c.crawl = %(crawl)s and least(c.retry, c.revisit) <= extract(epoch from %(now)s::timestamptz) and s.until <= %(now)s
+    and (h.next_allowed is null or h.next_allowed <= %(soon)s)
+group by h.server order by min(least(c.retry, c.revisit)), min(h.name) limit %(count)s;
+
+-- name: lease_take
+update server set worker = %(worker)s, epoch = epoch + 1, until = %(until)s
+where id in (select id from server where id = any (%(servers)s::int[]) and until <= %(now)s order by id for update skip locked)
+returning id, address, epoch, until;
+
+-- name: lease_hosts
+select h.server, h.name, h.next_allowed, c.pages
+from host h join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
+where h.server = any (%(servers)s::int[]) and ((c.ready is not null and (c.ready = '-Infinity' or not %(spent)s))
+    or least(c.retry, c.revisit) <= extract(epoch from %(now)s::timestamptz))
+order by c.ready nulls last, h.id;
+
+-- name: renew
+update server set until = %(until)s where id = any (%(servers)s::int[]) and worker = %(worker)s returning id, until;
+
+-- name: release
+update server set worker = null, until = %(now)s where id = any (%(servers)s::int[]) and worker = %(worker)s;
+
+-- name: refill
+select u.id, u.canonical, w.name, w.server, w.epoch, u.visit, u.lane, u.state, u.depth, u.tries, u.hops, u.changes, u.interval_s,
+    u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request
+from unnest(%(name)s::text[], %(host)s::int[], %(server)s::int[], %(epoch)s::int[], %(lane)s::smallint[], %(count)s::int[])
+    as w (name, host, server, epoch, lane, count)
+    join server s on s.id = w.server and s.epoch = w.epoch
+    cross join lateral (
+        select * from url where crawl = %(crawl)s and host = w.host and lane = w.lane
+            and (w.lane not in (2, 4) or rank <= extract(epoch from %(now)s::timestamptz))
+            and id <> all (%(holding)s::bigint[])
+        order by rank, id limit w.count) u
+order by w.host, u.lane, u.rank, u.id;
+
+-- name: host_pages
+select h.name, h.id, c.pages from host h left join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
+where h.name = any (%(names)s);
+
+-- name: outlook
+with h as (
+    select c.ready is not null and (c.ready = '-Infinity' or not %(spent)s) as ranked, to_timestamp(c.retry) as retry,
+        to_timestamp(c.revisit) as revisit, coalesce(h.next_allowed, %(now)s::timestamptz) as allowed, h.server,
+        coalesce(s.until > %(now)s and s.worker is distinct from %(worker)s, false) as elsewhere
+    from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+    where c.crawl = %(crawl)s and (c.ready is not null or c.retry is not null or c.revisit is not null)
+)
+select count(*) filter (where not elsewhere and (ranked or retry <= %(now)s or revisit <= %(now)s)),
+    min(case when elsewhere then null when ranked or retry <= %(now)s or revisit <= %(now)s then greatest(%(now)s::timestamptz, allowed)
+        when retry is not null then greatest(retry, allowed) end),
+    min(revisit),
+    count(distinct server) filter (where elsewhere and (ranked or retry is not null or revisit <= %(now)s))
+from h;
+
+-- name: look
+select u.id, u.canonical, h.name, u.state, u.lane, u.rank, u.depth, u.score, u.parent, u.visit, u.tries, u.changes, u.status, u.why,
+    u.first_seen, u.last_visit, u.last_change, u.next_visit, u.interval_s, u.moved_to
+from url u join host h on h.id = u.host where u.id = any (%(ids)s::bigint[]) and u.crawl = %(crawl)s;
+
+-- name: seeds
+select canonical from url where crawl = %(crawl)s and depth = 0 order by first_seen, id limit 10000;
+
+-- name: counts
+select state, count(*) from url where crawl = %(crawl)s group by state;
+
+-- name: migration_lock
+-- Two workers that start at once: one migrates, the other waits and finds nothing to do. The number is ours alone.
+select pg_advisory_xact_lock(7240515);
+
+-- name: migration_table
+select to_regclass('crawlproj.migration') is not null;
+
+-- name: migration_applied
+select number from crawlproj.migration order by number;
+
+-- name: migration_mark
+insert into crawlproj.migration (number, name, applied) values (%(number)s, %(name)s, now());

@@ -1,0 +1,150 @@
+-- The present schema. A change here comes with a numbered migration that leads an older database to the same place.
+create schema if not exists crawlproj;
+set local search_path = crawlproj;
+
+create table migration (
+    number int primary key,
+    name text not null,
+    applied timestamptz not null default now()
+);
+
+-- A named frontier. Many share one database.
+create table crawl (
+    id int generated always as identity primary key,
+    name text not null unique,
+    ordering text not null,
+    max_depth int not null,
+    pages bigint not null default 0,
+    bytes bigint not null default 0,
+    created timestamptz not null default now()
+);
+
+-- A pinned address: what is leased. `epoch` grows with each lease, so that ends of an older one are known as late.
+create table server (
+    id int generated always as identity primary key,
+    address text not null unique,
+    worker text,
+    epoch int not null default 0,
+    until timestamptz not null default '-infinity'
+);
+create index server_worker on server (worker) where worker is not null;
+
+-- A host name, its clock, and the server that it was last found on. Hosts and servers are shared by all crawls.
+create table host (
+    id int generated always as identity primary key,
+    name text not null unique,
+    server int references server,
+    next_allowed timestamptz,
+    taken_until timestamptz not null default '-infinity'
+);
+create index host_server on host (server);
+create index host_unresolved on host (id) where server is null;
+
+-- robots.txt belongs to scheme, host and port.
+create table origin (
+    origin text primary key,
+    host text not null,
+    status int not null,
+    body text not null,
+    fetched timestamptz not null,
+    expires timestamptz not null,
+    failures int not null default 0
+);
+
+-- What a host has to offer to a crawl: best rank of its ranked lanes, earliest times (epoch seconds) of its timed ones.
+create table crawl_host (
+    crawl int not null references crawl on delete cascade,
+    host int not null references host on delete cascade,
+    ready float8,
+    retry float8,
+    revisit float8,
+    pages bigint not null default 0,
+    bytes bigint not null default 0,
+    primary key (crawl, host)
+) with (fillfactor = 80);
+create index crawl_host_ready on crawl_host (crawl, ready, host) where ready is not null;
+create index crawl_host_retry on crawl_host (crawl, retry, host) where retry is not null;
+create index crawl_host_revisit on crawl_host (crawl, revisit, host) where revisit is not null;
+
+create type url_state as enum ('new', 'waiting', 'retry', 'dead', 'moved', 'gone', 'retired', 'forbidden', 'ignored');
+
+-- Every URL ever seen. `id` is a 64-bit hash of crawl and canonical form, so that links need no look-up.
+create table url (
+    id bigint primary key,
+    crawl int not null references crawl on delete cascade,
+    host int not null references host,
+    canonical text not null,
+    state url_state not null,
+    lane smallint,
+    rank float8,
+    depth int not null,
+    score float8 not null,
+    parent bigint,
+    hops smallint not null default 0,
+    visit int not null default 0,
+    tries smallint not null default 0,
+    changes int not null default 0,
+    status smallint not null default 0,
+    why text not null default '',
+    first_seen timestamptz not null,
+    last_visit timestamptz,
+    last_change timestamptz,
+    next_visit timestamptz,
+    interval_s float8,
+    etag text,
+    modified text,
+    body_digest bytea,
+    block_digest bytea,
+    moved_to text,
+    request jsonb,
+    check ((lane is null) = (rank is null))
+) with (fillfactor = 85);
+-- The queue: one index, read lane by lane. Only queued URLs are in it.
+create index url_queue on url (crawl, host, lane, rank, id) where lane is not null;
+create index url_state on url (crawl, state);
+create index url_seed on url (crawl, first_seen) where depth = 0;
+
+-- The latest reading of a page.
+create table page (
+    url bigint primary key references url on delete cascade,
+    at timestamptz not null,
+    title text not null,
+    content_type text not null,
+    charset text not null,
+    language text not null,
+    length int not null,
+    noindex bool not null,
+    elapsed_s real not null
+) with (fillfactor = 85);
+
+-- A row for the first reading and for each one that differed.
+create table page_version (
+    url bigint not null references url on delete cascade,
+    at timestamptz not null,
+    status smallint not null,
+    body_digest bytea not null,
+    block_digest bytea not null,
+    length int not null,
+    primary key (url, at)
+);
+
+-- The links of the latest reading: targets in this crawl by id, others by URL; one letter per link says its kind.
+create table page_links (
+    url bigint primary key references url on delete cascade,
+    known bigint[] not null,
+    known_kinds text not null,
+    known_texts text[] not null,
+    other text[] not null,
+    other_kinds text not null,
+    other_texts text[] not null
+) with (fillfactor = 85);
+
+do $$
+begin
+    if exists (select from pg_settings where name = 'default_toast_compression' and 'lz4' = any (enumvals)) then
+        alter table page_links alter known_texts set compression lz4;
+        alter table page_links alter other set compression lz4;
+        alter table page_links alter other_texts set compression lz4;
+        alter table origin alter body set compression lz4;
+    end if;
+end $$;

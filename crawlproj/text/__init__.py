@@ -1,0 +1,1 @@
+"""From bytes to text: one parse gives links and blocks; feeds and sitemaps give entries."""

@@ -1,0 +1,105 @@
+"""One parse of a page gives its links and its text, block by block."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from lxml import etree
+
+from crawlproj.text import charset as charsets
+from crawlproj.text.document import Block, Document, Kind, Link
+from crawlproj.text.reader import GuardedReader, RawBlock, RawLink, Reader, TooDeepError
+from crawlproj.text.scripts import MAX_SCRIPT, in_script
+from crawlproj.urls import Joiner
+
+MAX_BODY: Final = 10_000_000
+"""Bytes that are read of a page."""
+_LONG: Final = 100_000
+_MANY_TAGS: Final = 20_000
+_ODD_SPACES: Final = "\r\f\v\x1c\x1d\x1e\x1f"
+_INVISIBLE: Final = "\u200b\u2060\ufeff\xad"
+_DELETED: Final = dict.fromkeys(map(ord, _INVISIBLE))
+_link = partial(tuple.__new__, Link)
+_block = partial(tuple.__new__, Block)
+
+
+def parse(
+    body: bytes,
+    url: str,
+    charset: str | None = None,
+    content_type: str = "text/html",
+    agents: tuple[str, ...] = ("robots",),
+) -> Document:
+    """Read a page; any bytes give a Document, broken ones a poor and binary ones an empty one.
+
+    `charset` is the HTTP header's. `agents` are the names (lower case) whose meta elements are orders for us.
+    """
+    if charsets.looks_binary(body):
+        return Document(url, base=url, charset="")
+    text, name = charsets.utf8(body[:MAX_BODY], charset)
+    if content_type.startswith("text/plain"):
+        blocks = [Block(" ".join(part.split())) for part in text.decode().split("\n\n")]
+        return Document(url, url, charset=name, blocks=[block for block in blocks if block.text])
+    reader, cut = _read(text, agents)
+    joiner = Joiner(url)
+    base = joiner(reader.base) if reader.base else None
+    links = _links(_with_scripts(reader), Joiner(base) if base else joiner)
+    return Document(
+        url,
+        base or url,
+        title=reader.title.translate(_DELETED),
+        language=reader.language,
+        charset=name,
+        canonical=next((link[0] for link in links if link[1] == "canonical"), None),
+        robots=reader.robots,
+        links=links,
+        blocks=_blocks(reader.blocks),
+        cut=cut or len(body) > MAX_BODY,
+    )
+
+
+def _read(text: bytes, agents: tuple[str, ...]) -> tuple[Reader, bool]:
+    guarded = len(text) > _LONG and text.count(b"<") > _MANY_TAGS
+    reader = GuardedReader(agents) if guarded else Reader(agents)
+    try:
+        etree.fromstring(text, etree.HTMLParser(encoding="utf-8", target=reader, huge_tree=True))
+    except TooDeepError:
+        reader.close()
+        return reader, True
+    except etree.LxmlError:
+        # An empty page, or one without any tag or text.
+        reader.close()
+    return reader, False
+
+
+def _with_scripts(reader: Reader) -> list[RawLink]:
+    """The raw links, with those found in handlers and script text; the latter at the end."""
+    links = reader.links
+    if reader.scripts:
+        text: Kind = "text"
+        code = "\n".join(reader.scripts)[:MAX_SCRIPT]
+        links += [(url, text, "", "", False) for url in in_script(code)]
+    return links
+
+
+def _links(raw: list[RawLink], join: Joiner) -> list[Link]:
+    """Canonical links, each (url, kind) once, in document order; a later one only lends its anchor text."""
+    urls = join.many([link[0] for link in raw])
+    found: dict[tuple[str, str], RawLink] = {}
+    for url, link in zip(urls, raw, strict=True):
+        if url is None:
+            continue
+        first = found.get(key := (url, link[1]))
+        if first is None or (link[2] and not first[2]):
+            _, kind, text, title, nofollow = link
+            found[key] = (url, kind, text, title, nofollow)
+    return list(map(_link, found.values()))
+
+
+def _blocks(raw: list[RawBlock]) -> list[Block]:
+    text = "\n".join([block[0] for block in raw])
+    if any(odd in text for odd in _ODD_SPACES) or (not text.isascii() and any(mark in text for mark in _INVISIBLE)):
+        cleaned = [(" ".join(block[0].translate(_DELETED).split()), *block[1:]) for block in raw]
+        raw = [block for block in cleaned if block[0]]
+    return list(map(_block, raw))

@@ -1,0 +1,1 @@
+"""Where Scrapy calls us on the way to the network and back."""

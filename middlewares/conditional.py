@@ -1,0 +1,27 @@
+"""Ask only for what has changed since the last visit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crawlproj.frontier.base import Ticket
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from typing_extensions import Self
+
+
+class ConditionalMiddleware:
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls()
+
+    def process_request(self, request: Request) -> None:
+        ticket = request.meta.get("ticket")
+        if not isinstance(ticket, Ticket) or ticket.block_digest is None or request.method != "GET":
+            return
+        if ticket.etag:
+            request.headers.setdefault("If-None-Match", ticket.etag)
+        if ticket.modified:
+            request.headers.setdefault("If-Modified-Since", ticket.modified)

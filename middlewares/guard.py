@@ -1,0 +1,43 @@
+"""Nothing but web addresses that may be asked (F-OPS-6). The socket asks the guard again, after names are resolved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crawlproj.config import read_config
+from crawlproj.guard import StaticNames
+from crawlproj.names import Resolver
+from crawlproj.pages import Refused
+from crawlproj.urls import MAX_URL
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from typing_extensions import Self
+
+
+class GuardMiddleware:
+    def __init__(self, crawler: Crawler) -> None:
+        config = read_config(crawler.settings, crawler.spidercls.name or "")
+        self._guard = config.guard
+        self._names = Resolver(StaticNames(dict(config.dns_hosts)), threads=1)
+        self._stats = crawler.stats
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def process_request(self, request: Request) -> None:
+        if refusal := self._refusal(request):
+            self._stats.inc_value("refused/guard")
+            raise Refused(refusal)
+
+    def _refusal(self, request: Request) -> str:
+        if not request.url.startswith(("http://", "https://")):
+            return "scheme"
+        if len(request.url) > MAX_URL:
+            return "bad url: too long"
+        ticket = request.meta.get("ticket")
+        address = self._names.known(ticket.host) if ticket is not None else None
+        refusal = self._guard.refusal(address) if address else ""
+        return f"guard: {refusal}" if refusal else ""

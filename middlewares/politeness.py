@@ -1,0 +1,57 @@
+"""No request passes before its host's clock, whoever made it; and the clock is set from what comes back.
+
+The scheduler plans the pauses, so nothing should have to be held here: what is held is counted as `politeness/held`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from crawlproj.ends import AGAIN, retry_after_s
+from crawlproj.pages import Refused
+from crawlproj.politeness import Answer
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from typing_extensions import Self
+
+
+class PolitenessMiddleware:
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    async def process_request(self, request: Request) -> None:
+        ticket = request.meta.get("ticket")
+        if ticket is not None and (host := self._dispatcher.window.hosts.get(ticket.host)) is not None:
+            while (wait_s := host.clock.next_at - time.monotonic()) > 0:
+                self._crawler.stats.inc_value("politeness/held")
+                await asyncio.sleep(wait_s)
+        request.meta["started"] = time.monotonic()
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        header = response.headers.get("Retry-After")
+        pause_s = retry_after_s(header.decode("latin-1"), self._dispatcher.times.now()) if header else None
+        self._answered(request, failed=response.status in AGAIN, retry_after_s=pause_s if response.status in AGAIN else None)
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        if not isinstance(exception, Refused):
+            self._answered(request, failed=True)
+
+    def _answered(self, request: Request, failed: bool, retry_after_s: float | None = None) -> None:
+        ticket, started = request.meta.get("ticket"), request.meta.get("started")
+        if ticket is not None and started is not None:
+            ended = request.meta["ended"] = time.monotonic()
+            self._dispatcher.answered(ticket, Answer(started, ended, failed, retry_after_s))
+
+    @property
+    def _dispatcher(self):  # type: ignore[no-untyped-def]
+        return self._crawler.engine.scheduler.dispatcher  # type: ignore[union-attr]

@@ -1,0 +1,31 @@
+"""robots.txt is asked again just before each fetch. The scheduler has fetched it; here it is only looked up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crawlproj.items import RobotsTicket
+from crawlproj.pages import Refused
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from typing_extensions import Self
+
+
+class RobotsMiddleware:
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def process_request(self, request: Request) -> None:
+        if isinstance(request.meta.get("ticket"), RobotsTicket):
+            return
+        cache = self._crawler.engine.scheduler.dispatcher.robots  # type: ignore[union-attr]
+        known = cache.get(request.url)
+        if known is None or not known.allows(request.url, cache.agent):
+            self._crawler.stats.inc_value("refused/robots")
+            raise Refused("robots" if known is not None and not known.unreachable else "robots: not read yet")

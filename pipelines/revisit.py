@@ -1,0 +1,109 @@
+"""900: the one end of everything. Each Page that gets here, is dropped, or fails on the way, ends its ticket once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+
+from crawlproj.config import read_config
+from crawlproj.ends import Ends
+from crawlproj.frontier.base import NewUrl, Outcome, State, Ticket
+from crawlproj.items import Page, RobotsTicket
+from crawlproj.requests import redirected
+from crawlproj.revisit.policies import choose_policy
+from crawlproj.urls import canonical, key
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from twisted.python.failure import Failure
+    from typing_extensions import Self
+
+    from crawlproj.scheduler import CrawlScheduler
+
+
+class RevisitPipeline:
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        config = self._config = read_config(crawler.settings, crawler.spidercls.name or "")
+        policy = choose_policy(config.policy, config.bounds, config.increase, config.decrease)
+        self._ends = Ends(policy, config.retries, config.retry_delay, config.gone_limit, config.bounds.interval)
+        crawler.signals.connect(self.item_dropped, signal=signals.item_dropped)
+        crawler.signals.connect(self.item_error, signal=signals.item_error)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    @property
+    def _scheduler(self) -> CrawlScheduler:
+        return self._crawler.engine.scheduler  # type: ignore[return-value]
+
+    def process_item(self, item: Any) -> Any:
+        if isinstance(item, Page) and not item.ended:
+            self._end(item)
+        return item
+
+    def item_dropped(self, item: Any, exception: Exception) -> None:
+        """Somebody does not want to keep it: it was visited all the same."""
+        if isinstance(item, Page) and not item.ended:
+            item.content = None
+            item.error = f"dropped: {exception}"
+            self._end(item)
+
+    def item_error(self, item: Any, failure: Failure) -> None:
+        """It was fetched, but could not be kept: try again."""
+        if isinstance(item, Page) and not item.ended:
+            item.content = None
+            why = f"pipeline: {failure.type.__name__}: {failure.getErrorMessage()}"
+            self._end(item, why)
+
+    def _end(self, page: Page, failed: str = "") -> None:
+        page.ended = True
+        dispatcher, ticket = self._scheduler.dispatcher, page.ticket
+        if isinstance(ticket, RobotsTicket):
+            self._sitemaps(dispatcher.end_robots(page, ticket), ticket)
+        elif page.reason == "shutdown":
+            dispatcher.put_back(ticket)
+        else:
+            outcome = self._ends.again(page, ticket, failed) if failed else self._ends.decide(page, ticket)
+            dispatcher.add(self._follow(outcome, ticket))
+            dispatcher.end(ticket, self._filtered(outcome, page, ticket))
+        self._scheduler.wake()
+
+    def _filtered(self, outcome: Outcome, page: Page, ticket: Ticket) -> Outcome:
+        """Only pages of the wanted kinds are visited again; an ordinary request of a spider is made once."""
+        if outcome.state is State.RETIRED:
+            self._scheduler.sieve.forget(ticket.url)
+        if outcome.state is not State.WAITING or outcome.status == 304:
+            return outcome
+        wanted = ticket.request is None and page.kind in self._config.revisit_filter
+        return outcome if wanted else replace(outcome, next_visit=None)
+
+    def _follow(self, outcome: Outcome, ticket: Ticket) -> list[NewUrl]:
+        """Where a redirect leads. That of a seed is a seed, so that a site that has moved is still crawled."""
+        target, sieve = outcome.moved_to, self._scheduler.sieve
+        if target is None:
+            return []
+        if ticket.request is not None:
+            text = json.dumps(redirected(ticket.request, target, outcome.status))
+            name = f"redirect:{ticket.id}:{target}"
+            url = sieve.url(canonical(target) or target, ticket.depth, ticket.id, hops=ticket.hops + 1)
+            return [replace(url, id=key(self._config.spec.name, name), request=text)]
+        if ticket.depth == 0 and (learn := getattr(self._spider, "learn_seeds", None)):
+            learn([target])
+        if not sieve.wants(target):
+            return []
+        return [sieve.url(target, ticket.depth, ticket.id, hops=ticket.hops + 1)]
+
+    def _sitemaps(self, urls: list[str], ticket: RobotsTicket) -> None:
+        sieve, depth = self._scheduler.sieve, ticket.head.depth + 1
+        named = [url for name in urls if (url := canonical(name)) and sieve.wants(url)]
+        self._scheduler.dispatcher.add([sieve.url(url, depth) for url in named])
+
+    @property
+    def _spider(self) -> Spider | None:
+        return self._crawler.spider

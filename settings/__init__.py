@@ -1,0 +1,1 @@
+"""Settings: `base` has every default, the others only what differs."""

@@ -1,0 +1,129 @@
+"""Every default, with what it is for. Environment variables of the same name override those of crawlproj's own."""
+
+import os
+
+BOT_NAME = "crawlproj"
+SPIDER_MODULES = ["spiders"]
+NEWSPIDER_MODULE = "spiders"
+COMMANDS_MODULE = "crawlproj.commands"
+
+# --- Where things are -------------------------------------------------------------------------------------------------
+DATABASE_URL = ""  # Postgres; empty: our own, in CRAWL_DIR/pg
+CRAWL_DIR = ".crawl"
+CRAWL_DIR_ABSOLUTE = False  # refuse a relative CRAWL_DIR (Scrapyd)
+CRAWL_NAME = ""  # empty: the spider's name
+CRAWL_CONTINUOUS = False  # keep running when nothing is due
+CRAWL_PATIENCE = "10m"  # wait so long for hosts that rest
+CRAWL_SHUTDOWN = "3s"  # what is under way at the end gets so long
+
+# --- Who we are -------------------------------------------------------------------------------------------------------
+ROBOT_NAME = "crawlproj"
+ROBOT_CONTACT = ""  # mailto: or web page; without it only loopback may be crawled
+
+# --- What may be asked ------------------------------------------------------------------------------------------------
+GUARD_ALLOW_PRIVATE = False  # private, loopback and link-local addresses
+DNS_HOSTS = {}  # static names, wildcards allowed: {"*.test": "127.0.0.1"}
+FOLLOW_NOFOLLOW = False  # follow links that say rel=nofollow
+
+# --- Politeness -------------------------------------------------------------------------------------------------------
+POLITENESS_DELAY = 2  # seconds between two requests to a host
+POLITENESS_SLOWDOWN = 5  # ... and so many times the last response time after its end
+POLITENESS_MAX_DELAY = 60  # cap of that, and of back-off
+ROBOTS_TTL = "24h"
+ROBOTS_MAX_CRAWL_DELAY = 300
+
+# --- Frontier ---------------------------------------------------------------------------------------------------------
+FRONTIER_ORDER = "best"  # of new pages: best, bfs, dfs
+FRONTIER_SHARES = {"new": 0.3, "revisit": 0.4, "backfill": 0.1}  # guaranteed
+FRONTIER_DEPTH = 0  # clicks from a seed; 0: no limit
+FRONTIER_PAGES = 0  # new pages of the whole crawl; 0: no limit
+FRONTIER_BYTES = 0
+FRONTIER_HOST_PAGES = 0  # the same for each host
+FRONTIER_HOST_BYTES = 0
+FRONTIER_LEASE = "120s"
+FRONTIER_FLUSH = "1s"
+FRONTIER_SERVERS = 256  # leased by a worker at a time
+FRONTIER_WINDOW = 20  # URLs of a host held in memory
+FRONTIER_KNOWN_URLS = 100_000  # remembered in memory, so that links to them cost nothing
+FRONTIER_RETRIES = 3
+FRONTIER_RETRY_DELAY = "60s"  # then twice as long each time
+FRONTIER_GONE_LIMIT = 3  # visits that find a page gone before it is retired
+
+# --- Revisits ---------------------------------------------------------------------------------------------------------
+REVISIT_POLICY = "adaptive"  # uniform, adaptive or a dotted path
+REVISIT_INTERVAL = "5d"
+REVISIT_MIN = "10m"
+REVISIT_MAX = "365d"
+REVISIT_INCREASE = 0.2
+REVISIT_DECREASE = 0.2
+REVISIT_FILTER = ["html", "feed", "sitemap"]  # kinds of pages that are revisited
+
+# --- Panel ------------------------------------------------------------------------------------------------------------
+PANEL = "auto"  # auto, live, lines, off
+PANEL_INTERVAL = "5s"  # between two lines
+
+OURS = frozenset(name for name in dir() if name.isupper() and name not in ("BOT_NAME", "SPIDER_MODULES", "NEWSPIDER_MODULE", "COMMANDS_MODULE"))
+"""crawlproj's own settings: documented, and open to the environment."""
+
+# --- Scrapy -----------------------------------------------------------------------------------------------------------
+SCHEDULER = "crawlproj.scheduler.CrawlScheduler"
+DUPEFILTER_CLASS = "scrapy.dupefilters.BaseDupeFilter"
+TWISTED_REACTOR_ENABLED = False
+ASYNCIO_EVENT_LOOP = "uvloop.Loop"
+DOWNLOAD_HANDLERS = {
+    "http": "crawlproj.download.GuardedHandler",
+    "https": "crawlproj.download.GuardedHandler",
+    "data": None,
+    "file": None,
+    "ftp": None,
+    "s3": None,
+}
+CONCURRENT_REQUESTS = 64
+CONCURRENT_REQUESTS_PER_DOMAIN = 1
+CONCURRENT_ITEMS = 4  # Scrapy starts so many tasks per response
+DOWNLOAD_DELAY = 0  # pauses are the scheduler's
+DOWNLOAD_TIMEOUT = 60
+DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
+DOWNLOAD_WARNSIZE = 0
+REDIRECT_MAX_TIMES = 20
+COOKIES_ENABLED = False
+REFERER_ENABLED = False
+ROBOTSTXT_OBEY = False  # ours does, see middlewares/robots.py
+# Both run code that is sent to a port.
+TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
+
+DOWNLOADER_MIDDLEWARES = {
+    # The frontier's business: a redirect, a retry, a refusal is the end of a visit.
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
+    "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
+    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+    # Not of use to the general spiders, and each costs time for every page. A project that needs one puts it back.
+    "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
+    "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
+    "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,
+    "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
+    "middlewares.guard.GuardMiddleware": 100,
+    "middlewares.robots.RobotsMiddleware": 200,
+    "middlewares.conditional.ConditionalMiddleware": 560,
+    "middlewares.politeness.PolitenessMiddleware": 950,  # last before the network
+}
+SPIDER_MIDDLEWARES = {
+    "scrapy.spidermiddlewares.depth.DepthMiddleware": None,  # the frontier knows the depth
+    "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
+    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
+    "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
+    "middlewares.pages.PagesMiddleware": 10,  # sees what all others let through
+}
+ITEM_PIPELINES = {
+    "pipelines.store.StorePipeline": 400,
+    "pipelines.revisit.RevisitPipeline": 900,
+}
+EXTENSIONS = {
+    "scrapy.extensions.logstats.LogStats": None,  # the panel says more
+    "scrapy.extensions.throttle.AutoThrottle": None,
+}
+LOG_LEVEL = "INFO"
+
+globals().update({name: os.environ[name] for name in OURS if name in os.environ})

@@ -1,0 +1,1 @@
+"""One file per site; `site` is the general one."""

@@ -1,0 +1,52 @@
+"""Crawl whole sites: `scrapy crawl site -a seeds=https://example.org/`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING, Any
+
+import scrapy
+
+from crawlproj.config import whole
+from crawlproj.errors import ConfigError
+from crawlproj.scope import Scope, read_seeds
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from typing_extensions import Self
+
+
+class SiteSpider(scrapy.Spider):
+    """Follows the links of the seeds' domains; what each page says is kept by the pipelines."""
+
+    name = "site"
+
+    def __init__(
+        self, seeds: str | None = None, seeds_file: str | None = None, include: str | None = None, exclude: str | None = None,
+        depth: str | None = None, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(**kwargs)
+        self.seeds = read_seeds(seeds, seeds_file)
+        self.wants = Scope(include, exclude)
+        self.wants.add(self.seeds)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        if depth := kwargs.get("depth"):
+            try:
+                crawler.settings.set("FRONTIER_DEPTH", whole(depth), priority="spider")
+            except ValueError as error:
+                raise ConfigError(f"depth = {depth!r} makes no sense: it must be {error}") from None
+        return super().from_crawler(crawler, *args, **kwargs)
+
+    def learn_seeds(self, urls: Iterable[str]) -> None:
+        """Seeds that are known from before, or that a seed has moved to."""
+        self.wants.add(urls)
+
+    async def start(self) -> AsyncIterator[scrapy.Request]:
+        for url in self.seeds:
+            yield scrapy.Request(url)
+
+    def parse(self, response: Response) -> None:
+        """Nothing of its own."""

@@ -1,0 +1,24 @@
+"""Both frontiers keep one contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+pytest.register_assert_rewrite("tests.contract.adding", "tests.contract.visits", "tests.contract.leasing")
+
+from tests.contract.frontier_contract import FrontierContract  # noqa: E402
+from tests.contract.worlds import MemoryWorld, PostgresWorld, World, contract_database  # noqa: E402
+
+
+@pytest.fixture(params=["memory", "postgres-embedded", "postgres-debian"])
+def world(request: pytest.FixtureRequest, servers: Callable[[str], str]) -> Iterator[World]:
+    kind: str = request.param
+    world = MemoryWorld() if kind == "memory" else PostgresWorld(contract_database(servers(kind.partition("-")[2])))
+    yield world
+    world.close()
+
+
+class TestFrontier(FrontierContract):
+    """Runs the contract on each of them."""

@@ -1,0 +1,287 @@
+"""The twin in memory and the real frontier are told the same things and must say the same things."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import astuple, replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from crawlproj.frontier.base import (
+    LANE_OF,
+    TIMED,
+    Batch,
+    Found,
+    Frontier,
+    Lane,
+    Lease,
+    NewUrl,
+    Outcome,
+    RobotsRow,
+    State,
+    Ticket,
+    Want,
+)
+from tests.contract.worlds import MemoryWorld, PostgresWorld, World, contract_database, page, url_id
+
+CRAWLS, WORKERS, HOSTS, PATHS = ("one", "two"), ("ann", "bob"), ("h0", "h1", "h2", "h3"), range(4)
+LIMITED = (Lane.NEW, Lane.BACKFILL)
+numbers = itertools.count()
+
+crawls, workers, hosts = st.sampled_from(CRAWLS), st.sampled_from(WORKERS), st.sampled_from(HOSTS)
+orders, max_depths = st.sampled_from(["best", "bfs", "dfs"]), st.sampled_from([0, 2, 3])
+places = st.tuples(hosts, st.sampled_from(PATHS))
+urls = st.fixed_dictionaries(
+    {
+        "place": places,
+        "depth": st.integers(0, 5),
+        "score": st.sampled_from([0.125, 0.25, 0.5, 1.0]),
+        "lane": st.sampled_from([Lane.NEW, Lane.NEW, Lane.BACKFILL, Lane.URGENT]),
+        "hops": st.sampled_from([0, 0, 0, 2]),
+        "parent": st.sampled_from([None, 1, 2]),
+    }
+)
+ends = st.fixed_dictionaries(
+    {
+        "state": st.sampled_from([*State, State.WAITING, State.RETIRED]),
+        "links": st.none() | st.lists(places, max_size=4),
+        "changed": st.booleans(),
+        "received": st.sampled_from([0, 10, 50]),
+        "due_s": st.sampled_from([0.0, 30.5, 1000.0]),
+        "interval_s": st.sampled_from([None, 60.0]),
+        "tries": st.integers(0, 2),
+        "spoil": st.sampled_from([None, None, None, "visit", "epoch"]),
+    }
+)
+
+
+class Twins(RuleBasedStateMachine):
+    """Two worlds with one clock and the same names. Numbers of servers differ, so leases are matched by address."""
+
+    def __init__(self, dsn: str) -> None:
+        super().__init__()
+        tag = f"t{os.getpid()}x{next(numbers)}"
+        memory = MemoryWorld(tag)
+        self.worlds: tuple[World, World] = (memory, PostgresWorld(dsn, tag, memory.clock))
+        self.clock = memory.clock
+        self.pairs: dict[tuple[str, str], tuple[Frontier, Frontier]] = {}
+        self.leases: dict[tuple[str, str], dict[str, tuple[Lease, Lease]]] = {}
+        self.tickets: dict[tuple[str, str], dict[int, tuple[Ticket, Ticket]]] = {}
+
+    def teardown(self) -> None:
+        for world in self.worlds:
+            world.close()
+
+    @initialize(
+        order=orders,
+        max_depth=max_depths,
+        limits=st.fixed_dictionaries(
+            {
+                "host_pages": st.sampled_from([0, 2]),
+                "host_bytes": st.sampled_from([0, 0, 90]),
+                "pages": st.sampled_from([0, 0, 5]),
+                "bytes": st.sampled_from([0, 0, 150]),
+                "shares": st.sampled_from([{"new": 0.5, "revisit": 0.5}, {"new": 0.25, "revisit": 0.75}]),
+            }
+        ),
+    )
+    def begin(self, order: str, max_depth: int, limits: dict[str, Any]) -> None:
+        self.limits = {"max_hops": 1, **limits}
+        for crawl in CRAWLS:
+            self.open(crawl, order, max_depth)
+            self.add(crawl, WORKERS[0], [{"place": (host, 0)} for host in HOSTS])
+        self.resolve(CRAWLS[0], WORKERS[0], {})
+
+    def open(self, crawl: str, order: str, max_depth: int) -> None:
+        for worker in WORKERS:
+            for frontier in self.pairs.get((crawl, worker), ()):
+                frontier.close()
+            one, two = (world.frontier(crawl, order=order, max_depth=max_depth, **self.limits) for world in self.worlds)
+            self.pairs[crawl, worker] = one, two
+
+    def both(self, crawl: str, worker: str, call: Callable[[Frontier], Any], same: bool = True) -> tuple[Any, Any]:
+        one, two = (call(frontier) for frontier in self.pairs[crawl, worker])
+        if same:
+            assert one == two
+        return one, two
+
+    def id(self, crawl: str, place: tuple[str, int]) -> int:
+        return url_id(self.pairs[crawl, WORKERS[0]][0], self.url(place))
+
+    def url(self, place: tuple[str, int]) -> str:
+        return f"http://{self.worlds[0].host(place[0])}/{place[1]}"
+
+    def new(self, crawl: str, fields: Mapping[str, Any]) -> NewUrl:
+        place = fields["place"]
+        rest = {name: value for name, value in fields.items() if name != "place"}
+        return NewUrl(self.id(crawl, place), self.url(place), self.worlds[0].host(place[0]), **rest)
+
+    # What happens
+
+    @rule(crawl=crawls, worker=workers, batch=st.lists(urls, max_size=6))
+    def add(self, crawl: str, worker: str, batch: list[dict[str, Any]]) -> None:
+        self.both(crawl, worker, lambda frontier: frontier.add([self.new(crawl, fields) for fields in batch]))
+
+    @rule(crawl=crawls, worker=workers, hosts=st.dictionaries(hosts, st.sampled_from(["x", "y", "z"]), max_size=2))
+    def resolve(self, crawl: str, worker: str, hosts: dict[str, str]) -> None:
+        """What is unresolved, and sometimes a host that moves."""
+        names, _ = self.both(crawl, worker, lambda frontier: set(frontier.unresolved(100)))
+        addresses = {name: self.worlds[0].address("xyz"[int(name[1]) % 3]) for name in names}
+        addresses |= {self.worlds[0].host(host): self.worlds[0].address(at) for host, at in hosts.items()}
+        self.both(crawl, worker, lambda frontier: frontier.resolved(addresses))
+
+    @rule(crawl=crawls, worker=workers, servers=st.integers(0, 3), count=st.integers(1, 3), holding=st.booleans())
+    def take(self, crawl: str, worker: str, servers: int, count: int, holding: bool) -> None:
+        """Lease more servers, then ask all that were ever leased, lost ones too."""
+        one, two = self.both(crawl, worker, lambda frontier: frontier.lease(worker, servers), same=False)
+        ours, theirs = ({lease.address: lease for lease in leases} for leases in (one, two))
+        assert {at: plain(lease) for at, lease in ours.items()} == {at: plain(lease) for at, lease in theirs.items()}
+        held = self.leases.setdefault((crawl, worker), {})
+        held |= {at: (ours[at], theirs[at]) for at in ours}
+        self.refill(crawl, worker, count, holding)
+
+    def refill(self, crawl: str, worker: str, count: int, holding: bool) -> None:
+        held = self.tickets.setdefault((crawl, worker), {})
+        keep = frozenset(held) if holding else frozenset()
+        pairs = self.leases.get((crawl, worker), {}).values()
+        ours, theirs = (
+            frontier.refill([
+                Want(host.name, pair[side].server, pair[side].epoch, count, keep_of(keep, held, host.name))
+                for pair in pairs for host in pair[side].hosts
+            ])
+            for side, frontier in enumerate(self.pairs[crawl, worker])
+        )  # fmt: skip
+        if self.limits["pages"]:  # which host gets the last places is not promised
+            assert len(ours) == len(theirs)
+            ours, theirs = ([t for t in tickets if t.lane not in LIMITED] for tickets in (ours, theirs))
+        assert queues(ours) == queues(theirs)
+        others = {ticket.id: ticket for ticket in theirs}
+        held |= {ticket.id: (ticket, others[ticket.id]) for ticket in ours}
+
+    @rule(
+        crawl=crawls,
+        worker=workers,
+        picks=st.lists(st.tuples(st.integers(0, 100), ends), min_size=1, max_size=4),
+        batch=st.lists(urls, max_size=3),
+        clocks=st.dictionaries(hosts, st.sampled_from([-5, 5, 15, 300]), max_size=2),
+    )
+    def commit(
+        self,
+        crawl: str,
+        worker: str,
+        picks: list[tuple[int, dict[str, Any]]],
+        batch: list[dict[str, Any]],
+        clocks: dict[str, int],
+    ) -> None:
+        """Ends of tickets, some of them not for the first time, some spoiled, some by a worker who lost the lease."""
+        if not self.tickets.get((crawl, worker)):
+            self.take(crawl, worker, 2, 2, False)
+        held = list(self.tickets[crawl, worker].values())
+        chosen = [(held[pick % len(held)], end) for pick, end in picks] if held else []
+        new = [self.new(crawl, fields) for fields in batch]
+        at = {self.worlds[0].host(host): self.clock.after(seconds) for host, seconds in clocks.items()}
+        host = self.worlds[0].host("h0")
+        robots = [RobotsRow(f"http://{host}", host, 200, str(len(picks)), self.clock.now, self.clock.now)]
+        results = [
+            frontier.commit(Batch([self.outcome(crawl, pair[side], end) for pair, end in chosen], new, robots, at), worker)
+            for side, frontier in enumerate(self.pairs[crawl, worker])
+        ]
+        assert results[0] == results[1]
+        self.both(crawl, worker, lambda frontier: frontier.robots([f"http://{host}"]))
+
+    def outcome(self, crawl: str, ticket: Ticket, end: Mapping[str, Any]) -> Outcome:
+        state, links = end["state"], end["links"]
+        due = self.clock.after(end["due_s"]) if LANE_OF.get(state) in TIMED else None
+        content = None if links is None else page(*(self.id(crawl, place) for place in links), text=str(links))
+        outcome = Outcome(
+            ticket.id, ticket.visit, ticket.server, ticket.epoch, state, self.clock.now, 200, "why", due, end["tries"],
+            end["interval_s"], end["changed"], None, str(links), None, 0.5, end["received"], content,
+        )  # fmt: skip
+        spoil = end["spoil"]
+        return replace(outcome, **{spoil: getattr(outcome, spoil) + 1}) if spoil else outcome
+
+    @rule(crawl=crawls, worker=workers)
+    def renew(self, crawl: str, worker: str) -> None:
+        pairs = self.leases.get((crawl, worker), {})
+        renewed = []
+        for side, frontier in enumerate(self.pairs[crawl, worker]):
+            names = {pair[side].server: at for at, pair in pairs.items()}
+            renewed.append({names[id_]: until for id_, until in frontier.renew(worker, list(names)).items()})
+        assert renewed[0] == renewed[1]
+
+    @rule(crawl=crawls, worker=workers)
+    def release(self, crawl: str, worker: str) -> None:
+        pairs = self.leases.get((crawl, worker), {}).values()
+        for side, frontier in enumerate(self.pairs[crawl, worker]):
+            frontier.release(worker, [pair[side].server for pair in pairs])
+
+    @rule(seconds=st.sampled_from([1, 30, 60, 121, 1000]))
+    def wait(self, seconds: int) -> None:
+        self.clock.advance(seconds)
+
+    @rule(crawl=crawls, order=orders, max_depth=max_depths)
+    def reopen(self, crawl: str, order: str, max_depth: int) -> None:
+        self.open(crawl, order, max_depth)
+
+    # What must be the same after each step
+
+    @invariant()
+    def rows_are_the_same(self) -> None:
+        for crawl in CRAWLS if self.pairs else ():
+            ids = [self.id(crawl, place) for place in itertools.product(HOSTS, PATHS)]
+            ours, theirs = self.both(crawl, WORKERS[0], lambda frontier, ids=ids: frontier.look(ids), same=False)
+            assert {key: plain_row(row) for key, row in ours.items()} == {key: plain_row(row) for key, row in theirs.items()}
+
+    @invariant()
+    def outlooks_are_the_same(self) -> None:
+        for crawl, worker in self.pairs:
+            self.both(crawl, worker, lambda frontier, worker=worker: (frontier.outlook(worker), frontier.counts()))
+
+
+def keep_of(keep: frozenset[int], held: Mapping[int, tuple[Ticket, Ticket]], host: str) -> frozenset[int]:
+    return frozenset(key for key in keep if held[key][0].host == host)
+
+
+def plain(lease: Lease) -> tuple[Any, ...]:
+    """A lease without numbers of servers and without an order of hosts."""
+    return lease.epoch, lease.until, {(host.name, host.next_allowed, host.room) for host in lease.hosts}
+
+
+def queues(tickets: Iterable[Ticket]) -> dict[tuple[str, Lane], list[Ticket]]:
+    """Tickets without numbers of servers; only inside a lane of a host there is an order."""
+    lanes: dict[tuple[str, Lane], list[Ticket]] = {}
+    for ticket in tickets:
+        lanes.setdefault((ticket.host, ticket.lane), []).append(replace(ticket, server=0))
+    return lanes
+
+
+def plain_row(row: Found) -> tuple[Any, ...]:
+    """Scores, and ranks made of them, are stored with half the digits."""
+    rank = None if row.rank is None else short(row.rank) if row.lane in LIMITED else row.rank
+    return astuple(replace(row, score=short(row.score), rank=rank))
+
+
+def short(value: float) -> float:
+    result: float = struct.unpack("f", struct.pack("f", value))[0]
+    return result
+
+
+@pytest.mark.parametrize("kind", ["embedded"])
+def test_twins_agree(kind: str, servers: Callable[[str], str]) -> None:
+    dsn = contract_database(servers(kind))
+    how = settings(
+        max_examples=25,
+        stateful_step_count=25,
+        deadline=None,
+        derandomize=os.environ.get("CI") == "true",
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    run_state_machine_as_test(lambda: Twins(dsn), settings=how)

@@ -1,0 +1,124 @@
+"""Tables made at once and step by step."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from crawlproj import migrations as module
+from crawlproj.db import Database
+from crawlproj.errors import MigrationError
+from crawlproj.migrations import Migration, migrate, migrations, pending
+from tests.catalog import catalog
+
+
+@pytest.fixture
+def empty(new_database: Callable[[str], str]) -> Iterator[Database]:
+    db = Database(new_database("template0"))
+    yield db
+    db.close()
+
+
+def apply_steps(db: Database, steps: list[Migration]) -> None:
+    """As an older version of the code left it."""
+    for step in steps:
+        with db.transaction() as tx:
+            tx.script(step.sql)
+            tx.run("migration_mark", number=step.number, name=step.name)
+
+
+def test_a_new_database_gets_everything_at_once(any_server: str, empty: Database) -> None:
+    names = [step.name for step in migrations()]
+    assert pending(empty) == names
+    assert migrate(empty) == names
+    assert pending(empty) == []
+    assert migrate(empty) == []
+    assert [number for (number,) in empty.rows("migration_applied")] == [step.number for step in migrations()]
+
+
+def test_every_way_of_migrating_ends_in_the_present_schema(any_server: str, new_database: Callable[[str], str]) -> None:
+    """If this fails: schema.sql and the steps differ. Before the first release, copy schema.sql to 0001_first.sql;
+    afterwards write a new step."""
+    fresh = Database(new_database("template0"))
+    migrate(fresh)
+    wanted = catalog(fresh)
+    fresh.close()
+    assert wanted["tables"]
+    for released in range(1, len(migrations()) + 1):
+        old = Database(new_database("template0"))
+        apply_steps(old, migrations()[:released])
+        assert migrate(old) == [step.name for step in migrations()[released:]]
+        assert catalog(old) == wanted
+        old.close()
+
+
+def test_the_catalog_sees_a_small_difference(database: Database) -> None:
+    before = catalog(database)
+    database.script("alter table migration alter column name set default 'x'")
+    assert catalog(database)["columns"] != before["columns"]
+
+
+def test_a_newer_database_is_refused(database: Database) -> None:
+    database.run("migration_mark", number=len(migrations()) + 3, name="from_the_future")
+    for action in (migrate, pending):
+        with pytest.raises(MigrationError, match=r"at migration 000\d, this code knows only 000\d: update crawlproj"):
+            action(database)
+
+
+def test_missing_steps_are_applied_in_order(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = len(migrations()) + 1
+    sqls = {"more": "create table more (a int)", "column": "alter table more add column b text default 'c'"}
+    steps = [FakeStep(first, "more", sqls["more"]), FakeStep(first + 1, "column", sqls["column"])]
+    known = [*migrations(), *steps]
+    monkeypatch.setattr(module, "migrations", lambda: known)
+    assert pending(database) == ["more", "column"]
+    assert migrate(database) == ["more", "column"]
+    assert database.script("insert into more (a) values (1) returning b") == [("c",)]
+
+
+def test_a_failing_step_leaves_everything_as_it_was(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = len(migrations()) + 1
+    known = [*migrations(), FakeStep(first, "good", "create table good (a int)"), FakeStep(first + 1, "bad", "oops")]
+    before = catalog(database)
+    monkeypatch.setattr(module, "migrations", lambda: known)
+    with pytest.raises(MigrationError, match="migration bad failed, nothing was changed"):
+        migrate(database)
+    assert catalog(database) == before
+    assert pending(database) == ["good", "bad"]
+
+
+def test_two_workers_migrate_at_once_and_one_waits(any_server: str, new_database: Callable[[str], str]) -> None:
+    url = new_database("template0")
+    done: list[list[str]] = []
+    gate = threading.Barrier(2)
+
+    def work() -> None:
+        db = Database(url)
+        db.connect()
+        gate.wait()
+        done.append(migrate(db))
+        db.close()
+
+    workers = [threading.Thread(target=work) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sorted(done) == [[], [step.name for step in migrations()]]
+
+
+class FakeStep(Migration):
+    """A step that brings its SQL along."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __init__(self, number: int, name: str, text: str) -> None:
+        super().__init__(number, name)
+        object.__setattr__(self, "text", text)
+
+    @property
+    def sql(self) -> str:
+        return self.text
