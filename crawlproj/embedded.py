@@ -64,6 +64,10 @@ class Embedded:
         if self._lock is not None:
             self.stop()
 
+    def leave_running(self) -> None:
+        """Leave without stopping the server: it runs until somebody else leaves as the last one, or stops it."""
+        self._leave()
+
     def stop(self, force: bool = False) -> bool:
         """Leave, and stop the server: False, and it goes on, if others use it, unless `force`."""
         home = self._crawl_dir / "pg"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crawlproj.frontier.base import Content, Ticket
-from crawlproj.text.blocks import Document
+from crawlproj.text.document import Document
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,12 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Request, Response
 from scrapy.spidermiddlewares.httperror import HttpError
+from w3lib.encoding import http_content_type_encoding
 
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.text import feeds
-from crawlproj.text.blocks import Document, parse
+from crawlproj.text.blocks import parse
+from crawlproj.text.document import Block, Document, Link
 
 KEPT_HEADERS = ("location", "etag", "last-modified", "retry-after", "content-type", "x-robots-tag", "content-language", "link")
 
@@ -101,9 +103,15 @@ def page_of_response(response: Response, request: Request, now: datetime, agents
 def document_of(page: Page, agents: tuple[str, ...]) -> Document | None:
     """Links and text, if it is something that can be read."""
     kind = page.kind = feeds.sniff(page.body, page.content_type)
+    charset = http_content_type_encoding(page.content_type)
     if kind in ("html", "text"):
-        return parse(page.body, page.url, content_type=page.content_type, agents=agents)
-    return feeds.parse(page.body, page.url) if kind in ("feed", "sitemap") else None
+        return parse(page.body, page.url, charset, page.content_type if kind == "html" else "text/plain", agents)
+    if kind not in ("feed", "sitemap"):
+        return None
+    entries = feeds.entries(page.body, page.url, charset)
+    links = [Link(entry.url, "feed" if entry.kind == "feed" else "sitemap", entry.title[:200]) for entry in entries]
+    blocks = [Block(" ".join(filter(None, (entry.url, entry.title, entry.date)))) for entry in entries]
+    return Document(page.url, page.url, links=links, blocks=blocks)
 
 
 def _elapsed(request: Request) -> float:

@@ -38,9 +38,10 @@ from crawlproj.sieve import Sieve, score
 from crawlproj.urls import canonical, host, key
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from scrapy import Spider
     from scrapy.crawler import Crawler
-    from typing_extensions import Self
 
 log = logging.getLogger(__name__)
 

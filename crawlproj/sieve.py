@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from crawlproj.frontier.base import Lane, Links, NewUrl, Ticket
-from crawlproj.text.blocks import Link
+from crawlproj.text.document import PAGE_KINDS, Link
 from crawlproj.urls import MAX_URL, host, key
 
-FOLLOWED = frozenset({"a", "area", "iframe", "feed", "alternate", "canonical", "refresh", "onclick", "text", "sitemap"})
-"""Kinds of links that lead to pages. Images, scripts and style sheets are recorded only."""
+FOLLOWED = PAGE_KINDS | {"feed", "sitemap", "canonical"}
+"""Images, scripts and style sheets are recorded only."""
 OUTSIDE = 0
 """In place of an id: this URL does not belong to the crawl."""
 

@@ -136,10 +136,9 @@ def _parsed(url: str, base: str | None) -> str | None:
     """The slow way, right for every input."""
     try:
         full = join_url(base, url) if base else normalize_url(url)
-    except UnicodeEncodeError:
-        return _parsed(url.encode("utf-8", "surrogatepass").decode("utf-8", "replace"), base)
     except ValueError:
-        return None
+        whole = url.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return _parsed(whole, base) if whole != url else None
     scheme, _, rest = full.partition("#")[0].partition("://")
     if scheme not in ("http", "https"):
         return None

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crawlproj.config import read_config
-from crawlproj.guard import StaticNames
-from crawlproj.names import Resolver
 from crawlproj.pages import Refused
 from crawlproj.urls import MAX_URL
 
@@ -15,13 +13,13 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from typing_extensions import Self
 
+    from crawlproj.scheduler import CrawlScheduler
+
 
 class GuardMiddleware:
     def __init__(self, crawler: Crawler) -> None:
-        config = read_config(crawler.settings, crawler.spidercls.name or "")
-        self._guard = config.guard
-        self._names = Resolver(StaticNames(dict(config.dns_hosts)), threads=1)
-        self._stats = crawler.stats
+        self._crawler = crawler
+        self._guard = read_config(crawler.settings, crawler.spidercls.name or "").guard
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -29,7 +27,7 @@ class GuardMiddleware:
 
     def process_request(self, request: Request) -> None:
         if refusal := self._refusal(request):
-            self._stats.inc_value("refused/guard")
+            self._crawler.stats.inc_value("refused/guard")
             raise Refused(refusal)
 
     def _refusal(self, request: Request) -> str:
@@ -38,6 +36,7 @@ class GuardMiddleware:
         if len(request.url) > MAX_URL:
             return "bad url: too long"
         ticket = request.meta.get("ticket")
-        address = self._names.known(ticket.host) if ticket is not None else None
-        refusal = self._guard.refusal(address) if address else ""
+        scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
+        leased = scheduler.dispatcher.window.hosts.get(ticket.host) if ticket is not None else None
+        refusal = self._guard.refusal(leased.address) if leased is not None else ""
         return f"guard: {refusal}" if refusal else ""

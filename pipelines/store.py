@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from typing_extensions import Self
 
+    from crawlproj.scheduler import CrawlScheduler
+
 
 class StorePipeline:
     def __init__(self, crawler: Crawler) -> None:
@@ -22,27 +24,32 @@ class StorePipeline:
         return cls(crawler)
 
     def process_item(self, item: Any) -> Any:
-        if isinstance(item, Page) and isinstance(item.ticket, Ticket) and 200 <= item.status < 300:
-            self._store(item, item.ticket)
+        if isinstance(item, Page) and isinstance(item.ticket, Ticket):
+            if 200 <= item.status < 300:
+                self._crawler.stats.inc_value(f"pages/{self._store(item, item.ticket)}")
+            elif item.status == 304:
+                self._crawler.stats.inc_value("pages/not_modified")
         return item
 
-    def _store(self, page: Page, ticket: Ticket) -> None:
+    def _store(self, page: Page, ticket: Ticket) -> str:
+        """Fill in `content` if there is something new to keep, and say how the page compares with the last visit."""
         body_digest = blake2b(page.body, digest_size=16).digest()
         if body_digest == ticket.body_digest:
-            self._crawler.stats.inc_value("pages/same_bytes")
-            return
+            return "same_bytes"
         document = page.document
         block_digest = document.digest if document is not None else body_digest
         page.changed = ticket.block_digest is not None and block_digest != ticket.block_digest
-        content = Content(body_digest, block_digest, content_type=page.content_type[:200], length=len(page.body))
+        page.content = self._content(page, ticket, body_digest, block_digest)
+        return "first" if ticket.block_digest is None else "changed" if page.changed else "same_text"
+
+    def _content(self, page: Page, ticket: Ticket, body_digest: bytes, block_digest: bytes) -> Content:
+        document, kind, size = page.document, page.content_type[:200], len(page.body)
         if document is None:
-            page.content = content
-            return
-        scheduler = self._crawler.engine.scheduler
-        orders = document.orders
-        links, urls = scheduler.sieve.sort(ticket, document.links, follow=not orders.nofollow)  # type: ignore[union-attr]
-        scheduler.dispatcher.add(urls)  # type: ignore[union-attr]
-        page.content = Content(
-            body_digest, block_digest, document.title[:1000], page.content_type[:200], document.charset, document.language[:35],
-            len(page.body), orders.noindex, links,
+            return Content(body_digest, block_digest, content_type=kind, length=size)
+        scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
+        orders = document.robots
+        links, urls = scheduler.sieve.sort(ticket, document.links, follow=not orders.nofollow)
+        scheduler.dispatcher.add(urls)
+        return Content(
+            body_digest, block_digest, document.title[:1000], kind, document.charset, document.language[:35], size, orders.noindex, links,
         )  # fmt: skip

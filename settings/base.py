@@ -125,5 +125,6 @@ EXTENSIONS = {
     "scrapy.extensions.throttle.AutoThrottle": None,
 }
 LOG_LEVEL = "INFO"
+LOG_FORMATTER = "crawlproj.logs.QuietFormatter"
 
 globals().update({name: os.environ[name] for name in OURS if name in os.environ})

@@ -197,7 +197,7 @@ def _not_modified(asked: dict[str, str], validators: dict[str, str]) -> bool:
     if "if-none-match" in asked:
         tags = {tag.strip().removeprefix("W/") for tag in asked["if-none-match"].split(",")}
         own = validators.get("ETag", "")
-        return bool(own) and ("*" in tags or own.removeprefix("W/") in tags)
+        return "*" in tags or (bool(own) and own.removeprefix("W/") in tags)
     if "if-modified-since" in asked and "Last-Modified" in validators:
         try:
             since = parsedate_to_datetime(asked["if-modified-since"])

@@ -113,7 +113,8 @@ class MemoryFrontier:
     def _end(self, writer: Writer, outcomes: Sequence[Outcome], worker: str) -> None:
         for end in outcomes:
             row, server = self._book.rows.get(end.id), self.store.servers.get(end.server)
-            if row and server and (row.visit, server.epoch, server.worker) == (end.visit, end.epoch, worker):
+            current = row and server and (row.visit, server.epoch, server.worker) == (end.visit, end.epoch, worker)
+            if row and current and row.id not in writer.done:
                 writer.end(row, end)
             else:
                 writer.late += 1

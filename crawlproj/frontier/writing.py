@@ -12,7 +12,7 @@ from crawlproj.frontier.columns import array
 
 KIND_LETTERS = {
     "a": "a", "area": "r", "link": "l", "img": "i", "iframe": "f", "script": "s", "feed": "e", "canonical": "c", "alternate": "t",
-    "onclick": "o", "text": "x", "sitemap": "m", "refresh": "h", "redirect": "d",
+    "onclick": "o", "text": "x", "sitemap": "m", "refresh": "h", "media": "d", "next": "n",
 }  # fmt: skip
 """One letter per link in `page_links`; anything else is '?'."""
 

@@ -286,3 +286,62 @@ select number from crawlproj.migration order by number;
 
 -- name: migration_mark
 insert into crawlproj.migration (number, name, applied) values (%(number)s, %(name)s, now());
+
+-- What people ask: scrapy status, explain, plan. None of them locks or writes anything.
+
+-- name: crawl_names
+select name from crawl order by name;
+
+-- name: crawl_named
+select id, ordering, max_depth from crawl where name = %(name)s;
+
+-- name: status_urls
+-- `fetched`: the last visit got an answer; `documents`: there is a reading of it.
+select c.name, u.state, count(*), count(*) filter (where u.status > 0), count(*) filter (where u.block_digest is not null),
+    count(*) filter (where u.lane in (0, 1, 3) or u.rank <= extract(epoch from %(now)s::timestamptz)),
+    to_timestamp(min(u.rank) filter (where u.lane in (2, 4) and u.rank > extract(epoch from %(now)s::timestamptz)))
+from crawl c join url u on u.crawl = c.id group by c.name, u.state;
+
+-- name: status_hosts
+select c.name, count(ch.host), count(distinct s.id) filter (where s.until > %(now)s)
+from crawl c left join crawl_host ch on ch.crawl = c.id left join host h on h.id = ch.host left join server s on s.id = h.server
+group by c.name;
+
+-- name: status_versions
+select c.name, count(*) from page_version v join url u on u.id = v.url join crawl c on c.id = u.crawl group by c.name;
+
+-- name: crawls_with_host
+select c.name from crawl c join crawl_host ch on ch.crawl = c.id join host h on h.id = ch.host where h.name = %(host)s order by c.name;
+
+-- name: crawls_with_url
+select c.name from crawl c join url u on u.crawl = c.id where u.id = any (%(ids)s::bigint[]) order by c.name;
+
+-- name: explain_host
+select h.next_allowed, s.address, case when s.until > %(now)s then s.worker end, case when s.until > %(now)s then s.until end
+from host h left join server s on s.id = h.server where h.name = %(host)s;
+
+-- name: explain_host_urls
+select u.state, count(*), count(*) filter (where u.lane in (0, 1, 3) or u.rank <= extract(epoch from %(now)s::timestamptz)),
+    to_timestamp(min(u.rank) filter (where u.lane in (2, 4) and u.rank > extract(epoch from %(now)s::timestamptz)))
+from url u join host h on h.id = u.host join crawl c on c.id = u.crawl
+where h.name = %(host)s and c.name = %(crawl)s group by u.state;
+
+-- name: explain_host_robots
+select origin from origin where host = %(host)s order by origin;
+
+-- name: plan_hosts
+select h.id, h.name, greatest(%(now)s::timestamptz, h.next_allowed) as allowed
+from crawl_host c join host h on h.id = c.host
+where c.crawl = %(crawl)s and (c.ready is not null or c.retry is not null or c.revisit is not null)
+order by greatest(h.next_allowed, %(now)s::timestamptz, case when c.ready is null then to_timestamp(least(c.retry, c.revisit)) end),
+    c.ready nulls last, h.name
+limit %(count)s;
+
+-- name: plan_urls
+select u.id, u.canonical, w.name, u.visit, u.lane, u.state, u.depth, u.score, u.block_digest is not null,
+    case when u.lane in (2, 4) then to_timestamp(u.rank) end
+from unnest(%(host)s::int[], %(name)s::text[]) as w (host, name)
+    cross join unnest(array[0, 1, 2, 3, 4]) as l (lane)
+    cross join lateral (
+        select * from url where crawl = %(crawl)s and host = w.host and lane = l.lane order by rank, id limit %(count)s) u
+order by w.host, u.lane, u.rank, u.id;

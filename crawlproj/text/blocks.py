@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from lxml import etree
+from lxml import etree  # type: ignore[import-untyped]
 
 from crawlproj.text import charset as charsets
 from crawlproj.text.document import Block, Document, Kind, Link
@@ -17,6 +17,7 @@ MAX_BODY: Final = 10_000_000
 """Bytes that are read of a page."""
 _LONG: Final = 100_000
 _MANY_TAGS: Final = 20_000
+_PIECE: Final = 16_384
 _ODD_SPACES: Final = "\r\f\v\x1c\x1d\x1e\x1f"
 _INVISIBLE: Final = "\u200b\u2060\ufeff\xad"
 _DELETED: Final = dict.fromkeys(map(ord, _INVISIBLE))
@@ -60,17 +61,32 @@ def parse(
 
 
 def _read(text: bytes, agents: tuple[str, ...]) -> tuple[Reader, bool]:
-    guarded = len(text) > _LONG and text.count(b"<") > _MANY_TAGS
-    reader = GuardedReader(agents) if guarded else Reader(agents)
+    if len(text) > _LONG and text.count(b"<") > _MANY_TAGS:
+        return _read_guarded(text, agents)
+    reader = Reader(agents)
     try:
         etree.fromstring(text, etree.HTMLParser(encoding="utf-8", target=reader, huge_tree=True))
-    except TooDeepError:
-        reader.close()
-        return reader, True
     except etree.LxmlError:
         # An empty page, or one without any tag or text.
         reader.close()
     return reader, False
+
+
+def _read_guarded(text: bytes, agents: tuple[str, ...]) -> tuple[Reader, bool]:
+    """In pieces, because libxml2 reads what it was given to the end, whatever its target says."""
+    reader = GuardedReader(agents)
+    parser = etree.HTMLParser(encoding="utf-8", target=reader, huge_tree=True)
+    cut = False
+    try:
+        for at in range(0, len(text), _PIECE):
+            parser.feed(text[at : at + _PIECE])
+        parser.close()
+    except TooDeepError:
+        cut = True
+    except etree.LxmlError:
+        pass
+    reader.close()
+    return reader, cut
 
 
 def _with_scripts(reader: Reader) -> list[RawLink]:

@@ -1,6 +1,6 @@
 """Which characters do these bytes mean? Always an answer, never an error.
 
-The order is the browser's: byte order mark, HTTP header, meta element, then the bytes themselves. Labels lie, so a label
+The order is the browser's: byte order mark, HTTP header, meta element, then the bytes themselves. Labels lie, so one
 counts only while the bytes do not contradict it.
 """
 
@@ -18,7 +18,9 @@ FALLBACK: Final = "cp1252"
 
 _BOMS: Final = ((codecs.BOM_UTF8, UTF8), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _META: Final = re.compile(
-    rb"""<meta\b[^>]{0,500}?charset\s*=\s*["']?\s*([\w:.-]{1,40})|<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w:.-]{1,40})""", re.I
+    rb"""<meta\b[^>]{0,500}?charset\s*=\s*["']?\s*([\w:.-]{1,40})"""
+    rb"""|<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w:.-]{1,40})""",
+    re.I,
 )
 _COMMENT: Final = re.compile(rb"<!--.*?(?:-->|$)", re.S)
 
@@ -28,10 +30,10 @@ _WEB: Final = {
     **{name: name for name in ("euc_jp", "iso2022_jp", "cp932", "cp949", "mac-roman", "mac-cyrillic", "big5hkscs")},
     **{f"cp125{n}": f"cp125{n}" for n in range(9)},
     **{f"iso8859-{n}": f"iso8859-{n}" for n in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)},
-    **{"ascii": FALLBACK, "iso8859-1": FALLBACK, "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874"},
-    **{"gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs"},
-    **{"utf-16": "utf-16-le", "utf-8-sig": UTF8, "johab": "cp949"},
-}
+    "ascii": FALLBACK, "iso8859-1": FALLBACK, "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
+    "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs",
+    "utf-16": "utf-16-le", "utf-8-sig": UTF8,
+}  # fmt: skip
 _MAGIC: Final = (
     b"\x89PNG", b"GIF87a", b"GIF89a", b"\xff\xd8\xff", b"%PDF-", b"PK\x03\x04", b"\x1f\x8b\x08", b"OggS", b"ID3\x03",
     b"ID3\x04", b"\x7fELF", b"wOFF", b"wOF2", b"7z\xbc\xaf", b"Rar!\x1a", b"BZh9", b"\xfd7zXZ", b"\xd0\xcf\x11\xe0",
@@ -115,7 +117,7 @@ def _mostly_utf8(body: bytes) -> bool:
 def _utf16(head: bytes) -> str | None:
     """UTF-16 without a mark shows as a NUL in every other byte."""
     even, odd = head[::2].count(0), head[1::2].count(0)
-    if max(even, odd) * 10 < len(head) * 3 or min(even, odd) * 10 > len(head):
+    if len(head) < 4 or max(even, odd) * 10 < len(head) * 3 or min(even, odd) * 10 > len(head):
         return None
     return "utf-16-le" if odd > even else "utf-16-be"
 

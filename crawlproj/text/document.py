@@ -13,10 +13,12 @@ Kind = Literal[
     "a", "area", "img", "media", "iframe", "script", "link", "canonical", "alternate", "next", "feed", "sitemap",
     "refresh", "onclick", "text",
 ]  # fmt: skip
-"""What holds the link. `link`: styles, icons and the like; `next`: rel=next and rel=prev; `text`: found in script text."""
+"""What holds the link. `link`: styles, icons and such; `next`: rel=next and prev; `text`: found in script text."""
 
 KINDS: Final[frozenset[str]] = frozenset(get_args(Kind))
-PAGE_KINDS: Final[frozenset[str]] = frozenset(("a", "area", "iframe", "next", "alternate", "refresh", "onclick", "text"))
+PAGE_KINDS: Final[frozenset[str]] = frozenset(
+    ("a", "area", "iframe", "next", "alternate", "refresh", "onclick", "text")
+)
 """Kinds that may lead to pages."""
 
 _JOINERS: Final = dict.fromkeys(map(ord, "\u200c\u200d\u200e\u200f"))

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 _KNOWN: Final = frozenset(
-    ("noindex", "nofollow", "noarchive", "nocache", "none", "all", "index", "follow", "archive", "nosnippet")
-    + ("noimageindex", "notranslate", "nositelinkssearchbox", "indexifembedded")
-)
+    (
+        "noindex", "nofollow", "noarchive", "nocache", "none", "all", "index", "follow", "archive", "nosnippet",
+        "noimageindex", "notranslate", "nositelinkssearchbox", "indexifembedded",
+    )
+)  # fmt: skip
 _WITH_VALUE: Final = ("max-snippet", "max-image-preview", "max-video-preview")
 _UNTIL: Final = "unavailable_after"
 

@@ -7,31 +7,20 @@ found in one dictionary, and the guard that only few pages need is in a subclass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from crawlproj.text.document import Kind
-from crawlproj.text.orders import NO_ORDERS, Orders, read
+from crawlproj.text.elements import ENDS, MAX_ANCHOR, STARTS, Attrs, close_block, open_block
+from crawlproj.text.orders import NO_ORDERS, Orders
 from crawlproj.text.scripts import in_handler
 
-MAX_DEPTH: Final = 1000
-"""Beyond it reading stops, in documents with very many tags: closing tags cost libxml2 time in proportion to the depth."""
-PATH_DEPTH: Final = 64
-MAX_ANCHOR: Final = 200
-MAX_CLASS: Final = 60
+MAX_DEPTH: Final = 512
+"""Documents with very many tags are read no deeper: a closing tag costs libxml2 time in proportion to the depth."""
 
-Attrs: TypeAlias = Mapping[str, str]
 RawLink: TypeAlias = tuple[str, Kind, str, str, bool]
 RawBlock: TypeAlias = tuple[str, str, bool, float]
-
-_LANDMARKS: Final = {"main": True, "article": True, "nav": False, "footer": False, "aside": False, "dialog": False}
-_ROLES: Final = {
-    **{"main": True, "article": True, "navigation": False, "contentinfo": False, "complementary": False},
-    **{"banner": False, "search": False, "dialog": False, "alertdialog": False},
-}
-_NOFOLLOW: Final = frozenset(("nofollow", "ugc", "sponsored"))
-_FEEDS: Final = ("application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml")
-_CONNECTIONS: Final = frozenset(("dns-prefetch", "preconnect", "pingback", "profile"))
+_start_of: Final = STARTS.get
+_end_of: Final = ENDS.get
 
 
 class TooDeepError(Exception):
@@ -42,8 +31,8 @@ class Reader:
     """Collects raw links and blocks, and the head's few facts. A link is listed where its element ends."""
 
     __slots__ = (
-        "agents", "alt", "anchor", "base", "blocks", "buffer", "data", "href", "language", "linked", "links", "main", "mark",
-        "nofollow", "path", "robots", "scripts", "skip", "skip_mark", "stack", "tip", "title",
+        "agents", "alt", "anchor", "base", "blocks", "buffer", "data", "href", "language", "linked", "links", "main",
+        "mark", "nofollow", "path", "robots", "scripts", "skip", "skip_mark", "stack", "tip", "title",
     )  # fmt: skip
 
     def __init__(self, agents: tuple[str, ...]) -> None:
@@ -63,12 +52,12 @@ class Reader:
     def start(self, tag: str, attrib: Attrs) -> None:
         if attrib and "onclick" in attrib:
             self.links += [(url, "onclick", "", "", False) for url in in_handler(attrib["onclick"])]
-        act = _start_of(tag, _open)
+        act = _start_of(tag, open_block)
         if act is not None:
             act(self, tag, attrib)
 
     def end(self, tag: str) -> None:
-        act = _end_of(tag, _shut)
+        act = _end_of(tag, close_block)
         if act is not None:
             act(self, tag)
 
@@ -132,191 +121,3 @@ class GuardedReader(Reader):
     def end(self, tag: str) -> None:
         self.depth -= 1
         super().end(tag)
-
-
-def _open(reader: Reader, tag: str, attrib: Attrs) -> None:
-    """A non-inline element starts: a border between blocks."""
-    if reader.skip:
-        return
-    if reader.buffer:
-        reader.flush()
-    path = reader.path
-    reader.stack.append((path, reader.main))
-    if attrib:
-        if "class" in attrib and (names := attrib["class"].split(None, 1)):
-            tag = f"{tag}.{names[0][:MAX_CLASS]}"
-        if "role" in attrib:
-            reader.main = _ROLES.get(attrib["role"].strip().lower(), reader.main)
-    if len(reader.stack) <= PATH_DEPTH:
-        reader.path = f"{path}/{tag}" if path else tag
-
-
-def _shut(reader: Reader, tag: str) -> None:
-    if reader.skip:
-        return
-    if reader.buffer:
-        reader.flush()
-    if reader.stack:
-        reader.path, reader.main = reader.stack.pop()
-
-
-def _landmark(reader: Reader, tag: str, attrib: Attrs) -> None:
-    if reader.skip:
-        return
-    _open(reader, tag, attrib)
-    if "role" not in attrib:
-        reader.main = _LANDMARKS[tag]
-
-
-def _break(reader: Reader, tag: str, attrib: Attrs) -> None:
-    if reader.buffer and not reader.skip:
-        reader.flush()
-
-
-def _html(reader: Reader, tag: str, attrib: Attrs) -> None:
-    reader.language = reader.language or (attrib.get("lang") or attrib.get("xml:lang") or "").strip()[:40]
-
-
-def _a(reader: Reader, tag: str, attrib: Attrs) -> None:
-    if reader.href:
-        reader.close_anchor()
-    href = attrib.get("href")
-    if not href or href[0] == "#":
-        return
-    rel = attrib.get("rel")
-    nofollow = rel is not None and not _NOFOLLOW.isdisjoint(rel.lower().split())
-    tip = attrib.get("title", "")
-    if reader.skip:
-        reader.links.append((href, "a", "", tip, nofollow))
-        return
-    reader.href, reader.nofollow, reader.tip, reader.anchor, reader.alt = href, nofollow, tip, "", ""
-    reader.mark = len(reader.buffer)
-
-
-def _a_end(reader: Reader, tag: str) -> None:
-    if reader.href and not reader.skip:
-        reader.close_anchor()
-
-
-def _area(reader: Reader, tag: str, attrib: Attrs) -> None:
-    if href := attrib.get("href"):
-        nofollow = not _NOFOLLOW.isdisjoint(attrib.get("rel", "").lower().split())
-        reader.links.append((href, "area", attrib.get("alt", "")[:MAX_ANCHOR], attrib.get("title", ""), nofollow))
-
-
-def _img(reader: Reader, tag: str, attrib: Attrs) -> None:
-    alt, tip = attrib.get("alt", ""), attrib.get("title", "")
-    if alt:
-        alt = " ".join(alt.split())[:MAX_ANCHOR]
-        reader.alt = reader.alt or alt
-    if src := attrib.get("src"):
-        reader.links.append((src, "img", alt, tip, False))
-    if lazy := attrib.get("data-src"):
-        reader.links.append((lazy, "img", alt, tip, False))
-    if "srcset" in attrib and (candidate := _first_candidate(attrib["srcset"])):
-        reader.links.append((candidate, "img", alt, tip, False))
-
-
-def _first_candidate(srcset: str | None) -> str | None:
-    found = srcset.split(None, 1) if srcset else None
-    return found[0].rstrip(",") if found else None
-
-
-def _media(reader: Reader, tag: str, attrib: Attrs) -> None:
-    if src := attrib.get("src") or attrib.get("data"):
-        reader.links.append((src, "iframe" if tag in ("iframe", "frame") else "media", "", attrib.get("title", ""), False))
-    if candidate := _first_candidate(attrib.get("srcset")):
-        reader.links.append((candidate, "img", "", "", False))
-
-
-def _base(reader: Reader, tag: str, attrib: Attrs) -> None:
-    reader.base = reader.base or attrib.get("href", "")
-
-
-def _link(reader: Reader, tag: str, attrib: Attrs) -> None:
-    href = attrib.get("href")
-    rel = set(attrib.get("rel", "").lower().split())
-    if href and rel.isdisjoint(_CONNECTIONS):
-        reader.links.append((href, _link_kind(rel, attrib.get("type", "").lower()), "", attrib.get("title", ""), False))
-
-
-def _link_kind(rel: set[str], content_type: str) -> Kind:
-    if "canonical" in rel:
-        return "canonical"
-    if "feed" in rel or ("alternate" in rel and content_type.startswith(_FEEDS)):
-        return "feed"
-    if "sitemap" in rel:
-        return "sitemap"
-    if "next" in rel or "prev" in rel:
-        return "next"
-    return "alternate" if rel & {"alternate", "amphtml"} and "stylesheet" not in rel else "link"
-
-
-def _meta(reader: Reader, tag: str, attrib: Attrs) -> None:
-    content = attrib.get("content")
-    name = (attrib.get("name") or attrib.get("http-equiv") or "").strip().lower()
-    if not content or not name:
-        return
-    if name in reader.agents:
-        reader.robots |= read(content)
-    elif name == "refresh":
-        _, _, target = content.partition("=")
-        if "url" in content[: len(content) - len(target)].lower() and (url := target.strip().strip("'\"")):
-            reader.links.append((url, "refresh", "", "", False))
-    elif name in ("content-language", "language"):
-        reader.language = reader.language or content.partition(",")[0].strip()[:40]
-
-
-def _skip(reader: Reader, tag: str, attrib: Attrs) -> None:
-    """No text from here on, until its end; links are taken (noscript holds many)."""
-    if not reader.skip:
-        reader.skip_mark = len(reader.buffer)
-    reader.skip += 1
-
-
-def _skip_end(reader: Reader, tag: str) -> None:
-    reader.skip -= 1
-    if not reader.skip and len(reader.buffer) > reader.skip_mark:
-        if tag == "script":
-            reader.scripts += reader.buffer[reader.skip_mark :]
-        elif tag == "title" and not reader.title:
-            reader.title = " ".join("".join(reader.buffer[reader.skip_mark :]).split())
-        del reader.buffer[reader.skip_mark :]
-
-
-def _script(reader: Reader, tag: str, attrib: Attrs) -> None:
-    _skip(reader, tag, attrib)
-    if src := attrib.get("src"):
-        reader.links.append((src, "script", "", "", False))
-
-
-def _embedded(reader: Reader, tag: str, attrib: Attrs) -> None:
-    _skip(reader, tag, attrib)
-    _media(reader, tag, attrib)
-
-
-_Start: TypeAlias = Callable[[Reader, str, Attrs], None]
-_End: TypeAlias = Callable[[Reader, str], None]
-# fmt: off
-_INLINE: Final = (
-    "abbr", "acronym", "b", "bdi", "bdo", "big", "body", "cite", "code", "data", "del", "dfn", "em", "font", "head", "i",
-    "ins", "kbd", "label", "mark", "nobr", "picture", "q", "rp", "rt", "ruby", "s", "samp", "small", "span", "strike",
-    "strong", "sub", "sup", "time", "tt", "u", "var", "wbr", "input", "param", "track", "col", "path", "use", "g",
-)
-_SKIPPED: Final = (
-    "script", "style", "template", "noscript", "svg", "math", "title", "textarea", "iframe", "noembed", "noframes", "object",
-)
-# fmt: on
-_VOID: Final[dict[str, _Start]] = {
-    **{"br": _break, "hr": _break, "img": _img, "link": _link, "meta": _meta, "base": _base, "area": _area},
-    **{"source": _media, "embed": _media, "frame": _media, "html": _html},
-}
-_STARTS: Final[dict[str, _Start | None]] = {
-    **dict.fromkeys(_INLINE), **_VOID, **dict.fromkeys(_LANDMARKS, _landmark), **dict.fromkeys(_SKIPPED, _skip), "a": _a,
-    "script": _script, "iframe": _embedded, "object": _embedded,
-}  # fmt: skip
-_ENDS: Final[dict[str, _End | None]] = {
-    **dict.fromkeys(_INLINE), **dict.fromkeys(_VOID), **dict.fromkeys(_SKIPPED, _skip_end), "a": _a_end,
-}  # fmt: skip
-_start_of: Final = _STARTS.get
-_end_of: Final = _ENDS.get

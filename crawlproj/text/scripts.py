@@ -12,11 +12,14 @@ MAX_SCRIPT: Final = 200_000
 MAX_LINKS: Final = 200
 
 _HANDLER: Final = re.compile(
-    r"""(?:location(?:\.href)?\s{0,9}=|location\.(?:assign|replace)\s{0,9}\(|\bopen\s{0,9}\()\s{0,9}(?:'([^']{1,2000})'|"([^"]{1,2000})")"""
+    r"""(?:location(?:\.href)?\s{0,9}=|location\.(?:assign|replace)\s{0,9}\(|\bopen\s{0,9}\()"""
+    r"""\s{0,9}(?:'([^']{1,2000})'|"([^"]{1,2000})")"""
 )
 _ABSOLUTE: Final = r"https?://[^\s\"'`<>\\{}$]{4,2000}"
-_PAGE: Final = r"/(?:[A-Za-z0-9_~%-][A-Za-z0-9._~%-]{0,200}/){0,20}[A-Za-z0-9._~%-]{1,200}\.(?:s?html?|php|aspx?|jsp)(?:\?[^\s\"'`<>\\{}$]{0,500})?"
-_FOLDER: Final = r"/(?:[A-Za-z0-9_~%-][A-Za-z0-9._~%-]{0,200}/){2,20}"
+_SEGMENT: Final = "[A-Za-z0-9_~%-][A-Za-z0-9._~%-]{0,200}/"
+_FILE: Final = r"[A-Za-z0-9._~%-]{1,200}\.(?:s?html?|php|aspx?|jsp)(?:\?[^\s\"'`<>\\{}$]{0,500})?"
+_PAGE: Final = f"/(?:{_SEGMENT}){{0,20}}{_FILE}"
+_FOLDER: Final = rf"/(?:{_SEGMENT}){{2,20}}"
 _QUOTED: Final = re.compile(rf"""["'`]({_ABSOLUTE}|{_PAGE}|{_FOLDER})["'`]""")
 _ASSET: Final = (
     ".js", ".mjs", ".css", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".ico", ".woff", ".woff2", ".ttf",

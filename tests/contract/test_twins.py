@@ -35,7 +35,7 @@ CRAWLS, WORKERS, HOSTS, PATHS = ("one", "two"), ("ann", "bob"), ("h0", "h1", "h2
 LIMITED = (Lane.NEW, Lane.BACKFILL)
 numbers = itertools.count()
 
-crawls, workers, hosts = st.sampled_from(CRAWLS), st.sampled_from(WORKERS), st.sampled_from(HOSTS)
+crawls, workers, hosts = st.sampled_from(["one", "one", "two"]), st.sampled_from(["ann", "ann", "ann", "bob"]), st.sampled_from(HOSTS)
 orders, max_depths = st.sampled_from(["best", "bfs", "dfs"]), st.sampled_from([0, 2, 3])
 places = st.tuples(hosts, st.sampled_from(PATHS))
 urls = st.fixed_dictionaries(
@@ -51,13 +51,21 @@ urls = st.fixed_dictionaries(
 ends = st.fixed_dictionaries(
     {
         "state": st.sampled_from([*State, State.WAITING, State.RETIRED]),
-        "links": st.none() | st.lists(places, max_size=4),
+        "links": st.none() | st.lists(places, min_size=1, max_size=4),
         "changed": st.booleans(),
         "received": st.sampled_from([0, 10, 50]),
         "due_s": st.sampled_from([0.0, 30.5, 1000.0]),
         "interval_s": st.sampled_from([None, 60.0]),
         "tries": st.integers(0, 2),
-        "spoil": st.sampled_from([None, None, None, "visit", "epoch"]),
+        "spoil": st.sampled_from([None] * 8 + ["visit", "epoch"]),
+        "again": st.sampled_from([False] * 4 + [True]),
+    }
+)
+rounds = st.fixed_dictionaries(
+    {
+        "picks": st.lists(st.tuples(st.integers(0, 100), ends), min_size=1, max_size=4),
+        "batch": st.lists(urls, max_size=3),
+        "clocks": st.dictionaries(hosts, st.sampled_from([-5, 5, 15, 300]), max_size=1),
     }
 )
 
@@ -74,6 +82,7 @@ class Twins(RuleBasedStateMachine):
         self.pairs: dict[tuple[str, str], tuple[Frontier, Frontier]] = {}
         self.leases: dict[tuple[str, str], dict[str, tuple[Lease, Lease]]] = {}
         self.tickets: dict[tuple[str, str], dict[int, tuple[Ticket, Ticket]]] = {}
+        self.ended: dict[tuple[str, str], list[tuple[Ticket, Ticket]]] = {}
 
     def teardown(self) -> None:
         for world in self.worlds:
@@ -96,7 +105,7 @@ class Twins(RuleBasedStateMachine):
         self.limits = {"max_hops": 1, **limits}
         for crawl in CRAWLS:
             self.open(crawl, order, max_depth)
-            self.add(crawl, WORKERS[0], [{"place": (host, 0)} for host in HOSTS])
+            self.add(crawl, WORKERS[0], [{"place": (host, 0), "depth": 2 * n} for n, host in enumerate(HOSTS)])
         self.resolve(CRAWLS[0], WORKERS[0], {})
 
     def open(self, crawl: str, order: str, max_depth: int) -> None:
@@ -133,7 +142,7 @@ class Twins(RuleBasedStateMachine):
     def resolve(self, crawl: str, worker: str, hosts: dict[str, str]) -> None:
         """What is unresolved, and sometimes a host that moves."""
         names, _ = self.both(crawl, worker, lambda frontier: set(frontier.unresolved(100)))
-        addresses = {name: self.worlds[0].address("xyz"[int(name[1]) % 3]) for name in names}
+        addresses = {name: self.worlds[0].address("wxyz"[int(name[1])]) for name in names}
         addresses |= {self.worlds[0].host(host): self.worlds[0].address(at) for host, at in hosts.items()}
         self.both(crawl, worker, lambda frontier: frontier.resolved(addresses))
 
@@ -150,11 +159,11 @@ class Twins(RuleBasedStateMachine):
     def refill(self, crawl: str, worker: str, count: int, holding: bool) -> None:
         held = self.tickets.setdefault((crawl, worker), {})
         keep = frozenset(held) if holding else frozenset()
-        pairs = self.leases.get((crawl, worker), {}).values()
+        where = {host.name: pair for pair in self.leases[crawl, worker].values() for host in pair[0].hosts}
         ours, theirs = (
             frontier.refill([
-                Want(host.name, pair[side].server, pair[side].epoch, count, keep_of(keep, held, host.name))
-                for pair in pairs for host in pair[side].hosts
+                Want(host, pair[side].server, pair[side].epoch, count, keep_of(keep, held, host))
+                for host, pair in where.items()
             ])
             for side, frontier in enumerate(self.pairs[crawl, worker])
         )  # fmt: skip
@@ -165,13 +174,13 @@ class Twins(RuleBasedStateMachine):
         others = {ticket.id: ticket for ticket in theirs}
         held |= {ticket.id: (ticket, others[ticket.id]) for ticket in ours}
 
-    @rule(
-        crawl=crawls,
-        worker=workers,
-        picks=st.lists(st.tuples(st.integers(0, 100), ends), min_size=1, max_size=4),
-        batch=st.lists(urls, max_size=3),
-        clocks=st.dictionaries(hosts, st.sampled_from([-5, 5, 15, 300]), max_size=2),
-    )
+    @rule(crawl=crawls, worker=workers, rounds=st.lists(rounds, min_size=1, max_size=3))
+    def work(self, crawl: str, worker: str, rounds: list[dict[str, Any]]) -> None:
+        for round_ in rounds:
+            self.take(crawl, worker, 3, 2, False)
+            self.commit(crawl, worker, **round_)
+            self.clock.advance(10)
+
     def commit(
         self,
         crawl: str,
@@ -181,10 +190,7 @@ class Twins(RuleBasedStateMachine):
         clocks: dict[str, int],
     ) -> None:
         """Ends of tickets, some of them not for the first time, some spoiled, some by a worker who lost the lease."""
-        if not self.tickets.get((crawl, worker)):
-            self.take(crawl, worker, 2, 2, False)
-        held = list(self.tickets[crawl, worker].values())
-        chosen = [(held[pick % len(held)], end) for pick, end in picks] if held else []
+        chosen = [(pair, end) for pick, end in picks if (pair := self.pick(crawl, worker, pick, end["again"]))]
         new = [self.new(crawl, fields) for fields in batch]
         at = {self.worlds[0].host(host): self.clock.after(seconds) for host, seconds in clocks.items()}
         host = self.worlds[0].host("h0")
@@ -195,6 +201,15 @@ class Twins(RuleBasedStateMachine):
         ]
         assert results[0] == results[1]
         self.both(crawl, worker, lambda frontier: frontier.robots([f"http://{host}"]))
+
+    def pick(self, crawl: str, worker: str, pick: int, again: bool) -> tuple[Ticket, Ticket] | None:
+        """One of the tickets that are out, or of those that were ended before."""
+        held, ended = self.tickets[crawl, worker], self.ended.setdefault((crawl, worker), [])
+        if again or not held:
+            return ended[pick % len(ended)] if ended else None
+        pair = held.pop(sorted(held)[pick % len(held)])
+        ended.append(pair)
+        return pair
 
     def outcome(self, crawl: str, ticket: Ticket, end: Mapping[str, Any]) -> Outcome:
         state, links = end["state"], end["links"]
@@ -207,20 +222,17 @@ class Twins(RuleBasedStateMachine):
         spoil = end["spoil"]
         return replace(outcome, **{spoil: getattr(outcome, spoil) + 1}) if spoil else outcome
 
-    @rule(crawl=crawls, worker=workers)
-    def renew(self, crawl: str, worker: str) -> None:
+    @rule(crawl=crawls, worker=workers, keep=st.booleans())
+    def renew_or_release(self, crawl: str, worker: str, keep: bool) -> None:
         pairs = self.leases.get((crawl, worker), {})
         renewed = []
         for side, frontier in enumerate(self.pairs[crawl, worker]):
             names = {pair[side].server: at for at, pair in pairs.items()}
-            renewed.append({names[id_]: until for id_, until in frontier.renew(worker, list(names)).items()})
-        assert renewed[0] == renewed[1]
-
-    @rule(crawl=crawls, worker=workers)
-    def release(self, crawl: str, worker: str) -> None:
-        pairs = self.leases.get((crawl, worker), {}).values()
-        for side, frontier in enumerate(self.pairs[crawl, worker]):
-            frontier.release(worker, [pair[side].server for pair in pairs])
+            if keep:
+                renewed.append({names[id_]: until for id_, until in frontier.renew(worker, list(names)).items()})
+            else:
+                frontier.release(worker, list(names))
+        assert renewed[:1] == renewed[1:]
 
     @rule(seconds=st.sampled_from([1, 30, 60, 121, 1000]))
     def wait(self, seconds: int) -> None:

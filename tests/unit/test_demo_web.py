@@ -16,6 +16,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
@@ -248,6 +249,14 @@ def test_events_do_not_depend_on_who_asks_when(ages: list[float], every_s: float
         assert not count or jumping.time(count) <= age
 
 
+def test_each_change_rewrites_one_paragraph_in_turn() -> None:
+    articles = Web(profile("tiny")).sites["one"].articles
+    size = articles.get(0).paragraphs
+    versions = [articles.text(0, version) for version in range(2 * size + 2)]
+    for version, (old, new) in enumerate(pairwise(versions)):
+        assert [i for i in range(size) if old[i] != new[i]] == [version % size]
+
+
 def test_speed_makes_things_happen_sooner_but_not_in_the_future() -> None:
     slow, fast = (Web(profile("demo"), speed=speed, port=8000) for speed in (1.0, 10.0))
     assert set(fast.truth(EPOCH + 60).pages) == set(slow.truth(EPOCH + 600).pages)
@@ -365,6 +374,14 @@ def test_if_none_match_decides_alone_and_bad_dates_are_ignored() -> None:
     assert status(if_modified_since="Thu, 01 Jan 1970 00:00:00 GMT") == 200
     assert status(if_modified_since="yesterday") == 200
     assert status(if_none_match="*") == 304
+
+
+def test_a_host_without_etags_matches_none() -> None:
+    web = Web(profile("demo"), port=8000)
+    since = dict(web.answer(Ask("news2.demo.test", "/about.html"), EPOCH).headers)["Last-Modified"]
+    for tag, status in (('"other"', 200), ("", 200), ("*", 304)):
+        asked = {"if-none-match": tag, "if-modified-since": since}
+        assert web.answer(Ask("news2.demo.test", "/about.html", headers=asked), EPOCH).status == status
 
 
 def test_gzip_is_sent_only_to_those_who_take_it() -> None:

@@ -1,0 +1,74 @@
+"""Scrapy extension for measurements: CPU of this process and of Postgres from the first answer to the end of the crawl."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from typing_extensions import Self
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def postgres_cpu_s(data_dir: Path) -> float:
+    """CPU of a postmaster, its children, and those that have ended, in seconds."""
+    try:
+        root = int((data_dir / "postmaster.pid").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0.0
+    found, total = False, 0.0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        pid, parent = int(stat.parent.name), int(fields[1])
+        if pid == root or parent == root:
+            found = True
+            total += sum(map(int, fields[11:13])) + (sum(map(int, fields[13:15])) if pid == root else 0)
+    return total / TICK if found else 0.0
+
+
+class Meter:
+    """Writes one JSON object to METER_FILE when the crawl has ended."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._out = Path(crawler.settings["METER_FILE"])
+        self._data = Path(crawler.settings["METER_PG_DATA"])
+        self._pages = 0
+        self._first: tuple[float, float, float] | None = None
+        crawler.signals.connect(self.page, signal=signals.response_received)
+        crawler.signals.connect(self.closed, signal=signals.engine_stopped)
+        crawler.signals.connect(self.before_close, signal=signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def _now(self) -> tuple[float, float, float]:
+        return time.perf_counter(), time.process_time(), postgres_cpu_s(self._data)
+
+    def page(self, **_: Any) -> None:
+        self._pages += 1
+        if self._first is None:
+            self._first = self._now()
+
+    def before_close(self, **_: Any) -> None:
+        self._last = self._now()
+
+    def closed(self, **_: Any) -> None:
+        assert self._first is not None
+        wall, own, postgres = (last - first for last, first in zip(self._last, self._first, strict=True))
+        self._out.write_text(json.dumps({
+            "kind": "crawlproj", "pages": self._pages, "cpu_us_per_page": round((own + postgres) / self._pages * 1e6),
+            "own_us": round(own / self._pages * 1e6), "postgres_us": round(postgres / self._pages * 1e6),
+            "pages_per_s": round(self._pages / wall, 1), "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        }))  # fmt: skip

@@ -1,0 +1,74 @@
+"""scrapy explain: why a URL or a host is where it is."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from crawlproj.config import Config
+from crawlproj.console import (
+    COULD_NOT_RUN,
+    FINE,
+    ProjectCommand,
+    add_crawl,
+    add_json,
+    frontier_of,
+    is_host,
+    read_urls,
+    reading,
+    say,
+    say_json,
+)
+from crawlproj.db import Database
+from crawlproj.insight import explain_host, explain_url
+from crawlproj.prose import host_in_words, url_in_words
+from crawlproj.urls import key
+
+
+class Command(ProjectCommand):
+    words = (1, 1)
+
+    def syntax(self) -> str:
+        return "URL|HOST [--json] [--crawl NAME]"
+
+    def short_desc(self) -> str:
+        return "Why a URL or a host is where it is, and when it is next"
+
+    def long_desc(self) -> str:
+        return f"{self.short_desc()}. Exits with 1 if the crawl does not know it."
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        add_json(parser)
+        add_crawl(parser)
+
+    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        word = words[0]
+        url = read_urls([word])[0]
+        with reading(config) as database:
+            frontier = frontier_of(database, config, self._which(database, opts, word, url))
+            now = frontier.now()
+            if is_host(word):
+                facts = explain_host(database, frontier, config, word.lower().rstrip("."))
+                known, lines = facts["known"], host_in_words(facts, now)
+            else:
+                facts = explain_url(database, frontier, config, word, url)
+                known, lines = facts["state"] is not None, url_in_words(facts, now)
+        if opts.json:
+            say_json(facts)
+        else:
+            say(lines)
+        return FINE if known else COULD_NOT_RUN
+
+    def _which(self, database: Database, opts: argparse.Namespace, word: str, url: str) -> str:
+        """Of several crawls, the only one that knows it is meant."""
+        assert self.settings is not None
+        if not (opts.crawl or self.settings.get("CRAWL_NAME")):
+            names = [name for (name,) in database.rows("crawl_names")]
+            query: tuple[str, dict[str, Any]] = ("crawls_with_url", {"ids": [key(name, url) for name in names]})
+            if is_host(word):
+                query = ("crawls_with_host", {"host": word.lower().rstrip(".")})
+            knowing = [name for (name,) in database.rows(query[0], **query[1])]
+            if len(knowing) == 1:
+                return str(knowing[0])
+        return self.crawl_name(database, opts)

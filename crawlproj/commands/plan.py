@@ -1,0 +1,59 @@
+"""scrapy plan: what would be fetched next."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime
+
+from crawlproj.config import Config
+from crawlproj.console import FINE, ProjectCommand, add_crawl, add_json, frontier_of, reading, say, say_json
+from crawlproj.errors import ConfigError
+from crawlproj.plan import MOST, Planned, plan
+from crawlproj.wording import short, table, when
+
+DEFAULT = 20
+
+
+class Command(ProjectCommand):
+    def syntax(self) -> str:
+        return "[-n N] [--json] [--crawl NAME]"
+
+    def short_desc(self) -> str:
+        return "The next URLs in the order in which they would be fetched"
+
+    def long_desc(self) -> str:
+        return f"{self.short_desc()}, and when. A forecast for one worker: what pages say, and when they answer, may change it."
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("-n", type=int, default=DEFAULT, metavar="N", help=f"how many, up to {MOST} (default {DEFAULT})")
+        add_json(parser)
+        add_crawl(parser)
+
+    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        if not 1 <= opts.n <= MOST:
+            raise ConfigError(f"-n {opts.n} makes no sense: it must be a number from 1 to {MOST}")
+        with reading(config) as database:
+            name = self.crawl_name(database, opts)
+            frontier = frontier_of(database, config, name)
+            now = frontier.now()
+            found = plan(database, database.value("crawl_named", name=name), config, opts.n, now)
+        if opts.json:
+            say_json([as_json(planned) for planned in found])
+        else:
+            say(as_text(found, name, now))
+        return FINE
+
+
+def as_json(planned: Planned) -> dict[str, object]:
+    return {
+        "at": planned.at, "url": planned.url, "host": planned.host, "lane": planned.lane.name.lower(), "state": planned.state,
+        "due": planned.due, "depth": planned.depth, "score": planned.score,
+    }  # fmt: skip
+
+
+def as_text(found: list[Planned], name: str, now: datetime) -> list[str]:
+    if not found:
+        return [f"Crawl {name} has nothing to fetch, now or later. Give it a page: scrapy push URL --crawl {name}"]
+    rows = [[when(p.at or now, now), p.lane.name.lower(), str(p.depth), short(p.url, 100)] for p in found]
+    return table(["at", "lane", "depth", "url"], rows)

@@ -1,0 +1,41 @@
+"""scrapy push: fetch these first."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from crawlproj.config import Config
+from crawlproj.console import FINE, ProjectCommand, add_crawl, frontier_of, read_urls, say, writing
+from crawlproj.frontier.base import Lane, NewUrl
+from crawlproj.scheduler import PUSHES
+from crawlproj.sieve import score
+from crawlproj.urls import host, key
+from crawlproj.wording import count
+
+
+class Command(ProjectCommand):
+    words = (1, sys.maxsize)
+
+    def syntax(self) -> str:
+        return "URL... [--crawl NAME]"
+
+    def short_desc(self) -> str:
+        return "Have URLs fetched ahead of all others, also by a crawl that is running"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        add_crawl(parser)
+
+    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        urls = read_urls(words)
+        with writing(config) as database:
+            name = self.crawl_name(database, opts)
+            frontier = frontier_of(database, config, name, make=True)
+            now = frontier.now()
+            done = frontier.add([NewUrl(key(name, url), url, host(url), 0, score(0), None, Lane.URGENT) for url in urls])
+            database.notify(PUSHES, name)
+            running = any(row[0] == name and row[2] for row in database.rows("status_hosts", now=now))
+        fate = "the running crawl fetches them first" if running else "they are the first that the next run fetches"
+        say(f"Pushed {count(len(urls), 'URL')} into crawl {name} ({done.added} not known before): {fate}.")
+        return FINE

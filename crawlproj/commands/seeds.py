@@ -1,0 +1,70 @@
+"""scrapy seeds: where crawls begin."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from crawlproj.config import Config
+from crawlproj.console import (
+    FINE,
+    NoCrawlYet,
+    ProjectCommand,
+    add_crawl,
+    add_json,
+    frontier_of,
+    read_urls,
+    reading,
+    say,
+    say_json,
+    writing,
+)
+from crawlproj.errors import ConfigError
+from crawlproj.frontier.base import NewUrl
+from crawlproj.sieve import score
+from crawlproj.urls import host, key
+from crawlproj.wording import count
+
+
+class Command(ProjectCommand):
+    words = (1, sys.maxsize)
+
+    def syntax(self) -> str:
+        return "add URL... | list [--json]  [--crawl NAME]"
+
+    def short_desc(self) -> str:
+        return "Add or list the URLs where a crawl begins"
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        add_json(parser)
+        add_crawl(parser)
+
+    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        verb, *rest = words
+        if verb == "add" and rest:
+            return self._add(config, rest, opts)
+        if verb == "list" and not rest:
+            return self._list(config, opts)
+        raise ConfigError(f"usage: scrapy seeds {self.syntax()}")
+
+    def _add(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        urls = read_urls(words)
+        with writing(config) as database:
+            name = self.crawl_name(database, opts)
+            frontier = frontier_of(database, config, name, make=True)
+            done = frontier.add([NewUrl(key(name, url), url, host(url), 0, score(0)) for url in urls])
+        say(f"{count(len(urls), 'seed')} for crawl {name}, {done.added} not known before. Start with: scrapy crawl {name}")
+        return FINE
+
+    def _list(self, config: Config, opts: argparse.Namespace) -> int:
+        try:
+            with reading(config) as database:
+                seeds = frontier_of(database, config, self.crawl_name(database, opts)).seeds()
+        except NoCrawlYet:
+            seeds = []
+        if opts.json:
+            say_json({"seeds": seeds})
+        else:
+            say(seeds or "No seeds yet: scrapy seeds add URL")
+        return FINE

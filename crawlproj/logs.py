@@ -1,0 +1,48 @@
+"""A line per page is for debugging only, so it is not even made unless LOG_LEVEL is DEBUG."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from scrapy.logformatter import LogFormatter, LogFormatterResult
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.python.failure import Failure
+
+    from crawlproj.items import Page
+
+
+class QuietFormatter(LogFormatter):
+    def __init__(self, debug: bool = False) -> None:
+        self._debug = debug
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler.settings.get("LOG_LEVEL") == "DEBUG")
+
+    def crawled(self, request: Request, response: Response, spider: Spider) -> LogFormatterResult | None:
+        return super().crawled(request, response, spider) if self._debug else None
+
+    def scraped(self, item: Any, response: Response | Failure | None, spider: Spider) -> LogFormatterResult | None:
+        return super().scraped(item, response, spider) if self._debug else None
+
+    def item_error(
+        self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider
+    ) -> LogFormatterResult:
+        """Without the whole Page, which is long."""
+        return {"level": logging.ERROR, "msg": "A pipeline failed on %(url)s: %(error)s", "args": {"url": _url(item), "error": exception}}
+
+    def dropped(
+        self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider
+    ) -> LogFormatterResult:
+        return {"level": logging.DEBUG, "msg": "Dropped %(url)s: %(error)s", "args": {"url": _url(item), "error": exception}}
+
+
+def _url(item: Page | Any) -> str:
+    return getattr(item, "url", None) or repr(item)[:200]

@@ -1,0 +1,3 @@
+from setuptools import setup
+
+setup()  # pyproject.toml says it all; scrapyd-client builds its egg by this file

@@ -1,0 +1,173 @@
+"""The egg, and a real Scrapyd in an empty folder that runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import zipfile
+from collections.abc import Callable, Iterator
+from configparser import ConfigParser
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapyd_client import ScrapydClient
+
+from crawlproj.demo import DemoServer
+from settings import base
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("crawlproj", "middlewares", "pipelines", "settings", "spiders")
+JOB_S = 90.0
+
+
+def environment() -> dict[str, str]:
+    """Ours without settings of ours, and without a way to the working tree."""
+    return {name: value for name, value in os.environ.items() if name not in {*base.OURS, "PYTHONPATH", "SCRAPY_SETTINGS_MODULE"}}
+
+
+def sources(tree: Path) -> set[str]:
+    """Every file of our packages: code, SQL and all else."""
+    found = {str(path.relative_to(tree)) for name in PACKAGES for path in (tree / name).rglob("*") if path.is_file()}
+    assert {"crawlproj/sql/queries.sql", "settings/scrapyd.py", "spiders/site.py"} < found
+    return found
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what is packed, so that building leaves nothing behind in the working tree."""
+    tree = tmp_path_factory.mktemp("tree")
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    for name in ("pyproject.toml", "setup.py", "scrapy.cfg", "README.md"):
+        shutil.copy(ROOT / name, tree / name)
+    return tree
+
+
+@pytest.fixture(scope="module")
+def egg(tree: Path) -> Path:
+    egg = tree / "crawlproj.egg"
+    deploy(tree, "--build-egg", str(egg))
+    return egg
+
+
+def deploy(tree: Path, *words: str) -> str:
+    command = [sys.executable, "-m", "scrapyd_client.deploy", *words]
+    done = subprocess.run(command, cwd=tree, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Scrapyd:
+    """A running one, with our egg in it."""
+
+    url: str
+    folder: Path
+    client: Any
+
+    def run(self, settings: dict[str, str], **arguments: str) -> tuple[dict[str, str], str]:
+        """A job of the spider `site`, to its end: what Scrapyd says of it, and its log."""
+        words = [("setting", f"{name}={value}") for name, value in settings.items()]
+        job = self.client.schedule("crawlproj", "site", [*words, *arguments.items()])
+        ended = eventually(lambda: next((j for j in self.client.jobs("crawlproj")["finished"] if j["id"] == job), None))
+        with urllib.request.urlopen(f"{self.url}/logs/crawlproj/site/{job}.log") as answer:
+            return ended, answer.read().decode()
+
+
+def eventually(ask: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + JOB_S
+    while time.monotonic() < deadline:
+        if found := ask():
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"nothing after {JOB_S:.0f} s")
+
+
+def answers(client: Any) -> bool:
+    try:
+        return bool(client.daemonstatus())
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def scrapyd(tree: Path, egg: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
+    folder = tmp_path_factory.mktemp("scrapyd")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (folder / "scrapyd.conf").write_text(f"[scrapyd]\nbind_address = 127.0.0.1\nhttp_port = {port}\npoll_interval = 0.2\nmax_proc = 2\n")
+    with (folder / "scrapyd.log").open("w") as log:
+        command = [sys.executable, "-m", "scrapyd"]
+        server = subprocess.Popen(command, cwd=folder, env=environment(), stdout=log, stderr=subprocess.STDOUT)
+    try:
+        found = Scrapyd(f"http://127.0.0.1:{port}", folder, ScrapydClient(f"http://127.0.0.1:{port}"))
+        eventually(lambda: answers(found.client))
+        point_to(tree / "scrapy.cfg", found.url)
+        assert '"status": "ok"' in deploy(tree, "--egg", str(egg), "--version", "1")
+        yield found
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+def point_to(cfg: Path, url: str) -> None:
+    config = ConfigParser()
+    config.read(cfg)
+    config["deploy"]["url"] = url
+    with cfg.open("w") as file:
+        config.write(file)
+
+
+def test_the_egg_holds_every_file_and_names_the_settings(egg: Path, tree: Path) -> None:
+    with zipfile.ZipFile(egg) as archive:
+        names = set(archive.namelist())
+        points = archive.read("EGG-INFO/entry_points.txt").decode()
+    assert sources(tree) <= names
+    assert points.split() == ["[scrapy]", "settings", "=", "settings.scrapyd"]
+    assert not [name for name in names if name.startswith(("tests", "benchmarks", "docs"))]
+
+
+def test_the_wheel_holds_every_file(tree: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "setup.py", "-q", "bdist_wheel", "-d", str(tmp_path)]
+    done = subprocess.run(command, cwd=tree, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as archive:
+        assert sources(tree) <= set(archive.namelist())
+
+
+def test_a_job_crawls_the_demo_web_to_its_end(scrapyd: Scrapyd, tmp_path: Path) -> None:
+    assert "site" in scrapyd.client.spiders("crawlproj")
+    with DemoServer("tiny") as demo:
+        settings = {
+            "CRAWL_DIR": str(tmp_path / "crawl"), "GUARD_ALLOW_PRIVATE": "True", "DNS_HOSTS": json.dumps(demo.dns_hosts),
+            "POLITENESS_DELAY": "0.02", "POLITENESS_SLOWDOWN": "0", "CRAWL_PATIENCE": "1s",
+        }  # fmt: skip
+        _, log = scrapyd.run(settings, seeds=demo.url("one"))
+        fetched = {record.host + record.path for record in demo.log.records() if record.status == 200 and record.path != "/robots.txt"}
+    assert "'finish_reason': 'finished'" in log, log
+    assert "Spider closed (finished)" in log
+    assert len(fetched) > 5
+    assert f"'end/waiting': {len(fetched)}," in log
+    assert "Traceback" not in log
+    assert "DeprecationWarning" not in log
+    assert (tmp_path / "crawl" / "pg").is_dir()
+    assert not (scrapyd.folder / ".crawl").exists()
+
+
+@pytest.mark.parametrize("settings", [{"CRAWL_DIR": "here"}, {}])
+def test_a_relative_folder_is_refused_in_the_log(scrapyd: Scrapyd, settings: dict[str, str]) -> None:
+    _, log = scrapyd.run(settings, seeds="http://127.0.0.1:9/")
+    name = settings.get("CRAWL_DIR", ".crawl")
+    assert f"CRAWL_DIR = {name!r} must be an absolute path under Scrapyd" in log
+    assert not (scrapyd.folder / name).exists()

@@ -1,0 +1,1 @@
+"""Spiders that only tests run."""
