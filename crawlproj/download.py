@@ -72,6 +72,8 @@ class GuardedHandler(AiohttpDownloadHandler):
             cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, response_class=_ClientResponse,
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         )  # fmt: skip
+        # A second try that nobody planned would come without a pause; another try is the frontier's to make.
+        self._session._retry_connection = False
         self._running: set[asyncio.Timeout] = set()
         crawler.signals.connect(self.abort, signal=ABORT)
 

@@ -12,6 +12,7 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -25,6 +26,7 @@ from crawlproj import store
 from crawlproj.config import read_config
 from crawlproj.dispatcher import Dispatcher
 from crawlproj.download import ABORT
+from crawlproj.errors import DatabaseError
 from crawlproj.frontier.base import Lane, NewUrl, Outcome, State, Ticket
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.guard import StaticNames
@@ -35,7 +37,7 @@ from crawlproj.names import Resolver
 from crawlproj.pages import page_of_failure, page_of_response
 from crawlproj.requests import dump, is_plain, request_of
 from crawlproj.sieve import Sieve, score
-from crawlproj.urls import canonical, host, key
+from crawlproj.urls import MAX_URL, canonical, host, key
 
 if TYPE_CHECKING:
     from typing import Self
@@ -61,6 +63,10 @@ class CrawlScheduler(BaseScheduler):
         self._timer: asyncio.TimerHandle | None = None
         self._leaving = False
         self.broken: str = ""
+        self.examples: dict[str, str] = {}
+        """Kind of failure -> the first URL that had it."""
+        self.counts: dict[str, int] = {}
+        """URLs per state, known only when the crawl has ended."""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -92,10 +98,20 @@ class CrawlScheduler(BaseScheduler):
         if hasattr(self, "_keeper"):
             self.dispatcher.closing()
             self._keeper.finish()
+            self._last_look()
         self._resolver.close()
         self.frontier.close()
         if self._embedded:
             self._embedded.close()
+
+    def _last_look(self) -> None:
+        """For the summary; a database that is lost has been complained about already."""
+        if self.sieve.too_long:
+            self._count("links/too_long", self.sieve.too_long)
+            log.info("%d links were longer than %d characters and left out", self.sieve.too_long, MAX_URL)
+        with suppress(DatabaseError):
+            self.counts = self.frontier.counts()
+            self.dispatcher.outlook = self.frontier.outlook()
 
     def has_pending_requests(self) -> bool:
         return not self.dispatcher.exhausted and not self.broken

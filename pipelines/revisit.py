@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from crawlproj.scheduler import CrawlScheduler
+
+log = logging.getLogger(__name__)
+
+AREAS = {
+    State.RETRY: "failed",
+    State.DEAD: "failed",
+    State.GONE: "gone",
+    State.RETIRED: "gone",
+    State.FORBIDDEN: "forbidden",
+}
+"""How ends that are not pages are counted: `area/reason`."""
 
 
 class RevisitPipeline:
@@ -70,9 +82,26 @@ class RevisitPipeline:
             dispatcher.put_back(ticket)
         else:
             outcome = self._ends.again(page, ticket, failed) if failed else self._ends.decide(page, ticket)
+            self._count(outcome, page, ticket)
             dispatcher.add(self._follow(outcome, ticket))
             dispatcher.end(ticket, self._filtered(outcome, page, ticket))
         self._scheduler.wake()
+
+    def _count(self, outcome: Outcome, page: Page, ticket: Ticket) -> None:
+        """A stat for what came of it; of each kind of failure the first URL is kept as an example."""
+        inc = self._crawler.stats.inc_value
+        if outcome.state is State.WAITING:
+            read_before = ticket.block_digest is not None
+            inc("pages/changed" if outcome.changed else "pages/unchanged" if read_before else "pages/new")
+            if page.kind == "binary" and page.content_type.startswith("text/"):
+                inc("pages/binary")
+                log.info("Sent as %s, but it is no text: %s", page.content_type, ticket.url)
+        elif (area := AREAS.get(outcome.state)) is not None:
+            name = f"{area}/{outcome.why.partition(':')[0].replace(' ', '_')}"
+            inc(name)
+            self._scheduler.examples.setdefault(name, ticket.url)
+            again = f", again at {outcome.next_visit:%Y-%m-%d %H:%M:%S} UTC" if outcome.next_visit else ""
+            log.info("%s (%s)%s: %s", outcome.state.value.capitalize(), outcome.why, again, ticket.url)
 
     def _filtered(self, outcome: Outcome, page: Page, ticket: Ticket) -> Outcome:
         """Only pages of the wanted kinds are visited again; an ordinary request of a spider is made once."""

@@ -8,7 +8,7 @@ from typing import Final
 from lxml import etree  # type: ignore[import-untyped]
 
 from crawlproj.text import charset as charsets
-from crawlproj.text.document import Block, Document, Kind, Link
+from crawlproj.text.document import INVISIBLE, Block, Document, Kind, Link, without
 from crawlproj.text.reader import GuardedReader, RawBlock, RawLink, Reader, TooDeepError
 from crawlproj.text.scripts import MAX_SCRIPT, in_script
 from crawlproj.urls import Joiner
@@ -19,8 +19,6 @@ _LONG: Final = 100_000
 _MANY_TAGS: Final = 20_000
 _PIECE: Final = 16_384
 _ODD_SPACES: Final = "\r\f\v\x1c\x1d\x1e\x1f"
-_INVISIBLE: Final = "\u200b\u2060\ufeff\xad"
-_DELETED: Final = dict.fromkeys(map(ord, _INVISIBLE))
 _link = partial(tuple.__new__, Link)
 _block = partial(tuple.__new__, Block)
 
@@ -49,7 +47,7 @@ def parse(
     return Document(
         url,
         base or url,
-        title=reader.title.translate(_DELETED),
+        title=without(reader.title, INVISIBLE),
         language=reader.language,
         charset=name,
         canonical=next((link[0] for link in links if link[1] == "canonical"), None),
@@ -115,7 +113,7 @@ def _links(raw: list[RawLink], join: Joiner) -> list[Link]:
 
 def _blocks(raw: list[RawBlock]) -> list[Block]:
     text = "\n".join([block[0] for block in raw])
-    if any(odd in text for odd in _ODD_SPACES) or (not text.isascii() and any(mark in text for mark in _INVISIBLE)):
-        cleaned = [(" ".join(block[0].translate(_DELETED).split()), *block[1:]) for block in raw]
+    if any(odd in text for odd in _ODD_SPACES) or (not text.isascii() and any(mark in text for mark in INVISIBLE)):
+        cleaned = [(" ".join(without(block[0], INVISIBLE).split()), *block[1:]) for block in raw]
         raw = [block for block in cleaned if block[0]]
     return list(map(_block, raw))

@@ -21,9 +21,18 @@ PAGE_KINDS: Final[frozenset[str]] = frozenset(
 )
 """Kinds that may lead to pages."""
 
-_JOINERS: Final = dict.fromkeys(map(ord, "\u200c\u200d\u200e\u200f"))
+JOINERS: Final = "\u200c\u200d\u200e\u200f"
+INVISIBLE: Final = "\u200b\u2060\ufeff\xad"
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _NO_LETTERS: Final = bytes(n for n in range(256) if not chr(n).isalpha() or n > 127)
+
+
+def without(text: str, characters: str) -> str:
+    """The text without these characters (none of them ASCII); much cheaper than str.translate."""
+    if not text.isascii():
+        for character in characters:
+            text = text.replace(character, "")
+    return text
 
 
 class Link(NamedTuple):
@@ -76,8 +85,7 @@ class Document:
         """16 bytes that say whether two captures show the same text: deaf to case, layout and invisible joiners."""
         if not self._digest:
             text = self.text.lower()
-            visible = text if text.isascii() else text.translate(_JOINERS)
-            self._digest = blake2b(visible.encode("utf-8", "replace"), digest_size=16).digest()
+            self._digest = blake2b(without(text, JOINERS).encode("utf-8", "replace"), digest_size=16).digest()
         return self._digest
 
     @property

@@ -107,7 +107,8 @@ def _entry(element: Any, name: str, join: Joiner) -> Iterator[Entry]:
     for child in element:
         tag = _name(child)
         if tag == "link" and child.get("href"):
-            if child.get("rel", "alternate") == "alternate":
+            # In a sitemap it names other languages of the page, see below.
+            if name != "url" and child.get("rel", "alternate") == "alternate":
                 href = href or child.get("href")
         elif tag == "news":
             news = True

@@ -6,6 +6,7 @@ Found by linear-time patterns, not by running anything, so they are guesses and 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 MAX_SCRIPT: Final = 200_000
@@ -15,12 +16,13 @@ _HANDLER: Final = re.compile(
     r"""(?:location(?:\.href)?\s{0,9}=|location\.(?:assign|replace)\s{0,9}\(|\bopen\s{0,9}\()"""
     r"""\s{0,9}(?:'([^']{1,2000})'|"([^"]{1,2000})")"""
 )
-_ABSOLUTE: Final = r"https?://[^\s\"'`<>\\{}$]{4,2000}"
+_QUOTES: Final = "\"'`"
+_OPENING: Final = frozenset(_QUOTES)
+_REST: Final = r"[^\s\"'`<>\\{}$]"
 _SEGMENT: Final = "[A-Za-z0-9_~%-][A-Za-z0-9._~%-]{0,200}/"
-_FILE: Final = r"[A-Za-z0-9._~%-]{1,200}\.(?:s?html?|php|aspx?|jsp)(?:\?[^\s\"'`<>\\{}$]{0,500})?"
-_PAGE: Final = f"/(?:{_SEGMENT}){{0,20}}{_FILE}"
-_FOLDER: Final = rf"/(?:{_SEGMENT}){{2,20}}"
-_QUOTED: Final = re.compile(rf"""["'`]({_ABSOLUTE}|{_PAGE}|{_FOLDER})["'`]""")
+_FILE: Final = rf"[A-Za-z0-9._~%-]{{1,200}}\.(?:s?html?|php|aspx?|jsp)(?:\?{_REST}{{0,500}})?"
+_ABSOLUTE: Final = re.compile(rf"://{_REST}{{4,2000}}(?=[{_QUOTES}])").match
+_ROOTED: Final = re.compile(rf".((?:/(?:{_SEGMENT}){{0,20}}{_FILE}|/(?:{_SEGMENT}){{2,20}}))[{_QUOTES}]").match
 _ASSET: Final = (
     ".js", ".mjs", ".css", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".ico", ".woff", ".woff2", ".ttf",
     ".mp3", ".mp4", ".webm", ".m3u8", ".map", ".wasm",
@@ -33,13 +35,33 @@ def in_handler(code: str) -> list[str]:
 
 
 def in_script(code: str) -> list[str]:
-    """Quoted absolute URLs and quoted paths that look like pages, in their order; no pictures, styles, programs."""
+    """Quoted absolute URLs, then quoted paths that look like pages; no pictures, styles, programs."""
     if "/" not in code:
         return []
     code = code[:MAX_SCRIPT]
     if "\\/" in code:
         code = code.replace("\\/", "/")
-    if "://" not in code and '"/' not in code and "'/" not in code and "`/" not in code:
-        return []
-    found = dict.fromkeys(_QUOTED.findall(code))
+    found = dict.fromkeys((*_absolute(code), *_rooted(code)))
     return [url for url in found if not url.partition("?")[0].lower().endswith(_ASSET)][:MAX_LINKS]
+
+
+def _absolute(code: str) -> Iterator[str]:
+    # str.find is several times faster than a pattern that starts with a set of characters.
+    for at in _places(code, "://"):
+        start = at - 5 if code.endswith("https", 0, at) else at - 4
+        if code[start - 1 : start] in _OPENING and code.startswith("http", start) and (rest := _ABSOLUTE(code, at)):
+            yield code[start:at] + rest[0]
+
+
+def _rooted(code: str) -> Iterator[str]:
+    for quote in _QUOTES:
+        for at in _places(code, quote + "/"):
+            if found := _ROOTED(code, at):
+                yield found[1]
+
+
+def _places(code: str, mark: str) -> Iterator[int]:
+    at = code.find(mark)
+    while at >= 0:
+        yield at
+        at = code.find(mark, at + 1)

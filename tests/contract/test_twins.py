@@ -159,6 +159,9 @@ class Twins(RuleBasedStateMachine):
     def refill(self, crawl: str, worker: str, count: int, holding: bool) -> None:
         held = self.tickets.setdefault((crawl, worker), {})
         keep = frozenset(held) if holding else frozenset()
+        if not holding:
+            self.ended.setdefault((crawl, worker), []).extend(held.values())
+            held.clear()
         where = {host.name: pair for pair in self.leases[crawl, worker].values() for host in pair[0].hosts}
         ours, theirs = (
             frontier.refill([

@@ -57,7 +57,7 @@ def test_a_meta_element_cannot_claim_utf_16() -> None:
     [
         ("grün schön".encode(), "iso-8859-1", "grün schön"),
         ("grün schön".encode("cp1252"), "utf-8", "grün schön"),
-        ("grün schön".encode()[:-2] + b"\xff", "utf-8", "grün schö\ufffd"),
+        ("grün schön".encode()[:-1] + b"\xff", "utf-8", "grün schö\ufffd"),
         ("日本語です".encode(), "euc-jp", "日本語です"),
         ("grün".encode(), "utf-16", "grün"),
         (b"gr\xfcn", "no-such-thing", "grün"),
