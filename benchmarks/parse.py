@@ -42,7 +42,7 @@ def served(address: str, count: int = 40) -> Pages:
 
 
 def made() -> Pages:
-    row = '<li class="item"><a class="l" href="/section/2026/07/06/some-words-{0}.html#x">Some words {0}</a> <b>more</b></li>\n'
+    row = '<li class="item"><a class="l" href="/news/2026/07/06/some-words-{0}.html#x">Words {0}</a> <b>more</b></li>\n'
     text = "".join(f"<p class='text'>{'All work and no play makes Jack a dull boy. ' * 9}{n}</p>\n" for n in range(60))
     body = f"<html><title>T</title><nav><ul>{''.join(map(row.format, range(100)))}</ul></nav><main>{text}</main>"
     return [("https://example.org/", body.encode())]
@@ -73,7 +73,9 @@ def coverage() -> float:
 
 def articles() -> Pages:
     truth = json.loads((ARTICLES / "ground-truth.json").read_text("utf-8"))
-    return [(truth[name]["url"], decompress((ARTICLES / f"html/{name}.html.gz").read_bytes())) for name in list(truth)[:40]]
+    return [
+        (truth[name]["url"], decompress((ARTICLES / f"html/{name}.html.gz").read_bytes())) for name in list(truth)[:40]
+    ]
 
 
 def report(pages: Pages) -> None:

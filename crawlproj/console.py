@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import sys
 from abc import abstractmethod
@@ -34,6 +35,7 @@ from crawlproj.urls import MAX_URL, canonical, host
 
 FINE, COULD_NOT_RUN, BAD_INPUT, NOTHING_FETCHED, STOPPED = 0, 1, 2, 3, 130
 DEFAULT_CRAWL = "site"
+HOST = re.compile(r"[\w.-]*\w|\[[0-9a-f:]+\]")
 
 
 class NoCrawlYet(CrawlprojError):
@@ -173,8 +175,8 @@ def frontier_of(database: Database, config: Config, name: str, make: bool = Fals
 
 def read_urls(words: Sequence[str]) -> list[str]:
     """Canonical URLs of the words, all of them good; a bad one is a ConfigError."""
-    found = {word: canonical(word if "://" in word else "http://" + word) for word in words}
-    bad = [word for word, url in found.items() if url is None or len(url) > MAX_URL or not re.search(r"[\w\]]$", host(url))]
+    found = {word: canonical(word if "://" in word else f"http://{word}") for word in words}
+    bad = [word for word, url in found.items() if url is None or len(url) > MAX_URL or not HOST.fullmatch(host(url))]
     if bad:
         raise ConfigError("not a web address: " + "; ".join(repr(word[:100]) for word in bad[:5]))
     return list(dict.fromkeys(url for url in found.values() if url))
@@ -188,6 +190,25 @@ def option_words(config: Config, settings: Any) -> str:
     if config.database_url and "DATABASE_URL" not in os.environ:
         words += " -s DATABASE_URL=..."
     return words
+
+
+def program() -> str:
+    """How the user calls scrapy from here: by name if that finds ours, else by path."""
+    own = Path(sys.executable).parent / "scrapy"
+    if shutil.which("scrapy") == str(own):
+        return "scrapy"
+    if not own.exists():
+        return f"{sys.executable} -m scrapy"
+    here = Path.cwd()
+    return str(own.relative_to(here)) if own.is_relative_to(here) else str(own)
+
+
+def same_again() -> str:
+    """The command line that started us, if it is short enough to be shown."""
+    words = sys.orig_argv
+    at = next((n for n, word in enumerate(words) if word == "scrapy" or word.endswith("/scrapy")), len(words))
+    line = shlex.join([re.sub("^(DATABASE_URL=).*", r"\1...", word) for word in words[at + 1 :]])
+    return f"{program()} {line}" if 0 < len(line) < 160 else ""
 
 
 def is_host(word: str) -> bool:

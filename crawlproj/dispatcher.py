@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crawlproj import robots
 from crawlproj.config import Config
-from crawlproj.ends import REDIRECTS
+from crawlproj.ends import NEVER_AGAIN, REDIRECTS
 from crawlproj.frontier.base import NewUrl, Outcome, Outlook, RobotsRow, Ticket, Want
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.keeper import Keeper, News, Tray
@@ -20,6 +20,10 @@ from crawlproj.window import HostWindow, Window
 UNSTORED = 5_000
 """So many ends may wait for the database before nothing more is handed out."""
 ROBOTS_HOPS = 5
+NOT_THE_SERVERS = NEVER_AGAIN | {"shutdown"}
+"""Reasons why robots.txt was not read that say nothing about the URL which waits for it."""
+REST_S = 10.0
+"""A host that rests longer than this is given back meanwhile."""
 
 
 @dataclass(slots=True)
@@ -52,6 +56,7 @@ class Dispatcher:
         self.exhausted = False
         self._ending: dict[int, HostWindow | None] = {}
         self._detours: dict[str, tuple[str, int]] = {}
+        self._servers: set[int] = set()
         self._moment = 0
 
     def next(self) -> Ticket | RobotsTicket | None:
@@ -127,7 +132,7 @@ class Dispatcher:
         else:
             self._detours.pop(place, None)
             self._learn(host, page, ticket)
-        if page.status or page.reason == "shutdown":
+        if page.status or page.reason in NOT_THE_SERVERS:
             if host is not None and host.out is ticket:
                 host.put(ticket.head, first=True)
             self._free(ticket)
@@ -159,6 +164,7 @@ class Dispatcher:
             self._put_robots(row, self.window.hosts.get(row.host))
         for lease in news.leases:
             self.window.admit(lease, self.times.seconds(lease.until) - self._timeout_s, self._clock_of)
+            self._servers.add(lease.server)
             self._moment += 1
         if news.renewed is not None:
             self._renewed(news.renewed)
@@ -195,12 +201,13 @@ class Dispatcher:
         return HostClock(self.times.seconds(allowed), "stored") if allowed else HostClock()
 
     def _renewed(self, renewed: dict[int, datetime]) -> None:
-        lost = set(self.window.servers()) - renewed.keys()
+        lost = self._servers - renewed.keys()
         for host in self.window.hosts.values():
             if host.server in renewed:
                 host.deadline = self.times.seconds(renewed[host.server]) - self._timeout_s
         if lost:
             self.count("frontier/lost_leases", len(lost))
+            self._servers -= lost
             self.window.drop(lost)
 
     def _nothing_left(self, outlook: Outlook) -> bool:
@@ -209,20 +216,26 @@ class Dispatcher:
         return outlook.soonest is None or outlook.soonest > self.times.now() + self.config.patience
 
     def _ask(self) -> None:
-        idle = self.window.idle_servers()
-        clocks = {host.name: self.times.date(host.clock.next_at) for host in self.window.drop(idle) if host.clock.next_at}
+        """Let go of hosts and servers that have nothing to do, and ask for what is wanted."""
+        clocks = self._clocks(self.window.leave(time.monotonic() + REST_S))
+        idle = self._servers - self.window.servers()
+        self._servers -= idle
         size = self.config.window
         wants = [Want(h.name, h.server, h.epoch, size - h.waiting, frozenset(h.holding)) for h in self.window.hungry()]
         quiet = None if self.window.hosts or self._ending else self._moment
 
         def fill(tray: Tray) -> None:
-            tray.wants, tray.quiet, tray.room = wants, quiet, self.config.servers - len(self.window.servers())
+            tray.wants, tray.quiet, tray.known = wants, quiet, list(self.window.hosts)
+            tray.room = self.config.servers - len(self._servers)
             tray.release.extend(idle)
             tray.clocks.update(clocks)
 
         self.keeper.put(fill, ring=bool(idle) or any(not h.waiting and h.out is None for h in self.window.hungry()))
 
+    def _clocks(self, hosts: Iterable[HostWindow]) -> dict[str, datetime]:
+        return {host.name: self.times.date(host.clock.next_at) for host in hosts if host.clock.next_at}
+
     def closing(self) -> None:
         """Store the clocks of all hosts that are held, so that the next worker keeps their pauses."""
-        clocks = {h.name: self.times.date(h.clock.next_at) for h in self.window.hosts.values() if h.clock.next_at}
+        clocks = self._clocks(self.window.hosts.values())
         self.keeper.put(lambda tray: tray.clocks.update(clocks))

@@ -40,6 +40,7 @@ class Tray:
     wants: list[Want] = field(default_factory=list)
     release: list[int] = field(default_factory=list)
     room: int = 0
+    known: list[str] = field(default_factory=list)
     quiet: int | None = None
     """Number of the moment at which nothing at all was held here; asks for the outlook."""
 
@@ -151,7 +152,7 @@ class Keeper(threading.Thread):
         news = News(self.frontier.now(), time.monotonic(), quiet=tray.quiet, pushed=bool(self._pushes()))
         self._release(tray.release)
         news.renewed = self._renew()
-        news.leases = self._lease(tray.room, news.pushed)
+        news.leases = self._lease(tray, news.pushed)
         news.asked = tray.wants + [Want(h.name, x.server, x.epoch, FIRST_WANT) for x in news.leases for h in x.hosts]
         news.tickets = self.frontier.refill(news.asked)
         news.robots = self._robots(news.tickets)
@@ -167,15 +168,18 @@ class Keeper(threading.Thread):
         self.frontier.release(self.worker, servers)
         self._held.difference_update(servers)
 
-    def _lease(self, room: int, pushed: bool) -> list[Lease]:
-        """Leases and the names to be resolved are looked for when there is reason to, else twice a second."""
+    def _lease(self, tray: Tray, pushed: bool) -> list[Lease]:
+        """Names to be resolved, hosts that came up on held servers and new leases: looked for when there is reason to, else twice a
+        second."""
         now = time.monotonic()
-        if room <= 0 or not (pushed or any(c.hosts for c in self._committed) or now - self._leased_at >= LEASE_GAP_S):
+        if not (pushed or any(c.hosts for c in self._committed) or now - self._leased_at >= LEASE_GAP_S):
             return []
         self._leased_at = now
         if names := self.frontier.unresolved(PREPARED_AT_ONCE):
             self.frontier.resolved(self.resolver.addresses(names))
-        leases = self.frontier.lease(self.worker, room)
+        leases = self.frontier.arrivals(self.worker, sorted(self._held), tray.known)
+        if tray.room > 0:
+            leases += self.frontier.lease(self.worker, tray.room)
         self._held.update(lease.server for lease in leases)
         return leases
 

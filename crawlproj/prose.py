@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from crawlproj.frontier.base import State
+from crawlproj.guard import NO_ADDRESS
 from crawlproj.wording import clock, count, span, when
 
 ROBOTS = {
@@ -33,7 +34,7 @@ def _state(facts: dict[str, Any], now: datetime) -> str:
     why = f" ({facts['why']})" if facts["why"] else ""
     at = facts["next_visit"]
     if facts["lane"] == "urgent":
-        return f"It was pushed {when(facts['first_seen'], now)} or later and is fetched ahead of all others."
+        return "It was pushed, and is fetched ahead of all others."
     texts = {
         State.NEW: f"It waits since {when(facts['first_seen'], now)} to be fetched for the first time.",
         State.WAITING: "It was read and is not visited again." + why,
@@ -74,9 +75,11 @@ def _origin(facts: dict[str, Any], now: datetime) -> str:
 def _host(facts: dict[str, Any], now: datetime) -> list[str]:
     if facts["address"] is None:
         return [f"  Host {facts['name']} was not asked yet."]
-    rest = "may be asked now" if not facts["next_allowed"] or facts["next_allowed"] <= now else f"rests until {when(facts['next_allowed'], now)}"
+    at = facts["next_allowed"]
+    rest = f"rests until {when(at, now)}" if at and at > now else "may be asked now"
     source = "Crawl-delay of its robots.txt" if facts["delay_source"] == "robots.txt" else "setting POLITENESS_DELAY"
-    line = f"  Host {facts['name']} ({facts['address'].removeprefix('?')}) {rest}; {span(facts['delay_s'])} between two requests: {source}."
+    place = "(no address found)" if facts["address"].startswith(NO_ADDRESS) else f"at {facts['address']}"
+    line = f"  Host {facts['name']} {place} {rest}; {span(facts['delay_s'])} between two requests: {source}."
     if facts["leased_by"]:
         line += f" A running crawl has it (worker {facts['leased_by']}), and knows its clock better."
     return [line]
@@ -93,5 +96,6 @@ def host_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
         lines.append(f"  {due}{', the next at ' + when(facts['next_due'], now) if facts['next_due'] else ''}.")
     for row in facts["robots"]:
         answer = f"status {row['status']}" if row["status"] else "no answer"
-        lines.append(f"  robots.txt of {row['origin']}: {answer}, read {when(row['fetched'], now)}, again {when(row['expires'], now)}.")
+        times = f"read {when(row['fetched'], now)}, again {when(row['expires'], now)}"
+        lines.append(f"  robots.txt of {row['origin']}: {answer}, {times}.")
     return [*lines, *_host(facts["host"], now)]

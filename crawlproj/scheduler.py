@@ -24,7 +24,7 @@ from twisted.python.failure import Failure
 
 from crawlproj import store
 from crawlproj.config import read_config
-from crawlproj.dispatcher import Dispatcher
+from crawlproj.dispatcher import NOT_THE_SERVERS, Dispatcher
 from crawlproj.download import ABORT
 from crawlproj.errors import DatabaseError
 from crawlproj.frontier.base import Lane, NewUrl, Outcome, State, Ticket
@@ -104,11 +104,18 @@ class CrawlScheduler(BaseScheduler):
         if self._embedded:
             self._embedded.close()
 
+    @property
+    def place(self) -> str:
+        """Where the database is, for people; without any password."""
+        return self._database.place
+
     def _last_look(self) -> None:
         """For the summary; a database that is lost has been complained about already."""
         if self.sieve.too_long:
             self._count("links/too_long", self.sieve.too_long)
             log.info("%d links were longer than %d characters and left out", self.sieve.too_long, MAX_URL)
+        if self.broken:
+            return
         with suppress(DatabaseError):
             self.counts = self.frontier.counts()
             self.dispatcher.outlook = self.frontier.outlook()
@@ -154,7 +161,7 @@ class CrawlScheduler(BaseScheduler):
         page = page_of_failure(failure.value, failure.request, self.dispatcher.times.now())  # type: ignore[attr-defined]
         yield page
         ticket = page.ticket
-        if isinstance(ticket, RobotsTicket) and page.reason != "shutdown":
+        if isinstance(ticket, RobotsTicket) and page.reason not in NOT_THE_SERVERS:
             yield Page(ticket.head, ticket.head.url, 0, page.at, reason=page.reason, elapsed_s=page.elapsed_s)
 
     def _failed(self, failure: Failure) -> Iterator[Page]:

@@ -40,9 +40,7 @@ DROPPED_PREFIXES: Final = ("utm_", "mtm_", "pk_campaign", "pk_kwd", "pk_source",
 SESSION: Final = frozenset(("phpsessid", "jsessionid", "cftoken", "oscsid", "zenid"))
 """Parameters that only ever carry a session id (lower case)."""
 
-_UNRESERVED: Final = {
-    f"{ord(c):02X}": c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
-}
+_UNRESERVED: Final = {f"{ord(c):02X}": c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"}
 _PERCENT: Final = re.compile("%([0-9A-Fa-f]{2})?")
 _PATH_SESSION: Final = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/;]*|/\(S\([0-9a-z]{24}\)\)(?=/|$)", re.I)
 _SID_NAMES: Final = frozenset(("sid", "s", "sess", "session", "sessionid", "session_id"))

@@ -128,17 +128,16 @@ class Window:
         """Hosts that should be refilled: less than half of the window waits, and there may be more."""
         return (host for host in self.hosts.values() if host.more and host.waiting * 2 <= self._size)
 
-    def idle_servers(self) -> list[int]:
-        """Servers none of whose hosts has anything waiting, out, unstored or to come."""
-        busy = {h.server for h in self.hosts.values() if h.holding or h.out is not None or h.more}
-        return sorted({h.server for h in self.hosts.values()} - busy)
-
-    def drop(self, servers: Iterable[int]) -> list[HostWindow]:
-        gone = set(servers)
-        dropped = [host for host in self.hosts.values() if host.server in gone]
-        for host in dropped:
+    def leave(self, soon: float) -> list[HostWindow]:
+        """Let go of hosts that have nothing more, or that may not be asked before `soon`; what they hold is still due elsewhere."""
+        leaving = [h for h in self.hosts.values() if h.out is None and (h.clock.next_at > soon or not (h.holding or h.more))]
+        for host in leaving:
             del self.hosts[host.name]
-        return dropped
+        return leaving
 
-    def servers(self) -> list[int]:
-        return sorted({host.server for host in self.hosts.values()})
+    def drop(self, servers: Iterable[int]) -> None:
+        gone = set(servers)
+        self.hosts = {name: host for name, host in self.hosts.items() if host.server not in gone}
+
+    def servers(self) -> set[int]:
+        return {host.server for host in self.hosts.values()}

@@ -123,6 +123,7 @@ ITEM_PIPELINES = {
 EXTENSIONS = {
     "scrapy.extensions.logstats.LogStats": None,  # the panel says more
     "scrapy.extensions.throttle.AutoThrottle": None,
+    "crawlproj.panel.Panel": 500,
 }
 LOG_LEVEL = "INFO"
 LOG_FORMATTER = "crawlproj.logs.QuietFormatter"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import scrapy
 
@@ -14,7 +14,6 @@ from crawlproj.scope import Scope, read_seeds
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-    from typing_extensions import Self
 
 
 class SiteSpider(scrapy.Spider):
@@ -26,18 +25,19 @@ class SiteSpider(scrapy.Spider):
         self, seeds: str | None = None, seeds_file: str | None = None, include: str | None = None, exclude: str | None = None,
         depth: str | None = None, **kwargs: Any,
     ) -> None:  # fmt: skip
+        strange = sorted(name for name in kwargs if name != "name" and not name.startswith("_"))  # Scrapyd gives _job
+        if strange:
+            raise ConfigError(f"unknown argument {strange[0]!r}; there are: seeds, seeds_file, include, exclude, depth")
         super().__init__(**kwargs)
+        self.depth = read_depth(depth)
         self.seeds = read_seeds(seeds, seeds_file)
         self.wants = Scope(include, exclude)
         self.wants.add(self.seeds)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        if depth := kwargs.get("depth"):
-            try:
-                crawler.settings.set("FRONTIER_DEPTH", whole(depth), priority="spider")
-            except ValueError as error:
-                raise ConfigError(f"depth = {depth!r} makes no sense: it must be {error}") from None
+        if depth := read_depth(kwargs.get("depth")):
+            crawler.settings.set("FRONTIER_DEPTH", depth, priority="spider")
         return super().from_crawler(crawler, *args, **kwargs)
 
     def learn_seeds(self, urls: Iterable[str]) -> None:
@@ -50,3 +50,10 @@ class SiteSpider(scrapy.Spider):
 
     def parse(self, response: Response) -> None:
         """Nothing of its own."""
+
+
+def read_depth(depth: str | None) -> int:
+    try:
+        return whole(depth or 0)
+    except ValueError as error:
+        raise ConfigError(f"depth = {depth!r} makes no sense: it must be {error}") from None

@@ -43,7 +43,10 @@ class DemoProcess:
     def __enter__(self) -> DemoProcess:
         command = [sys.executable, "-m", "crawlproj.demo", *self._arguments]
         root = Path(crawlproj.__path__[0]).parent
-        self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root)
+        # A session of its own: Ctrl-C is for the crawler, which still has answers to read.
+        self.child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root, start_new_session=True
+        )
         hello = self._read()
         self.pid: int = self.child.pid
         self.port: int = hello["port"]

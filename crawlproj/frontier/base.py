@@ -298,6 +298,10 @@ class Frontier(Protocol):
         """Lease up to so many free servers that have due URLs of this crawl on hosts that may be asked soon, alternately by best
         rank and by earliest time in the proportion of the shares."""
 
+    def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
+        """The leases that this worker holds, with those of their hosts that have work and may be asked soon and are not `known`:
+        hosts that are new, or whose time has come, since the server was leased. Only leases with such hosts are given."""
+
     def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
         """New ends of the leases that this worker still holds; a missing server is lost."""
 

@@ -18,6 +18,7 @@ from crawlproj.frontier.base import (
     NewUrl,
     Outcome,
     State,
+    lane_of,
     rank,
 )
 from crawlproj.frontier.rows import Count, Row, Work
@@ -107,9 +108,7 @@ class Writer:
         """The end of a visit that is known to be current."""
         book, content = self.book, end.content
         first = content is not None and row.content is None
-        lane = LANE_OF.get(end.state)
-        if lane in TIMED and end.next_visit is None:
-            raise ValueError(f"a URL that is {end.state} needs a next visit")
+        lane = lane_of(end)
         place = end.next_visit.timestamp() if lane in TIMED and end.next_visit else self._rank(row)
         book.rows[row.id] = replace(
             row, visit=row.visit + 1, state=end.state, status=end.status, why=clean(end.why), tries=end.tries,
@@ -185,7 +184,7 @@ class Writer:
 
     def _revive(self, row: Row, urgent: bool = False) -> None:
         """Queue it: in the urgent lane, where a queued URL keeps its state, or as a new one."""
-        if row.lane is None:
+        if row.state not in LANE_OF:
             row = replace(row, state=State.NEW, tries=0, why="")
         lane, place = (Lane.URGENT, 0.0) if urgent else (Lane.NEW, self._rank(row))
         self.book.rows[row.id] = replace(row, lane=lane, rank=place)

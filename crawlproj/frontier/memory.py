@@ -182,6 +182,15 @@ class MemoryFrontier:
             if host.server == server and here.waits(now.timestamp()):
                 yield Host(name, server, host.next_allowed, self._room(name))
 
+    def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
+        now, work = self.now(), self._work()
+        leases = []
+        for held in self._held(worker, servers):
+            hosts = [h for h in self._hosts(held.id, now, work) if h.name not in known and past(h.next_allowed, now + SOON)]
+            if hosts:
+                leases.append(Lease(held.id, held.address, held.epoch, held.until, tuple(hosts)))
+        return leases
+
     def _room(self, host: str) -> int | None:
         if not self.spec.host_pages:
             return None
@@ -259,6 +268,10 @@ class MemoryFrontier:
 
     def look(self, ids: Sequence[int]) -> dict[int, Found]:
         return {id_: self._book.rows[id_].found() for id_ in ids if id_ in self._book.rows}
+
+    def seeds(self) -> list[str]:
+        rows = sorted((row.first_seen, row.id, row.url) for row in self._book.rows.values() if row.depth == 0)
+        return [url for _, _, url in rows[:10_000]]
 
     def counts(self) -> dict[str, int]:
         states = Counter(row.state for row in self._book.rows.values())

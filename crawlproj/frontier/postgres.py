@@ -169,12 +169,26 @@ class PostgresFrontier:
                 return []
             taken = tx.rows("lease_take", worker=worker, servers=array(chosen), now=now, until=now + self.spec.lease)
             hosts = defaultdict(list)
-            for server, name, allowed, pages in tx.rows(
-                "lease_hosts", crawl=self._crawl, servers=array(row[0] for row in taken), now=now, spent=spent
-            ):
-                room = max(0, self.spec.host_pages - pages) if self.spec.host_pages else None
-                hosts[server].append(Host(name, server, allowed, room))
+            servers_ = array(row[0] for row in taken)
+            for server, name, allowed, pages in tx.rows("lease_hosts", crawl=self._crawl, servers=servers_, now=now, spent=spent):
+                hosts[server].append(self._host(name, server, allowed, pages))
         return [Lease(server, address, epoch, until, tuple(hosts[server])) for server, address, epoch, until in taken]
+
+    def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
+        if not servers:
+            return []
+        now = self.now()
+        rows = self.db.rows(
+            "arrivals", crawl=self._crawl, worker=worker, servers=array(servers), known=array(known), now=now, soon=now + SOON,
+            spent=self._spent(self.db)[0],
+        )
+        hosts: dict[tuple[int, str, int, datetime], list[Host]] = defaultdict(list)
+        for server, address, epoch, until, name, allowed, pages in rows:
+            hosts[server, address, epoch, until].append(self._host(name, server, allowed, pages))
+        return [Lease(*lease, tuple(found)) for lease, found in hosts.items()]
+
+    def _host(self, name: str, server: int, allowed: datetime | None, pages: int) -> Host:
+        return Host(name, server, allowed, max(0, self.spec.host_pages - pages) if self.spec.host_pages else None)
 
     def _choose(self, tx: Transaction, count: int, now: datetime, spent: bool) -> list[int]:
         """Servers by best rank and by earliest time; each class first gets its share of the places, then what is left."""

@@ -225,6 +225,15 @@ where h.server = any (%(servers)s::int[]) and ((c.ready is not null and (c.ready
     or least(c.retry, c.revisit) <= extract(epoch from %(now)s::timestamptz))
 order by c.ready nulls last, h.id;
 
+-- name: arrivals
+select s.id, s.address, s.epoch, s.until, h.name, h.next_allowed, c.pages
+from server s join host h on h.server = s.id join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
+where s.id = any (%(servers)s::int[]) and s.worker = %(worker)s and h.name <> all (%(known)s::text[])
+    and (h.next_allowed is null or h.next_allowed <= %(soon)s)
+    and ((c.ready is not null and (c.ready = '-Infinity' or not %(spent)s))
+        or least(c.retry, c.revisit) <= extract(epoch from %(now)s::timestamptz))
+order by c.ready nulls last, h.id limit 1000;
+
 -- name: renew
 update server set until = %(until)s where id = any (%(servers)s::int[]) and worker = %(worker)s returning id, until;
 

@@ -38,8 +38,7 @@ def parse(
         return Document(url, base=url, charset="")
     text, name = charsets.utf8(body[:MAX_BODY], charset)
     if content_type.startswith("text/plain"):
-        blocks = [Block(" ".join(part.split())) for part in text.decode().split("\n\n")]
-        return Document(url, url, charset=name, blocks=[block for block in blocks if block.text])
+        return Document(url, url, charset=name, blocks=_paragraphs(text.decode()), cut=len(body) > MAX_BODY)
     reader, cut = _read(text, agents)
     joiner = Joiner(url)
     base = joiner(reader.base) if reader.base else None
@@ -109,6 +108,11 @@ def _links(raw: list[RawLink], join: Joiner) -> list[Link]:
             _, kind, text, title, nofollow = link
             found[key] = (url, kind, text, title, nofollow)
     return list(map(_link, found.values()))
+
+
+def _paragraphs(text: str) -> list[Block]:
+    parts = [" ".join(part.split()) for part in text.replace("\r\n", "\n").split("\n\n")]
+    return _blocks([(part, "", False, 0.0) for part in parts if part])
 
 
 def _blocks(raw: list[RawBlock]) -> list[Block]:

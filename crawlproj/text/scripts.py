@@ -28,6 +28,8 @@ _ASSET: Final = (
     ".mp3", ".mp4", ".webm", ".m3u8", ".map", ".wasm",
 )  # fmt: skip
 
+_VOCABULARIES: Final = ("http://schema.org", "https://schema.org", "http://www.w3.org/", "https://www.w3.org/")
+
 
 def in_handler(code: str) -> list[str]:
     """Where an onclick handler would go: `location.href='...'`, `window.open('...')` and the like."""
@@ -42,7 +44,8 @@ def in_script(code: str) -> list[str]:
     if "\\/" in code:
         code = code.replace("\\/", "/")
     found = dict.fromkeys((*_absolute(code), *_rooted(code)))
-    return [url for url in found if not url.partition("?")[0].lower().endswith(_ASSET)][:MAX_LINKS]
+    pages = [url for url in found if not url.partition("?")[0].lower().endswith(_ASSET)]
+    return [url for url in pages if not url.startswith(_VOCABULARIES)][:MAX_LINKS]
 
 
 def _absolute(code: str) -> Iterator[str]:

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from tests.contract.adding import Depths, Limits, Reopening, Revival, Sieve
-from tests.contract.leasing import Handing, Leasing, Looking, Resolving
-from tests.contract.visits import AllOrNothing, Ends, LateEnds, RealTime, Robots
+from tests.contract.adding import Limits, Sieve
+from tests.contract.commits import AllOrNothing, LateEnds, RealTime, Robots
+from tests.contract.depths import Depths
+from tests.contract.handing import Handing, Looking
+from tests.contract.leasing import Leasing
+from tests.contract.resolving import Resolving
+from tests.contract.revival import Reopening, Revival
+from tests.contract.visits import Ends
 
 
-class FrontierContract(
-    Sieve, Limits, Depths, Revival, Reopening, Ends, LateEnds, AllOrNothing, Robots, RealTime, Resolving, Leasing, Handing, Looking
-):
+class Entering(Sieve, Limits, Depths, Revival, Reopening):
+    """How URLs come in."""
+
+
+class Ending(Ends, LateEnds, AllOrNothing, Robots, RealTime):
+    """How visits end."""
+
+
+class Leaving(Resolving, Leasing, Handing, Looking):
+    """How URLs are let out."""
+
+
+class FrontierContract(Entering, Ending, Leaving):
     """Every sentence of `crawlproj.frontier.base`, and the exact meaning of each."""

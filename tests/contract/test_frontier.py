@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-pytest.register_assert_rewrite("tests.contract.adding", "tests.contract.visits", "tests.contract.leasing")
+PARTS = ("adding", "commits", "depths", "handing", "leasing", "resolving", "revival", "visits")
+pytest.register_assert_rewrite(*(f"tests.contract.{part}" for part in PARTS))
 
 from tests.contract.frontier_contract import FrontierContract  # noqa: E402
 from tests.contract.worlds import MemoryWorld, PostgresWorld, World, contract_database  # noqa: E402

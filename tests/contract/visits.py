@@ -1,9 +1,6 @@
-"""Contract: ends of visits, and what a commit promises."""
+"""Contract: ends of visits."""
 
 from __future__ import annotations
-
-from dataclasses import replace
-from datetime import datetime, timedelta
 
 import pytest
 
@@ -15,8 +12,6 @@ from crawlproj.frontier.base import (
     Frontier,
     Lane,
     Links,
-    Outcome,
-    RobotsRow,
     State,
     Ticket,
 )
@@ -36,11 +31,12 @@ class Ends:
     def test_an_end_leads_to_its_state(self, world: World, state: State) -> None:
         frontier, hand, (ticket,) = handed_out(world)
         world.clock.advance(3)
-        committed = hand.end(ticket, state, status=418, why="tea", tries=2, moved_to="http://b.example/", interval_s=9.5)
+        there = "http://b.example/"
+        committed = hand.end(ticket, state, status=418, why="tea", tries=2, moved_to=there, interval_s=9.5)
         assert committed == Committed(done=frozenset({ticket.id}))
         found = world.see(frontier)
         assert (found.state, found.status, found.why, found.tries) == (state, 418, "tea", 2)
-        assert (found.visit, found.last_visit, found.moved_to, found.interval_s) == (1, world.clock.now, "http://b.example/", 9.5)
+        assert (found.visit, found.last_visit, found.moved_to, found.interval_s) == (1, world.clock.now, there, 9.5)
         assert found.lane == LANE_OF.get(state)
         assert (found.rank is None) == (found.lane is None)
         assert frontier.counts() == {"known": 1, **{s.value: int(s is state) for s in State}}
@@ -51,7 +47,7 @@ class Ends:
         due = world.clock.after(100.25)
         hand.end(ticket, state, next_visit=due, tries=1)
         found = world.see(frontier)
-        assert (found.next_visit, found.rank) == (due, pytest.approx(due.timestamp(), abs=1e-5))
+        assert found.next_visit == due and found.rank == pytest.approx(due.timestamp(), abs=1e-5)
         world.clock.advance(100)
         assert hand.tickets() == []
         world.clock.advance(0.25)
@@ -66,6 +62,18 @@ class Ends:
         assert hand.tickets() == []
         assert Hand(world, frontier, "other").lease() == []
         assert world.see(frontier).next_visit is None
+
+    @pytest.mark.parametrize("state", [State.WAITING, State.GONE])
+    def test_a_page_without_a_next_visit_is_kept_but_not_queued(self, world: World, state: State) -> None:
+        frontier, hand, (ticket,) = handed_out(world)
+        hand.end(ticket, state, next_visit=None, content=page())
+        found = world.see(frontier)
+        assert (found.state, found.lane, found.rank, found.next_visit) == (state, None, None, None)
+        world.clock.advance(1000 * DAY_S)
+        assert hand.tickets() == []
+        assert world.give(frontier, "/") == Committed()
+        assert world.give(frontier, "/", lane=Lane.URGENT).revived == 1
+        assert [(again.state, again.lane) for again in hand.tickets()] == [(state, Lane.URGENT)]
 
     def test_a_url_given_back_as_new_keeps_its_place(self, world: World) -> None:
         frontier, hand, (ticket,) = handed_out(world)
@@ -186,198 +194,3 @@ class Ends:
         hand.end(ticket, State.DEAD, why="bad\0 header", moved_to="http://b.example/\0")
         found = world.see(frontier)
         assert (found.why, found.moved_to) == ("bad header", "http://b.example/")
-
-
-class LateEnds:
-    def late(self, world: World, frontier: Frontier, outcome: Outcome, worker: str) -> None:
-        """Such an end is counted as late, and changes nothing."""
-        before = frontier.look([outcome.id])
-        assert frontier.commit(Batch([outcome]), worker) == Committed(late=1)
-        assert frontier.look([outcome.id]) == before
-
-    def test_the_same_end_twice_counts_once(self, world: World) -> None:
-        frontier, hand, (ticket,) = handed_out(world)
-        hand.end(ticket, content=page(), changed=True)
-        self.late(world, frontier, hand.outcome(ticket, content=page(), changed=True), hand.name)
-        assert world.see(frontier).changes == 1
-
-    def test_the_same_batch_twice_changes_nothing(self, world: World) -> None:
-        frontier, hand, tickets = handed_out(world, "/1", "/2", "/3")
-        urls = [world.url(frontier, "/4", depth=1)]
-        batch = Batch([hand.outcome(t, content=page(), received=10) for t in tickets], urls)
-        assert frontier.commit(batch, hand.name).done == {ticket.id for ticket in tickets}
-        ids = [url.id for url in urls] + [ticket.id for ticket in tickets]
-        before = frontier.look(ids)
-        assert frontier.commit(batch, hand.name) == Committed(late=3)
-        assert frontier.look(ids) == before
-
-    def test_of_two_ends_in_one_batch_the_first_counts(self, world: World) -> None:
-        frontier, hand, (ticket,) = handed_out(world)
-        ends = [hand.outcome(ticket, State.DEAD, why="first"), hand.outcome(ticket, State.GONE, why="second")]
-        assert frontier.commit(Batch(ends), hand.name) == Committed(done=frozenset({ticket.id}), late=1)
-        assert world.see(frontier).why == "first"
-
-    def test_a_late_end_does_not_hide_the_current_one_behind_it(self, world: World) -> None:
-        frontier, hand, (ticket,) = handed_out(world)
-        hand.end(ticket, State.NEW)
-        ends = [hand.outcome(ticket, State.GONE, why="old"), hand.outcome(hand.ticket("/"), State.DEAD, why="current")]
-        assert frontier.commit(Batch(ends), hand.name) == Committed(done=frozenset({ticket.id}), late=1)
-        assert world.see(frontier).why == "current"
-
-    def test_an_end_of_another_visit_is_late(self, world: World) -> None:
-        frontier, hand, (ticket,) = handed_out(world)
-        for visit in (-1, 1, 2):
-            self.late(world, frontier, replace(hand.outcome(ticket), visit=visit), hand.name)
-
-    def test_an_end_of_another_epoch_is_late(self, world: World) -> None:
-        frontier, hand, (ticket,) = handed_out(world)
-        for epoch in (ticket.epoch - 1, ticket.epoch + 1):
-            self.late(world, frontier, replace(hand.outcome(ticket), epoch=epoch), hand.name)
-
-    def test_an_end_by_another_worker_is_late(self, world: World) -> None:
-        frontier, hand, (ticket,) = handed_out(world)
-        self.late(world, frontier, hand.outcome(ticket), "stranger")
-        self.late(world, frontier, hand.outcome(ticket), "")
-
-    def test_an_end_on_an_unknown_server_or_url_is_late(self, world: World) -> None:
-        frontier, hand, (ticket,) = handed_out(world)
-        self.late(world, frontier, replace(hand.outcome(ticket), server=2**31 - 1), hand.name)
-        self.late(world, frontier, replace(hand.outcome(ticket), id=ticket.id ^ 1), hand.name)
-
-    def test_an_end_after_release_is_late(self, world: World) -> None:
-        frontier, hand, (ticket,) = handed_out(world)
-        frontier.release(hand.name, [ticket.server])
-        self.late(world, frontier, hand.outcome(ticket), hand.name)
-
-    def test_an_end_after_takeover_is_late_and_the_new_holders_counts(self, world: World) -> None:
-        frontier, hand, (ticket,) = handed_out(world)
-        world.clock.advance(121)
-        other = Hand(world, world.frontier(), "other")
-        again = other.ticket("/")
-        assert (again.visit, again.epoch) == (ticket.visit, ticket.epoch + 1)
-        self.late(world, frontier, hand.outcome(ticket), hand.name)
-        assert other.end(again).done == {ticket.id}
-
-    def test_an_end_after_ones_own_second_lease_is_late(self, world: World) -> None:
-        frontier, hand, (ticket,) = handed_out(world)
-        world.clock.advance(121)
-        assert hand.lease()
-        self.late(world, frontier, hand.outcome(ticket), hand.name)
-
-    def test_an_end_on_an_expired_lease_that_nobody_took_counts(self, world: World) -> None:
-        _, hand, (ticket,) = handed_out(world)
-        world.clock.advance(1000)
-        assert hand.end(ticket).done == {ticket.id}
-
-    def test_a_late_end_does_not_hold_back_the_rest_of_its_batch(self, world: World) -> None:
-        frontier, hand, (one, two) = handed_out(world, "/1", "/2")
-        hand.end(one)
-        urls = [world.url(frontier, "/3")]
-        committed = frontier.commit(Batch([hand.outcome(one), hand.outcome(two)], urls), hand.name)
-        assert (committed.done, committed.late, committed.added) == ({two.id}, 1, 1)
-
-    def test_late_content_is_not_stored(self, world: World) -> None:
-        frontier = world.frontier(host_pages=2, pages=2)
-        world.give(frontier, "/1", score=2)
-        world.give(frontier, "/2")
-        hand = Hand(world, frontier)
-        ticket = hand.ticket("/1")
-        hand.end(ticket, content=page(text="one"))
-        hand.end(ticket, content=page(world.id(frontier, "/2"), text="late"), received=9)
-        assert not frontier.outlook().spent
-        assert len(world.versions(frontier, ticket.id)) == 1
-        assert hand.ticket("/2")
-        world.clock.advance(2 * DAY_S)
-        assert hand.ticket("/1").body_digest == page(text="one").body_digest
-
-
-class AllOrNothing:
-    def test_a_commit_that_fails_leaves_nothing(self, world: World) -> None:
-        frontier, hand, (ticket,) = handed_out(world)
-        robots = RobotsRow(f"http://{world.host('a')}", world.host("a"), 200, "", world.clock.now, world.clock.now)
-        urls = [world.url(frontier, "/new"), world.url(frontier, "/", "new")]
-        end = hand.outcome(ticket, content=page(world.id(frontier, "/new")), received=5)
-        clocks = {world.host("a"): world.clock.after(99)}
-        bad = [replace(world.url(frontier, "/bad"), id=2**64), world.url(frontier, "/bad", request="{")]
-        before = frontier.look([ticket.id]), frontier.counts(), frontier.outlook(), hand.tickets()
-        for url in bad:
-            with pytest.raises(Exception, match=r"."):
-                frontier.commit(Batch([end], [*urls, url], [robots], clocks), hand.name)
-            assert (frontier.look([ticket.id]), frontier.counts(), frontier.outlook(), hand.tickets()) == before
-            assert frontier.robots([robots.origin]) == {}
-            assert world.versions(frontier, ticket.id) == []
-        committed = frontier.commit(Batch([end], urls, [robots], clocks), hand.name)
-        hosts = frozenset({world.host("a"), world.host("new")})
-        assert committed == Committed(done=frozenset({ticket.id}), added=2, hosts=hosts)
-        assert frontier.unresolved(9) == [world.host("new")]
-
-    @pytest.mark.parametrize("state", [State.WAITING, State.RETRY, State.GONE])
-    def test_a_timed_state_without_a_time_fails_as_a_whole(self, world: World, state: State) -> None:
-        frontier, hand, (one, two) = handed_out(world, "/1", "/2")
-        before = frontier.look([one.id, two.id])
-        ends = [hand.outcome(one), hand.outcome(two, state, next_visit=None)]
-        with pytest.raises(Exception, match=r"."):
-            frontier.commit(Batch(ends), hand.name)
-        assert frontier.look([one.id, two.id]) == before
-
-    def test_an_empty_commit_does_nothing(self, world: World) -> None:
-        frontier = world.frontier()
-        assert frontier.commit(Batch()) == Committed()
-        assert frontier.commit(Batch(), "worker") == Committed()
-
-
-class Robots:
-    def row(self, world: World, host: str = "a", status: int = 200, body: str = "", failures: int = 0) -> RobotsRow:
-        now = world.clock.now
-        return RobotsRow(f"http://{world.host(host)}", world.host(host), status, body, now, now + timedelta(days=1), failures)
-
-    def test_robots_rows_come_back_as_they_were(self, world: World) -> None:
-        frontier = world.frontier()
-        one, two = self.row(world, "a", 200, 'User-agent: *\nDisallow: /"\\é'), self.row(world, "b", 0, "", 3)
-        frontier.commit(Batch(robots=[one, two]))
-        assert frontier.robots([one.origin, two.origin, "http://unknown.example"]) == {one.origin: one, two.origin: two}
-        assert frontier.robots([]) == {}
-
-    def test_a_newer_row_replaces_the_older_one(self, world: World) -> None:
-        frontier = world.frontier()
-        old, new = self.row(world), self.row(world, status=404, failures=2)
-        frontier.commit(Batch(robots=[old]))
-        world.clock.advance(60)
-        frontier.commit(Batch(robots=[new]))
-        assert frontier.robots([old.origin]) == {old.origin: new}
-
-    def test_of_two_rows_in_one_batch_the_last_stays(self, world: World) -> None:
-        frontier = world.frontier()
-        old, new = self.row(world, body="old"), self.row(world, body="new")
-        frontier.commit(Batch(robots=[old, new]))
-        assert frontier.robots([old.origin])[old.origin].body == "new"
-
-    def test_rows_are_shared_by_crawls_and_kept_when_expired(self, world: World) -> None:
-        row = self.row(world)
-        world.frontier("one").commit(Batch(robots=[row]))
-        world.clock.advance(10 * DAY_S)
-        assert world.frontier("two").robots([row.origin]) == {row.origin: row}
-
-    def test_a_body_is_cleaned_of_nul(self, world: World) -> None:
-        frontier = world.frontier()
-        row = self.row(world, body="Disallow: /\0x")
-        frontier.commit(Batch(robots=[row]))
-        assert frontier.robots([row.origin])[row.origin].body == "Disallow: /x"
-
-
-class RealTime:
-    def test_without_a_clock_of_ours_time_goes_on(self, world: World) -> None:
-        frontier = world.frontier(real_clock=True)
-        start: datetime = frontier.now()
-        world.clock.now = start
-        world.give(frontier, "/")
-        assert world.see(frontier).first_seen >= start
-        hand = Hand(world, frontier)
-        ticket = hand.ticket("/")
-        assert hand.leases[ticket.server].until > start + timedelta(seconds=119)
-        assert hand.end(ticket, State.RETRY, next_visit=start, urls=[world.url(frontier, "/2")]).done == {ticket.id}
-        assert {t.id for t in hand.tickets()} == {ticket.id, world.id(frontier, "/2")}
-        assert frontier.renew(hand.name, [ticket.server])
-        assert frontier.outlook(hand.name).ready == 1
-        frontier.release(hand.name, [ticket.server])
-        assert start <= frontier.now() < start + timedelta(hours=1)

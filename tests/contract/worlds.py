@@ -1,7 +1,7 @@
 """What the frontier's contract needs around it: a clock to turn, fresh names, and a worker's hands.
 
-A world is one store with any number of frontiers on it. Names, addresses and ids are new in each world, so that worlds on
-one database don't meet.
+A world is one store with any number of frontiers on it. Names, addresses and ids are new in each world, so that worlds
+on one database don't meet.
 """
 
 from __future__ import annotations
@@ -175,7 +175,9 @@ class Hand:
         fields.setdefault("at", clock.now)
         return Outcome(ticket.id, ticket.visit, ticket.server, ticket.epoch, state, **fields)
 
-    def end(self, ticket: Ticket, state: State = State.WAITING, urls: Sequence[NewUrl] = (), **fields: Any) -> Committed:
+    def end(
+        self, ticket: Ticket, state: State = State.WAITING, urls: Sequence[NewUrl] = (), **fields: Any
+    ) -> Committed:
         return self.frontier.commit(Batch([self.outcome(ticket, state, **fields)], urls), self.name)
 
 
@@ -198,7 +200,7 @@ def request_json(**fields: Any) -> str:
 
 @cache
 def contract_database(server: str) -> str:
-    """One database on that server for all contracts of a run: worlds don't meet on it, and making one takes its time."""
+    """One database on that server for all contracts of a run: worlds don't meet on it, and making one takes time."""
     name = f"contract_{os.getpid()}"
     admin = Database(server)
     admin.script(f"create database {name} template {TEMPLATE}")

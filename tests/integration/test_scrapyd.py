@@ -75,13 +75,21 @@ class Scrapyd:
     folder: Path
     client: Any
 
-    def run(self, settings: dict[str, str], **arguments: str) -> tuple[dict[str, str], str]:
-        """A job of the spider `site`, to its end: what Scrapyd says of it, and its log."""
+    def run(self, settings: dict[str, str], **arguments: str) -> str:
+        """A job of the spider `site`, to its end; its log."""
+        return self.ended(self.start(settings, **arguments))
+
+    def start(self, settings: dict[str, str], **arguments: str) -> str:
         words = [("setting", f"{name}={value}") for name, value in settings.items()]
-        job = self.client.schedule("crawlproj", "site", [*words, *arguments.items()])
-        ended = eventually(lambda: next((j for j in self.client.jobs("crawlproj")["finished"] if j["id"] == job), None))
+        job: str = self.client.schedule("crawlproj", "site", [*words, *arguments.items()])
+        return job
+
+    def ended(self, job: str) -> str:
+        """The log of a job, once it has ended."""
+        eventually(lambda: any(ended["id"] == job for ended in self.client.jobs("crawlproj")["finished"]))
         with urllib.request.urlopen(f"{self.url}/logs/crawlproj/site/{job}.log") as answer:
-            return ended, answer.read().decode()
+            text: str = answer.read().decode()
+        return text
 
 
 def eventually(ask: Callable[[], Any]) -> Any:
@@ -106,7 +114,8 @@ def scrapyd(tree: Path, egg: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    (folder / "scrapyd.conf").write_text(f"[scrapyd]\nbind_address = 127.0.0.1\nhttp_port = {port}\npoll_interval = 0.2\nmax_proc = 2\n")
+    own = ("[scrapyd]", "bind_address = 127.0.0.1", f"http_port = {port}", "poll_interval = 0.2", "max_proc = 2")
+    (folder / "scrapyd.conf").write_text("\n".join(own))
     with (folder / "scrapyd.log").open("w") as log:
         command = [sys.executable, "-m", "scrapyd"]
         server = subprocess.Popen(command, cwd=folder, env=environment(), stdout=log, stderr=subprocess.STDOUT)
@@ -153,8 +162,9 @@ def test_a_job_crawls_the_demo_web_to_its_end(scrapyd: Scrapyd, tmp_path: Path) 
             "CRAWL_DIR": str(tmp_path / "crawl"), "GUARD_ALLOW_PRIVATE": "True", "DNS_HOSTS": json.dumps(demo.dns_hosts),
             "POLITENESS_DELAY": "0.02", "POLITENESS_SLOWDOWN": "0", "CRAWL_PATIENCE": "1s",
         }  # fmt: skip
-        _, log = scrapyd.run(settings, seeds=demo.url("one"))
-        fetched = {record.host + record.path for record in demo.log.records() if record.status == 200 and record.path != "/robots.txt"}
+        log = scrapyd.run(settings, seeds=demo.url("one"))
+        answered = {record.host + record.path for record in demo.log.records() if record.status == 200}
+        fetched = {url for url in answered if not url.endswith("/robots.txt")}
     assert "'finish_reason': 'finished'" in log, log
     assert "Spider closed (finished)" in log
     assert len(fetched) > 5
@@ -167,7 +177,18 @@ def test_a_job_crawls_the_demo_web_to_its_end(scrapyd: Scrapyd, tmp_path: Path) 
 
 @pytest.mark.parametrize("settings", [{"CRAWL_DIR": "here"}, {}])
 def test_a_relative_folder_is_refused_in_the_log(scrapyd: Scrapyd, settings: dict[str, str]) -> None:
-    _, log = scrapyd.run(settings, seeds="http://127.0.0.1:9/")
+    log = scrapyd.run(settings, seeds="http://127.0.0.1:9/")
     name = settings.get("CRAWL_DIR", ".crawl")
     assert f"CRAWL_DIR = {name!r} must be an absolute path under Scrapyd" in log
     assert not (scrapyd.folder / name).exists()
+
+
+def test_a_job_that_is_cancelled_stops_in_order(scrapyd: Scrapyd, tmp_path: Path) -> None:
+    with DemoServer("tiny") as demo:
+        settings = {"CRAWL_DIR": str(tmp_path), "GUARD_ALLOW_PRIVATE": "1", "DNS_HOSTS": json.dumps(demo.dns_hosts)}
+        job = scrapyd.start(settings | {"POLITENESS_DELAY": "30"}, seeds=demo.url("one"))
+        eventually(lambda: demo.log.records())
+        scrapyd.client.cancel("crawlproj", job)
+        log = scrapyd.ended(job)
+    assert "'finish_reason': 'shutdown'" in log, log
+    assert "Traceback" not in log

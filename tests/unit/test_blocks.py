@@ -22,7 +22,9 @@ URL = "http://example.org/news/page.html"
 TAGS = ("p", "div", "a", "b", "br", "script", "style", "svg", "title", "noscript", "li", "table", "td", "main", "nav")
 SOUP = st.lists(
     st.sampled_from([f"<{tag}>" for tag in TAGS] + [f"</{tag}>" for tag in TAGS])
-    | st.sampled_from(['<a href="/x">', "<a href='y?b&amp;a'>", "<img src=i.png>", "&lt;", "&nbsp;", "<!--", "-->", "\u200b", "\xad"])
+    | st.sampled_from(
+        ['<a href="/x">', "<a href='y?b&amp;a'>", "<img src=i.png>", "&lt;", "&nbsp;", "<!--", "-->", "\u200b", "\xad"]
+    )
     | st.text("ab \n\t\r\x0b\xa0", max_size=5)
 ).map("".join)
 
@@ -40,7 +42,15 @@ def links(html: str) -> list[tuple[str, str]]:
 
 
 def test_block_elements_and_breaks_end_a_block_and_inline_ones_do_not() -> None:
-    assert texts("<p>a <b>b</b><i>c</i> d<br>e</p>f<div>g<ul><li>h<li>i</ul>j</div>") == ["a bc d", "e", "f", "g", "h", "i", "j"]
+    assert texts("<p>a <b>b</b><i>c</i> d<br>e</p>f<div>g<ul><li>h<li>i</ul>j</div>") == [
+        "a bc d",
+        "e",
+        "f",
+        "g",
+        "h",
+        "i",
+        "j",
+    ]
 
 
 def test_unknown_elements_end_a_block() -> None:
@@ -52,11 +62,13 @@ def test_white_space_is_collapsed_and_invisible_characters_go() -> None:
 
 
 def test_joiners_that_spell_words_stay_in_the_text_but_not_in_the_digest() -> None:
-    assert texts("<p>می\u200cخواهم</p>") == ["می\u200cخواهم"]
+    assert texts("<p>क\u200cष</p>") == ["क\u200cष"]
     assert read("<p>a\u200cb</p>").digest == read("<p>AB</p>").digest != read("<p>a b</p>").digest
 
 
-@pytest.mark.parametrize("tag", ["script", "style", "template", "noscript", "svg", "math", "textarea", "iframe", "object"])
+@pytest.mark.parametrize(
+    "tag", ["script", "style", "template", "noscript", "svg", "math", "textarea", "iframe", "object"]
+)
 def test_elements_that_show_no_text_give_no_block_and_split_none(tag: str) -> None:
     assert texts(f"<p>a<{tag}>&lt;p&gt;x</{tag}>b</p>") == ["ab"]
 
@@ -87,21 +99,25 @@ def test_the_innermost_landmark_decides_what_is_main(html: str, main: bool) -> N
 
 
 def test_share_of_text_in_links_is_told() -> None:
-    found = read("<p>abc <a href=x>def</a></p><li> <a href=y> g  h </a> </li><p>i</p><a href=z><div>j</div><div>k</div></a>l").blocks
+    found = read(
+        "<p>abc <a href=x>def</a></p><li> <a href=y> g  h </a> </li><p>i</p><a href=z><div>j</div><div>k</div></a>l"
+    ).blocks
     assert [(block.text, round(block.links, 2)) for block in found] == [
         ("abc def", 0.43), ("g h", 1.0), ("i", 0.0), ("j", 1.0), ("k", 1.0), ("l", 0.0),
     ]  # fmt: skip
 
 
 def test_every_kind_of_link_is_found() -> None:
-    html = """<link rel=canonical href=/c><link rel=alternate type=application/rss+xml href=/f><link rel=alternate href=/de>
-    <link rel=stylesheet href=/s.css><link rel=next href=/2><link rel=preconnect href=//cdn><link rel=sitemap href=/m.xml>
+    html = """<link rel=canonical href=/c><link rel=alternate type=application/rss+xml href=/f>
+    <link rel=alternate href=/de><link rel=stylesheet href=/s.css><link rel=next href=/2><link rel=preconnect href=//c>
+    <link rel=sitemap href=/m.xml>
     <meta http-equiv=Refresh content="5; URL='/r'"><script src=/j.js></script><img src=/i srcset="/i2 2x, /i3 3x">
     <iframe src=/if></iframe><map><area href=/ar></map><video src=/v></video><a href=/a>x</a>
     <b onclick="window.open('/o1')"></b><p onClick='location.href = "/o2"'></p><a href="javascript:location='/o3'">x</a>
     <script>var a = "https:\\/\\/o.org\\/p", b = '/news/2026/x.html', c = "/static/x.js", d = "/api"</script>"""
     assert links(html) == [
-        ("canonical", "/c"), ("feed", "/f"), ("alternate", "/de"), ("link", "/s.css"), ("next", "/2"), ("sitemap", "/m.xml"),
+        ("canonical", "/c"), ("feed", "/f"), ("alternate", "/de"), ("link", "/s.css"), ("next", "/2"),
+        ("sitemap", "/m.xml"),
         ("refresh", "/r"), ("script", "/j.js"), ("img", "/i"), ("img", "/i2"), ("iframe", "/if"), ("area", "/ar"),
         ("media", "/v"), ("a", "/a"), ("onclick", "/o1"), ("onclick", "/o2"), ("onclick", "/o3"),
         ("text", "http://o.org/p".replace("http:", "https:")), ("text", "/news/2026/x.html"),
@@ -109,7 +125,10 @@ def test_every_kind_of_link_is_found() -> None:
 
 
 def test_links_that_lead_nowhere_are_left_out() -> None:
-    assert links("<a href='#x'>a</a><a href>b</a><a>c</a><a href=mailto:a@b>d</a><a href=tel:1>e</a><img src=data:,x>") == []
+    assert (
+        links("<a href='#x'>a</a><a href>b</a><a>c</a><a href=mailto:a@b>d</a><a href=tel:1>e</a><img src=data:,x>")
+        == []
+    )
 
 
 def test_a_link_is_listed_once_with_the_first_anchor_text_there_is() -> None:
@@ -127,7 +146,9 @@ def test_base_element_is_honoured_wherever_it_stands() -> None:
     assert [link.url for link in found.links] == ["http://o.org/d/x"]
 
 
-@pytest.mark.parametrize(("rel", "nofollow"), [("nofollow", True), ("UGC x", True), ("sponsored", True), ("noopener", False)])
+@pytest.mark.parametrize(
+    ("rel", "nofollow"), [("nofollow", True), ("UGC x", True), ("sponsored", True), ("noopener", False)]
+)
 def test_nofollow_is_read_from_rel(rel: str, nofollow: bool) -> None:
     assert read(f"<a href=x rel='{rel}'>x</a>").links[0].nofollow is nofollow
 
@@ -138,12 +159,14 @@ def test_noscript_gives_links_but_no_text() -> None:
 
 
 def test_the_head_is_read() -> None:
-    found = read("<html lang=de><head><title> A\n B </title><link rel=canonical href='/c?utm_source=x'></head><svg><title>C</title>")
+    found = read(
+        "<html lang=de><title> A\n B </title><link rel=canonical href='/c?utm_source=x'><svg><title>C</title>"
+    )
     assert (found.title, found.language, found.canonical) == ("A B", "de", "http://example.org/c")
 
 
 def test_orders_for_us_add_up_and_those_for_others_do_not_count() -> None:
-    html = "<meta name=Robots content='NOINDEX, max-snippet:5'><meta name=crawlproj content=noarchive><meta name=x content=none>"
+    html = "<meta name=Robots content='NOINDEX,x'><meta name=crawlproj content=noarchive><meta name=x content=none>"
     found = parse(html.encode(), URL, agents=("robots", "crawlproj")).robots
     assert found == orders.Orders(noindex=True, noarchive=True)
     assert read(html).robots == orders.Orders(noindex=True)
@@ -167,10 +190,16 @@ def test_digest_is_deaf_to_markup_and_case_and_hears_every_word() -> None:
 
 
 def test_plain_text_is_split_at_empty_lines() -> None:
-    assert [block.text for block in read("a <b>\nb\n\n\nc", content_type="text/plain; charset=x").blocks] == ["a <b> b", "c"]
+    assert [block.text for block in read("a <b>\nb\n\n\nc", content_type="text/plain; charset=x").blocks] == [
+        "a <b> b",
+        "c",
+    ]
+    assert [block.text for block in read("a\r\n\r\nb", content_type="text/plain").blocks] == ["a", "b"]
 
 
-@pytest.mark.parametrize("body", [b"", b" ", b"\0", b"<", b"\x89PNG\r\n\x1a\n....", b"%PDF-1.7 <p>x", b"\x00\x01\x02\x03" * 300])
+@pytest.mark.parametrize(
+    "body", [b"", b" ", b"\0", b"<", b"\x89PNG\r\n\x1a\n....", b"%PDF-1.7 <p>x", b"\x00\x01\x02\x03" * 300]
+)
 def test_nothing_and_binaries_give_an_empty_document(body: bytes) -> None:
     found = parse(body, URL)
     assert [block.text for block in found.blocks] in ([], ["<"]) and found.links == []
@@ -228,7 +257,11 @@ def test_any_bytes_give_a_tidy_document(body: bytes, charset: str | None) -> Non
     assert len(found.digest) == 16 and found.letters >= 0
 
 
-@given(st.lists(st.sampled_from(["p", "div", "b", "a", "li", "td", "span", "h1", "section"]).map(lambda tag: (tag, f"w{tag}"))))
+@given(
+    st.lists(
+        st.sampled_from(["p", "div", "b", "a", "li", "td", "span", "h1", "section"]).map(lambda tag: (tag, f"w{tag}"))
+    )
+)
 def test_text_of_blocks_has_all_the_words_and_no_markup(parts: list[tuple[str, str]]) -> None:
     html = "".join(f"<{tag} class='c'> {word} </{tag}>" for tag, word in parts)
     found = read(html).text

@@ -26,14 +26,17 @@ META = "<html><head><meta charset='{}'></head><p>"
         (b"gr\xfcn \x80", "iso-8859-1", "grün €", "windows-1252"),
         (b"gr\xfcn", None, "grün", "windows-1252"),
         ("grün".encode(), None, "grün", "utf-8"),
-        ("a\0b".encode(), None, "ab", "utf-8"),
+        (b"a\0b", None, "ab", "utf-8"),
     ],
 )
 def test_charset_is_found(body: bytes, header: str | None, text: str, charset: str) -> None:
     assert utf8(body, header) == (text.encode(), charset)
 
 
-@pytest.mark.parametrize("meta", ["<meta charset={}>", '<META http-equiv=x content="text/html; charset={}">', "<?xml version='1.0' encoding='{}'?>"])
+@pytest.mark.parametrize(
+    "meta",
+    ["<meta charset={}>", '<META http-equiv=x content="text/html; charset={}">', "<?xml version='1.0' encoding='{}'?>"],
+)
 def test_charset_is_read_from_the_head(meta: str) -> None:
     html = meta.format("windows-1251") + "мир"
     assert utf8(html.encode("cp1251"))[0] == html.encode()
@@ -70,14 +73,24 @@ def test_labels_that_lie_do_no_harm(body: bytes, label: str, text: str) -> None:
     assert utf8(body, label)[0].decode() == text
 
 
-@pytest.mark.parametrize("label", ["base64", "zip", "punycode", "unicode_escape", "undefined", "rot13", "\0", "é", "", "utf-7"])
+@pytest.mark.parametrize(
+    "label", ["base64", "zip", "punycode", "unicode_escape", "undefined", "rot13", "\0", "é", "", "utf-7"]
+)
 def test_labels_that_are_no_charset_of_the_web_are_unknown(label: str) -> None:
     assert codec(label) is None
 
 
 @pytest.mark.parametrize(
     "body",
-    [b"\x89PNG\r\n\x1a\n", b"%PDF-1.4", b"PK\x03\x04", b"\x1f\x8b\x08\x00", b"GIF89a", b"RIFF\0\0\0\0WEBP", bytes(range(32)) * 9],
+    [
+        b"\x89PNG\r\n\x1a\n",
+        b"%PDF-1.4",
+        b"PK\x03\x04",
+        b"\x1f\x8b\x08\x00",
+        b"GIF89a",
+        b"RIFF\0\0\0\0WEBP",
+        bytes(range(32)) * 9,
+    ],
 )
 def test_binaries_are_known_by_their_bytes(body: bytes) -> None:
     assert looks_binary(body)
@@ -91,12 +104,18 @@ def test_text_is_not_binary(text: str, codec_name: str) -> None:
         assert not looks_binary(body)
 
 
-@given(st.binary(), st.none() | st.text(max_size=12) | st.sampled_from(["utf-8", "utf-16", "gb18030", "big5", "cp1252"]))
+@given(
+    st.binary(), st.none() | st.text(max_size=12) | st.sampled_from(["utf-8", "utf-16", "gb18030", "big5", "cp1252"])
+)
 def test_any_bytes_become_valid_utf_8_without_nul(body: bytes, label: str | None) -> None:
     text, charset = utf8(body, label)
     assert "\0" not in text.decode("utf-8") and charset
 
 
-@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(lambda text: not text.startswith("\ufeff")))
+@given(
+    st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(
+        lambda text: not text.startswith("\ufeff")
+    )
+)
 def test_utf_8_comes_through_unchanged(text: str) -> None:
     assert utf8(text.encode(), "utf-8")[0] == text.encode()

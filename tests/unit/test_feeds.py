@@ -24,7 +24,9 @@ SITEMAP = b"""<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:
 xmlns:news="http://www.google.com/schemas/sitemap-news/0.9"><url><loc>https://example.org/a</loc><lastmod>2026-07-06</lastmod>
 <xhtml:link rel="alternate" hreflang="de" href="https://example.org/de/a"/></url><url><loc>https://example.org/n</loc>
 <news:news><news:publication_date>2026-07-05</news:publication_date><news:title>N</news:title></news:news></url></urlset>"""
-INDEX = b"<sitemapindex><sitemap><loc>https://example.org/s1.xml.gz</loc><lastmod>2026</lastmod></sitemap></sitemapindex>"
+INDEX = (
+    b"<sitemapindex><sitemap><loc>https://example.org/s1.xml.gz</loc><lastmod>2026</lastmod></sitemap></sitemapindex>"
+)
 JSON = json.dumps(
     {
         "version": "https://jsonfeed.org/version/1.1",
@@ -36,7 +38,13 @@ JSON = json.dumps(
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (RSS, [Entry("https://example.org/a", "feed", "A & B", "Mon, 06 Jul 2026 10:00:00 GMT"), Entry("https://example.org/c", "feed", "C <b>")]),
+        (
+            RSS,
+            [
+                Entry("https://example.org/a", "feed", "A & B", "Mon, 06 Jul 2026 10:00:00 GMT"),
+                Entry("https://example.org/c", "feed", "C <b>"),
+            ],
+        ),
         (RDF, [Entry("http://example.org/a", "feed", "A", "2026-07-06")]),
         (ATOM, [Entry("https://o.org/d/a", "feed", "A", "2026-07-06T10:00:00Z")]),
         (
@@ -49,7 +57,10 @@ JSON = json.dumps(
         ),
         (INDEX, [Entry("https://example.org/s1.xml.gz", "sitemapindex", "", "2026")]),
         (JSON, [Entry("https://example.org/j", "feed", "J", "2026-07-06")]),
-        (b"https://example.org/x\r\nnonsense\nhttps://example.org/y\n", [Entry("https://example.org/x", "sitemap"), Entry("https://example.org/y", "sitemap")]),
+        (
+            b"https://example.org/x\r\nnonsense\nhttps://example.org/y\n",
+            [Entry("https://example.org/x", "sitemap"), Entry("https://example.org/y", "sitemap")],
+        ),
     ],
     ids=["rss", "rdf", "atom", "sitemap", "index", "json", "lines"],
 )
@@ -58,9 +69,8 @@ def test_entries_of_each_format_are_read(body: bytes, expected: list[Entry]) -> 
 
 
 def test_broken_xml_gives_what_can_be_read() -> None:
-    assert [entry.url for entry in entries(b"<rss><item><title>a & b</title><link>/a</link></item><item><link>/b", URL)] == [
-        "https://example.org/a", "https://example.org/b",
-    ]  # fmt: skip
+    found = entries(b"<rss><item><title>a & b</title><link>/a</link></item><item><link>/b", URL)
+    assert [entry.url for entry in found] == ["https://example.org/a", "https://example.org/b"]
 
 
 def test_entities_and_files_are_never_expanded() -> None:
@@ -105,7 +115,12 @@ def test_content_type_is_told_by_looking(body: bytes, content_type: str, kind: s
     assert sniff(body, content_type) == kind
 
 
-@given(st.binary() | st.sampled_from([RSS, ATOM, SITEMAP, JSON]).flatmap(lambda body: st.integers(0, len(body)).map(lambda n: body[:n])))
+@given(
+    st.binary()
+    | st.sampled_from([RSS, ATOM, SITEMAP, JSON]).flatmap(
+        lambda body: st.integers(0, len(body)).map(lambda n: body[:n])
+    )
+)
 def test_any_bytes_give_a_list_of_canonical_entries(body: bytes) -> None:
     assert sniff(body) in ("html", "feed", "sitemap", "text", "binary", "other")
     for entry in entries(body, URL):

@@ -1,0 +1,74 @@
+"""scrapy demo: the built-in demo web and a crawl of it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from crawlproj.commands import crawl
+from crawlproj.config import crawl_dir
+from crawlproj.console import check_words, exit_codes
+from crawlproj.demo.session import Session
+from crawlproj.errors import ConfigError
+from crawlproj.preflight import check_folder
+
+OVER_THE_PROJECT = 35
+"""Stronger than settings files, weaker than -s."""
+FIT = {
+    "CRAWL_NAME": "demo",
+    "CRAWL_PATIENCE": "5s",
+    "CLOSESPIDER_TIMEOUT": 30,
+    "GUARD_ALLOW_PRIVATE": True,
+    "POLITENESS_DELAY": 0.3,
+    "POLITENESS_SLOWDOWN": 0.5,
+    "POLITENESS_MAX_DELAY": 5,
+    "FRONTIER_RETRY_DELAY": "3s",
+    "REVISIT_INTERVAL": "20s",
+    "REVISIT_MIN": "10s",
+    "REVISIT_MAX": "10m",
+    "PANEL_INTERVAL": "3s",
+}
+"""A small web on this machine, where a day passes in a minute."""
+
+
+class Command(crawl.Command):
+    session: Session
+
+    def syntax(self) -> str:
+        return "[options]"
+
+    def short_desc(self) -> str:
+        return "Crawl the built-in demo web for half a minute; run it again to see it revisit"
+
+    def long_desc(self) -> str:
+        return (
+            f"{self.short_desc()}. A dozen small sites, whose pages appear, change and vanish, are served on this machine while the"
+            " command runs. The same web goes on at the next run. Settings given by -s win over those that make it a quick show."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--port", type=int, default=0, help="port of a new demo web (default: a free one; later the same)")
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super(crawl.Command, self).process_options(["site"], opts)
+        settings = self.settings
+        assert settings is not None
+        with exit_codes():
+            check_words(args, 0, 0, f"scrapy demo {self.syntax()}")
+            if opts.spargs:
+                raise ConfigError("scrapy demo takes no -a: to crawl other sites use scrapy crawl site -a seeds=URL")
+            folder = crawl_dir(settings)
+            check_folder(folder)
+            self.session = Session(folder / "demo.json", opts.port)
+            self.session.start()
+            fit = {**FIT, "DNS_HOSTS": self.session.dns_hosts, "FRONTIER_DEPTH": self.session.depth}
+            for name, value in fit.items():
+                if name not in os.environ:
+                    settings.set(name, value, priority=OVER_THE_PROJECT)
+            opts.spargs = {"seeds": ",".join(self.session.seeds)}
+            self.check("site", opts)
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        with self.session:
+            super().run(["site"], opts)

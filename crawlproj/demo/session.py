@@ -1,0 +1,104 @@
+"""The demo web of one folder, run after run the same: its port (which is part of every URL) and its first moment are kept."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from crawlproj.demo.process import DemoProcess
+from crawlproj.demo.profiles import addresses, profile
+from crawlproj.demo.server import PortInUse, bind
+from crawlproj.errors import ConfigError, CrawlprojError
+
+PORTS = range(8780, 8880)
+"""Below those that systems give to outgoing connections, so that it is likely to be free the next time too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What must not change between two runs."""
+
+    port: int
+    t0: float
+    seed: int = 1
+    profile: str = "demo"
+
+
+class Session:
+    """`start` serves the web in a process of its own until the `with` block ends, or this process."""
+
+    def __init__(self, file: Path, port: int = 0) -> None:
+        self._file, self._port = file, port
+        self._stack = ExitStack()
+        self._process: DemoProcess
+
+    def start(self) -> None:
+        kept = self._read()
+        if kept is None:
+            kept = Kept(self._port or _free_port(), time.time())
+        elif self._port not in (0, kept.port):
+            raise ConfigError(f"this demo web has port {kept.port} in its URLs: for another port take another CRAWL_DIR")
+        _check_free(kept, self._file)
+        process = DemoProcess(kept.profile, t0=kept.t0, seed=kept.seed, port=kept.port)
+        try:
+            self._process = self._stack.enter_context(process)
+        except RuntimeError as error:
+            raise CrawlprojError(str(error)) from None
+        self._file.write_text(json.dumps(asdict(kept)) + "\n")
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    @property
+    def seeds(self) -> list[str]:
+        """The front pages of all hosts: a crawl stays on the hosts of its seeds."""
+        return [self._process.url(spec.name) for spec in self._process.profile.hosts]
+
+    @property
+    def dns_hosts(self) -> dict[str, str]:
+        return self._process.dns_hosts
+
+    @property
+    def depth(self) -> int:
+        return self._process.profile.depth
+
+    def _read(self) -> Kept | None:
+        try:
+            return Kept(**json.loads(self._file.read_text()))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError) as error:
+            raise CrawlprojError(f"{self._file} can't be read ({error}): remove it to begin with a new demo web") from None
+
+
+def _free_port() -> int:
+    for port in PORTS:
+        try:
+            _try(port, "demo")
+        except PortInUse:
+            continue
+        return port
+    raise CrawlprojError(f"no port from {PORTS.start} to {PORTS.stop - 1} is free for the demo web: give one with --port")
+
+
+def _try(port: int, name: str) -> None:
+    for sock in bind(addresses(profile(name)), port).values():
+        sock.close()
+
+
+def _check_free(kept: Kept, file: Path) -> None:
+    try:
+        _try(kept.port, kept.profile)
+    except PortInUse:
+        raise CrawlprojError(
+            f"port {kept.port} is in use, and the URLs of the demo web contain it: stop what uses it (another demo?),"
+            f" or begin with a new demo web in another folder: -s CRAWL_DIR=FOLDER (the port is kept in {file})"
+        ) from None
+    except OSError as error:
+        raise CrawlprojError(f"the demo web can't listen on port {kept.port}: {error.strerror or error}") from None
