@@ -173,7 +173,7 @@ class Dispatcher:
         if news.outlook is not None and news.quiet == self._moment:
             self.outlook = news.outlook
             self.exhausted = self._nothing_left(news.outlook)
-        self._ask()
+        self._ask(news.pushed)
 
     def _stored(self, news: News) -> None:
         for key in news.stored:
@@ -215,13 +215,15 @@ class Dispatcher:
             return False
         return outlook.soonest is None or outlook.soonest > self.times.now() + self.config.patience
 
-    def _ask(self) -> None:
-        """Let go of hosts and servers that have nothing to do, and ask for what is wanted."""
+    def _ask(self, pushed: bool = False) -> None:
+        """Let go of hosts and servers that have nothing to do, and ask for what is wanted; after a push also for hosts that have
+        enough, since what is urgent goes ahead of all that waits here."""
         clocks = self._clocks(self.window.leave(time.monotonic() + REST_S))
         idle = self._servers - self.window.servers()
         self._servers -= idle
         size = self.config.window
-        wants = [Want(h.name, h.server, h.epoch, size - h.waiting, frozenset(h.holding)) for h in self.window.hungry()]
+        hosts = list(self.window.hosts.values() if pushed else self.window.hungry())
+        wants = [Want(h.name, h.server, h.epoch, max(1, size - h.waiting, size // 2), frozenset(h.holding)) for h in hosts]
         quiet = None if self.window.hosts or self._ending else self._moment
 
         def fill(tray: Tray) -> None:
@@ -230,7 +232,7 @@ class Dispatcher:
             tray.release.extend(idle)
             tray.clocks.update(clocks)
 
-        self.keeper.put(fill, ring=bool(idle) or any(not h.waiting and h.out is None for h in self.window.hungry()))
+        self.keeper.put(fill, ring=pushed or bool(idle) or any(not h.waiting and h.out is None for h in hosts))
 
     def _clocks(self, hosts: Iterable[HostWindow]) -> dict[str, datetime]:
         return {host.name: self.times.date(host.clock.next_at) for host in hosts if host.clock.next_at}

@@ -48,9 +48,10 @@ def tally(stats: Mapping[str, Any]) -> Tally:
         area, _, reason = name.partition("/")
         if area in reasons and reason:
             reasons[area][reason.replace("_", " ")] += value
+    unchanged = sum(stats.get(f"pages/{name}", 0) for name in ("same_bytes", "same_text", "not_modified"))
     number = {area: sum(found.values()) for area, found in reasons.items()}
     return Tally(
-        stats.get("pages/new", 0), stats.get("pages/changed", 0), stats.get("pages/unchanged", 0), stats.get("end/moved", 0),
+        stats.get("pages/first", 0), stats.get("pages/changed", 0), unchanged, stats.get("end/moved", 0),
         number["gone"], number["forbidden"], number["failed"], stats.get("frontier/added", 0),
         stats.get("response_received_count", 0), stats.get("robots/unreachable", 0), reasons,
     )  # fmt: skip

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 NO_ADDRESS = "?"
 """First letter of the server key of a name that could not be resolved."""
+
+
+NAT64 = IPv6Network("64:ff9b::/96")
+NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +27,21 @@ class Guard:
         except ValueError:
             return ""
         if isinstance(ip, IPv6Address):
-            ip = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else ip)
-        if not self.allow_private and not ip.is_global:
+            ip = _inside(ip)
+        if not self.allow_private and (not ip.is_global or ip in NAT64_LOCAL):
             return "private address"
         if ip.is_multicast or ip.is_unspecified:
             return "not a host"
         if not self.has_contact and not ip.is_loopback:
             return "no ROBOT_CONTACT"
         return ""
+
+
+def _inside(ip: IPv6Address) -> IPv4Address | IPv6Address:
+    """The IPv4 address that an IPv6 one stands for, if it does."""
+    if ip in NAT64:
+        return IPv4Address(int(ip) & 0xFFFFFFFF)
+    return ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else ip)
 
 
 class StaticNames:

@@ -39,6 +39,7 @@ class Page:
     body: bytes = field(default=b"", repr=False)
     address: str = ""
     kind: str = ""
+    body_digest: bytes = b""
     document: Document | None = field(default=None, repr=False)
     error: str = ""
     content: Content | None = field(default=None, repr=False)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from datetime import datetime
+from gzip import BadGzipFile
+from hashlib import blake2b
 
+import brotli  # type: ignore[import-untyped]
 from aiohttp import ClientConnectorDNSError, ClientConnectorSSLError, ClientSSLError
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -53,6 +57,10 @@ REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (DownloadConnectionRefusedError, "unreachable"),
     (ResponseDataLossError, "cut off"),
     (DownloadFailedError, "bad answer"),
+    (zlib.error, "bad answer"),
+    (BadGzipFile, "bad answer"),
+    (EOFError, "bad answer"),
+    (brotli.error, "bad answer"),
 )
 
 
@@ -96,14 +104,16 @@ def page_of_response(response: Response, request: Request, now: datetime, agents
         elapsed_s=_elapsed(request), body=response.body, address=str(response.ip_address or ""),
     )  # fmt: skip
     if 200 <= page.status < 300 and not isinstance(ticket, RobotsTicket):
-        page.document = document_of(page, agents)
+        page.body_digest = blake2b(page.body, digest_size=16).digest()
+        page.kind = feeds.sniff(page.body, page.content_type)
+        if page.body_digest != ticket.body_digest:
+            page.document = document_of(page, agents)
     return page
 
 
 def document_of(page: Page, agents: tuple[str, ...]) -> Document | None:
     """Links and text, if it is something that can be read."""
-    kind = page.kind = feeds.sniff(page.body, page.content_type)
-    charset = http_content_type_encoding(page.content_type)
+    kind, charset = page.kind, http_content_type_encoding(page.content_type)
     if kind in ("html", "text"):
         return parse(page.body, page.url, charset, page.content_type if kind == "html" else "text/plain", agents)
     if kind not in ("feed", "sitemap"):

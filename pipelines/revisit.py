@@ -91,9 +91,8 @@ class RevisitPipeline:
         """A stat for what came of it; of each kind of failure the first URL is kept as an example."""
         inc = self._crawler.stats.inc_value
         if outcome.state is State.WAITING:
-            read_before = ticket.block_digest is not None
-            inc("pages/changed" if outcome.changed else "pages/unchanged" if read_before else "pages/new")
-            if page.kind == "binary" and page.content_type.startswith("text/"):
+            unreadable = page.kind == "binary" or (page.document is not None and not page.document.charset)
+            if unreadable and page.content_type.startswith("text/"):
                 inc("pages/binary")
                 log.info("Sent as %s, but it is no text: %s", page.content_type, ticket.url)
         elif (area := AREAS.get(outcome.state)) is not None:

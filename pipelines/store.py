@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from crawlproj.frontier.base import Content, Ticket
@@ -33,7 +32,7 @@ class StorePipeline:
 
     def _store(self, page: Page, ticket: Ticket) -> str:
         """Fill in `content` if there is something new to keep, and say how the page compares with the last visit."""
-        body_digest = blake2b(page.body, digest_size=16).digest()
+        body_digest = page.body_digest
         if body_digest == ticket.body_digest:
             return "same_bytes"
         document = page.document

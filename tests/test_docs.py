@@ -120,8 +120,8 @@ def test_every_setting_is_documented_with_its_default() -> None:
 
 def test_every_stat_is_documented() -> None:
     documented = [row[0] for row in rows("stats.md")]
-    assert REASONED <= set(documented)
-    assert stats() > {"end/*", "refused/guard"}
+    assert REASONED.issubset(documented)
+    assert {"end/*", "refused/guard"}.issubset(stats())
     assert not [pattern for pattern in stats() if not any(fits(name, pattern) for name in documented)]
     assert {f"end/{state.value}" for state in State} - {"end/new", "end/ignored"} <= set(documented)
 

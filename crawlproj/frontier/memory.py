@@ -183,12 +183,12 @@ class MemoryFrontier:
                 yield Host(name, server, host.next_allowed, self._room(name))
 
     def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
-        now, work = self.now(), self._work()
-        leases = []
-        for held in self._held(worker, servers):
-            hosts = [h for h in self._hosts(held.id, now, work) if h.name not in known and past(h.next_allowed, now + SOON)]
-            if hosts:
-                leases.append(Lease(held.id, held.address, held.epoch, held.until, tuple(hosts)))
+        now, work, leases = self.now(), self._work(), []
+        for server in self._held(worker, servers):
+            fresh = [host for host in self._hosts(server.id, now, work) if host.name not in known]
+            hosts = tuple(host for host in fresh if past(host.next_allowed, now + SOON))
+            if hosts and server.until:
+                leases.append(Lease(server.id, server.address, server.epoch, server.until, hosts))
         return leases
 
     def _room(self, host: str) -> int | None:

@@ -48,7 +48,7 @@ def looks_binary(body: bytes) -> bool:
         return True
     head = body[:1024]
     strange = len(head.translate(None, _TEXT_BYTES))
-    return strange * 10 > len(head) and not head.startswith((b"\xff\xfe", b"\xfe\xff")) and _utf16(head) is None
+    return strange * 20 > len(head) and not head.startswith((b"\xff\xfe", b"\xfe\xff")) and _utf16(head) is None
 
 
 def utf8(body: bytes, label: str | None = None) -> tuple[bytes, str]:

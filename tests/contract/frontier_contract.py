@@ -6,7 +6,7 @@ from tests.contract.adding import Limits, Sieve
 from tests.contract.commits import AllOrNothing, LateEnds, RealTime, Robots
 from tests.contract.depths import Depths
 from tests.contract.handing import Handing, Looking
-from tests.contract.leasing import Leasing
+from tests.contract.leasing import Arrivals, Leasing
 from tests.contract.resolving import Resolving
 from tests.contract.revival import Reopening, Revival
 from tests.contract.visits import Ends
@@ -20,7 +20,7 @@ class Ending(Ends, LateEnds, AllOrNothing, Robots, RealTime):
     """How visits end."""
 
 
-class Leaving(Resolving, Leasing, Handing, Looking):
+class Leaving(Resolving, Leasing, Arrivals, Handing, Looking):
     """How URLs are let out."""
 
 

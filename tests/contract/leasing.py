@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -233,3 +234,47 @@ class Leasing:
         two.release("two", [])
         assert two.lease("two", 9) == []
         assert set(one.renew("one", [lease.server])) == {lease.server}
+
+
+class Arrivals:
+    def held(self, world: World) -> tuple[Frontier, Lease]:
+        """A worker's lease of a server with one host, beside which others can come up."""
+        frontier = world.frontier(host_pages=5)
+        world.give(frontier, "/", host="a")
+        (lease,) = frontier.lease("w", 1)
+        return frontier, lease
+
+    def test_a_host_that_comes_up_on_a_held_server_arrives(self, world: World) -> None:
+        frontier, lease = self.held(world)
+        world.give(frontier, "/", host="b")
+        frontier.resolved({world.host("b"): lease.address})
+        host = Host(world.host("b"), lease.server, None, 5)
+        assert frontier.arrivals("w", [lease.server], [world.host("a")]) == [replace(lease, hosts=(host,))]
+        assert frontier.arrivals("w", [lease.server], [world.host("a"), world.host("b")]) == []
+
+    def test_a_host_arrives_when_its_time_has_come(self, world: World) -> None:
+        frontier = world.frontier()
+        waiting(world, frontier, "b", 50)
+        world.give(frontier, "/", host="a")
+        frontier.resolved({world.host("b"): world.address("a")})
+        (lease,) = frontier.lease("w", 1)
+        assert frontier.arrivals("w", [lease.server], [world.host("a")]) == []
+        world.clock.advance(50)
+        (arrived,) = frontier.arrivals("w", [lease.server], [world.host("a")])
+        assert [host.name for host in arrived.hosts] == [world.host("b")]
+
+    def test_a_resting_host_arrives_shortly_before_its_time(self, world: World) -> None:
+        frontier, lease = self.held(world)
+        frontier.commit(Batch(clocks={world.host("a"): world.clock.after(60)}))
+        world.clock.advance(49)
+        assert frontier.arrivals("w", [lease.server], []) == []
+        world.clock.advance(1)
+        (arrived,) = frontier.arrivals("w", [lease.server], [])
+        assert arrived.hosts[0].next_allowed == world.clock.after(10)
+
+    def test_nothing_arrives_on_servers_that_others_hold(self, world: World) -> None:
+        frontier, lease = self.held(world)
+        assert frontier.arrivals("other", [lease.server], []) == []
+        assert frontier.arrivals("w", [], []) == [] and frontier.arrivals("w", [2**31 - 1], []) == []
+        frontier.release("w", [lease.server])
+        assert frontier.arrivals("w", [lease.server], []) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -55,7 +56,7 @@ def figures(summary: str) -> tuple[int, str]:
     """Pages read, and what is said of them, from a summary that a newcomer can use."""
     assert "Crawl demo ended after" in summary
     assert "URLs known in all" in summary
-    assert "Try next:\n  scrapy status" in summary
+    assert "scrapy status" in summary.partition("Try next:")[2]
     assert "Traceback" not in summary
     pages = re.search(r"^  Pages +([\d,]+)  (.*)$", summary, re.M)
     assert pages, summary
@@ -71,6 +72,9 @@ def check_two_runs(clone: Path, env: dict[str, str], become: tuple[str, ...] = (
     assert again > 0 and "unchanged" in detail
     assert "Installing" not in second.stderr
     assert f"{clone}/.crawl/log/demo.log" in second.stdout
+    status = [*become, ".venv/bin/scrapy", "status", "--json"]
+    known = json.loads(subprocess.run(status, cwd=clone, env=env, capture_output=True, text=True, check=True).stdout)
+    assert known["crawls"]["demo"]["urls"]["known"] > 100
     changes = subprocess.run(
         ["git", "-c", f"safe.directory={clone}", "status", "--porcelain"], cwd=clone, capture_output=True, text=True, check=True
     )

@@ -1,0 +1,105 @@
+"""CPU per page against bare Scrapy, on the same web in the same run: `python -m benchmarks.cost [ROUNDS]`.
+
+In turn, pinned to one core, the web on another: Scrapy as it comes (600 pages), Scrapy tuned hard, crawlproj. What Postgres
+uses counts as ours. The web and the two baselines are not part of the project; BENCH_DIR says where they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from crawlproj.embedded import Embedded
+
+ROOT = Path(__file__).resolve().parent.parent
+BENCH_DIR = Path(os.environ.get("BENCH_DIR", ROOT.parent / "shared" / "bench"))
+FLOORS = json.loads((Path(__file__).parent / "floors.json").read_text())
+HOSTS = 40
+CORES = sorted(os.sched_getaffinity(0))
+OURS, THEIRS = {CORES[0]}, {CORES[-1]}
+QUIET = {
+    "GUARD_ALLOW_PRIVATE": "1", "POLITENESS_DELAY": "0", "POLITENESS_SLOWDOWN": "0", "CRAWL_PATIENCE": "1", "PANEL": "off",
+    "LOG_LEVEL": "WARNING", "EXTENSIONS": '{"benchmarks.meter.Meter": 1}',
+}  # fmt: skip
+
+
+@contextmanager
+def web() -> Iterator[int]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    os.sched_setaffinity(0, THEIRS)
+    server = subprocess.Popen([sys.executable, BENCH_DIR / "newsweb.py", str(port)], stdout=subprocess.PIPE, text=True)
+    os.sched_setaffinity(0, OURS)
+    try:
+        assert server.stdout is not None
+        server.stdout.readline()
+        time.sleep(0.5)
+        yield port
+    finally:
+        server.kill()
+        server.wait()
+
+
+def baseline(kind: str, port: int) -> dict[str, Any]:
+    command = [sys.executable, str(BENCH_DIR / "baselines.py"), kind, str(port), *(["600"] if kind == "stock" else [])]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def crawlproj(port: int) -> dict[str, Any]:
+    folder = Path(tempfile.mkdtemp(prefix="cost-"))
+    seeds, meter = folder / "seeds.txt", folder / "meter.json"
+    seeds.write_text("\n".join(f"http://127.0.1.{n}:{port}/" for n in range(1, HOSTS + 1)))
+    try:
+        with Embedded(folder / "db") as postgres:
+            url = postgres.start()
+            more = {"CRAWL_DIR": folder, "DATABASE_URL": url, "METER_FILE": meter, "METER_PG_DATA": folder / "db" / "pg" / "data"}
+            command = [sys.executable, "-m", "scrapy", "crawl", "site", "-a", f"seeds_file={seeds}"]
+            for name, value in {**QUIET, **more}.items():
+                command += ["-s", f"{name}={value}"]
+            subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        result: dict[str, Any] = json.loads(meter.read_text())
+        return result
+    finally:
+        shutil.rmtree(folder)
+
+
+def main(rounds: int) -> int:
+    if not (BENCH_DIR / "newsweb.py").exists():
+        print(f"The web to measure on is not here ({BENCH_DIR}); nothing measured.")
+        return 0
+    found: dict[str, list[dict[str, Any]]] = {"stock": [], "tuned": [], "crawlproj": []}
+    with web() as port:
+        for _ in range(rounds):
+            for kind in found:
+                result = crawlproj(port) if kind == "crawlproj" else baseline(kind, port)
+                found[kind].append(result)
+                print(json.dumps(result), flush=True)
+    cost = {kind: statistics.median(result["cpu_us_per_page"] for result in results) for kind, results in found.items()}
+    figures = {
+        "cheaper_than_stock": round(cost["stock"] / cost["crawlproj"], 2), "of_tuned": round(cost["tuned"] / cost["crawlproj"], 2),
+        "rss_mb": max(result["rss_mb"] for result in found["crawlproj"]),
+    }  # fmt: skip
+    print(json.dumps(figures))
+    low = [name for name, floor in FLOORS["cost"].items() if figures[name] < floor]
+    high = [name for name, ceiling in FLOORS["ceilings"].items() if figures[name] > ceiling]
+    for name in low + high:
+        print(f"NOT REACHED: {name} = {figures[name]}")
+    return 1 if low + high else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 3))

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from scrapy.settings import Settings
+
+from crawlproj.config import duration, read_config
+from crawlproj.errors import ConfigError
+from settings import base
+
+OURS = {name: getattr(base, name) for name in [*base.OURS, "DOWNLOAD_TIMEOUT", "REDIRECT_MAX_TIMES"]}
+
+
+def settings(**more: object) -> Settings:
+    return Settings({**OURS, **more})
+
+
+def test_the_defaults_make_sense_and_name_the_crawl_after_the_spider() -> None:
+    config = read_config(settings(), "site")
+    assert config.spec.name == "site"
+    assert config.crawl_dir == Path(".crawl").absolute()
+    assert config.rules.delay_s == 2
+    assert config.bounds.interval == timedelta(days=5)
+    assert config.user_agent == "crawlproj"
+
+
+def test_values_from_the_environment_are_strings_and_are_read_all_the_same() -> None:
+    config = read_config(
+        settings(POLITENESS_DELAY="90s", FRONTIER_SHARES='{"new": 0.5}', DNS_HOSTS='{"*.test": "127.0.0.1"}', CRAWL_CONTINUOUS="yes",
+                 REVISIT_FILTER="html, feed", ROBOT_CONTACT="mailto:a@b.org"), "x")  # fmt: skip
+    assert (config.rules.delay_s, config.spec.shares, config.continuous) == (90, {"new": 0.5}, True)
+    assert config.revisit_filter == {"html", "feed"}
+    assert config.user_agent == "crawlproj (+mailto:a@b.org)"
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("20m", 1200), ("12h", 43200), ("5d", 432000), (7, 7), ("0.5", 0.5)])
+def test_durations_have_units(text: object, seconds: float) -> None:
+    assert duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("FRONTIER_ORDER", "zig"), ("POLITENESS_DELAY", -1), ("POLITENESS_DELAY", "soon"), ("FRONTIER_SHARES", {"new": 0.9, "revisit": 0.2}),
+     ("FRONTIER_SHARES", {"old": 0.1}), ("DNS_HOSTS", "{"), ("CRAWL_CONTINUOUS", "maybe"), ("REVISIT_MIN", "400d"), ("FRONTIER_LEASE", 10),
+     ("REVISIT_DECREASE", 1), ("REVISIT_FILTER", "cats"), ("ROBOT_NAME", "two words"), ("FRONTIER_DEPTH", "1.5"), ("FRONTIER_PAGES", "nan"),
+     ("CRAWL_PATIENCE", "999999999999999d")],
+)  # fmt: skip
+def test_nonsense_is_refused_with_the_name_of_the_setting(name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=name):
+        read_config(settings(**{name: value}), "site")
+
+
+def test_a_relative_folder_is_refused_under_scrapyd() -> None:
+    with pytest.raises(ConfigError, match="CRAWL_DIR"):
+        read_config(settings(CRAWL_DIR_ABSOLUTE=True), "site")

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawlproj.ends import Ends, retry_after_s
+from crawlproj.frontier.base import LANE_OF, Lane, State, Ticket
+from crawlproj.items import Page
+from crawlproj.revisit.base import Bounds
+from crawlproj.revisit.uniform import Uniform
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+ENDS = Ends(Uniform(Bounds(5 * HOUR)), retries=3, retry_delay=HOUR, gone_limit=3, gone_interval=5 * HOUR)
+URL = "https://example.org/a"
+
+
+def ticket(**more: object) -> Ticket:
+    return Ticket(1, URL, "example.org", 1, 1, 0, Lane.NEW, **{"state": State.NEW, **more})  # type: ignore[arg-type]
+
+
+def page(status: int, given: Ticket, reason: str = "", **headers: str) -> Page:
+    return Page(given, URL, status, NOW, reason=reason, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [(200, State.WAITING), (204, State.WAITING), (304, State.WAITING), (401, State.FORBIDDEN), (403, State.FORBIDDEN),
+     (404, State.GONE), (410, State.GONE), (429, State.RETRY), (500, State.RETRY), (503, State.RETRY), (418, State.DEAD),
+     (301, State.DEAD)],
+)  # fmt: skip
+def test_the_status_decides_the_state(status: int, state: State) -> None:
+    assert ENDS.decide(page(status, ticket()), ticket()).state is state
+
+
+def test_a_redirect_ends_as_moved_to_its_canonical_target() -> None:
+    end = ENDS.decide(page(302, ticket(), location="../B?utm_source=x#y"), ticket())
+    assert (end.state, end.moved_to) == (State.MOVED, "https://example.org/B")
+
+
+@pytest.mark.parametrize(
+    ("reason", "state"),
+    [("robots", State.FORBIDDEN), ("guard: private address", State.FORBIDDEN), ("too big", State.DEAD), ("decompression", State.DEAD),
+     ("timeout", State.RETRY), ("dns", State.RETRY), ("refused", State.RETRY), ("error: ValueError: x", State.RETRY)],
+)  # fmt: skip
+def test_without_an_answer_the_reason_decides(reason: str, state: State) -> None:
+    assert ENDS.decide(page(0, ticket(), reason), ticket()).state is state
+
+
+def test_retries_come_later_and_later_and_end_in_dead() -> None:
+    tries, pauses = 0, []
+    while (end := ENDS.decide(page(500, ticket(tries=tries)), ticket(tries=tries))).state is State.RETRY:
+        assert end.next_visit is not None
+        pauses.append((end.next_visit - NOW) / HOUR)
+        tries = end.tries
+    assert (pauses, end.state) == ([1, 2, 4], State.DEAD)
+
+
+def test_retry_after_is_waited_for() -> None:
+    end = ENDS.decide(page(503, ticket(), retry_after="36000"), ticket())
+    assert end.next_visit == NOW + 10 * HOUR
+
+
+def test_a_page_that_is_gone_is_tried_rarer_and_rarer_and_then_retired() -> None:
+    first = ENDS.decide(page(404, ticket()), ticket())
+    again = ticket(state=State.GONE, tries=first.tries)
+    second = ENDS.decide(page(404, again), again)
+    last = ticket(state=State.GONE, tries=second.tries)
+    assert first.next_visit == NOW + 5 * HOUR
+    assert second.next_visit == NOW + 10 * HOUR
+    assert ENDS.decide(page(404, last), last).state is State.RETIRED
+
+
+def test_failures_before_a_page_was_gone_do_not_count_as_gone() -> None:
+    assert ENDS.decide(page(404, ticket(state=State.RETRY, tries=3)), ticket(state=State.RETRY, tries=3)).tries == 1
+
+
+@given(st.integers(0, 999), st.sampled_from(State), st.integers(0, 10), st.text(max_size=20))
+def test_every_end_is_consistent(status: int, state: State, tries: int, reason: str) -> None:
+    given = ticket(state=state, tries=tries)
+    end = ENDS.decide(page(status, given, reason if not status else ""), given)
+    assert (end.id, end.visit, end.epoch) == (given.id, given.visit, given.epoch)
+    assert (end.next_visit is not None) == (end.state in LANE_OF)
+    assert end.next_visit is None or end.next_visit > NOW
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("0", 0), ("120", 120), (" 7 ", 7), ("-5", None), ("soon", None), ("", None), (None, None), ("99999999999999999999", 9999999999),
+     ("Thu, 01 Jan 2026 00:01:00 GMT", 60), ("Wed, 31 Dec 2025 00:00:00 GMT", 0), ("٣", None), ("1e3", None)],
+)  # fmt: skip
+def test_retry_after_is_read_as_seconds_or_date(value: str | None, seconds: float | None) -> None:
+    assert retry_after_s(value, NOW) == seconds

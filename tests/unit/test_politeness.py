@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawlproj.politeness import Answer, HostClock, HostRules
+
+RULES = HostRules(delay_s=2, slowdown=5, max_delay_s=60, max_crawl_delay_s=300)
+times = st.floats(0, 1e6)
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> Answer:
+    started = draw(times)
+    return Answer(started, started + draw(st.floats(0, 100)), draw(st.booleans()), draw(st.none() | st.floats(-1e9, 1e12)))
+
+
+@given(answers(), st.floats(0, 1e9), st.integers(0, 100))
+def test_the_next_request_is_never_sooner_than_the_delay_and_never_out_of_all_bounds(
+    answer: Answer, crawl_delay_s: float, failures: int
+) -> None:
+    clock = HostClock(failures=failures, crawl_delay_s=crawl_delay_s).after(answer, RULES)
+    assert clock.next_at >= answer.started + max(2, min(crawl_delay_s, 300))
+    assert clock.next_at <= answer.ended + 86_400 + 300
+
+
+def test_the_reason_names_the_rule_that_set_the_clock() -> None:
+    assert HostClock().after(Answer(100, 100.1), RULES).reason == "delay"
+    assert HostClock(crawl_delay_s=10).after(Answer(100, 100.1), RULES).reason == "crawl-delay"
+    assert HostClock().after(Answer(100, 103), RULES).reason == "slowdown"
+    assert HostClock().after(Answer(100, 100.1, failed=True), RULES).reason == "back-off"
+    assert HostClock().after(Answer(100, 100.1, failed=True, retry_after_s=500), RULES).reason == "retry-after"
+
+
+def test_back_off_doubles_with_each_failure_up_to_the_cap_and_ends_with_success() -> None:
+    clock, pauses = HostClock(), []
+    for _ in range(8):
+        clock = clock.after(Answer(0, 0, failed=True), RULES)
+        pauses.append(clock.next_at)
+    assert pauses == [4, 8, 16, 32, 60, 60, 60, 60]
+    assert clock.after(Answer(0, 0), RULES).failures == 0
+
+
+def test_a_rest_can_only_make_the_pause_longer() -> None:
+    clock = HostClock(next_at=50)
+    assert clock.resting_until(40, "x") is clock
+    assert clock.resting_until(60, "x") == HostClock(60, "x")

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+import scrapy
+from scrapy import FormRequest, Request
+from scrapy.http import JsonRequest
+
+from crawlproj.frontier.base import Lane, State, Ticket
+from crawlproj.requests import dump, is_plain, load, redirected, request_of
+
+
+class Spider(scrapy.Spider):
+    name = "s"
+
+    def other(self, response: object) -> None: ...
+
+    def failed(self, failure: object) -> None: ...
+
+
+SPIDER = Spider()
+FULL = Request(
+    "http://a.org/x?b=1", method="PUT", callback=SPIDER.other, errback=SPIDER.failed, headers={"X-A": ["1", "2"], "B": b"\xe9"},
+    body=b"\x00\xff", cookies={"k": "v"}, meta={"page": 3, "nested": {"a": [1]}}, cb_kwargs={"n": 1}, priority=5, flags=["f"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("request_", [FULL, JsonRequest("http://a.org/", data={"x": 1}), FormRequest("http://a.org/", formdata={"q": "ü"})])
+def test_a_request_comes_back_from_json_as_it_was(request_: Request) -> None:
+    again = load(json.loads(dump(request_, SPIDER)), SPIDER)
+    assert again.to_dict(spider=SPIDER) == request_.to_dict(spider=SPIDER)
+    assert again.headers == request_.headers
+    assert type(again) is type(request_)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [Request("http://a.org/", callback=lambda r: None), Request("http://a.org/", meta={"x": object()}),
+     Request("http://a.org/", meta={"x": (1, 2)}), Request("http://a.org/", cb_kwargs={"x": b"bytes"}),
+     Request("http://a.org/", meta={"x": float("nan")}), Request("http://a.org/", meta={1: 2})],
+)  # fmt: skip
+def test_what_json_cannot_hold_is_refused(request_: Request) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        dump(request_, SPIDER)
+
+
+def test_plain_requests_need_nothing_but_their_url() -> None:
+    assert is_plain(Request("http://a.org/"))
+    assert is_plain(Request("http://a.org/", meta={"depth": 1, "parent": 2, "is_start_request": True}, dont_filter=True))
+    assert not is_plain(FULL)
+    assert not is_plain(Request("http://a.org/", meta={"playwright": True}))
+    assert not is_plain(Request("http://a.org/", headers={"A": "b"}))
+
+
+def test_a_ticket_becomes_a_request_that_scrapy_neither_follows_nor_repeats() -> None:
+    ticket = Ticket(1, "http://a.org/%7Ex?b", "a.org", 1, 1, 0, Lane.NEW, State.NEW, depth=2)
+    request = request_of(ticket, SPIDER)
+    assert request.url == "http://a.org/%7Ex?b"
+    assert request.meta["dont_redirect"] and request.meta["dont_retry"] and request.dont_filter
+    assert request.meta["ticket"] is ticket
+
+
+def test_a_redirect_of_a_post_becomes_a_get_unless_its_status_says_otherwise() -> None:
+    fields = json.loads(dump(Request("http://a.org/", method="POST", body=b"x", headers={"Content-Type": "a/b", "X": "y"}), SPIDER))
+    assert load(redirected(fields, "http://b.org/", 302), SPIDER).to_dict() | {} == Request("http://b.org/", headers={"X": "y"}).to_dict()
+    again = load(redirected(fields, "http://b.org/", 307), SPIDER)
+    assert (again.url, again.method, again.body) == ("http://b.org/", "POST", b"x")

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from crawlproj.frontier.base import Lane, State, Ticket
+from crawlproj.sieve import Sieve
+from crawlproj.text.document import Link
+from crawlproj.urls import MAX_URL, key
+
+
+def sieve(limit: int = 1000, nofollow: bool = False) -> Sieve:
+    return Sieve("c", lambda url: url.startswith("http://in/"), limit, nofollow)
+
+
+def ticket(depth: int = 0, id_: int = 7) -> Ticket:
+    return Ticket(id_, "http://in/", "in", 1, 1, 0, Lane.NEW, State.NEW, depth)
+
+
+def test_a_link_goes_through_once_and_again_only_if_it_is_nearer() -> None:
+    made, link = sieve(), Link("http://in/a", "a", "text")
+    assert [(u.url, u.depth, u.parent) for u in made.sort(ticket(3), [link])[1]] == [("http://in/a", 4, 7)]
+    assert made.sort(ticket(3), [link])[1] == []
+    assert made.sort(ticket(5), [link])[1] == []
+    assert [u.depth for u in made.sort(ticket(0), [link])[1]] == [1]
+
+
+def test_all_links_are_recorded_those_of_the_crawl_by_id() -> None:
+    links = [Link("http://in/a", "a", "A"), Link("http://out/b", "a", "B"), Link("http://in/c.png", "img", "C")]
+    kept, fresh = sieve().sort(ticket(), links)
+    assert (kept.known, kept.known_kinds, kept.known_texts) == ((key("c", "http://in/a"),), ("a",), ("A",))
+    assert (kept.other, kept.other_kinds, kept.other_texts) == (("http://out/b", "http://in/c.png"), ("a", "img"), ("B", "C"))
+    assert [u.url for u in fresh] == ["http://in/a"]
+
+
+def test_nofollow_links_are_recorded_but_not_followed_unless_asked_for() -> None:
+    link = Link("http://in/a", "a", nofollow=True)
+    assert sieve().sort(ticket(), [link])[1] == []
+    assert len(sieve().sort(ticket(), [link])[0].known) == 1
+    assert len(sieve(nofollow=True).sort(ticket(), [link])[1]) == 1
+
+
+def test_a_page_that_says_nofollow_gives_no_urls() -> None:
+    assert sieve().sort(ticket(), [Link("http://in/a", "a")], follow=False)[1] == []
+
+
+def test_a_link_that_was_not_followed_is_followed_when_another_page_has_it() -> None:
+    made = sieve()
+    made.sort(ticket(), [Link("http://in/a", "a", nofollow=True)])
+    assert len(made.sort(ticket(), [Link("http://in/a", "a")])[1]) == 1
+
+
+def test_endless_urls_are_counted_and_left_out() -> None:
+    made = sieve()
+    assert made.sort(ticket(), [Link("http://in/" + "x" * MAX_URL, "a")])[1] == []
+    assert made.too_long == 1
+
+
+def test_what_it_forgets_goes_through_again() -> None:
+    made = sieve(limit=2)
+    links = [Link(f"http://in/{n}", "a") for n in range(5)]
+    assert len(made.sort(ticket(), links)[1]) == 5
+    assert len(made.sort(ticket(), links[:1])[1]) == 1
+    made.forget("http://in/0")
+    assert len(made.sort(ticket(), links[:1])[1]) == 1
