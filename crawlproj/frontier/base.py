@@ -160,6 +160,8 @@ class Outcome:
     modified: str | None = None
     elapsed_s: float = 0.0
     received: int = 0
+    depth: int | None = None
+    """The depth that its links were counted from. If the URL was found nearer meanwhile, so are they."""
     content: Content | None = None
 
 

@@ -63,6 +63,7 @@ class Writer:
         self.done: set[int] = set()
         self.late = self.added = self.revived = 0
         self.nearer: set[int] = set()
+        self.recount: set[int] = set()
         self.hosts: set[str] = set()
 
     def committed(self) -> Committed:
@@ -82,6 +83,7 @@ class Writer:
                 self._revive(row)
             elif new_depth and self._unvisited(row) and row.visit == 0 and self._too_deep(row.depth):
                 self._ignore(row, "depth")
+        self.enforce_quotas()
 
     def _rank(self, row: Row | NewUrl) -> float:
         return rank(self.spec.order, row.depth, row.score)
@@ -117,11 +119,15 @@ class Writer:
             last_change=end.at if end.changed or first else row.last_change, content=content or row.content,
             lane=lane, rank=None if lane is None else place,
         )  # fmt: skip
+        etag, modified = end.etag and clean(end.etag), end.modified and clean(end.modified)
         if content:
-            etag, modified = end.etag and clean(end.etag), end.modified and clean(end.modified)
             book.rows[row.id] = replace(book.rows[row.id], etag=etag, modified=modified)
             if first or end.changed:
                 book.versions.append((row.id, end.at, content))
+            if end.depth is not None and row.depth < end.depth:
+                self.recount.add(row.id)
+        elif 200 <= end.status <= 304:
+            book.rows[row.id] = replace(book.rows[row.id], etag=etag or row.etag, modified=modified or row.modified)
         for count in (book.total, book.count(row.host)):
             count.pages += content is not None
             count.bytes += end.received
@@ -129,7 +135,8 @@ class Writer:
 
     def enforce_quotas(self) -> None:
         """New URLs of hosts that have now given all that was wanted are ignored."""
-        full = {host for host in {self.book.rows[id_].host for id_ in self.done} if self._full(host)}
+        touched = {self.book.rows[id_].host for id_ in self.done} | self.hosts
+        full = {host for host in touched if self._full(host)}
         for row in list(self.book.rows.values()):
             if row.host in full and self._unvisited(row):
                 self._ignore(row, "quota")
@@ -194,7 +201,7 @@ class Writer:
     def _spread(self) -> None:
         """Carry shorter depths on along stored links, the nearest page first and of equals the lowest id."""
         rows = self.book.rows
-        heap = sorted((rows[id_].depth, id_) for id_ in self.nearer)
+        heap = sorted((rows[id_].depth, id_) for id_ in self.nearer | self.recount)
         while heap:
             depth, parent = heapq.heappop(heap)
             content = rows[parent].content

@@ -101,6 +101,7 @@ class MemoryFrontier:
             writer = Writer(self._book, self.spec)
             self._end(writer, batch.outcomes, worker)
             writer.add(batch.urls, self.now())
+            writer.enforce_quotas()
             for url in batch.urls:
                 self.store.hosts.setdefault(url.host, HostRow(url.host))
             for row in batch.robots:
@@ -118,7 +119,6 @@ class MemoryFrontier:
                 writer.end(row, end)
             else:
                 writer.late += 1
-        writer.enforce_quotas()
 
     # Hosts and servers
 
@@ -215,7 +215,8 @@ class MemoryFrontier:
         tickets: list[Ticket] = []
         for want in wants:
             server = self.store.servers.get(want.server)
-            if server and server.epoch == want.epoch:
+            host = self.store.hosts.get(want.host)
+            if server and server.epoch == want.epoch and host and host.server == want.server:
                 rows = self._fill(want, left)
                 left -= sum(row.lane in LIMITED for row in rows)
                 tickets += [row.ticket(want.server, want.epoch) for row in rows]

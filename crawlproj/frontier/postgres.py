@@ -20,6 +20,7 @@ from crawlproj.frontier.base import (
     Lane,
     Lease,
     NewUrl,
+    Outcome,
     Outlook,
     RobotsRow,
     State,
@@ -27,7 +28,7 @@ from crawlproj.frontier.base import (
     Want,
 )
 from crawlproj.frontier.columns import array
-from crawlproj.frontier.writing import UrlWriter, end_columns, put_contents
+from crawlproj.frontier.writing import Ended, UrlWriter, end_columns, put_contents
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +76,7 @@ class PostgresFrontier:
             tx.run("too_deep", crawl=crawl, max_depth=max_depth)
         if depth:
             tx.run("deep_enough", crawl=crawl, ordering=ordering, max_depth=max_depth)
-        self._refresh(tx, tx.value("all_hosts", crawl=crawl) or [])
+        self._sweep(tx, tx.value("all_hosts", crawl=crawl) or [])
 
     def add(self, urls: Sequence[NewUrl]) -> Committed:
         return self.commit(Batch(urls=urls))
@@ -95,46 +96,39 @@ class PostgresFrontier:
     def _commit(self, tx: Transaction, batch: Batch, worker: str) -> Committed:
         now = self._now(tx)
         touched: set[int] = set()
-        done = self._end(tx, batch, worker, touched)
-        result = self._writer.write(tx, batch.urls, now, touched) if batch.urls else Committed()
+        ends = self._end(tx, batch.outcomes, worker, touched)
+        result = self._writer.write(tx, batch.urls, now, touched, ends.nearer)
         self._put_robots(tx, batch.robots)
         if batch.clocks:
             tx.run("put_clocks", name=array(batch.clocks), at=array(batch.clocks.values()))
-        self._refresh(tx, sorted(touched))
-        return replace(result, done=done, late=len(batch.outcomes) - len(done))
+        self._sweep(tx, sorted(touched))
+        return replace(result, done=frozenset(ends.done), late=len(batch.outcomes) - len(ends.done))
 
-    def _end(self, tx: Transaction, batch: Batch, worker: str, touched: set[int]) -> frozenset[int]:
-        first = {outcome.id: outcome for outcome in reversed(batch.outcomes)}
-        if not first:
-            return frozenset()
-        outcomes = [first[key] for key in sorted(first)]
-        rows = tx.rows("end_visits", crawl=self._crawl, ordering=self.spec.order, worker=worker, **end_columns(outcomes))
-        counted: dict[int, list[int]] = defaultdict(lambda: [0, 0])
-        fresh = set()
-        for url, host, is_version in rows:
-            outcome = first[url]
-            counted[host][0] += outcome.content is not None
-            counted[host][1] += outcome.received
-            if is_version and outcome.content is not None:
-                fresh.add(url)
-        done = frozenset(row[0] for row in rows)
-        put_contents(tx, [o for o in outcomes if o.id in done and o.content is not None], fresh)
-        self._count(tx, counted)
-        touched.update(counted)
-        return done
+    def _end(self, tx: Transaction, outcomes: Sequence[Outcome], worker: str, touched: set[int]) -> Ended:
+        """Of several ends of one URL the first current one counts, so the later ones are tried only if the earlier are late."""
+        ended = Ended()
+        left = list(outcomes)
+        while left:
+            first = {outcome.id: outcome for outcome in reversed(left)}
+            turn = [first[key] for key in sorted(first)]
+            rows = tx.rows("end_visits", crawl=self._crawl, ordering=self.spec.order, worker=worker, **end_columns(turn))
+            ended.take(rows, first)
+            left = [o for o in left if o.id not in ended.done and o is not first[o.id]]
+        put_contents(tx, ended.read, ended.fresh)
+        self._count(tx, ended.counted)
+        touched.update(ended.counted)
+        return ended
 
     def _count(self, tx: Transaction, counted: Mapping[int, Sequence[int]]) -> None:
-        if not any(pages or size for pages, size in counted.values()):
-            return
-        hosts = sorted(counted)
-        tx.run(
-            "count_pages", crawl=self._crawl, host=array(hosts),
-            pages=array(counted[h][0] for h in hosts), bytes=array(counted[h][1] for h in hosts),
-        )
+        if any(pages or size for pages, size in counted.values()):
+            hosts = sorted(counted)
+            pages, size = array(counted[h][0] for h in hosts), array(counted[h][1] for h in hosts)
+            tx.run("count_pages", crawl=self._crawl, host=array(hosts), pages=pages, bytes=size)
+
+    def _sweep(self, tx: Transaction, hosts: Sequence[int]) -> None:
+        """New URLs of hosts that are over their quota are ignored; then what each host has to offer is noted."""
         if full := self._writer.full(tx, hosts):
             tx.run("ignore_over_quota", crawl=self._crawl, hosts=array(full))
-
-    def _refresh(self, tx: Transaction, hosts: Sequence[int]) -> None:
         if hosts:
             tx.run("refresh_hosts", crawl=self._crawl, hosts=array(hosts))
 

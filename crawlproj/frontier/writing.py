@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from crawlproj.db import Transaction
 from crawlproj.frontier.base import Committed, CrawlSpec, Lane, NewUrl, Outcome, State, lane_of, rank
@@ -30,21 +32,30 @@ class UrlWriter:
         """Host ids of a transaction that was rolled back are not to be believed."""
         self._hosts.clear()
 
-    def write(self, tx: Transaction, urls: Sequence[NewUrl], now: datetime, touched: set[int]) -> Committed:
+    def write(
+        self, tx: Transaction, urls: Sequence[NewUrl], now: datetime, touched: set[int], nearer: Iterable[tuple[int, int]]
+    ) -> Committed:
+        """`nearer`: ids and depths of pages whose links are to be counted anew."""
         batch = _folded(urls)
         ids = self._host_ids(tx, {url.host for url in batch.values()})
-        full = set(self.full(tx, sorted(set(ids.values()))))
-        added = tx.rows("add_urls", crawl=self.crawl, now=now, **self._columns(batch, ids, full))
-        touched.update(row[1] for row in added)
-        queued = {row[1] for row in added if row[2] is not None}
+        added = self._add(tx, batch, ids, now)
         new = {row[0] for row in added}
         known = [url for key, url in batch.items() if key not in new]
-        nearer, revived = self._known(tx, known, touched) if known else (0, [])
-        touched.update(host for _, host in revived)
-        queued.update(host for _, host in revived)
+        closer, revived = self._known(tx, known) if known else ([], [])
+        revived += self._spread(tx, [*nearer, *((key, depth) for key, _, depth in closer)], touched)
+        queued = {row[1] for row in added if row[2] is not None} | {host for _, host in revived}
+        touched.update(queued, (host for _, host, _ in closer))
         names = {host: name for name, host in ids.items()}
-        hosts = frozenset(names[host] for host in queued if host in names)
-        return Committed(added=len(new), revived=len({key for key, _ in revived}), nearer=nearer, hosts=hosts)
+        hosts = {names[host] for host in queued if host in names}
+        if missing := queued - names.keys():
+            hosts.update(row[0] for row in tx.rows("host_names", hosts=array(sorted(missing))))
+        return Committed(added=len(new), revived=len(revived), nearer=len(closer), hosts=frozenset(hosts))
+
+    def _add(self, tx: Transaction, batch: dict[int, NewUrl], ids: dict[str, int], now: datetime) -> list[tuple[Any, ...]]:
+        if not batch:
+            return []
+        full = set(self.full(tx, sorted(set(ids.values()))))
+        return tx.rows("add_urls", crawl=self.crawl, now=now, **self._columns(batch, ids, full))
 
     def full(self, tx: Transaction, hosts: Sequence[int]) -> list[int]:
         """Those of the hosts that are over their quota."""
@@ -87,23 +98,58 @@ class UrlWriter:
             return "redirects"
         return "quota" if full and url.lane in (Lane.NEW, Lane.BACKFILL) else ""
 
-    def _known(self, tx: Transaction, urls: Sequence[NewUrl], touched: set[int]) -> tuple[int, list[tuple[int, int]]]:
+    def _known(self, tx: Transaction, urls: Sequence[NewUrl]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
         ordering, max_depth = self.spec.order, self.spec.max_depth
         names = {"id": array(u.id for u in urls), "canonical": array(u.url for u in urls)}
         nearer = tx.rows(
             "nearer_urls", ordering=ordering, depth=array(u.depth for u in urls), parent=array(u.parent for u in urls),
             score=array(u.score for u in urls), **names,
         )
-        revived: list[tuple[int, int]] = []
-        if nearer:
-            moved = nearer + tx.rows("nearer_children", ordering=ordering, ids=array(row[0] for row in nearer))
-            touched.update(row[1] for row in moved)
-            if max_depth:
-                ids = array(row[0] for row in moved)
-                revived += tx.rows("revive_depths", ordering=ordering, max_depth=max_depth, ids=ids)
         urgent = array(u.lane is Lane.URGENT for u in urls)
-        revived += tx.rows("revive_urls", ordering=ordering, max_depth=max_depth, urgent=urgent, **names)
-        return len(nearer), revived
+        return nearer, tx.rows("revive_urls", ordering=ordering, max_depth=max_depth, urgent=urgent, **names)
+
+    def _spread(self, tx: Transaction, nearer: Iterable[tuple[int, int]], touched: set[int]) -> list[tuple[Any, ...]]:
+        """Carry shorter depths on along stored links, ring by ring, the nearest first; rows that came within the depth limit."""
+        rings: dict[int, set[int]] = defaultdict(set)
+        for key, depth in nearer:
+            rings[depth].add(key)
+        moved: set[int] = set()
+        while rings:
+            depth = min(rings)
+            rows = tx.rows("nearer_children", ordering=self.spec.order, depth=depth, ids=array(sorted(rings.pop(depth))))
+            touched.update(host for _, host in rows)
+            moved.update(key for key, _ in rows)
+            if rows:
+                rings[depth + 1].update(key for key, _ in rows)
+        if not moved or not self.spec.max_depth:
+            return []
+        return tx.rows("revive_depths", ordering=self.spec.order, max_depth=self.spec.max_depth, ids=array(sorted(moved)))
+
+
+@dataclass(slots=True)
+class Ended:
+    """What the ends of a commit came to: `counted` is pages and bytes per host, `nearer` pages that were found nearer meanwhile."""
+
+    done: set[int] = field(default_factory=set)
+    read: list[Outcome] = field(default_factory=list)
+    fresh: set[int] = field(default_factory=set)
+    counted: dict[int, list[int]] = field(default_factory=dict)
+    nearer: list[tuple[int, int]] = field(default_factory=list)
+
+    def take(self, rows: Iterable[tuple[Any, ...]], ends: Mapping[int, Outcome]) -> None:
+        for key, host, is_version, depth in rows:
+            end = ends[key]
+            self.done.add(key)
+            count = self.counted.setdefault(host, [0, 0])
+            count[0] += end.content is not None
+            count[1] += end.received
+            if end.content is None:
+                continue
+            self.read.append(end)
+            if is_version:
+                self.fresh.add(key)
+            if end.depth is not None and depth < end.depth:
+                self.nearer.append((key, depth))
 
 
 def _folded(urls: Sequence[NewUrl]) -> dict[int, NewUrl]:
@@ -113,6 +159,8 @@ def _folded(urls: Sequence[NewUrl]) -> dict[int, NewUrl]:
         seen = batch.get(url.id)
         if seen is None:
             batch[url.id] = url
+            continue
+        if seen.url != url.url:
             continue
         near = url if url.depth < seen.depth else seen
         lane = Lane.URGENT if Lane.URGENT in (url.lane, seen.lane) else seen.lane

@@ -31,6 +31,9 @@ select array_agg(host) from crawl_host where crawl = %(crawl)s;
 -- name: host_ids
 select name, id from host where name = any (%(names)s);
 
+-- name: host_names
+select name from host where id = any (%(hosts)s::int[]);
+
 -- name: add_hosts
 insert into host (name) select unnest(%(names)s::text[]) on conflict (name) do nothing returning name, id;
 
@@ -43,7 +46,7 @@ select host from crawl_host where crawl = %(crawl)s and host = any (%(hosts)s::i
 
 -- name: add_urls
 insert into url (id, crawl, host, canonical, state, why, lane, rank, depth, score, parent, hops, request, first_seen)
-select id, %(crawl)s, host, canonical, state::url_state, why, lane, rank, depth, score, parent, hops, request::jsonb, %(now)s
+select id, %(crawl)s, host, canonical, state::url_state, why, lane, rank, depth, score, parent, hops, request::json, %(now)s
 from unnest(%(id)s::bigint[], %(host)s::int[], %(canonical)s::text[], %(state)s::text[], %(why)s::text[], %(lane)s::smallint[],
     %(rank)s::float8[], %(depth)s::int[], %(score)s::float8[], %(parent)s::bigint[], %(hops)s::smallint[], %(request)s::text[])
     as n (id, host, canonical, state, why, lane, rank, depth, score, parent, hops, request)
@@ -58,24 +61,19 @@ update url u set depth = n.depth, parent = n.parent, score = greatest(u.score, n
 from unnest(%(id)s::bigint[], %(canonical)s::text[], %(depth)s::int[], %(parent)s::bigint[], %(score)s::float8[])
     as n (id, canonical, depth, parent, score)
 where u.id = n.id and u.canonical = n.canonical and n.depth < u.depth
-returning u.id, u.host;
+returning u.id, u.host, u.depth;
 
 -- name: nearer_children
-with recursive step (id, depth, parent) as (
-    select u.id, u.depth, u.parent from url u where u.id = any (%(ids)s::bigint[])
-    union
-    select c.id, s.depth + 1, s.id
-    from step s join page_links l on l.url = s.id cross join lateral unnest(l.known) k (id)
-        join url c on c.id = k.id and c.depth > s.depth + 1
-    where s.depth < 10000
-), best as (
-    select distinct on (id) id, depth, parent from step order by id, depth, parent
-)
-update url u set depth = b.depth, parent = b.parent, score = greatest(u.score, 1::float8 / (1 + b.depth)),
+update url u set depth = %(depth)s + 1, parent = p.parent, score = greatest(u.score, 1::float8 / (2 + %(depth)s)),
     rank = case when u.lane in (1, 3) then
-        case %(ordering)s when 'bfs' then b.depth when 'dfs' then -b.depth else -greatest(u.score, 1::float8 / (1 + b.depth)) end
+        case %(ordering)s when 'bfs' then %(depth)s + 1 when 'dfs' then -(%(depth)s + 1)
+            else -greatest(u.score, 1::float8 / (2 + %(depth)s)) end
         else u.rank end
-from best b where u.id = b.id and u.depth > b.depth
+from (
+    select k.id, min(l.url) as parent from page_links l cross join lateral unnest(l.known) as k (id)
+    where l.url = any (%(ids)s::bigint[]) group by k.id
+) p
+where u.id = p.id and u.depth > %(depth)s + 1
 returning u.id, u.host;
 
 -- name: revive_urls
@@ -102,8 +100,10 @@ update url u set visit = u.visit + 1, state = o.state::url_state, status = o.sta
     next_visit = o.next_visit, interval_s = coalesce(o.interval_s, u.interval_s), moved_to = o.moved_to, last_visit = o.at,
     changes = u.changes + o.changed::int,
     last_change = case when o.changed or (o.block_digest is not null and u.block_digest is null) then o.at else u.last_change end,
-    etag = case when o.block_digest is null then u.etag else o.etag end,
-    modified = case when o.block_digest is null then u.modified else o.modified end,
+    etag = case when o.block_digest is not null then o.etag when o.status between 200 and 304 then coalesce(o.etag, u.etag)
+        else u.etag end,
+    modified = case when o.block_digest is not null then o.modified when o.status between 200 and 304
+        then coalesce(o.modified, u.modified) else u.modified end,
     body_digest = coalesce(o.body_digest, u.body_digest), block_digest = coalesce(o.block_digest, u.block_digest),
     lane = o.lane,
     rank = case when o.lane = 1 then case %(ordering)s when 'bfs' then u.depth when 'dfs' then -u.depth else -u.score end
@@ -116,7 +116,7 @@ from unnest(%(id)s::bigint[], %(visit)s::int[], %(server)s::int[], %(epoch)s::in
         body_digest, block_digest)
     join server s on s.id = o.server and s.epoch = o.epoch and s.worker = %(worker)s
 where u.id = o.id and u.visit = o.visit and u.crawl = %(crawl)s
-returning u.id, u.host, u.last_change = u.last_visit;
+returning u.id, u.host, u.last_change = u.last_visit, u.depth;
 
 -- name: put_pages
 insert into page (url, at, title, content_type, charset, language, length, noindex, elapsed_s)
@@ -246,6 +246,7 @@ select u.id, u.canonical, w.name, w.server, w.epoch, u.visit, u.lane, u.state, u
 from unnest(%(name)s::text[], %(host)s::int[], %(server)s::int[], %(epoch)s::int[], %(lane)s::smallint[], %(count)s::int[])
     as w (name, host, server, epoch, lane, count)
     join server s on s.id = w.server and s.epoch = w.epoch
+    join host h on h.id = w.host and h.server = w.server
     cross join lateral (
         select * from url where crawl = %(crawl)s and host = w.host and lane = w.lane
             and (w.lane not in (2, 4) or rank <= extract(epoch from %(now)s::timestamptz))

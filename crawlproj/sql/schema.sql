@@ -96,7 +96,7 @@ create table url (
     body_digest bytea,
     block_digest bytea,
     moved_to text,
-    request jsonb,
+    request json,
     check ((lane is null) = (rank is null))
 ) with (fillfactor = 85);
 -- The queue: one index, read lane by lane. Only queued URLs are in it.

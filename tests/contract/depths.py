@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlproj.frontier.base import (
+    Batch,
     Committed,
     Frontier,
     Lane,
@@ -181,6 +182,18 @@ class Depths:
             hand.end(ticket, urls=urls, content=page(*(url.id for url in urls)))
         assert hand.tickets(1) == []
         assert depths(world, frontier, *(f"/{n}" for n in web)) == breadth_first(web)
+
+    def test_a_page_that_was_found_nearer_while_it_was_out_brings_its_links_nearer(self, world: World) -> None:
+        frontier = world.frontier()
+        world.give(frontier, "/x", depth=5)
+        hand = Hand(world, frontier)
+        ticket = hand.ticket("/x")
+        world.give(frontier, "/x", depth=1)
+        child, known = world.url(frontier, "/child", depth=6, parent=ticket.id), world.id(frontier, "/known")
+        world.give(frontier, "/known", depth=9)
+        end = hand.outcome(ticket, content=page(child.id, known), depth=ticket.depth)
+        frontier.commit(Batch(outcomes=[end], urls=[child]), hand.name)
+        assert [world.see(frontier, path).depth for path in ("/x", "/child", "/known")] == [1, 2, 2]
 
 
 def link(world: World, frontier: Frontier, links: dict[str, list[str]], found: dict[str, int]) -> None:

@@ -271,3 +271,11 @@ class Looking:
         world.give(frontier, "/1", "/2")
         world.give(frontier, "/3", depth=2)
         assert frontier.counts() == {"known": 3, **{s.value: 0 for s in State}, "new": 2, "ignored": 1}
+
+    def test_a_host_that_moved_to_another_server_is_not_served_on_the_old_lease(self, world: World) -> None:
+        frontier = world.frontier()
+        world.give(frontier, "/")
+        hand = Hand(world, frontier)
+        hand.lease()
+        frontier.resolved({world.host("a"): world.address("elsewhere")})
+        assert hand.tickets() == []

@@ -129,10 +129,14 @@ class Ends:
         content = page(text="one")
         hand.end(ticket, content=content, etag="e1", modified="m1")
         world.clock.advance(2 * DAY_S)
-        hand.end(hand.ticket("/"), status=304, etag="e2", modified="m2")
+        hand.end(hand.ticket("/"), status=503, etag="e2", modified="m2")
         world.clock.advance(2 * DAY_S)
         again = hand.ticket("/")
         assert (again.etag, again.modified, again.body_digest) == ("e1", "m1", content.body_digest)
+        hand.end(again, status=304, etag="e3")
+        world.clock.advance(2 * DAY_S)
+        last = hand.ticket("/")
+        assert (last.etag, last.modified, last.body_digest) == ("e3", "m1", content.body_digest)
 
     def test_new_content_replaces_all_of_the_old(self, world: World) -> None:
         _, hand, (ticket,) = handed_out(world)

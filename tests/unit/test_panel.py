@@ -1,0 +1,115 @@
+"""What is shown of a crawl: figures from stats, the panel, the summary."""
+
+from __future__ import annotations
+
+import io
+import logging
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from crawlproj.figures import Hosts, Tally, tally
+from crawlproj.frontier.base import Outlook, State
+from crawlproj.panel import ALIKE, TerminalLog, line, panel
+from crawlproj.screen import Screen
+from crawlproj.summary import Ending, summary
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+STATS = {
+    "pages/first": 5, "pages/changed": 2, "pages/same_bytes": 1, "pages/not_modified": 3, "end/moved": 4, "gone/status_404": 6,
+    "forbidden/robots": 7, "failed/timeout": 2, "failed/status_503": 1, "frontier/added": 30, "response_received_count": 28,
+    "robots/unreachable": 1, "finish_reason": "finished", "failed": 99,
+}  # fmt: skip
+
+
+def text_of(reason: str = "finished", stats: dict[str, object] | None = None, **more: object) -> str:
+    done = tally(STATS if stats is None else stats)
+    return "\n".join(summary(Ending("site", reason, 10.0, done, NOW, **more)))  # type: ignore[arg-type]
+
+
+def test_stats_become_figures_that_add_up() -> None:
+    done = tally(STATS)
+    assert (done.new, done.changed, done.unchanged, done.read) == (5, 2, 4, 11)
+    assert (done.moved, done.gone, done.forbidden, done.failed) == (4, 6, 7, 3)
+    assert done.reasons["failed"] == {"timeout": 2, "status 503": 1}
+    assert done.ended == 11 + 4 + 6 + 7 + 3
+
+
+def test_the_panel_fits_the_terminal_and_says_why_it_waits() -> None:
+    at = Hosts(3, 0, 20, {"retry-after": 3}, "waiting for 3 hosts until 12:03:20: retry-after")
+    lines = panel("crawlproj  site", tally(STATS), at, 1.5, 75, False, 60)
+    assert lines[0] == "crawlproj  site  1:15"
+    assert max(map(len, lines)) <= 60
+    assert any("waiting for 3 hosts until 12:03:20: retry-after" in text for text in lines)
+    assert any("stopping" in text for text in panel("t", tally(STATS), at, 1.5, 75, True, 80))
+
+
+def test_one_line_says_it_all_for_a_pipe() -> None:
+    text = line(tally(STATS), Hosts(1, 1, 1), 2.0, 3700, False)
+    assert text.startswith("1:01:40  11 pages, 2.0/s: 5 new, 2 changed, 4 unchanged; 4 moved, 6 gone, 7 forbidden, 3 failed (timeout 2")
+    assert text.endswith("; 1 URL of 1 host in hand")
+
+
+def test_the_summary_names_reasons_with_an_example_each() -> None:
+    text = text_of(examples={"failed/timeout": "http://a.test/slow", "failed/status_503": "http://a.test/busy"})
+    assert "Crawl site ended after 10 s: nothing more is due soon." in text
+    assert "5 new, 2 changed, 4 unchanged, 1.1 a second" in text
+    assert "timeout 2 x, such as http://a.test/slow" in text
+    assert "status 503: http://a.test/busy" in text
+
+
+def test_the_summary_says_what_waits_until_when() -> None:
+    counts = {"known": 12, **{state.value: 0 for state in State}, "waiting": 11, "retry": 1}
+    outlook = Outlook(soonest=NOW + timedelta(seconds=50), next_visit=NOW + timedelta(days=5))
+    text = text_of(counts=counts, outlook=outlook)
+    assert "12 URLs known in all" in text
+    assert "11 pages were read; they are visited again, the first at" in text
+    assert "1 failed and will be tried again, the first at" in text
+    assert "(in 50 s)" in text
+    late = text_of(counts=counts, outlook=Outlook(next_visit=NOW - timedelta(days=1)))
+    assert "some are due now" in late
+
+
+def test_a_run_with_nothing_to_do_says_so() -> None:
+    assert "Nothing was due" in text_of(stats={})
+
+
+@pytest.mark.parametrize("reason", ["shutdown", "database_lost", "scheduler_error", "closespider_timeout", "something new"])
+def test_every_ending_is_put_into_words(reason: str) -> None:
+    text = text_of(reason)
+    assert reason not in text or reason == "something new"
+
+
+def test_what_stays_is_written_above_what_is_drawn() -> None:
+    stream = io.StringIO()
+    screen = Screen(stream, live=True)
+    screen.draw(["title", "one"])
+    screen.line("stays")
+    screen.clear()
+    assert "\x1b[2F\x1b[Jstays\n" in stream.getvalue()
+    assert stream.getvalue().endswith("\x1b[2F\x1b[J")
+
+
+def test_a_stream_that_is_gone_does_not_stop_a_crawl() -> None:
+    stream = io.StringIO()
+    screen = Screen(stream)
+    stream.close()
+    screen.line("nobody reads this")
+    assert not screen.live
+
+
+def test_warnings_that_repeat_are_shown_a_few_times_only() -> None:
+    stream = io.StringIO()
+    handler = TerminalLog(Screen(stream, live=False))
+    for number in range(20):
+        handler.handle(logging.LogRecord("x", logging.WARNING, "", 0, "trouble %d\nsecond line", (number,), None))
+    handler.handle(logging.LogRecord("x", logging.ERROR, "", 0, "another", (), None))
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == ALIKE + 1
+    assert lines[0].endswith("warning: trouble 0")
+    assert "more of these" in lines[ALIKE - 1]
+    assert lines[-1].endswith("error: another")
+
+
+def test_an_empty_tally_has_read_nothing() -> None:
+    assert Tally().read == Tally().ended == 0

@@ -1,0 +1,48 @@
+"""Figures and times in words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawlproj.wording import clock, count, short, span, table, when
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (0.54, "0.5 s"), (9.96, "10 s"), (24, "24 s"), (190, "3 min 10 s"), (3600, "1 h"), (86_400 * 5 + 1, "5 d 1 s")],
+)
+def test_a_span_has_its_two_largest_units(seconds: float, text: str) -> None:
+    assert span(seconds) == span(timedelta(seconds=seconds)) == span(-seconds) == text
+
+
+def test_a_time_says_how_far_it_is() -> None:
+    assert when(NOW + timedelta(seconds=24), NOW).endswith("(in 24 s)")
+    assert when(NOW - timedelta(minutes=2), NOW).endswith("(2 min ago)")
+    assert when(NOW, NOW).endswith("(now)")
+
+
+def test_another_day_has_its_date() -> None:
+    assert len(clock(NOW, NOW)) == len("12:00:00")
+    assert clock(NOW + timedelta(days=3), NOW).startswith("2026-03-04")
+
+
+def test_one_is_singular() -> None:
+    assert (count(1, "page"), count(1204, "page"), count(2, "try", "tries")) == ("1 page", "1,204 pages", "2 tries")
+
+
+@given(st.text(), st.integers(3, 200))
+def test_short_text_is_one_line_that_fits(text: str, width: int) -> None:
+    line = short(text, width)
+    assert len(line) <= width
+    assert "\n" not in line
+    assert len(" ".join(text.split())) > width or line == " ".join(text.split())
+
+
+def test_columns_of_figures_stand_to_the_right() -> None:
+    assert table(["crawl", "known"], [["site", "1,204"], ["news", "7"]]) == ["crawl  known", "site   1,204", "news       7"]
