@@ -33,7 +33,7 @@ check: .venv/.test
 	@$(PYTHON) -m mypy --no-error-summary
 
 bench: .venv/.test
-	@$(PYTHON) -m benchmarks $(ARGS)
+	@$(PYTHON) -m benchmarks.cost $(ARGS)
 
 deploy: .venv/.test
 	@$(PYTHON) -m scrapyd_client.deploy $(ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -48,6 +49,7 @@ def preflight(settings: BaseSettings, spider_name: str, arguments: Mapping[str, 
     check_contact(config, seeds)
     check_folder(config.crawl_dir)
     check_folder(config.log_dir)
+    check_log(settings)
     embedded = check_database(config, stored_needed=hasattr(spider, "learn_seeds") and not seeds)
     return Cleared(config, embedded, config.log_dir / (re.sub(r"[^\w.-]", "_", config.spec.name) + ".log"))
 
@@ -117,6 +119,17 @@ def check_folder(folder: Path) -> None:
     except OSError as error:
         why = "it is not a folder" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror or error
         raise CrawlprojError(f"CRAWL_DIR: cannot write to {folder}: {why}") from None
+
+
+def check_log(settings: BaseSettings) -> None:
+    level = str(settings.get("LOG_LEVEL"))
+    if not level.isdigit() and level not in logging.getLevelNamesMapping():
+        raise ConfigError(f"LOG_LEVEL = {level!r} makes no sense: it must be DEBUG, INFO, WARNING, ERROR or CRITICAL")
+    if file := settings.get("LOG_FILE"):
+        try:
+            Path(file).open("a").close()
+        except OSError as error:
+            raise CrawlprojError(f"LOG_FILE: cannot write to {file}: {error.strerror or error}") from None
 
 
 def check_database(config: Config, stored_needed: bool) -> Embedded | None:

@@ -12,7 +12,7 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -62,6 +62,7 @@ class CrawlScheduler(BaseScheduler):
         self.sieve: Sieve
         self._timer: asyncio.TimerHandle | None = None
         self._leaving = False
+        self._opened: ExitStack | None = None
         self.broken: str = ""
         self.examples: dict[str, str] = {}
         """Kind of failure -> the first URL that had it."""
@@ -75,18 +76,28 @@ class CrawlScheduler(BaseScheduler):
     def open(self, spider: Spider) -> None:
         config = self.config
         self._loop = asyncio.get_running_loop()
-        self._database, self._embedded = store.open_database(config.database_url, config.crawl_dir)
-        migrate(self._database)
-        self.frontier = PostgresFrontier(self._database, config.spec)
-        self.frontier.open()
-        self._database.listen(PUSHES)
-        self._resolver = Resolver(StaticNames(dict(config.dns_hosts)))
+        with ExitStack() as stack:
+            self._database, embedded = store.open_database(config.database_url, config.crawl_dir)
+            if embedded:
+                stack.callback(embedded.close)
+            stack.callback(self._database.close)
+            migrate(self._database)
+            self.frontier = PostgresFrontier(self._database, config.spec)
+            self.frontier.open()
+            self._database.listen(PUSHES)
+            resolver = Resolver(StaticNames(dict(config.dns_hosts)))
+            stack.callback(resolver.close)
+            self._start(spider, resolver)
+            self._opened = stack.pop_all()
+
+    def _start(self, spider: Spider, resolver: Resolver) -> None:
+        config = self.config
         wants = getattr(spider, "wants", None) or (lambda url: False)
         self.sieve = Sieve(config.spec.name, wants, config.known_urls, config.follow_nofollow)
         timeout_s = self.crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self.dispatcher = Dispatcher(config, timeout_s, self.frontier.now(), self._count)
         self.dispatcher.keeper = self._keeper = Keeper(
-            self.frontier, self.worker, self._resolver, config.flush_s, self._pushes, self._later(self._hear), self._later(self._lost)
+            self.frontier, self.worker, resolver, config.flush_s, self._pushes, self._later(self._hear), self._later(self._lost)
         )
         if learn := getattr(spider, "learn_seeds", None):
             learn(self.frontier.seeds())
@@ -95,14 +106,12 @@ class CrawlScheduler(BaseScheduler):
     def close(self, reason: str) -> None:
         if self._timer:
             self._timer.cancel()
-        if hasattr(self, "_keeper"):
-            self.dispatcher.closing()
-            self._keeper.finish()
-            self._last_look()
-        self._resolver.close()
-        self.frontier.close()
-        if self._embedded:
-            self._embedded.close()
+        if self._opened is None:
+            return
+        self.dispatcher.closing()
+        self._keeper.finish()
+        self._last_look()
+        self._opened.close()
 
     @property
     def place(self) -> str:
@@ -266,7 +275,7 @@ class CrawlScheduler(BaseScheduler):
         return [name for name in self._database.notifications() if name == self.config.spec.name]
 
     def _lost(self, error: BaseException) -> None:
-        self._break(error, "database_lost")
+        self._break(error, "database_lost" if isinstance(error, DatabaseError) else "scheduler_error")
 
     def _break(self, error: BaseException, reason: str = "scheduler_error") -> None:
         """Never hang: say it, count it, close the crawl. What was not stored is still due in the database."""

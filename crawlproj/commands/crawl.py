@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import logging
+from typing import Any
 
 from scrapy.commands import crawl
 from scrapy.crawler import Crawler
 
 from crawlproj.console import COULD_NOT_RUN, FINE, NOTHING_FETCHED, STOPPED, check_words, complain, exit_codes
+from crawlproj.errors import CrawlprojError
 from crawlproj.figures import tally
 from crawlproj.preflight import Cleared, preflight, turn_over
-
-if TYPE_CHECKING:
-    from scrapy import Spider
 
 BROKEN = frozenset({"scheduler_error", "database_lost"})
 
 
 class Command(crawl.Command):
     cleared: Cleared
-    crawler: Crawler | None = None
 
     def long_desc(self) -> str:
         return (
@@ -46,32 +44,47 @@ class Command(crawl.Command):
             settings.set("LOG_FILE", str(cleared.log_file), priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.crawler_process is not None
+        crawler = self._create_crawler(args[0])
+        task = self.crawler_process.crawl(crawler, **opts.spargs)
         try:
-            super().run(args, opts)
+            self.crawler_process.start()
         finally:
+            if not has_ended(crawler):
+                logging.disable()  # cut off in the middle: what its threads say now is of no use
             if self.cleared.embedded:
                 self.cleared.embedded.close()
-        self.exitcode = self.outcome()
+        with exit_codes():
+            self.exitcode = self.outcome(crawler, why_failed(task))
 
-    def _create_crawler(self, spidercls: type[Spider] | str) -> Crawler:
-        self.crawler = super()._create_crawler(spidercls)
-        return self.crawler
-
-    def outcome(self) -> int:
-        """The exit code."""
-        assert self.crawler_process is not None and self.crawler is not None and self.settings is not None
+    def outcome(self, crawler: Crawler, failure: BaseException | None) -> int:
+        """The exit code, and a line if it is not 0."""
+        assert self.settings is not None
         log = self.settings.get("LOG_FILE") or "the log"
-        if self.crawler_process.bootstrap_failed:
-            complain(f"the crawl could not start: see {log}")
+        if isinstance(failure, CrawlprojError):
+            raise failure
+        if failure is not None:
+            complain(f"the crawl could not start: {type(failure).__name__}: {failure} (see {log})")
             return COULD_NOT_RUN
-        stats = self.crawler.stats.get_stats()
+        stats = crawler.stats.get_stats()
         reason, done = stats.get("finish_reason"), tally(stats)
         if reason in BROKEN:
             complain(f"the crawl broke ({reason}): see {log}")
             return COULD_NOT_RUN
+        if reason is None:
+            complain("stopped at once: what was not stored yet is fetched again by the next run")
         if reason in (None, "shutdown"):
             return STOPPED
         if not done.read and (done.ended or done.robots_unreachable):
             complain("nothing could be fetched")
             return NOTHING_FETCHED
         return FINE
+
+
+def has_ended(crawler: Crawler) -> bool:
+    return crawler.spider is not None and crawler.stats.get_value("finish_reason") is not None
+
+
+def why_failed(task: Any) -> BaseException | None:
+    """Of a crawl that broke before or while it was set up."""
+    return task.exception() if task.done() and not task.cancelled() else None

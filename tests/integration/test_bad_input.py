@@ -44,6 +44,7 @@ def complaint(result: Result, code: int) -> str:
         ("DNS_HOSTS", "{", "JSON such as"),
         ("DNS_HOSTS", '{"a.test": "home"}', "is not an IP address"),
         ("PANEL", "blink", "one of auto, live, lines, off"),
+        ("LOG_LEVEL", "loud", "DEBUG, INFO"),
         ("DATABASE_URL", "mysql://here/", "DATABASE_URL is not a Postgres URL"),
     ],
 )
@@ -167,6 +168,19 @@ def test_a_crawl_dir_that_is_a_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     assert f"cannot write to {file}: it is not a folder" in complaint(run_crawl(["site", "-a", HERE], {}, file), 1)
+
+
+def test_a_log_file_that_can_not_be_written_is_refused(tmp_path: Path) -> None:
+    settings = {"LOG_FILE": tmp_path / "nowhere" / "x.log"}
+    assert "LOG_FILE: cannot write to" in complaint(run_crawl(["site", "-a", HERE], settings, tmp_path), 1)
+
+
+def test_what_breaks_while_the_crawl_is_set_up_is_one_line_too(tmp_path: Path, database_url: str) -> None:
+    settings = {"DATABASE_URL": database_url, "CONCURRENT_REQUESTS": "many"}
+    result = run_crawl(["site", "-a", HERE], settings, tmp_path)
+    assert result.code == 1
+    assert result.stderr.startswith("crawlproj: the crawl could not start: ValueError")
+    assert len(result.stderr.splitlines()) == 1
 
 
 def without_power() -> None:

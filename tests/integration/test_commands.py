@@ -169,6 +169,21 @@ def test_an_interrupted_crawl_says_that_its_state_is_safe_and_goes_on_the_next_t
     assert len(paths) == len(set(paths))
 
 
+def test_a_second_signal_stops_at_once_and_leaves_no_database_behind(tmp_path: Path) -> None:
+    with DemoServer("faults") as demo:
+        seed = f"seeds={demo.url('timeout.fault', '/timeout')}"
+        with start_crawl(["site", "-a", seed], {"DNS_HOSTS": demo.dns_hosts, "CRAWL_SHUTDOWN": 60}, tmp_path) as crawl:
+            wait_for(lambda: any("robots.txt" in record.path for record in demo.log.records()), "the first request")
+            time.sleep(1)
+            crawl.stop(signal.SIGINT)
+            time.sleep(0.5)
+            crawl.stop(signal.SIGINT)
+            result = crawl.wait()
+    assert result.code == 130
+    assert result.stderr == "crawlproj: stopped at once: what was not stored yet is fetched again by the next run\n"
+    assert running_dsn(tmp_path) is None
+
+
 def test_the_summary_counts_what_became_of_the_pages_and_names_places_and_commands(world: World) -> None:
     result = world.crawl(PANEL_INTERVAL="0.2s")
     assert result.code == 0

@@ -46,7 +46,7 @@ def test_the_panel_fits_the_terminal_and_says_why_it_waits() -> None:
 
 def test_one_line_says_it_all_for_a_pipe() -> None:
     text = line(tally(STATS), Hosts(1, 1, 1), 2.0, 3700, False)
-    assert text.startswith("1:01:40  11 pages, 2.0/s: 5 new, 2 changed, 4 unchanged; 4 moved, 6 gone, 7 forbidden, 3 failed (timeout 2")
+    assert text.startswith("1:01:40  11 pages, 2.0/s: 5 new, 2 changed, 4 unchanged; 4 moved, 6 gone, 7 forbidden, 3 failed")
     assert text.endswith("; 1 URL of 1 host in hand")
 
 

@@ -14,10 +14,11 @@ from crawlproj.plan import Planned, Queue, play
 from crawlproj.revisit.shares import Shares
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+Offers = list[tuple[Lane, int]]
 offers = st.lists(st.tuples(st.sampled_from(Lane), st.integers(0, 100)), max_size=12)
 
 
-def queue(name: str, offered: list[tuple[Lane, int]], delay_s: float = 2.0, starts_s: int = 0) -> Queue:
+def queue(name: str, offered: Offers, delay_s: float = 2.0, starts_s: int = 0) -> Queue:
     found = Queue(name, NOW + timedelta(seconds=starts_s), delay_s, Shares({"new": 0.3, "revisit": 0.4}))
     entries = []
     for number, (lane, due_s) in enumerate(offered):
@@ -31,10 +32,11 @@ def queue(name: str, offered: list[tuple[Lane, int]], delay_s: float = 2.0, star
 
 
 @given(st.lists(st.tuples(offers, st.integers(0, 60)), min_size=1, max_size=4))
-def test_every_url_comes_once_never_early_and_never_too_soon_after_the_last(hosts: list[tuple[list[tuple[Lane, int]], int]]) -> None:
-    queues = [queue(f"h{n}", offered, starts_s=starts) for n, (offered, starts) in enumerate(hosts)]
+def test_every_url_comes_once_never_early_and_never_too_soon_after_the_last(hosts: list[tuple[Offers, int]]) -> None:
+    queues = [queue(f"h{n}", entries, starts_s=starts) for n, (entries, starts) in enumerate(hosts)]
     found = list(play(queues))
-    assert sorted(p.url for p in found) == sorted(f"http://h{n}/{i}" for n, (offered, _) in enumerate(hosts) for i in range(len(offered)))
+    offered = [f"http://h{n}/{i}" for n, (entries, _) in enumerate(hosts) for i in range(len(entries))]
+    assert sorted(p.url for p in found) == sorted(offered)
     times = [p.at for p in found if p.at is not None]
     assert len(times) == len(found)
     assert times == sorted(times)
