@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from scrapy import signals
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from scrapy.crawler import Crawler
-    from typing_extensions import Self
 
 TICK = os.sysconf("SC_CLK_TCK")
 

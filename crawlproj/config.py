@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -90,7 +90,8 @@ def one_of(*names: str) -> Callable[[object], str]:
 
 
 def kinds(value: object) -> frozenset[str]:
-    names = frozenset(value.replace(",", " ").split() if isinstance(value, str) else value)  # type: ignore[call-overload]
+    words = value.replace(",", " ").split() if isinstance(value, str) else value
+    names = frozenset(map(str, words)) if isinstance(words, Iterable) else frozenset({"?"})
     if not names <= {"html", "text", "feed", "sitemap", "other", "binary"}:
         raise ValueError("a list of html, text, feed, sitemap, other, binary")
     return names
@@ -165,7 +166,8 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         database_url=read("DATABASE_URL", str), crawl_dir=crawl_dir(settings), continuous=read("CRAWL_CONTINUOUS", boolean),
         patience=read("CRAWL_PATIENCE", duration), robot_name=read("ROBOT_NAME", robot_name), robot_contact=contact,
         guard=Guard(read("GUARD_ALLOW_PRIVATE", boolean), bool(contact)), dns_hosts=read("DNS_HOSTS", mapping),
-        rules=_host_rules(read), robots_ttl=read("ROBOTS_TTL", duration), spec=_spec(read, settings.get("CRAWL_NAME") or crawl_name),
+        rules=_host_rules(read), robots_ttl=read("ROBOTS_TTL", duration),
+        spec=_spec(read, settings.get("CRAWL_NAME") or crawl_name),
         flush_s=read("FRONTIER_FLUSH", seconds), servers=max(1, read("FRONTIER_SERVERS", whole)),
         window=max(1, read("FRONTIER_WINDOW", whole)), known_urls=read("FRONTIER_KNOWN_URLS", whole),
         retries=read("FRONTIER_RETRIES", whole), retry_delay=read("FRONTIER_RETRY_DELAY", duration),

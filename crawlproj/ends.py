@@ -62,7 +62,8 @@ class Ends:
         return _outcome(page, ticket, State.RETRY, why, tries=tries, next_visit=page.at + pause)
 
     def _there(self, page: Page, ticket: Ticket) -> Outcome:
-        interval = timedelta(seconds=ticket.interval_s) if ticket.interval_s is not None and ticket.block_digest is not None else None
+        read_before = ticket.interval_s is not None and ticket.block_digest is not None
+        interval = timedelta(seconds=ticket.interval_s or 0) if read_before else None
         pause = self.policy.next_interval(Visit(page.at, page.changed, interval, ticket.last_change))
         return _outcome(
             page, ticket, State.WAITING, page.error, next_visit=page.at + pause, interval_s=pause.total_seconds(),

@@ -26,17 +26,22 @@ class QuietFormatter(LogFormatter):
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler.settings.get("LOG_LEVEL") == "DEBUG")
 
-    def crawled(self, request: Request, response: Response, spider: Spider) -> LogFormatterResult | None:
+    def crawled(  # type: ignore[override]  # Scrapy allows None, its types don't
+        self, request: Request, response: Response, spider: Spider
+    ) -> LogFormatterResult | None:
         return super().crawled(request, response, spider) if self._debug else None
 
-    def scraped(self, item: Any, response: Response | Failure | None, spider: Spider) -> LogFormatterResult | None:
+    def scraped(  # type: ignore[override]
+        self, item: Any, response: Response | Failure | None, spider: Spider
+    ) -> LogFormatterResult | None:
         return super().scraped(item, response, spider) if self._debug else None
 
     def item_error(
         self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider
     ) -> LogFormatterResult:
         """Without the whole Page, which is long."""
-        return {"level": logging.ERROR, "msg": "A pipeline failed on %(url)s: %(error)s", "args": {"url": _url(item), "error": exception}}
+        message = "A pipeline failed on %(url)s: %(error)s"
+        return {"level": logging.ERROR, "msg": message, "args": {"url": _url(item), "error": exception}}
 
     def dropped(
         self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider

@@ -22,6 +22,7 @@ from scrapy.exceptions import (
 )
 from scrapy.http import Request, Response
 from scrapy.spidermiddlewares.httperror import HttpError
+from twisted.python.failure import Failure
 from w3lib.encoding import http_content_type_encoding
 
 from crawlproj.items import Page, RobotsTicket
@@ -89,8 +90,15 @@ def reason_of(error: BaseException) -> str:
     return f"error: {type(error).__name__}: {error}"
 
 
-def page_of_failure(error: BaseException, request: Request, now: datetime) -> Page:
+def name_of(failure: Failure) -> str:
+    """Type and text of an error, for people."""
+    return f"{type(failure.value).__name__}: {failure.getErrorMessage()}"
+
+
+def page_of_failure(failure: Failure, now: datetime) -> Page:
     """A Page without answer; or with one, if Scrapy calls the answer an error."""
+    error, request = failure.value, failure.request  # type: ignore[attr-defined]  # Scrapy puts it there
+    assert error is not None
     if isinstance(error, HttpError):
         return page_of_response(error.response, request, now)
     return Page(request.meta["ticket"], request.url, 0, now, reason=reason_of(error), elapsed_s=_elapsed(request))

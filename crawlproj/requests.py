@@ -13,6 +13,7 @@ from scrapy import Request, Spider
 from scrapy.utils.request import request_from_dict
 
 from crawlproj.frontier.base import Ticket
+from crawlproj.items import RobotsTicket
 
 OURS = frozenset(
     {"ticket", "depth", "parent", "started", "ended", "download_slot", "download_latency", "download_timeout", "is_start_request"}
@@ -47,9 +48,14 @@ def load(fields: dict[str, Any], spider: Spider) -> Request:
     return request_from_dict(data, spider=spider)
 
 
+def meta_of(ticket: Ticket | RobotsTicket) -> dict[str, Any]:
+    """What every request of ours says to Scrapy's own components."""
+    return {"ticket": ticket, "dont_redirect": True, "dont_retry": True, "download_slot": ticket.host}
+
+
 def request_of(ticket: Ticket, spider: Spider) -> Request:
     """What Scrapy is given. It must not follow, repeat or filter it: that is the frontier's."""
-    meta = {"ticket": ticket, "depth": ticket.depth, "dont_redirect": True, "dont_retry": True, "download_slot": ticket.host}
+    meta = {"depth": ticket.depth, **meta_of(ticket)}
     if ticket.request is None:
         return Request(ticket.url, meta=meta | {"verbatim_url": True}, dont_filter=True)
     request = load(ticket.request, spider)

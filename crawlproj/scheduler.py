@@ -35,7 +35,7 @@ from crawlproj.keeper import Keeper, News
 from crawlproj.migrations import migrate
 from crawlproj.names import Resolver
 from crawlproj.pages import page_of_failure, page_of_response
-from crawlproj.requests import dump, is_plain, request_of
+from crawlproj.requests import dump, is_plain, meta_of, request_of
 from crawlproj.sieve import Sieve, score
 from crawlproj.urls import MAX_URL, canonical, host, key
 
@@ -152,11 +152,8 @@ class CrawlScheduler(BaseScheduler):
 
     def _request(self, ticket: Ticket | RobotsTicket) -> Request:
         if isinstance(ticket, RobotsTicket):
-            meta = {"ticket": ticket, "verbatim_url": True, "dont_redirect": True, "dont_retry": True, "handle_httpstatus_all": True}
-            return Request(
-                ticket.url, callback=self._robots_came, errback=self._robots_failed, meta=meta | {"download_slot": ticket.host},
-                dont_filter=True,
-            )  # fmt: skip
+            meta = {"handle_httpstatus_all": True, "verbatim_url": True, **meta_of(ticket)}
+            return Request(ticket.url, callback=self._robots_came, errback=self._robots_failed, meta=meta, dont_filter=True)
         request = request_of(ticket, self.spider)
         own = request.errback
         request.errback = self._failed if own is None else lambda failure: self._failed_for(failure, own)
@@ -167,14 +164,14 @@ class CrawlScheduler(BaseScheduler):
         yield page_of_response(response, response.request, self.dispatcher.times.now())
 
     def _robots_failed(self, failure: Failure) -> Iterator[Page]:
-        page = page_of_failure(failure.value, failure.request, self.dispatcher.times.now())  # type: ignore[attr-defined]
+        page = page_of_failure(failure, self.dispatcher.times.now())
         yield page
         ticket = page.ticket
         if isinstance(ticket, RobotsTicket) and page.reason not in NOT_THE_SERVERS:
             yield Page(ticket.head, ticket.head.url, 0, page.at, reason=page.reason, elapsed_s=page.elapsed_s)
 
     def _failed(self, failure: Failure) -> Iterator[Page]:
-        yield page_of_failure(failure.value, failure.request, self.dispatcher.times.now())  # type: ignore[attr-defined]
+        yield page_of_failure(failure, self.dispatcher.times.now())
 
     async def _failed_for(self, failure: Failure, errback: Any) -> AsyncIterator[Any]:
         """The spider's own errback, then the Page, whatever the errback does."""
@@ -232,8 +229,9 @@ class CrawlScheduler(BaseScheduler):
             return False
         del request.meta["ticket"]
         at = self.dispatcher.times.now()
-        state = dict(id=ticket.id, visit=ticket.visit, server=ticket.server, epoch=ticket.epoch, at=at, why="replaced by a middleware")
-        self.dispatcher.end(ticket, Outcome(state=State.MOVED, moved_to=request.url, **state))  # type: ignore[arg-type]
+        self.dispatcher.end(ticket, Outcome(
+            ticket.id, ticket.visit, ticket.server, ticket.epoch, State.MOVED, at, why="replaced by a middleware", moved_to=request.url
+        ))  # fmt: skip
         request.meta["depth"], request.meta["parent"] = ticket.depth, ticket.id
         request.dont_filter = True
         return self._enqueue(request)

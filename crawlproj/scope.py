@@ -71,7 +71,8 @@ def _file_lines(path: Path) -> list[tuple[str, str]]:
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"seeds_file {str(path)!r} can't be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}") from None
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise ConfigError(f"seeds_file {str(path)!r} can't be read: {why}") from None
     lines = [(f"{path}, line {n}", line) for n, line in enumerate(text.splitlines(), 1)]
     lines = [(place, line) for place, line in lines if line.strip() and not line.lstrip().startswith("#")]
     if not lines:

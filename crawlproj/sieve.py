@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from crawlproj.frontier.base import Lane, Links, NewUrl, Ticket
 from crawlproj.text.document import PAGE_KINDS, Link
@@ -64,5 +64,5 @@ class Sieve:
         return seen
 
 
-def _columns(rows: list[tuple[object, str, str]] | list[tuple[int, str, str]] | list[tuple[str, str, str]]) -> Iterable[tuple[object, ...]]:
+def _columns(rows: Sequence[tuple[int | str, str, str]]) -> Iterable[tuple[object, ...]]:
     return zip(*rows, strict=True) if rows else ((), (), ())

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from crawlproj.frontier.base import Ticket
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from typing_extensions import Self
 
 
 class ConditionalMiddleware:

@@ -9,9 +9,10 @@ from crawlproj.pages import Refused
 from crawlproj.urls import MAX_URL
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from typing_extensions import Self
 
     from crawlproj.scheduler import CrawlScheduler
 

@@ -9,13 +9,14 @@ from scrapy import Request, signals
 
 from crawlproj.frontier.base import Ticket
 from crawlproj.items import Page
-from crawlproj.pages import page_of_response
+from crawlproj.pages import name_of, page_of_response
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from twisted.python.failure import Failure
-    from typing_extensions import Self
 
 
 class PagesMiddleware:
@@ -53,5 +54,5 @@ class PagesMiddleware:
         request = getattr(response, "request", None)
         if request is None or not isinstance(request.meta.get("ticket"), Ticket) or not hasattr(response, "status"):
             return
-        page = self._page(response, request, f"callback: {failure.type.__name__}: {failure.getErrorMessage()}")
+        page = self._page(response, request, f"callback: {name_of(failure)}")
         self._crawler.engine.scraper._start_itemproc_nowait(page)

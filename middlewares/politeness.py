@@ -14,10 +14,11 @@ from crawlproj.pages import Refused
 from crawlproj.politeness import Answer
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-    from typing_extensions import Self
 
 
 class PolitenessMiddleware:

@@ -8,9 +8,10 @@ from crawlproj.items import RobotsTicket
 from crawlproj.pages import Refused
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from typing_extensions import Self
 
 
 class RobotsMiddleware:

@@ -13,15 +13,17 @@ from crawlproj.config import read_config
 from crawlproj.ends import Ends
 from crawlproj.frontier.base import NewUrl, Outcome, State, Ticket
 from crawlproj.items import Page, RobotsTicket
+from crawlproj.pages import name_of
 from crawlproj.requests import redirected
 from crawlproj.revisit.policies import choose_policy
 from crawlproj.urls import canonical, key
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from scrapy import Spider
     from scrapy.crawler import Crawler
     from twisted.python.failure import Failure
-    from typing_extensions import Self
 
     from crawlproj.scheduler import CrawlScheduler
 
@@ -70,8 +72,7 @@ class RevisitPipeline:
         """It was fetched, but could not be kept: try again."""
         if isinstance(item, Page) and not item.ended:
             item.content = None
-            why = f"pipeline: {failure.type.__name__}: {failure.getErrorMessage()}"
-            self._end(item, why)
+            self._end(item, f"pipeline: {name_of(failure)}")
 
     def _end(self, page: Page, failed: str = "") -> None:
         page.ended = True

@@ -8,8 +8,9 @@ from crawlproj.frontier.base import Content, Ticket
 from crawlproj.items import Page
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from scrapy.crawler import Crawler
-    from typing_extensions import Self
 
     from crawlproj.scheduler import CrawlScheduler
 
@@ -50,5 +51,6 @@ class StorePipeline:
         links, urls = scheduler.sieve.sort(ticket, document.links, follow=not orders.nofollow)
         scheduler.dispatcher.add(urls)
         return Content(
-            body_digest, block_digest, document.title[:1000], kind, document.charset, document.language[:35], size, orders.noindex, links,
+            body_digest, block_digest, document.title[:1000], kind, document.charset, document.language[:35], size,
+            orders.noindex, links,
         )  # fmt: skip

@@ -22,7 +22,7 @@ ROBOT_CONTACT = ""  # mailto: or web page; without it only loopback may be crawl
 
 # --- What may be asked ------------------------------------------------------------------------------------------------
 GUARD_ALLOW_PRIVATE = False  # private, loopback and link-local addresses
-DNS_HOSTS = {}  # static names, wildcards allowed: {"*.test": "127.0.0.1"}
+DNS_HOSTS: dict[str, str] = {}  # static names, wildcards allowed: {"*.test": "127.0.0.1"}
 FOLLOW_NOFOLLOW = False  # follow links that say rel=nofollow
 
 # --- Politeness -------------------------------------------------------------------------------------------------------
@@ -62,7 +62,8 @@ REVISIT_FILTER = ["html", "feed", "sitemap"]  # kinds of pages that are revisite
 PANEL = "auto"  # auto, live, lines, off
 PANEL_INTERVAL = "5s"  # between two lines
 
-OURS = frozenset(name for name in dir() if name.isupper() and name not in ("BOT_NAME", "SPIDER_MODULES", "NEWSPIDER_MODULE", "COMMANDS_MODULE"))
+SCRAPYS = ("BOT_NAME", "SPIDER_MODULES", "NEWSPIDER_MODULE", "COMMANDS_MODULE")
+OURS = frozenset(name for name in dir() if name.isupper() and name not in (*SCRAPYS, "SCRAPYS"))
 """crawlproj's own settings: documented, and open to the environment."""
 
 # --- Scrapy -----------------------------------------------------------------------------------------------------------
@@ -99,6 +100,7 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+    "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,  # ROBOT_NAME and ROBOT_CONTACT instead
     # Not of use to the general spiders, and each costs time for every page. A project that needs one puts it back.
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
@@ -106,6 +108,7 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
     "middlewares.guard.GuardMiddleware": 100,
     "middlewares.robots.RobotsMiddleware": 200,
+    "middlewares.identity.IdentityMiddleware": 500,
     "middlewares.conditional.ConditionalMiddleware": 560,
     "middlewares.politeness.PolitenessMiddleware": 950,  # last before the network
 }

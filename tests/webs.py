@@ -27,7 +27,8 @@ class Row:
 
 def demo_settings(demo: DemoServer, database_url: str, **more: object) -> dict[str, object]:
     return {
-        "DATABASE_URL": database_url, "DNS_HOSTS": demo.dns_hosts | {"refused.fault.demo.test": "127.0.0.1"}, "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 5, "POLITENESS_DELAY": 0,
+        "DATABASE_URL": database_url, "DNS_HOSTS": demo.dns_hosts | {"refused.fault.demo.test": "127.0.0.1"},
+        "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 5, "POLITENESS_DELAY": 0,
         "FRONTIER_RETRY_DELAY": 1, "POLITENESS_MAX_DELAY": 0.2, **more,
     }  # fmt: skip
 

@@ -228,7 +228,8 @@ class PostgresFrontier:
             for w in wants if w.host in ids for lane in Lane
         ]
         names = ("name", "host", "server", "epoch", "lane", "count")
-        return dict(zip(names, (array(column) for column in zip(*rows, strict=True)), strict=True)) if rows else dict.fromkeys(names, "{}")
+        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+        return dict(zip(names, map(array, columns), strict=True))
 
     def _within_quota(self, tickets: list[Ticket], wants: Sequence[Want]) -> list[Ticket]:
         """New pages that the quotas no longer leave room for stay where they are."""

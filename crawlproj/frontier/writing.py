@@ -200,7 +200,8 @@ def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) 
         )
     links = [c.links for _, c in pages]
     tx.run(
-        "put_links", url=url, known=array([array(x.known) for x in links]), known_kinds=array([letters(x.known_kinds) for x in links]),
+        "put_links", url=url,
+        known=array([array(x.known) for x in links]), known_kinds=array([letters(x.known_kinds) for x in links]),
         known_texts=array([array(x.known_texts) for x in links]), other=array([array(x.other) for x in links]),
         other_kinds=array([letters(x.other_kinds) for x in links]), other_texts=array([array(x.other_texts) for x in links]),
     )

@@ -23,5 +23,6 @@ def choose_policy(name: str, bounds: Bounds, increase: float, decrease: float) -
     try:
         make: Callable[[Bounds], RevisitPolicy] = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError):
-        raise ConfigError(f"REVISIT_POLICY = {name!r} makes no sense: it must be one of {', '.join(NAMES)} or a dotted path") from None
+        choice = f"one of {', '.join(NAMES)} or a dotted path"
+        raise ConfigError(f"REVISIT_POLICY = {name!r} makes no sense: it must be {choice}") from None
     return make(bounds)
