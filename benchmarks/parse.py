@@ -73,9 +73,7 @@ def coverage() -> float:
 
 def articles() -> Pages:
     truth = json.loads((ARTICLES / "ground-truth.json").read_text("utf-8"))
-    return [
-        (truth[name]["url"], decompress((ARTICLES / f"html/{name}.html.gz").read_bytes())) for name in list(truth)[:40]
-    ]
+    return [(truth[name]["url"], decompress((ARTICLES / f"html/{name}.html.gz").read_bytes())) for name in list(truth)[:40]]
 
 
 def report(pages: Pages) -> None:

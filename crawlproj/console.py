@@ -214,4 +214,3 @@ def same_again() -> str:
 def is_host(word: str) -> bool:
     """A bare name such as example.org, not a URL."""
     return "/" not in word and ":" not in word.removesuffix("]")
-

@@ -67,9 +67,7 @@ def _missing(db: Queries) -> list[Migration]:
     applied = {number for (number,) in db.rows("migration_applied")}
     newest = max(applied, default=0)
     if newest > len(steps):
-        raise MigrationError(
-            f"the database is at migration {newest:04}, this code knows only {len(steps):04}: update crawlproj"
-        )
+        raise MigrationError(f"the database is at migration {newest:04}, this code knows only {len(steps):04}: update crawlproj")
     return [step for step in steps if step.number not in applied]
 
 

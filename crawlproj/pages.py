@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from datetime import datetime
-from gzip import BadGzipFile
 from hashlib import blake2b
 
-import brotli  # type: ignore[import-untyped]
 from aiohttp import ClientConnectorDNSError, ClientConnectorSSLError, ClientSSLError
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -58,11 +55,10 @@ REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (DownloadConnectionRefusedError, "unreachable"),
     (ResponseDataLossError, "cut off"),
     (DownloadFailedError, "bad answer"),
-    (zlib.error, "bad answer"),
-    (BadGzipFile, "bad answer"),
-    (EOFError, "bad answer"),
-    (brotli.error, "bad answer"),
 )
+
+PACKERS = frozenset({"zlib", "gzip", "brotli", "zstandard", "backports", "compression"})
+"""Modules whose errors mean that a body can't be unpacked."""
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -87,7 +83,8 @@ def reason_of(error: BaseException) -> str:
         for cause in chain:
             if isinstance(cause, kind):
                 return f"guard: {cause}" if kind is GuardError else reason
-    return f"error: {type(error).__name__}: {error}"
+    packed = any(type(cause).__module__.lstrip("_").partition(".")[0] in PACKERS for cause in chain)
+    return "bad answer" if packed else f"error: {type(error).__name__}: {error}"
 
 
 def name_of(failure: Failure) -> str:

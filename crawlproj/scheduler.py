@@ -286,5 +286,3 @@ class CrawlScheduler(BaseScheduler):
 
     def _count(self, name: str, number: int = 1) -> None:
         self.crawler.stats.inc_value(name, number)
-
-

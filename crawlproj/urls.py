@@ -90,7 +90,8 @@ class Joiner:
         return canonical(href) if href.startswith(("http://", "https://")) else _parsed(href, self._base)
 
     def many(self, hrefs: list[str]) -> list[str | None]:
-        """The same for a list; each spelling is resolved once, absurdly long ones (data: and worse) not at all."""
+        """The same for a list; each spelling is resolved once. Absurdly long ones are not parsed: what says http is given back as it
+        is, for the caller to count, and the rest (data: and worse) is None."""
         known: dict[str, str | None] = dict.fromkeys(hrefs)
         root = self._origin
         for href in known:
@@ -98,6 +99,8 @@ class Joiner:
                 known[href] = root + path
             elif len(href) <= 2 * MAX_URL:
                 known[href] = self(href)
+            elif href.startswith(("http://", "https://")) and canonical(href[:MAX_URL]):
+                known[href] = href
         return [known[href] for href in hrefs]
 
 

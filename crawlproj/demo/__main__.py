@@ -29,9 +29,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--speed", type=float, default=1.0, help="how much faster articles appear and change")
     parser.add_argument("--freeze", action="store_true", help="the web's time stands still while this runs")
     parser.add_argument("--log", type=Path, help="append every request as a JSON line")
-    parser.add_argument(
-        "--control", action="store_true", help="take orders (now, advance SECONDS) from the input, end with it"
-    )
+    parser.add_argument("--control", action="store_true", help="take orders (now, advance SECONDS) from the input, end with it")
     return parser.parse_args(words)
 
 

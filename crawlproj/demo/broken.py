@@ -52,16 +52,12 @@ def pages(site: Site) -> dict[str, Maker]:
         "/empty": Page("odd", LONG_AGO),
         "/binary": Page("odd", LONG_AGO, body=lambda: bytes(site.world.stream("binary").randbytes(20_000))),
         "/nuls": Page("odd", LONG_AGO, body=lambda: b"<p>be\0fore</p>" + b"\0" * 5000 + b"<p>af\0ter</p>"),
-        "/utf-16": Page(
-            "odd", LONG_AGO, body=lambda: "<title>Zwölf</title><p>Grüße</p>".encode("utf-16"), type="text/html"
-        ),
+        "/utf-16": Page("odd", LONG_AGO, body=lambda: "<title>Zwölf</title><p>Grüße</p>".encode("utf-16"), type="text/html"),
         "/cookie": dataclasses.replace(site.plain("A cookie"), headers=(("Set-Cookie", "visitor=42; Path=/"),)),
         "/long-url": site.plain("A long link", (long,)),
         "/nested": Page("odd", LONG_AGO, body=lambda: b"<div>" * 50_000 + b"deep"),
         "/links": Page("odd", LONG_AGO, 0, (site.link("/ok"),), _many_links),
-        "/plain-type": Page(
-            "odd", LONG_AGO, body=lambda: b"<html><p>HTML, but called text</p></html>", type="text/plain"
-        ),
+        "/plain-type": Page("odd", LONG_AGO, body=lambda: b"<html><p>HTML, but called text</p></html>", type="text/plain"),
         "/etag": site.plain("Asks to be asked conditionally"),
         "/robots-real.txt": Page("robots", LONG_AGO, body=lambda: faults.RULES, type="text/plain"),
         **{path: _hop(*hop) for path, hop in _hops(site).items()},

@@ -124,9 +124,7 @@ def orders(site: Site) -> None:
         "/notes/sponsored.html": site.plain("Linked only with rel=nofollow"),
     }
     site.extra.pages |= {path: fixed(page) for path, page in pages.items()}
-    site.extra.entries += [
-        site.link(f"/notes/{name}.html", f"Note: {name}") for name in ("noindex", "nofollow", "header")
-    ]
+    site.extra.entries += [site.link(f"/notes/{name}.html", f"Note: {name}") for name in ("noindex", "nofollow", "header")]
     site.extra.entries.append(site.link("/notes/sponsored.html", "Sponsored", nofollow=True))
 
 
@@ -142,6 +140,5 @@ def private(site: Site) -> None:
 
 
 EXTRAS: dict[str, Callable[[Site], None]] = {
-    f.__name__: f
-    for f in (redirects, dead, copies, mirror, calendar, deeper, orders, private, *oddities.ALL, *broken.ALL)
+    f.__name__: f for f in (redirects, dead, copies, mirror, calendar, deeper, orders, private, *oddities.ALL, *broken.ALL)
 }

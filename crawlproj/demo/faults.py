@@ -179,9 +179,7 @@ ROBOTS: dict[str, Fault | Page] = {
     "empty": Page("robots", LONG_AGO, type="text/plain"),
     "bom": Page("robots", LONG_AGO, body=lambda: b"\xef\xbb\xbf" + RULES, type="text/plain"),
     "binary": Page("robots", LONG_AGO, body=lambda: bytes(range(256)) * 8, type="text/plain"),
-    "huge": Fault(
-        "robots-huge", "rules, then 50 MB of comments", _huge("text/plain", RULES, b"# more\n" * 9000), "close", 200
-    ),
+    "huge": Fault("robots-huge", "rules, then 50 MB of comments", _huge("text/plain", RULES, b"# more\n" * 9000), "close", 200),
     "endless": Fault(
         "robots-endless",
         "rules, then comments without end",

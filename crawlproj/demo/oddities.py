@@ -49,9 +49,7 @@ def charsets(site: Site) -> None:
 
 def _base(site: Site) -> None:
     link = site.link("/text/folder/page.html", "Relative to the base", href="page.html")
-    html = (
-        f'<!DOCTYPE html><html><head><base href="/text/folder/"><title>Base</title></head><body>{render.anchor(link)}'
-    )
+    html = f'<!DOCTYPE html><html><head><base href="/text/folder/"><title>Base</title></head><body>{render.anchor(link)}'
     body = f"{html}{render.paragraphs(['A page whose links start elsewhere.'])}</body></html>\n".encode()
     site.extra.pages["/text/base.html"] = fixed(Page("page", LONG_AGO, 0, (link,), lambda: body))
     site.extra.pages["/text/folder/page.html"] = fixed(site.plain("In the folder"))

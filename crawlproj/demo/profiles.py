@@ -80,9 +80,7 @@ DEMO = Profile(
             validators="none",
         ),
         HostSpec("deep", "Deep Country News", "127.0.0.3", ("country",), articles=10, extras=("calendar", "deeper")),
-        HostSpec(
-            "slow", "The Slow Reader", "127.0.0.3", ("essays",), articles=4, change_s=(60.0,), latency_s=(0.3, 1.0)
-        ),
+        HostSpec("slow", "The Slow Reader", "127.0.0.3", ("essays",), articles=4, change_s=(60.0,), latency_s=(0.3, 1.0)),
         HostSpec(
             "busy",
             "Busy Bulletin",
@@ -154,10 +152,7 @@ FAULTS = Profile(
     "faults",
     hosts=(
         HostSpec("fault", "Everything that can go wrong", sections=(), articles=0, extras=("broken", "fault_index")),
-        *(
-            HostSpec(f"{name}.fault", f"Fault {name}", sections=(), articles=0, extras=("broken",))
-            for name in broken.PATHS
-        ),
+        *(HostSpec(f"{name}.fault", f"Fault {name}", sections=(), articles=0, extras=("broken",)) for name in broken.PATHS),
         *(
             HostSpec(
                 f"robots-{name}.fault",

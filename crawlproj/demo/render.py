@@ -146,12 +146,9 @@ def atom(brand: str, home: str, entries: Iterable[tuple[Link, datetime, datetime
 
 
 def sitemap(entries: Iterable[tuple[Link, datetime]]) -> str:
-    body = "".join(
-        f"<url><loc>{escape(link.target)}</loc><lastmod>{when.isoformat()}</lastmod></url>\n" for link, when in entries
-    )
+    body = "".join(f"<url><loc>{escape(link.target)}</loc><lastmod>{when.isoformat()}</lastmod></url>\n" for link, when in entries)
     return (
-        '<?xml version="1.0" encoding="utf-8"?>\n'
-        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{body}</urlset>\n'
+        f'<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{body}</urlset>\n'
     )
 
 

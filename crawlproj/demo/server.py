@@ -62,9 +62,7 @@ def _listen(found: dict[str, socket.socket], address: str, port: int) -> None:
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRINUSE:
-            raise PortInUse(
-                error.errno, f"port {port} on {address} is in use; stop what uses it or choose another"
-            ) from None
+            raise PortInUse(error.errno, f"port {port} on {address} is in use; stop what uses it or choose another") from None
         if error.errno != errno.EADDRNOTAVAIL or address == LOOPBACK:
             raise
         return
@@ -88,9 +86,7 @@ class Busy:
         return self._answer(self._wait_s)
 
     def _answer(self, left_s: float) -> Answer:
-        return Answer(
-            429, (("Retry-After", str(-int(-left_s // 1))), ("Content-Type", "text/plain")), b"Too many requests.\n"
-        )
+        return Answer(429, (("Retry-After", str(-int(-left_s // 1))), ("Content-Type", "text/plain")), b"Too many requests.\n")
 
 
 class DemoServer:
@@ -144,10 +140,7 @@ class DemoServer:
 
     async def serve(self) -> None:
         """Serve until `stop`; all connections are cut at the end, and what was under way is in the log."""
-        servers = [
-            await asyncio.start_server(self._connected, sock=sock, limit=MAX_HEAD_BYTES)
-            for sock in self._sockets.values()
-        ]
+        servers = [await asyncio.start_server(self._connected, sock=sock, limit=MAX_HEAD_BYTES) for sock in self._sockets.values()]
         self._ready.set()
         await self._stop.wait()
         for server in servers:

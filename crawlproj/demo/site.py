@@ -121,9 +121,7 @@ class Site:
                 f"{render.paragraphs(texts[:2])}{see}"
                 f"{render.paragraphs(texts[2:])}</article>"
             )
-            return self.html(
-                item.title, main, head, "<h3>Related</h3>" + render.items(related), _meta(item, self.world)
-            )
+            return self.html(item.title, main, head, "<h3>Related</h3>" + render.items(related), _meta(item, self.world))
 
         links = (*self._frame(), *head, picture, *inline, *related)
         return Page("article", changed, version, links, body)

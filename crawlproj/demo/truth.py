@@ -65,13 +65,7 @@ class Truth:
     @property
     def asked(self) -> frozenset[str]:
         """Every URL that a complete crawl asks for, each once: pages, redirects, errors, faults and robots.txt."""
-        return (
-            frozenset(self.pages)
-            | frozenset(self.redirects)
-            | frozenset(self.errors)
-            | frozenset(self.faults)
-            | self.robots
-        )
+        return frozenset(self.pages) | frozenset(self.redirects) | frozenset(self.errors) | frozenset(self.faults) | self.robots
 
 
 class _Walk:

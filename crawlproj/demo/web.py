@@ -39,9 +39,7 @@ class Rendered:
 class Web:
     """All hosts of a profile. `port` is part of their URLs, so it is known from the start."""
 
-    def __init__(
-        self, profile: Profile, *, seed: int = 1, t0: float = EPOCH, speed: float = 1.0, port: int = 80
-    ) -> None:
+    def __init__(self, profile: Profile, *, seed: int = 1, t0: float = EPOCH, speed: float = 1.0, port: int = 80) -> None:
         self.profile = profile
         self.world = World(seed, t0, speed, port)
         self.sites: dict[str, Site] = {}
@@ -171,9 +169,7 @@ class Web:
     ) -> Truth:
         """What a crawl from `seeds` finds at the time `at`; see `Truth` and `truth.walk` for what counts."""
         limit = self.profile.depth if depth is None else depth
-        return walk(
-            self, at, self.seeds if seeds is None else seeds, limit, nofollow=nofollow, sources=sources, follow=follow
-        )
+        return walk(self, at, self.seeds if seeds is None else seeds, limit, nofollow=nofollow, sources=sources, follow=follow)
 
     def allowed(self, site: Site, target: str) -> bool:
         """Whether robots.txt lets a crawler ask for `target`, as RFC 9309 says also for a robots.txt that is broken."""

@@ -64,9 +64,7 @@ def utc_now() -> datetime:
 class MemoryFrontier:
     """See `base.Frontier`. Frontiers on one store are workers or crawls of one database."""
 
-    def __init__(
-        self, spec: CrawlSpec, store: MemoryStore | None = None, clock: Callable[[], datetime] = utc_now
-    ) -> None:
+    def __init__(self, spec: CrawlSpec, store: MemoryStore | None = None, clock: Callable[[], datetime] = utc_now) -> None:
         self.spec = spec
         self.store = MemoryStore() if store is None else store
         self._clock = clock
@@ -125,9 +123,7 @@ class MemoryFrontier:
     def unresolved(self, limit: int) -> list[str]:
         now, work = self.now(), self._book.work(spent=False)
         free = [
-            host
-            for host in self.store.hosts.values()
-            if host.name in work and host.server is None and past(host.taken_until, now)
+            host for host in self.store.hosts.values() if host.name in work and host.server is None and past(host.taken_until, now)
         ]
         free.sort(key=lambda host: math.inf if (ready := work[host.name].ready) is None else ready)
         for host in free[:limit]:

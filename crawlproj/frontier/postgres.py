@@ -173,7 +173,13 @@ class PostgresFrontier:
             return []
         now = self.now()
         rows = self.db.rows(
-            "arrivals", crawl=self._crawl, worker=worker, servers=array(servers), known=array(known), now=now, soon=now + SOON,
+            "arrivals",
+            crawl=self._crawl,
+            worker=worker,
+            servers=array(servers),
+            known=array(known),
+            now=now,
+            soon=now + SOON,
             spent=self._spent(self.db)[0],
         )
         hosts: dict[tuple[int, str, int, datetime], list[Host]] = defaultdict(list)
@@ -223,10 +229,7 @@ class PostgresFrontier:
             if self.spec.host_pages:
                 self._room[name] = self.spec.host_pages - (pages or 0)
         self._left = self._spent(tx)
-        rows = [
-            (w.host, ids[w.host], w.server, w.epoch, lane, w.count)
-            for w in wants if w.host in ids for lane in Lane
-        ]
+        rows = [(w.host, ids[w.host], w.server, w.epoch, lane, w.count) for w in wants if w.host in ids for lane in Lane]
         names = ("name", "host", "server", "epoch", "lane", "count")
         columns = zip(*rows, strict=True) if rows else ((),) * len(names)
         return dict(zip(names, map(array, columns), strict=True))

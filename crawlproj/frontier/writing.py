@@ -102,8 +102,12 @@ class UrlWriter:
         ordering, max_depth = self.spec.order, self.spec.max_depth
         names = {"id": array(u.id for u in urls), "canonical": array(u.url for u in urls)}
         nearer = tx.rows(
-            "nearer_urls", ordering=ordering, depth=array(u.depth for u in urls), parent=array(u.parent for u in urls),
-            score=array(u.score for u in urls), **names,
+            "nearer_urls",
+            ordering=ordering,
+            depth=array(u.depth for u in urls),
+            parent=array(u.parent for u in urls),
+            score=array(u.score for u in urls),
+            **names,
         )
         urgent = array(u.lane is Lane.URGENT for u in urls)
         return nearer, tx.rows("revive_urls", ordering=ordering, max_depth=max_depth, urgent=urgent, **names)
@@ -194,16 +198,24 @@ def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) 
     versions = [(o, c) for o, c in pages if o.id in fresh]
     if versions:
         tx.run(
-            "put_versions", url=array([o.id for o, _ in versions]), at=array([o.at for o, _ in versions]),
-            status=array([o.status for o, _ in versions]), body_digest=array([c.body_digest for _, c in versions]),
-            block_digest=array([c.block_digest for _, c in versions]), length=array([c.length for _, c in versions]),
+            "put_versions",
+            url=array([o.id for o, _ in versions]),
+            at=array([o.at for o, _ in versions]),
+            status=array([o.status for o, _ in versions]),
+            body_digest=array([c.body_digest for _, c in versions]),
+            block_digest=array([c.block_digest for _, c in versions]),
+            length=array([c.length for _, c in versions]),
         )
     links = [c.links for _, c in pages]
     tx.run(
-        "put_links", url=url,
-        known=array([array(x.known) for x in links]), known_kinds=array([letters(x.known_kinds) for x in links]),
-        known_texts=array([array(x.known_texts) for x in links]), other=array([array(x.other) for x in links]),
-        other_kinds=array([letters(x.other_kinds) for x in links]), other_texts=array([array(x.other_texts) for x in links]),
+        "put_links",
+        url=url,
+        known=array([array(x.known) for x in links]),
+        known_kinds=array([letters(x.known_kinds) for x in links]),
+        known_texts=array([array(x.known_texts) for x in links]),
+        other=array([array(x.other) for x in links]),
+        other_kinds=array([letters(x.other_kinds) for x in links]),
+        other_texts=array([array(x.other_texts) for x in links]),
     )
 
 

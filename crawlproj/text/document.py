@@ -16,9 +16,7 @@ Kind = Literal[
 """What holds the link. `link`: styles, icons and such; `next`: rel=next and prev; `text`: found in script text."""
 
 KINDS: Final[frozenset[str]] = frozenset(get_args(Kind))
-PAGE_KINDS: Final[frozenset[str]] = frozenset(
-    ("a", "area", "iframe", "next", "alternate", "refresh", "onclick", "text")
-)
+PAGE_KINDS: Final[frozenset[str]] = frozenset(("a", "area", "iframe", "next", "alternate", "refresh", "onclick", "text"))
 """Kinds that may lead to pages."""
 
 JOINERS: Final = "\u200c\u200d\u200e\u200f"

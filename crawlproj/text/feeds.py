@@ -27,9 +27,7 @@ _ROOT: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?([A-Za-z][\w.-]{0,40})")
 _PROLOG: Final = re.compile(rb"(?:\s|<\?[^>]{0,2000}>|<!--.{0,4000}?-->|<!DOCTYPE[^>\[]{0,500}>)+", re.S | re.I)
 _FEED_ROOTS: Final = frozenset((b"rss", b"feed", b"rdf"))
 _SITEMAP_ROOTS: Final = frozenset((b"urlset", b"sitemapindex"))
-_TAG: Final = re.compile(
-    rb"<(?:!doctype html|html|head|body|title|meta|script|div|p|a|h1|table|br|span|link|style)[\s/>]", re.I
-)
+_TAG: Final = re.compile(rb"<(?:!doctype html|html|head|body|title|meta|script|div|p|a|h1|table|br|span|link|style)[\s/>]", re.I)
 
 
 class Entry(NamedTuple):

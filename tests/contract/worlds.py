@@ -152,11 +152,7 @@ class Hand:
 
     def wants(self, count: int = 10, holding: Iterable[int] = ()) -> list[Want]:
         held = frozenset(holding)
-        return [
-            Want(host.name, lease.server, lease.epoch, count, held)
-            for lease in self.leases.values()
-            for host in lease.hosts
-        ]
+        return [Want(host.name, lease.server, lease.epoch, count, held) for lease in self.leases.values() for host in lease.hosts]
 
     def tickets(self, count: int = 10, holding: Iterable[int] = ()) -> list[Ticket]:
         """What the leased hosts offer; leases first if nothing is leased."""
@@ -175,9 +171,7 @@ class Hand:
         fields.setdefault("at", clock.now)
         return Outcome(ticket.id, ticket.visit, ticket.server, ticket.epoch, state, **fields)
 
-    def end(
-        self, ticket: Ticket, state: State = State.WAITING, urls: Sequence[NewUrl] = (), **fields: Any
-    ) -> Committed:
+    def end(self, ticket: Ticket, state: State = State.WAITING, urls: Sequence[NewUrl] = (), **fields: Any) -> Committed:
         return self.frontier.commit(Batch([self.outcome(ticket, state, **fields)], urls), self.name)
 
 

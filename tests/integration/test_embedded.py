@@ -61,9 +61,7 @@ def spawn() -> Iterator[Callable[[Path], subprocess.Popen[str]]]:
 
     def start(crawl_dir: Path) -> subprocess.Popen[str]:
         users.append(
-            subprocess.Popen(
-                [sys.executable, "-c", USER, str(crawl_dir)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-            )
+            subprocess.Popen([sys.executable, "-c", USER, str(crawl_dir)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         )
         return users[-1]
 
@@ -148,9 +146,7 @@ def test_a_named_database_needs_no_server_of_ours(server: str, tmp_path: Path) -
     assert not (tmp_path / "crawl").exists()
 
 
-def test_the_last_of_two_users_stops_the_server(
-    crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]
-) -> None:
+def test_the_last_of_two_users_stops_the_server(crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]) -> None:
     first, second = Embedded(crawl_dir), spawn(crawl_dir)
     dsn = first.start()
     assert read_dsn(second) == dsn
@@ -321,9 +317,7 @@ def test_a_socket_folder_of_someone_else_is_not_trusted(
         Embedded(odd).start()
 
 
-def test_stop_is_refused_while_others_use_the_server(
-    crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]
-) -> None:
+def test_stop_is_refused_while_others_use_the_server(crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]) -> None:
     assert Embedded(crawl_dir).stop() is True
     dsn = read_dsn(spawn(crawl_dir))
     assert Embedded(crawl_dir).stop() is False
@@ -436,9 +430,7 @@ def test_a_server_that_cannot_start_gives_its_reason(crawl_dir: Path) -> None:
 
 
 @NO_ROOT
-def test_root_without_namespaces_becomes_nobody(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_without_namespaces_becomes_nobody(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account, "NAMESPACE", ("false",))
     folder = Path("/tmp") / f"crawlproj-test-{os.getpid()}"
     folder.mkdir(mode=0o755)

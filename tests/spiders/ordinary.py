@@ -22,7 +22,9 @@ class OrdinarySpider(scrapy.Spider):
 
     def parse(self, response: Response) -> Iterator[Any]:
         yield {"got": "start"}
-        yield JsonRequest(self.base + "/echo", data={"n": 1}, headers={"X-Word": "hello"}, callback=self.posted, cb_kwargs={"word": "kwargs"})
+        yield JsonRequest(
+            self.base + "/echo", data={"n": 1}, headers={"X-Word": "hello"}, callback=self.posted, cb_kwargs={"word": "kwargs"}
+        )
         yield scrapy.Request(self.base + "/missing", callback=self.never, errback=self.missing)
         yield scrapy.FormRequest(self.base + "/redirect", formdata={"a": "b"}, callback=self.posted, cb_kwargs={"word": "moved"})
         yield scrapy.Request(self.base + "/lambda", callback=lambda r: None)

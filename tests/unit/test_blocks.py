@@ -66,9 +66,7 @@ def test_joiners_that_spell_words_stay_in_the_text_but_not_in_the_digest() -> No
     assert read("<p>a\u200cb</p>").digest == read("<p>AB</p>").digest != read("<p>a b</p>").digest
 
 
-@pytest.mark.parametrize(
-    "tag", ["script", "style", "template", "noscript", "svg", "math", "textarea", "iframe", "object"]
-)
+@pytest.mark.parametrize("tag", ["script", "style", "template", "noscript", "svg", "math", "textarea", "iframe", "object"])
 def test_elements_that_show_no_text_give_no_block_and_split_none(tag: str) -> None:
     assert texts(f"<p>a<{tag}>&lt;p&gt;x</{tag}>b</p>") == ["ab"]
 
@@ -125,10 +123,7 @@ def test_every_kind_of_link_is_found() -> None:
 
 
 def test_links_that_lead_nowhere_are_left_out() -> None:
-    assert (
-        links("<a href='#x'>a</a><a href>b</a><a>c</a><a href=mailto:a@b>d</a><a href=tel:1>e</a><img src=data:,x>")
-        == []
-    )
+    assert links("<a href='#x'>a</a><a href>b</a><a>c</a><a href=mailto:a@b>d</a><a href=tel:1>e</a><img src=data:,x>") == []
 
 
 def test_a_link_is_listed_once_with_the_first_anchor_text_there_is() -> None:
@@ -146,9 +141,7 @@ def test_base_element_is_honoured_wherever_it_stands() -> None:
     assert [link.url for link in found.links] == ["http://o.org/d/x"]
 
 
-@pytest.mark.parametrize(
-    ("rel", "nofollow"), [("nofollow", True), ("UGC x", True), ("sponsored", True), ("noopener", False)]
-)
+@pytest.mark.parametrize(("rel", "nofollow"), [("nofollow", True), ("UGC x", True), ("sponsored", True), ("noopener", False)])
 def test_nofollow_is_read_from_rel(rel: str, nofollow: bool) -> None:
     assert read(f"<a href=x rel='{rel}'>x</a>").links[0].nofollow is nofollow
 
@@ -159,9 +152,7 @@ def test_noscript_gives_links_but_no_text() -> None:
 
 
 def test_the_head_is_read() -> None:
-    found = read(
-        "<html lang=de><title> A\n B </title><link rel=canonical href='/c?utm_source=x'><svg><title>C</title>"
-    )
+    found = read("<html lang=de><title> A\n B </title><link rel=canonical href='/c?utm_source=x'><svg><title>C</title>")
     assert (found.title, found.language, found.canonical) == ("A B", "de", "http://example.org/c")
 
 
@@ -197,9 +188,7 @@ def test_plain_text_is_split_at_empty_lines() -> None:
     assert [block.text for block in read("a\r\n\r\nb", content_type="text/plain").blocks] == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b" ", b"\0", b"<", b"\x89PNG\r\n\x1a\n....", b"%PDF-1.7 <p>x", b"\x00\x01\x02\x03" * 300]
-)
+@pytest.mark.parametrize("body", [b"", b" ", b"\0", b"<", b"\x89PNG\r\n\x1a\n....", b"%PDF-1.7 <p>x", b"\x00\x01\x02\x03" * 300])
 def test_nothing_and_binaries_give_an_empty_document(body: bytes) -> None:
     found = parse(body, URL)
     assert [block.text for block in found.blocks] in ([], ["<"]) and found.links == []
@@ -257,11 +246,7 @@ def test_any_bytes_give_a_tidy_document(body: bytes, charset: str | None) -> Non
     assert len(found.digest) == 16 and found.letters >= 0
 
 
-@given(
-    st.lists(
-        st.sampled_from(["p", "div", "b", "a", "li", "td", "span", "h1", "section"]).map(lambda tag: (tag, f"w{tag}"))
-    )
-)
+@given(st.lists(st.sampled_from(["p", "div", "b", "a", "li", "td", "span", "h1", "section"]).map(lambda tag: (tag, f"w{tag}"))))
 def test_text_of_blocks_has_all_the_words_and_no_markup(parts: list[tuple[str, str]]) -> None:
     html = "".join(f"<{tag} class='c'> {word} </{tag}>" for tag, word in parts)
     found = read(html).text

@@ -388,9 +388,7 @@ def test_gzip_is_sent_only_to_those_who_take_it() -> None:
     with DemoServer("tiny", clock=FrozenClock()) as demo:
         url = demo.url("one", "/about.html")
         plain, packed, refused = (get(demo, url, Accept_Encoding=e) for e in ("identity", "br, gzip;q=0.8", "gzip;q=0"))
-        assert (
-            packed.headers["content-encoding"] == "gzip" and gzip.decompress(packed.body) == plain.body == refused.body
-        )
+        assert packed.headers["content-encoding"] == "gzip" and gzip.decompress(packed.body) == plain.body == refused.body
         assert "content-encoding" not in plain.headers and plain.headers["vary"] == "Accept-Encoding"
 
 
@@ -401,9 +399,7 @@ def test_keep_alive_serves_many_requests_on_one_connection_and_head_has_no_body(
     with DemoServer("tiny", clock=FrozenClock()) as demo:
         connection = http.client.HTTPConnection("127.0.0.1", demo.port, timeout=10)
         for method in ("GET", "HEAD", "GET"):
-            connection.request(
-                method, "/about.html", headers={"Host": f"one.demo.test:{demo.port}", "User-Agent": "me"}
-            )
+            connection.request(method, "/about.html", headers={"Host": f"one.demo.test:{demo.port}", "User-Agent": "me"})
             response = connection.getresponse()
             body = response.read()
             assert (response.status, bool(body)) == (200, method == "GET")

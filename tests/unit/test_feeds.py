@@ -24,9 +24,7 @@ SITEMAP = b"""<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:
 xmlns:news="http://www.google.com/schemas/sitemap-news/0.9"><url><loc>https://example.org/a</loc><lastmod>2026-07-06</lastmod>
 <xhtml:link rel="alternate" hreflang="de" href="https://example.org/de/a"/></url><url><loc>https://example.org/n</loc>
 <news:news><news:publication_date>2026-07-05</news:publication_date><news:title>N</news:title></news:news></url></urlset>"""
-INDEX = (
-    b"<sitemapindex><sitemap><loc>https://example.org/s1.xml.gz</loc><lastmod>2026</lastmod></sitemap></sitemapindex>"
-)
+INDEX = b"<sitemapindex><sitemap><loc>https://example.org/s1.xml.gz</loc><lastmod>2026</lastmod></sitemap></sitemapindex>"
 JSON = json.dumps(
     {
         "version": "https://jsonfeed.org/version/1.1",
@@ -117,9 +115,7 @@ def test_content_type_is_told_by_looking(body: bytes, content_type: str, kind: s
 
 @given(
     st.binary()
-    | st.sampled_from([RSS, ATOM, SITEMAP, JSON]).flatmap(
-        lambda body: st.integers(0, len(body)).map(lambda n: body[:n])
-    )
+    | st.sampled_from([RSS, ATOM, SITEMAP, JSON]).flatmap(lambda body: st.integers(0, len(body)).map(lambda n: body[:n]))
 )
 def test_any_bytes_give_a_list_of_canonical_entries(body: bytes) -> None:
     assert sniff(body) in ("html", "feed", "sitemap", "text", "binary", "other")

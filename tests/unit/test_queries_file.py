@@ -25,9 +25,7 @@ def test_every_query_of_the_file_is_found() -> None:
 
 
 def test_a_query_reaches_up_to_the_next_header() -> None:
-    queries = parse_queries(
-        "-- about\n\n-- name: one\nselect 1;\n-- a comment\n\n-- name: two\nselect %(b)s, %(a)s, %(b)s;\n"
-    )
+    queries = parse_queries("-- about\n\n-- name: one\nselect 1;\n-- a comment\n\n-- name: two\nselect %(b)s, %(a)s, %(b)s;\n")
     assert list(queries) == ["one", "two"]
     assert queries["one"].sql == "select 1;\n-- a comment"
     assert queries["two"].arguments == {"a", "b"}

@@ -26,7 +26,9 @@ FULL = Request(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("request_", [FULL, JsonRequest("http://a.org/", data={"x": 1}), FormRequest("http://a.org/", formdata={"q": "ü"})])
+@pytest.mark.parametrize(
+    "request_", [FULL, JsonRequest("http://a.org/", data={"x": 1}), FormRequest("http://a.org/", formdata={"q": "ü"})]
+)
 def test_a_request_comes_back_from_json_as_it_was(request_: Request) -> None:
     again = load(json.loads(dump(request_, SPIDER)), SPIDER)
     assert again.to_dict(spider=SPIDER) == request_.to_dict(spider=SPIDER)
@@ -63,6 +65,9 @@ def test_a_ticket_becomes_a_request_that_scrapy_neither_follows_nor_repeats() ->
 
 def test_a_redirect_of_a_post_becomes_a_get_unless_its_status_says_otherwise() -> None:
     fields = json.loads(dump(Request("http://a.org/", method="POST", body=b"x", headers={"Content-Type": "a/b", "X": "y"}), SPIDER))
-    assert load(redirected(fields, "http://b.org/", 302), SPIDER).to_dict() | {} == Request("http://b.org/", headers={"X": "y"}).to_dict()
+    assert (
+        load(redirected(fields, "http://b.org/", 302), SPIDER).to_dict() | {}
+        == Request("http://b.org/", headers={"X": "y"}).to_dict()
+    )
     again = load(redirected(fields, "http://b.org/", 307), SPIDER)
     assert (again.url, again.method, again.body) == ("http://b.org/", "POST", b"x")

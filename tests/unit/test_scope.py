@@ -34,7 +34,10 @@ def test_a_bad_pattern_is_named() -> None:
 
 
 def test_seeds_are_made_canonical_and_listed_once() -> None:
-    assert read_seeds("HTTPS://Example.org, example.org/a ,https://example.org/", None) == ["https://example.org/", "http://example.org/a"]
+    assert read_seeds("HTTPS://Example.org, example.org/a ,https://example.org/", None) == [
+        "https://example.org/",
+        "http://example.org/a",
+    ]
 
 
 def test_a_seeds_file_may_have_comments_and_a_byte_order_mark(tmp_path: Path) -> None:
@@ -43,7 +46,9 @@ def test_a_seeds_file_may_have_comments_and_a_byte_order_mark(tmp_path: Path) ->
     assert read_seeds(None, str(path)) == ["https://example.org/", "http://example.com/"]
 
 
-@pytest.mark.parametrize("text", ["ftp://example.org/", "https://", "https://exa mple.org/", "javascript:alert(1)", "http://x/" + "a" * 3000])
+@pytest.mark.parametrize(
+    "text", ["ftp://example.org/", "https://", "https://exa mple.org/", "javascript:alert(1)", "http://x/" + "a" * 3000]
+)
 def test_every_bad_seed_is_named_with_its_place(text: str, tmp_path: Path) -> None:
     path = tmp_path / "seeds.txt"
     path.write_text(f"https://example.org/\n\n{text}\n")

@@ -87,8 +87,13 @@ def test_idle_hosts_leave_and_busy_ones_stay() -> None:
     assert set(made.hosts) == {"more", "waiting", "out", "unstored"}
 
 
-@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from([Lane.NEW, Lane.REVISIT, Lane.URGENT])), max_size=60, unique_by=id), st.data())
-def test_every_ticket_is_handed_out_exactly_once_and_hosts_keep_their_pauses(arrivals: list[tuple[int, Lane]], data: st.DataObject) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from([Lane.NEW, Lane.REVISIT, Lane.URGENT])), max_size=60, unique_by=id),
+    st.data(),
+)
+def test_every_ticket_is_handed_out_exactly_once_and_hosts_keep_their_pauses(
+    arrivals: list[tuple[int, Lane]], data: st.DataObject
+) -> None:
     made = window(*"01234")
     made.take(ticket(number, str(host), lane) for number, (host, lane) in enumerate(arrivals))
     now, seen, last = 0.0, [], dict.fromkeys("01234", -10.0)
