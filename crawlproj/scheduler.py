@@ -228,10 +228,9 @@ class CrawlScheduler(BaseScheduler):
             self.dispatcher.put_back(ticket.head)
             return False
         del request.meta["ticket"]
-        at = self.dispatcher.times.now()
-        self.dispatcher.end(ticket, Outcome(
-            ticket.id, ticket.visit, ticket.server, ticket.epoch, State.MOVED, at, why="replaced by a middleware", moved_to=request.url
-        ))  # fmt: skip
+        at, why = self.dispatcher.times.now(), "replaced by a middleware"
+        whose = (ticket.id, ticket.visit, ticket.server, ticket.epoch)
+        self.dispatcher.end(ticket, Outcome(*whose, State.MOVED, at, why=why, moved_to=request.url))
         request.meta["depth"], request.meta["parent"] = ticket.depth, ticket.id
         request.dont_filter = True
         return self._enqueue(request)

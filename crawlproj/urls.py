@@ -90,8 +90,8 @@ class Joiner:
         return canonical(href) if href.startswith(("http://", "https://")) else _parsed(href, self._base)
 
     def many(self, hrefs: list[str]) -> list[str | None]:
-        """The same for a list; each spelling is resolved once. Absurdly long ones are not parsed: what says http is given back as it
-        is, for the caller to count, and the rest (data: and worse) is None."""
+        """The same for a list; each spelling is resolved once. Absurdly long ones are not parsed: what says http is given back
+        as it is, for the caller to count, and the rest (data: and worse) is None."""
         known: dict[str, str | None] = dict.fromkeys(hrefs)
         root = self._origin
         for href in known:

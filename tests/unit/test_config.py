@@ -28,8 +28,16 @@ def test_the_defaults_make_sense_and_name_the_crawl_after_the_spider() -> None:
 
 def test_values_from_the_environment_are_strings_and_are_read_all_the_same() -> None:
     config = read_config(
-        settings(POLITENESS_DELAY="90s", FRONTIER_SHARES='{"new": 0.5}', DNS_HOSTS='{"*.test": "127.0.0.1"}', CRAWL_CONTINUOUS="yes",
-                 REVISIT_FILTER="html, feed", ROBOT_CONTACT="mailto:a@b.org"), "x")  # fmt: skip
+        settings(
+            POLITENESS_DELAY="90s",
+            FRONTIER_SHARES='{"new": 0.5}',
+            DNS_HOSTS='{"*.test": "127.0.0.1"}',
+            CRAWL_CONTINUOUS="yes",
+            REVISIT_FILTER="html, feed",
+            ROBOT_CONTACT="mailto:a@b.org",
+        ),
+        "x",
+    )
     assert (config.rules.delay_s, config.spec.shares, config.continuous) == (90, {"new": 0.5}, True)
     assert config.revisit_filter == {"html", "feed"}
     assert config.user_agent == "crawlproj (+mailto:a@b.org)"
@@ -42,11 +50,24 @@ def test_durations_have_units(text: object, seconds: float) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("FRONTIER_ORDER", "zig"), ("POLITENESS_DELAY", -1), ("POLITENESS_DELAY", "soon"), ("FRONTIER_SHARES", {"new": 0.9, "revisit": 0.2}),
-     ("FRONTIER_SHARES", {"old": 0.1}), ("DNS_HOSTS", "{"), ("CRAWL_CONTINUOUS", "maybe"), ("REVISIT_MIN", "400d"), ("FRONTIER_LEASE", 10),
-     ("REVISIT_DECREASE", 1), ("REVISIT_FILTER", "cats"), ("ROBOT_NAME", "two words"), ("FRONTIER_DEPTH", "1.5"), ("FRONTIER_PAGES", "nan"),
-     ("CRAWL_PATIENCE", "999999999999999d")],
-)  # fmt: skip
+    [
+        ("FRONTIER_ORDER", "zig"),
+        ("POLITENESS_DELAY", -1),
+        ("POLITENESS_DELAY", "soon"),
+        ("FRONTIER_SHARES", {"new": 0.9, "revisit": 0.2}),
+        ("FRONTIER_SHARES", {"old": 0.1}),
+        ("DNS_HOSTS", "{"),
+        ("CRAWL_CONTINUOUS", "maybe"),
+        ("REVISIT_MIN", "400d"),
+        ("FRONTIER_LEASE", 10),
+        ("REVISIT_DECREASE", 1),
+        ("REVISIT_FILTER", "cats"),
+        ("ROBOT_NAME", "two words"),
+        ("FRONTIER_DEPTH", "1.5"),
+        ("FRONTIER_PAGES", "nan"),
+        ("CRAWL_PATIENCE", "999999999999999d"),
+    ],
+)
 def test_nonsense_is_refused_with_the_name_of_the_setting(name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=name):
         read_config(settings(**{name: value}), "site")

@@ -28,10 +28,21 @@ def page(status: int, given: Ticket, reason: str = "", **headers: str) -> Page:
 
 @pytest.mark.parametrize(
     ("status", "state"),
-    [(200, State.WAITING), (204, State.WAITING), (304, State.WAITING), (401, State.FORBIDDEN), (403, State.FORBIDDEN),
-     (404, State.GONE), (410, State.GONE), (429, State.RETRY), (500, State.RETRY), (503, State.RETRY), (418, State.DEAD),
-     (301, State.DEAD)],
-)  # fmt: skip
+    [
+        (200, State.WAITING),
+        (204, State.WAITING),
+        (304, State.WAITING),
+        (401, State.FORBIDDEN),
+        (403, State.FORBIDDEN),
+        (404, State.GONE),
+        (410, State.GONE),
+        (429, State.RETRY),
+        (500, State.RETRY),
+        (503, State.RETRY),
+        (418, State.DEAD),
+        (301, State.DEAD),
+    ],
+)
 def test_the_status_decides_the_state(status: int, state: State) -> None:
     assert ENDS.decide(page(status, ticket()), ticket()).state is state
 
@@ -43,9 +54,17 @@ def test_a_redirect_ends_as_moved_to_its_canonical_target() -> None:
 
 @pytest.mark.parametrize(
     ("reason", "state"),
-    [("robots", State.FORBIDDEN), ("guard: private address", State.FORBIDDEN), ("too big", State.DEAD), ("decompression", State.DEAD),
-     ("timeout", State.RETRY), ("dns", State.RETRY), ("refused", State.RETRY), ("error: ValueError: x", State.RETRY)],
-)  # fmt: skip
+    [
+        ("robots", State.FORBIDDEN),
+        ("guard: private address", State.FORBIDDEN),
+        ("too big", State.DEAD),
+        ("decompression", State.DEAD),
+        ("timeout", State.RETRY),
+        ("dns", State.RETRY),
+        ("refused", State.RETRY),
+        ("error: ValueError: x", State.RETRY),
+    ],
+)
 def test_without_an_answer_the_reason_decides(reason: str, state: State) -> None:
     assert ENDS.decide(page(0, ticket(), reason), ticket()).state is state
 
@@ -89,8 +108,20 @@ def test_every_end_is_consistent(status: int, state: State, tries: int, reason: 
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [("0", 0), ("120", 120), (" 7 ", 7), ("-5", None), ("soon", None), ("", None), (None, None), ("99999999999999999999", 9999999999),
-     ("Thu, 01 Jan 2026 00:01:00 GMT", 60), ("Wed, 31 Dec 2025 00:00:00 GMT", 0), ("٣", None), ("1e3", None)],
-)  # fmt: skip
+    [
+        ("0", 0),
+        ("120", 120),
+        (" 7 ", 7),
+        ("-5", None),
+        ("soon", None),
+        ("", None),
+        (None, None),
+        ("99999999999999999999", 9999999999),
+        ("Thu, 01 Jan 2026 00:01:00 GMT", 60),
+        ("Wed, 31 Dec 2025 00:00:00 GMT", 0),
+        ("٣", None),
+        ("1e3", None),
+    ],
+)
 def test_retry_after_is_read_as_seconds_or_date(value: str | None, seconds: float | None) -> None:
     assert retry_after_s(value, NOW) == seconds
