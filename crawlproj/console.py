@@ -15,7 +15,7 @@ import signal
 import sys
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -87,14 +87,14 @@ def check_words(words: Sequence[str], least: int, most: int, usage: str) -> None
 
 
 @contextmanager
-def exit_codes() -> Iterator[None]:
+def exit_codes(log_file: str | None = None) -> Iterator[None]:
     """Whatever ends the block ends the program: with its exit code, and with one line instead of a traceback."""
     try:
         signal.signal(signal.SIGTERM, _interrupt)
         yield
         sys.stdout.flush()
     except CrawlprojError as error:
-        complain(str(error))
+        complain(str(error), log_file)
         sys.exit(BAD_INPUT if isinstance(error, ConfigError) else COULD_NOT_RUN)
     except KeyboardInterrupt:
         complain("stopped")
@@ -108,8 +108,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def complain(text: str) -> None:
-    print(f"crawlproj: {' '.join(text.split())}", file=sys.stderr)
+def complain(text: str, log_file: str | None = None) -> None:
+    """One line, also into a log file that was asked for: under Scrapyd nobody sees the rest."""
+    line = f"crawlproj: {' '.join(text.split())}"
+    print(line, file=sys.stderr)
+    if log_file:
+        with suppress(OSError), Path(log_file).open("a") as log:
+            print(line, file=log)
 
 
 def say(lines: str | Sequence[str]) -> None:

@@ -127,6 +127,8 @@ EXTENSIONS = {
     "scrapy.extensions.logstats.LogStats": None,  # the panel says more
     "scrapy.extensions.throttle.AutoThrottle": None,
     "crawlproj.panel.Panel": 500,
+    "scrapy.extensions.feedexport.FeedExporter": None,
+    "crawlproj.exports.ItemFeeds": 0,
 }
 LOG_LEVEL = "INFO"
 LOG_FORMATTER = "crawlproj.logs.QuietFormatter"

@@ -30,7 +30,8 @@ class Command(crawl.Command):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         """Called before Scrapy starts anything: the last moment to refuse."""
         super().process_options(args, opts)
-        with exit_codes():
+        assert self.settings is not None
+        with exit_codes(self.settings.get("LOG_FILE")):
             check_words(args, 1, 1, f"scrapy crawl {self.syntax()}")
             self.check(args[0], opts)
 
