@@ -20,6 +20,7 @@ from crawlproj.revisit.shares import CLASSES
 T = TypeVar("T")
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?")
 YES, NO = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", "", "none"}
 
 
@@ -36,6 +37,14 @@ def duration(value: object) -> timedelta:
 
 def seconds(value: object) -> float:
     return duration(value).total_seconds()
+
+
+def size(value: object) -> int:
+    """Bytes, or "64KB" "100MB" "1GB"."""
+    match = SIZE.fullmatch(str(value).strip().lower())
+    if not match or not float(match[1]):
+        raise ValueError('bytes or a size such as "64KB", "100MB", "1GB"')
+    return int(float(match[1]) * 1000 ** " kmgt".index(match[2] or " "))
 
 
 def boolean(value: object) -> bool:
@@ -146,6 +155,8 @@ class Config:
     decrease: float
     revisit_filter: frozenset[str]
     follow_nofollow: bool
+    log_requests: bool
+    log_requests_bytes: int
 
     @property
     def user_agent(self) -> str:
@@ -174,6 +185,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         gone_limit=max(1, read("FRONTIER_GONE_LIMIT", whole)), shutdown_s=read("CRAWL_SHUTDOWN", seconds), bounds=bounds,
         policy=read("REVISIT_POLICY", str), increase=read("REVISIT_INCREASE", number), decrease=read("REVISIT_DECREASE", fraction),
         revisit_filter=read("REVISIT_FILTER", kinds), follow_nofollow=read("FOLLOW_NOFOLLOW", boolean),
+        log_requests=read("LOG_REQUESTS", boolean), log_requests_bytes=read("LOG_REQUESTS_MAX_SIZE", size),
     )  # fmt: skip
 
 

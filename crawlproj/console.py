@@ -1,6 +1,7 @@
 """What all commands share: clear errors and exit codes, the database while they run, tables and JSON.
 
-Exit codes: 0 fine; 1 could not run; 2 bad usage, settings or input; 3 ran, but nothing could be fetched; 130 stopped.
+Exit codes: 0 fine; 1 could not run; 2 bad usage, settings or input; 3 ran, but nothing could be fetched, or a rule was broken;
+130 stopped.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from crawlproj.store import open_database
 from crawlproj.urls import MAX_URL, canonical, host
 
 FINE, COULD_NOT_RUN, BAD_INPUT, NOTHING_FETCHED, STOPPED = 0, 1, 2, 3, 130
+RULES_BROKEN = NOTHING_FETCHED
 DEFAULT_CRAWL = "site"
 HOST = re.compile(r"[\w.-]*\w|\[[0-9a-f:]+\]")
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from crawlproj import robots
 from crawlproj.config import Config
@@ -14,6 +13,7 @@ from crawlproj.frontier.base import NewUrl, Outcome, Outlook, RobotsRow, Ticket,
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.keeper import Keeper, News, Tray
 from crawlproj.politeness import Answer, HostClock
+from crawlproj.times import Times
 from crawlproj.urls import join, origin
 from crawlproj.window import HostWindow, Window
 
@@ -24,23 +24,6 @@ NOT_THE_SERVERS = NEVER_AGAIN | {"shutdown"}
 """Reasons why robots.txt was not read that say nothing about the URL which waits for it."""
 REST_S = 10.0
 """A host that rests longer than this is given back meanwhile."""
-
-
-@dataclass(slots=True)
-class Times:
-    """The frontier's clock on this worker's monotonic one."""
-
-    now_: datetime
-    monotonic: float
-
-    def now(self) -> datetime:
-        return self.now_ + timedelta(seconds=time.monotonic() - self.monotonic)
-
-    def seconds(self, at: datetime) -> float:
-        return self.monotonic + (at - self.now_).total_seconds()
-
-    def date(self, seconds: float) -> datetime:
-        return self.now_ + timedelta(seconds=seconds - self.monotonic)
 
 
 class Dispatcher:
@@ -80,7 +63,9 @@ class Dispatcher:
         if known is None:
             place = origin(ticket.url)
             url, hops = self._detours.get(place, (place + "/robots.txt", 0))
-            return RobotsTicket(url, host.name, host.server, host.epoch, ticket, hops)
+            old = self.robots.get(ticket.url)
+            etag, modified = (old.row.etag, old.row.modified) if old is not None and old.row.body else (None, None)
+            return RobotsTicket(url, host.name, host.server, host.epoch, ticket, hops, etag, modified)
         if known.unreachable:
             host.put(ticket, first=True)
             host.clock = host.clock.resting_until(self.times.seconds(known.row.expires), "robots.txt unreachable")
@@ -127,7 +112,8 @@ class Dispatcher:
         ends with a Page of its own, since it can't be fetched either."""
         host = self.window.hosts.get(ticket.host)
         place = origin(ticket.head.url)
-        if page.status in REDIRECTS and ticket.hops < ROBOTS_HOPS and (target := join(page.url, page.headers.get("location", ""))):
+        where = page.headers.get("location")
+        if page.status in REDIRECTS and ticket.hops < ROBOTS_HOPS and where and (target := join(page.url, where)):
             self._detours[place] = (target, ticket.hops + 1)
         else:
             self._detours.pop(place, None)
@@ -145,7 +131,14 @@ class Dispatcher:
         earlier = self.robots.get(ticket.head.url)
         status = 404 if page.status in REDIRECTS else page.status
         row = robots.answered(
-            ticket.head.url, ticket.host, status, page.body, page.at, self.config.robots_ttl, earlier.row if earlier else None
+            ticket.head.url,
+            ticket.host,
+            status,
+            page.body,
+            page.at,
+            self.config.robots_ttl,
+            earlier.row if earlier else None,
+            page.headers,
         )
         self._put_robots(row, host)
         self.count("robots/unreachable" if robots.is_unreachable(status) else "robots/fetched", 1)
@@ -158,7 +151,7 @@ class Dispatcher:
 
     def hear(self, news: News) -> None:
         """Take in what the keeper brought, then say what is wanted next."""
-        self.times = Times(news.now, news.monotonic)
+        self.times.hear(news.now, news.monotonic)
         self._stored(news)
         for row in news.robots.values():
             self._put_robots(row, self.window.hosts.get(row.host))

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
-from scrapy.exceptions import DownloadCancelledError
+from scrapy.exceptions import DownloadCancelledError, ResponseDataLossError
+from scrapy.utils._download_handlers import make_response
 
 from crawlproj.config import read_config
 from crawlproj.guard import Guard, StaticNames
 from crawlproj.pages import GuardError
+from crawlproj.unpacking import Unpacker, first_bytes
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -87,6 +89,26 @@ class GuardedHandler(AiohttpDownloadHandler):
             raise DownloadCancelledError("shutdown") from None
         finally:
             self._running.discard(limit)
+
+    async def _read_response(self, response: _ClientResponse, request: Request) -> Response:
+        """With `read_at_most` in its meta, a request is content with that much of the body, unpacked, and hangs up after it: so a
+        file that is huge, endless or a bomb is used as far as it is wanted."""
+        limit = request.meta.get("read_at_most")
+        if limit is None:
+            return await super()._read_response(response, request)
+        headers = self._extract_headers(response)
+        unpacker = Unpacker.of(headers.to_unicode_dict().get("Content-Encoding", ""))
+        try:
+            body, cut = await first_bytes(self._iter_body_chunks(response), limit, unpacker)
+        except aiohttp.ClientPayloadError as error:
+            raise ResponseDataLossError(str(error)) from error
+        if cut:
+            response.close()
+        if unpacker is not None:
+            headers.pop("Content-Encoding", None)
+        return make_response(
+            **self._build_base_response_args(response, request, headers), body=body, flags=["cut"] if cut else None
+        )
 
     def abort(self) -> int:
         """End all downloads now; they come out as "shutdown" and their URLs stay due."""

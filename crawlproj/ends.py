@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 
@@ -65,10 +65,15 @@ class Ends:
         read_before = ticket.interval_s is not None and ticket.block_digest is not None
         interval = timedelta(seconds=ticket.interval_s or 0) if read_before else None
         pause = self.policy.next_interval(Visit(page.at, page.changed, interval, ticket.last_change))
-        return _outcome(
-            page, ticket, State.WAITING, page.error, next_visit=page.at + pause, interval_s=pause.total_seconds(),
-            changed=page.changed,
-        )  # fmt: skip
+        expires = page.orders.expires or (ticket.expires if page.content is None else None)
+        if expires is not None and expires <= page.at:
+            return replace(_outcome(page, ticket, State.RETIRED, "unavailable_after", changed=page.changed), expires=expires)
+        # One look when its time is over: it may have been given more.
+        next_visit = page.at + pause if expires is None else min(page.at + pause, expires)
+        outcome = _outcome(
+            page, ticket, State.WAITING, page.error, next_visit=next_visit, interval_s=pause.total_seconds(), changed=page.changed
+        )
+        return replace(outcome, expires=expires)
 
     def _gone(self, page: Page, ticket: Ticket) -> Outcome:
         times = ticket.tries + 1 if ticket.state is State.GONE else 1

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from crawlproj.frontier.base import Content, Ticket
 from crawlproj.text.document import Document
+from crawlproj.text.orders import NO_ORDERS, Orders
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +20,17 @@ class RobotsTicket:
     epoch: int
     head: Ticket
     hops: int = 0
+    etag: str | None = None
+    modified: str | None = None
 
 
 @dataclass(slots=True, eq=False)
 class Page:
     """What came of handing out one ticket: exactly one Page per ticket.
 
-    `status` 0: no answer, and `reason` says why. The fields up to `error` are facts of the exchange; pipelines fill in the rest.
+    `status` 0: no answer, and `reason` says why. `started_s` and `ended_s`: when the request left and its answer was there, in unix
+    seconds on the frontier's clock; None if nothing was sent. The fields up to `error` are facts of the exchange; pipelines fill in
+    the rest.
     """
 
     ticket: Ticket | RobotsTicket
@@ -33,7 +38,8 @@ class Page:
     status: int
     at: datetime
     reason: str = ""
-    elapsed_s: float = 0.0
+    started_s: float | None = None
+    ended_s: float | None = None
     content_type: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = field(default=b"", repr=False)
@@ -45,3 +51,9 @@ class Page:
     content: Content | None = field(default=None, repr=False)
     changed: bool = False
     ended: bool = False
+    orders: Orders = NO_ORDERS
+    """What headers and meta elements say; of a page that was not read again, the headers only."""
+
+    @property
+    def elapsed_s(self) -> float:
+        return self.ended_s - self.started_s if self.started_s is not None and self.ended_s is not None else 0.0

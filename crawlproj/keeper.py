@@ -12,7 +12,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
+from crawlproj import robots
 from crawlproj.errors import DatabaseError
 from crawlproj.frontier.base import Batch, Committed, Frontier, Lease, NewUrl, Outcome, Outlook, RobotsRow, Ticket, Want
 from crawlproj.names import Resolver
@@ -79,11 +81,11 @@ class Keeper(threading.Thread):
 
     def __init__(
         self, frontier: Frontier, worker: str, resolver: Resolver, flush_s: float, pushes: Callable[[], Sequence[str]],
-        tell: Callable[[News], None], fail: Callable[[BaseException], None],
+        tell: Callable[[News], None], fail: Callable[[BaseException], None], agent: str = "",
     ) -> None:  # fmt: skip
         super().__init__(name="keeper", daemon=True)
         self.frontier, self.worker, self.resolver, self.flush_s = frontier, worker, resolver, flush_s
-        self._pushes, self._tell, self._fail = pushes, tell, fail
+        self._pushes, self._tell, self._fail, self._agent = pushes, tell, fail, agent
         self._tray = Tray()
         self._lock = threading.Lock()
         self._bell = threading.Event()
@@ -137,12 +139,22 @@ class Keeper(threading.Thread):
         if not (batch.outcomes or batch.urls or batch.robots or batch.clocks):
             return
         try:
+            self._rejudge(batch.robots)
             self._committed.append(self.frontier.commit(batch, self.worker))
         except BaseException:
             with self._lock:
                 self._tray.put_back(batch)
             raise
         self._stored += [outcome.id for outcome in batch.outcomes]
+
+    def _rejudge(self, rows: Sequence[RobotsRow]) -> None:
+        """Before changed rules are stored, so that it is done again if we die in between."""
+        before = self.frontier.robots([row.origin for row in rows]) if rows else {}
+        for row in {row.origin: row for row in rows}.values():
+            rules = robots.read(row)
+            if row.origin in before and not robots.same_rules(row, before[row.origin]) and not rules.unreachable:
+                revived = self.frontier.rejudge(row.origin, partial(rules.allows, agent=self._agent))
+                self._committed.append(Committed(revived=revived, hosts=frozenset({row.host} if revived else ())))
 
     def turn(self) -> None:
         self._commit()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from hashlib import blake2b
 
 from aiohttp import ClientConnectorDNSError, ClientConnectorSSLError, ClientSSLError
@@ -26,6 +25,8 @@ from crawlproj.items import Page, RobotsTicket
 from crawlproj.text import feeds
 from crawlproj.text.blocks import parse
 from crawlproj.text.document import Block, Document, Link
+from crawlproj.text.orders import NO_ORDERS, read_headers
+from crawlproj.times import Times
 
 KEPT_HEADERS = ("location", "etag", "last-modified", "retry-after", "content-type", "x-robots-tag", "content-language", "link")
 
@@ -92,27 +93,32 @@ def name_of(failure: Failure) -> str:
     return f"{type(failure.value).__name__}: {failure.getErrorMessage()}"
 
 
-def page_of_failure(failure: Failure, now: datetime) -> Page:
+def page_of_failure(failure: Failure, times: Times) -> Page:
     """A Page without answer; or with one, if Scrapy calls the answer an error."""
     error, request = failure.value, failure.request  # type: ignore[attr-defined]  # Scrapy puts it there
     assert error is not None
     if isinstance(error, HttpError):
-        return page_of_response(error.response, request, now)
-    return Page(request.meta["ticket"], request.url, 0, now, reason=reason_of(error), elapsed_s=_elapsed(request))
+        return page_of_response(error.response, request, times)
+    started_s, ended_s = _when(request, times)
+    return Page(request.meta["ticket"], request.url, 0, times.now(), reason_of(error), started_s, ended_s)
 
 
-def page_of_response(response: Response, request: Request, now: datetime, agents: tuple[str, ...] = ("robots",)) -> Page:
+def page_of_response(response: Response, request: Request, times: Times, agents: tuple[str, ...] = ("robots",)) -> Page:
     ticket = request.meta["ticket"]
     headers = {name: value.decode("latin-1") for name in KEPT_HEADERS if (value := response.headers.get(name))}
+    started_s, ended_s = _when(request, times)
     page = Page(
-        ticket, response.url, response.status, now, content_type=headers.get("content-type", ""), headers=headers,
-        elapsed_s=_elapsed(request), body=response.body, address=str(response.ip_address or ""),
+        ticket, response.url, response.status, times.now(), started_s=started_s, ended_s=ended_s,
+        content_type=headers.get("content-type", ""), headers=headers, body=response.body, address=str(response.ip_address or ""),
     )  # fmt: skip
+    if page.status == 304 or 200 <= page.status < 300:
+        page.orders = read_headers([value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")], agents)
     if 200 <= page.status < 300 and not isinstance(ticket, RobotsTicket):
         page.body_digest = blake2b(page.body, digest_size=16).digest()
         page.kind = feeds.sniff(page.body, page.content_type)
         if page.body_digest != ticket.body_digest:
             page.document = document_of(page, agents)
+            page.orders |= page.document.robots if page.document is not None else NO_ORDERS
     return page
 
 
@@ -129,6 +135,7 @@ def document_of(page: Page, agents: tuple[str, ...]) -> Document | None:
     return Document(page.url, page.url, links=links, blocks=blocks)
 
 
-def _elapsed(request: Request) -> float:
+def _when(request: Request, times: Times) -> tuple[float | None, float | None]:
+    """When the politeness middleware let it pass, and when it saw what came back."""
     started, ended = request.meta.get("started"), request.meta.get("ended")
-    return ended - started if started is not None and ended is not None else 0.0
+    return (None, None) if started is None or ended is None else (times.unix(started), times.unix(ended))

@@ -14,6 +14,7 @@ from scrapy.utils.request import request_from_dict
 
 from crawlproj.frontier.base import Ticket
 from crawlproj.items import RobotsTicket
+from crawlproj.robotstxt import MAX_BYTES
 
 OURS = frozenset(
     {"ticket", "depth", "parent", "started", "ended", "download_slot", "download_latency", "download_timeout", "is_start_request"}
@@ -62,6 +63,13 @@ def request_of(ticket: Ticket, spider: Spider) -> Request:
     request.meta.update(meta)
     request.dont_filter = True
     return request
+
+
+def robots_request(ticket: RobotsTicket, callback: Any, errback: Any) -> Request:
+    """One byte more than is used, so that a file which is longer is known to be."""
+    meta = {"handle_httpstatus_all": True, "verbatim_url": True, "read_at_most": MAX_BYTES + 1, **meta_of(ticket)}
+    headers = {"Accept-Encoding": "gzip"}
+    return Request(ticket.url, callback=callback, errback=errback, headers=headers, meta=meta, dont_filter=True)
 
 
 def redirected(fields: dict[str, Any], url: str, status: int) -> dict[str, Any]:

@@ -1,44 +1,53 @@
-"""robots.txt of an origin: what was stored, what it means, and whether a URL may be fetched."""
+"""robots.txt of an origin: what came of asking for it, what is stored, and whether a URL may be fetched.
+
+RFC 9309: a file that is there rules; one that is *unavailable* (4xx, too many redirects) allows everything; while it is
+*unreachable* (5xx, 429, no answer) the origin is left alone and asked again rarer and rarer. Rules that were read before stay in
+force meanwhile, however long it takes: the RFC would let us forget them after 30 days, but nobody has told us so.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from protego import Protego
-
+from crawlproj.ends import retry_after_s
 from crawlproj.frontier.base import RobotsRow
+from crawlproj.robotstxt import MAX_BYTES, Rules, decode, rules_for, sitemaps
 from crawlproj.urls import origin
 
-MAX_BYTES = 500 * 1024
-"""RFC 9309 lets a robot stop reading here."""
+__all__ = ["MAX_BYTES", "Robots", "RobotsCache", "answered", "is_unreachable", "read", "same_rules"]
+
 FIRST_RETRY = timedelta(minutes=1)
 LAST_RETRY = timedelta(days=1)
+NO_RULES = "\n"
+"""Stored for a file that is there and says nothing. An empty body means that no file was read."""
+CACHED_CHARACTERS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Robots:
-    """The rules of one origin. Without `rules` everything is allowed, or nothing while it is `unreachable`."""
+    """What holds for one origin. Without a file everything is allowed, or nothing while it is `unreachable`."""
 
     row: RobotsRow
-    rules: Protego | None
     unreachable: bool
+    _rules: dict[str, Rules] = field(default_factory=dict, compare=False, repr=False)
+
+    def rules(self, agent: str) -> Rules:
+        """Parsed when they are first asked for: most files address many robots, and we are one."""
+        if agent not in self._rules:
+            self._rules[agent] = rules_for(self.row.body, agent)
+        return self._rules[agent]
 
     def allows(self, url: str, agent: str) -> bool:
-        if self.rules is None:
-            return not self.unreachable
-        return bool(self.rules.can_fetch(url, agent))
+        return not self.unreachable and self.rules(agent).allows(url)
 
     def crawl_delay_s(self, agent: str) -> float | None:
         """Crawl-delay, or the pause that Request-rate asks for, whichever is longer."""
-        if self.rules is None:
-            return None
-        rate = self.rules.request_rate(agent)
-        pauses = [self.rules.crawl_delay(agent), rate.seconds / rate.requests if rate and rate.requests else None]
-        return max((pause for pause in pauses if pause is not None and pause == pause), default=None)
+        return self.rules(agent).delay_s
 
     def sitemaps(self) -> list[str]:
-        return list(self.rules.sitemaps) if self.rules is not None else []
+        return sitemaps(self.row.body, self.row.origin + "/robots.txt")
 
 
 def is_unreachable(status: int) -> bool:
@@ -47,37 +56,74 @@ def is_unreachable(status: int) -> bool:
 
 
 def read(row: RobotsRow) -> Robots:
-    if is_unreachable(row.status) and not row.body:
-        return Robots(row, None, unreachable=True)
-    return Robots(row, Protego.parse(row.body) if row.body else None, unreachable=False)
+    return Robots(row, unreachable=is_unreachable(row.status) and not row.body)
+
+
+def same_rules(one: RobotsRow, other: RobotsRow) -> bool:
+    """Do both say the same about every URL?"""
+    return one.body == other.body and read(one).unreachable == read(other).unreachable
 
 
 def answered(
-    url: str, host: str, status: int, body: bytes, now: datetime, ttl: timedelta, earlier: RobotsRow | None = None
-) -> RobotsRow:
-    """What to store of an answer. While the file can't be reached, rules that were read before stay in force."""
-    if is_unreachable(status):
-        failures = earlier.failures + 1 if earlier else 1
-        pause = min(FIRST_RETRY * 2 ** min(failures - 1, 20), LAST_RETRY)
-        known = earlier.body if earlier else ""
-        return RobotsRow(origin(url), host, status, known, now, now + pause, failures)
-    text = body[:MAX_BYTES].decode("utf-8-sig", "replace").replace("\0", "") if 200 <= status < 300 else ""
-    return RobotsRow(origin(url), host, status, text, now, now + ttl)
+    url: str, host: str, status: int, body: bytes, now: datetime, ttl: timedelta, earlier: RobotsRow | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> RobotsRow:  # fmt: skip
+    """What to store of an answer; `headers` by their names in lower case."""
+    headers = headers or {}
+    known = earlier is not None and bool(earlier.body)
+    if is_unreachable(status) or (status == 304 and not known):
+        # A file that has not changed since we never read it is there, but we do not know what it says.
+        return _unreached(url, host, 0 if status == 304 else status, now, earlier, headers.get("retry-after"))
+    etag, modified = headers.get("etag"), headers.get("last-modified")
+    if status == 304 and earlier is not None:
+        etag, modified = etag or earlier.etag, modified or earlier.modified
+        return replace(earlier, status=200, fetched=now, expires=now + ttl, failures=0, etag=etag, modified=modified)
+    if not 200 <= status < 300:
+        return RobotsRow(origin(url), host, status, "", now, now + ttl)
+    return RobotsRow(origin(url), host, status, decode(body) or NO_RULES, now, now + ttl, 0, etag, modified)
+
+
+def _unreached(url: str, host: str, status: int, now: datetime, earlier: RobotsRow | None, retry_after: str | None) -> RobotsRow:
+    """What was read before stays in force."""
+    failures = earlier.failures + 1 if earlier else 1
+    asked = timedelta(seconds=min(retry_after_s(retry_after, now) or 0.0, LAST_RETRY.total_seconds()))
+    expires = now + max(asked, min(FIRST_RETRY * 2 ** min(failures - 1, 20), LAST_RETRY))
+    if earlier is not None and earlier.body:
+        return replace(earlier, status=status, fetched=now, expires=expires, failures=failures)
+    return RobotsRow(origin(url), host, status, "", now, expires, failures)
 
 
 class RobotsCache:
-    """Rules of the origins that are being crawled, bounded; the store behind it is the frontier's."""
+    """Rules of the origins that are being crawled, bounded in number and size; the store behind it is the frontier's."""
 
-    def __init__(self, agent: str, limit: int = 10_000) -> None:
+    def __init__(self, agent: str, limit: int = 10_000, characters: int = CACHED_CHARACTERS) -> None:
         self.agent = agent
-        self._limit = limit
+        self._limit, self._characters = limit, characters
         self._known: dict[str, Robots] = {}
+        self._size = 0
+        self._probes: set[str] = set()
 
     def put(self, row: RobotsRow) -> Robots:
-        if len(self._known) >= self._limit:
-            del self._known[next(iter(self._known))]
+        self._forget(row.origin)
+        while self._known and (len(self._known) >= self._limit or self._size + len(row.body) > self._characters):
+            self._forget(next(iter(self._known)))
         robots = self._known[row.origin] = read(row)
+        self._size += len(row.body)
         return robots
+
+    def _forget(self, place: str) -> None:
+        if (old := self._known.pop(place, None)) is not None:
+            self._size -= len(old.row.body)
+            self._probes.discard(place)
+
+    def probe(self, url: str) -> datetime | None:
+        """When to try a forbidden URL again: one of each origin, once the rules have expired. Where everything is forbidden nothing
+        else would make us read them again."""
+        robots = self.get(url)
+        if robots is None or robots.row.origin in self._probes:
+            return None
+        self._probes.add(robots.row.origin)
+        return robots.row.expires
 
     def get(self, url: str) -> Robots | None:
         return self._known.get(origin(url))

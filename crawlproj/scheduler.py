@@ -35,7 +35,7 @@ from crawlproj.keeper import Keeper, News
 from crawlproj.migrations import migrate
 from crawlproj.names import Resolver
 from crawlproj.pages import page_of_failure, page_of_response
-from crawlproj.requests import dump, is_plain, meta_of, request_of
+from crawlproj.requests import dump, is_plain, request_of, robots_request
 from crawlproj.sieve import Sieve, score
 from crawlproj.urls import MAX_URL, canonical, host, key
 
@@ -97,8 +97,9 @@ class CrawlScheduler(BaseScheduler):
         timeout_s = self.crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self.dispatcher = Dispatcher(config, timeout_s, self.frontier.now(), self._count)
         self.dispatcher.keeper = self._keeper = Keeper(
-            self.frontier, self.worker, resolver, config.flush_s, self._pushes, self._later(self._hear), self._later(self._lost)
-        )
+            self.frontier, self.worker, resolver, config.flush_s, self._pushes, self._later(self._hear), self._later(self._lost),
+            config.robot_name,
+        )  # fmt: skip
         if learn := getattr(spider, "learn_seeds", None):
             learn(self.frontier.seeds())
         self._keeper.start()
@@ -152,8 +153,7 @@ class CrawlScheduler(BaseScheduler):
 
     def _request(self, ticket: Ticket | RobotsTicket) -> Request:
         if isinstance(ticket, RobotsTicket):
-            meta = {"handle_httpstatus_all": True, "verbatim_url": True, **meta_of(ticket)}
-            return Request(ticket.url, callback=self._robots_came, errback=self._robots_failed, meta=meta, dont_filter=True)
+            return robots_request(ticket, self._robots_came, self._robots_failed)
         request = request_of(ticket, self.spider)
         own = request.errback
         request.errback = self._failed if own is None else lambda failure: self._failed_for(failure, own)
@@ -161,17 +161,17 @@ class CrawlScheduler(BaseScheduler):
 
     def _robots_came(self, response: Response) -> Iterator[Page]:
         assert response.request is not None
-        yield page_of_response(response, response.request, self.dispatcher.times.now())
+        yield page_of_response(response, response.request, self.dispatcher.times)
 
     def _robots_failed(self, failure: Failure) -> Iterator[Page]:
-        page = page_of_failure(failure, self.dispatcher.times.now())
+        page = page_of_failure(failure, self.dispatcher.times)
         yield page
         ticket = page.ticket
         if isinstance(ticket, RobotsTicket) and page.reason not in NOT_THE_SERVERS:
-            yield Page(ticket.head, ticket.head.url, 0, page.at, reason=page.reason, elapsed_s=page.elapsed_s)
+            yield Page(ticket.head, ticket.head.url, 0, page.at, reason=page.reason)
 
     def _failed(self, failure: Failure) -> Iterator[Page]:
-        yield page_of_failure(failure, self.dispatcher.times.now())
+        yield page_of_failure(failure, self.dispatcher.times)
 
     async def _failed_for(self, failure: Failure, errback: Any) -> AsyncIterator[Any]:
         """The spider's own errback, then the Page, whatever the errback does."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crawlproj.frontier.base import Ticket
+from crawlproj.items import RobotsTicket
 
 if TYPE_CHECKING:
     from typing import Self
@@ -20,7 +21,9 @@ class ConditionalMiddleware:
 
     def process_request(self, request: Request) -> None:
         ticket = request.meta.get("ticket")
-        if not isinstance(ticket, Ticket) or ticket.block_digest is None or request.method != "GET":
+        if request.method != "GET" or not isinstance(ticket, Ticket | RobotsTicket):
+            return
+        if isinstance(ticket, Ticket) and ticket.block_digest is None:
             return
         if ticket.etag:
             request.headers.setdefault("If-None-Match", ticket.etag)

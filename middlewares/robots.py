@@ -29,4 +29,5 @@ class RobotsMiddleware:
         known = cache.get(request.url)
         if known is None or not known.allows(request.url, cache.agent):
             self._crawler.stats.inc_value("refused/robots")
-            raise Refused("robots" if known is not None and not known.unreachable else "robots: not read yet")
+            # What is not known is not forbidden for good.
+            raise Refused("robots" if known is not None and not known.unreachable else "robots unread")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from crawlproj.ends import Ends
 from crawlproj.frontier.base import NewUrl, Outcome, State, Ticket
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.pages import name_of
+from crawlproj.requestlog import RequestLog, entry, file_name, rules_in_force
 from crawlproj.requests import redirected
 from crawlproj.revisit.policies import choose_policy
 from crawlproj.urls import canonical, key
@@ -45,6 +48,7 @@ class RevisitPipeline:
         config = self._config = read_config(crawler.settings, crawler.spidercls.name or "")
         policy = choose_policy(config.policy, config.bounds, config.increase, config.decrease)
         self._ends = Ends(policy, config.retries, config.retry_delay, config.gone_limit, config.bounds.interval)
+        self._requests: RequestLog | None = None
         crawler.signals.connect(self.item_dropped, signal=signals.item_dropped)
         crawler.signals.connect(self.item_error, signal=signals.item_error)
 
@@ -55,6 +59,19 @@ class RevisitPipeline:
     @property
     def _scheduler(self) -> CrawlScheduler:
         return self._crawler.engine.scheduler  # type: ignore[return-value]
+
+    def open_spider(self) -> None:
+        config, scheduler = self._config, self._scheduler
+        if config.log_requests:
+            times = scheduler.dispatcher.times
+            header = {"rules": rules_in_force(self._crawler.settings), "worker": scheduler.worker, "crawl": config.spec.name}
+            path = config.log_dir / file_name(scheduler.worker)
+            later, clock = asyncio.get_running_loop().call_later, lambda: times.unix(time.monotonic())
+            self._requests = RequestLog(path, header, config.log_requests_bytes, later, clock)
+
+    def close_spider(self) -> None:
+        if self._requests is not None:
+            self._requests.close()
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and not item.ended:
@@ -77,8 +94,10 @@ class RevisitPipeline:
     def _end(self, page: Page, failed: str = "") -> None:
         page.ended = True
         dispatcher, ticket = self._scheduler.dispatcher, page.ticket
+        line = self._line(page) if self._requests is not None else {}
         if isinstance(ticket, RobotsTicket):
             self._sitemaps(dispatcher.end_robots(page, ticket), ticket)
+            self._read_robots(page, ticket, line)
         elif page.reason == "shutdown":
             dispatcher.put_back(ticket)
         else:
@@ -86,7 +105,24 @@ class RevisitPipeline:
             self._count(outcome, page, ticket)
             dispatcher.add(self._follow(outcome, ticket))
             dispatcher.end(ticket, self._filtered(outcome, page, ticket))
+        if self._requests is not None:
+            # Another worker may rely on robots.txt as soon as it is stored: then the log must have it too.
+            self._requests.write(line, at_once=isinstance(ticket, RobotsTicket))
         self._scheduler.wake()
+
+    def _line(self, page: Page) -> dict[str, Any]:
+        """What the log of requests says of it; asked for before the end changes the clock."""
+        dispatcher, ticket = self._scheduler.dispatcher, page.ticket
+        host = dispatcher.window.hosts.get(ticket.host)
+        address, delay_s = (host.address, host.clock.delay_s(self._config.rules)) if host else ("", self._config.rules.delay_s)
+        known = None if isinstance(ticket, RobotsTicket) else dispatcher.robots.get(ticket.url)
+        return entry(page, self._scheduler.worker, self._config.spec.name, address, delay_s, known.row.fetched if known else None)
+
+    def _read_robots(self, page: Page, ticket: RobotsTicket, line: dict[str, Any]) -> None:
+        """What robots.txt asks for, if this answer was the last word and not a redirect on the way."""
+        known = self._scheduler.dispatcher.robots.get(ticket.head.url)
+        if known is not None and known.row.fetched == page.at:
+            line["away"], line["crawl_delay_s"] = known.unreachable, min(known.crawl_delay_s(self._config.robot_name) or 0.0, 1e9)
 
     def _count(self, outcome: Outcome, page: Page, ticket: Ticket) -> None:
         """A stat for what came of it; of each kind of failure the first URL is kept as an example."""
@@ -107,6 +143,8 @@ class RevisitPipeline:
         """Only pages of the wanted kinds are visited again; an ordinary request of a spider is made once."""
         if outcome.state is State.RETIRED:
             self._scheduler.sieve.forget(ticket.url)
+        if outcome.state is State.FORBIDDEN and outcome.why == "robots":
+            return replace(outcome, next_visit=self._scheduler.dispatcher.robots.probe(ticket.url))
         if outcome.state is not State.WAITING or outcome.status == 304:
             return outcome
         wanted = ticket.request is None and page.kind in self._config.revisit_filter

@@ -43,14 +43,14 @@ class StorePipeline:
         return "first" if ticket.block_digest is None else "changed" if page.changed else "same_text"
 
     def _content(self, page: Page, ticket: Ticket, body_digest: bytes, block_digest: bytes) -> Content:
-        document, kind, size = page.document, page.content_type[:200], len(page.body)
+        document, orders, kind, size = page.document, page.orders, page.content_type[:200], len(page.body)
+        noindex = orders.noindex or (orders.expires is not None and orders.expires <= page.at)
         if document is None:
-            return Content(body_digest, block_digest, content_type=kind, length=size)
+            return Content(body_digest, block_digest, content_type=kind, length=size, noindex=noindex, noarchive=orders.noarchive)
         scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
-        orders = document.robots
         links, urls = scheduler.sieve.sort(ticket, document.links, follow=not orders.nofollow)
         scheduler.dispatcher.add(urls)
         return Content(
             body_digest, block_digest, document.title[:1000], kind, document.charset, document.language[:35], size,
-            orders.noindex, links,
+            noindex, links, orders.noarchive,
         )  # fmt: skip

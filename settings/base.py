@@ -58,6 +58,10 @@ REVISIT_INCREASE = 0.2
 REVISIT_DECREASE = 0.2
 REVISIT_FILTER = ["html", "feed", "sitemap"]  # kinds of pages that are revisited
 
+# --- Log of requests --------------------------------------------------------------------------------------------------
+LOG_REQUESTS = True  # CRAWL_DIR/log/requests-<worker>.jsonl: a line per request or refusal
+LOG_REQUESTS_MAX_SIZE = "100MB"  # of a file; then a new part is begun, and ten are kept
+
 # --- Panel ------------------------------------------------------------------------------------------------------------
 PANEL = "auto"  # auto, live, lines, off
 PANEL_INTERVAL = "5s"  # between two lines

@@ -15,7 +15,7 @@ simulator) and `postgres.PostgresFrontier` (the real one). Rules that both keep:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum, StrEnum
@@ -110,6 +110,8 @@ class Ticket:
     body_digest: bytes | None = None
     block_digest: bytes | None = None
     request: dict[str, Any] | None = None
+    expires: datetime | None = None
+    """The page's own unavailable_after, as of the last reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +139,12 @@ class Content:
     length: int = 0
     noindex: bool = False
     links: Links = Links()
+    noarchive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of one visit. `next_visit` is set for queued states only; `content` None keeps what is stored."""
+    """The end of one visit. `next_visit` is set for queued states and for forbidden; `content` None keeps what is stored."""
 
     id: int
     visit: int
@@ -163,11 +166,14 @@ class Outcome:
     depth: int | None = None
     """The depth that its links were counted from. If the URL was found nearer meanwhile, so are they."""
     content: Content | None = None
+    expires: datetime | None = None
+    """When the page is to be taken for gone. None keeps what is stored, unless there is content."""
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsRow:
-    """robots.txt of an origin as stored. `status` 0: not reached. `failures` counts tries that did not reach it."""
+    """robots.txt of an origin as stored. `status` 0: not reached. `failures` counts tries that did not reach it. `body` is empty
+    only if no file was read; while the file can't be reached it is what was read before."""
 
     origin: str
     host: str
@@ -176,6 +182,8 @@ class RobotsRow:
     fetched: datetime
     expires: datetime
     failures: int = 0
+    etag: str | None = None
+    modified: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +324,11 @@ class Frontier(Protocol):
     def robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
         """What is stored of these origins' robots.txt, expired or not."""
 
+    def rejudge(self, origin: str, allows: Callable[[str], bool]) -> int:
+        """The rules of an origin have changed: its URLs that robots.txt forbade (`why` starts with "robots") and that are allowed
+        now are new again, in all crawls, unless they are too deep. How many of this crawl. Rules for other crawls' quotas are
+        theirs to enforce."""
+
     def outlook(self, worker: str = "") -> Outlook:
         """What is left, for a worker that holds nothing more."""
 
@@ -332,8 +345,9 @@ class Frontier(Protocol):
 
 
 def lane_of(outcome: Outcome) -> Lane | None:
-    """Where the URL of an ended visit waits. A page without a next visit is kept, but not queued."""
-    lane = LANE_OF.get(outcome.state)
+    """Where the URL of an ended visit waits. A page without a next visit is kept, but not queued. A forbidden URL with one is
+    tried again then, since that is how we learn that robots.txt has changed where it forbids everything."""
+    lane = Lane.REVISIT if outcome.state is State.FORBIDDEN else LANE_OF.get(outcome.state)
     return None if lane in TIMED and outcome.next_visit is None else lane
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -117,11 +117,11 @@ class Writer:
             next_visit=end.next_visit, interval_s=row.interval_s if end.interval_s is None else end.interval_s,
             moved_to=end.moved_to and clean(end.moved_to), last_visit=end.at, changes=row.changes + end.changed,
             last_change=end.at if end.changed or first else row.last_change, content=content or row.content,
-            lane=lane, rank=None if lane is None else place,
+            lane=lane, rank=None if lane is None else place, expires=end.expires or row.expires,
         )  # fmt: skip
         etag, modified = end.etag and clean(end.etag), end.modified and clean(end.modified)
         if content:
-            book.rows[row.id] = replace(book.rows[row.id], etag=etag, modified=modified)
+            book.rows[row.id] = replace(book.rows[row.id], etag=etag, modified=modified, expires=end.expires)
             if first or end.changed:
                 book.versions.append((row.id, end.at, content))
             if end.depth is not None and row.depth < end.depth:
@@ -197,6 +197,13 @@ class Writer:
         self.book.rows[row.id] = replace(row, lane=lane, rank=place)
         self.revived += 1
         self.hosts.add(row.host)
+
+    def allow(self, origin: str, allows: Callable[[str], bool]) -> None:
+        """Queue what robots.txt of the origin forbade and now allows."""
+        for row in list(self.book.rows.values()):
+            forbidden = row.state is State.FORBIDDEN and row.why.startswith("robots") and row.url.startswith(f"{origin}/")
+            if forbidden and not self._too_deep(row.depth) and allows(row.url):
+                self._revive(row)
 
     def _spread(self) -> None:
         """Carry shorter depths on along stored links, the nearest page first and of equals the lowest id."""

@@ -242,6 +242,16 @@ class MemoryFrontier:
     def robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
         return {origin: self.store.origins[origin] for origin in origins if origin in self.store.origins}
 
+    def rejudge(self, origin: str, allows: Callable[[str], bool]) -> int:
+        revived = 0
+        for name, book in self.store.crawls.items():
+            ours = name == self.spec.name
+            writer = Writer(book, self.spec if ours else CrawlSpec(name, book.order, max_depth=book.max_depth))
+            writer.allow(origin, allows)
+            writer.enforce_quotas()
+            revived += writer.revived if ours else 0
+        return revived
+
     def outlook(self, worker: str = "") -> Outlook:
         now, work = self.now(), self._work()
         elsewhere: set[int] = set()

@@ -11,6 +11,7 @@ from math import ceil
 
 from crawlproj.db import Database, Queries, Transaction
 from crawlproj.errors import DatabaseError
+from crawlproj.frontier import judging
 from crawlproj.frontier.base import (
     Batch,
     Committed,
@@ -135,7 +136,7 @@ class PostgresFrontier:
     def _put_robots(self, tx: Transaction, rows: Sequence[RobotsRow]) -> None:
         latest = {row.origin: row for row in rows}
         if latest:
-            names = ("origin", "host", "status", "body", "fetched", "expires", "failures")
+            names = ("origin", "host", "status", "body", "fetched", "expires", "failures", "etag", "modified")
             tx.run("put_robots", **{name: array(getattr(row, name) for row in latest.values()) for name in names})
 
     def unresolved(self, limit: int) -> list[str]:
@@ -256,6 +257,15 @@ class PostgresFrontier:
     def robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
         rows = self.db.rows("get_robots", origins=list(origins)) if origins else []
         return {row[0]: RobotsRow(*row) for row in rows}
+
+    def rejudge(self, origin: str, allows: Callable[[str], bool]) -> int:
+        return judging.rejudge(self.db, origin, allows, self._queued).get(self._crawl, 0)
+
+    def _queued(self, tx: Transaction, crawl: int, hosts: list[int]) -> None:
+        if crawl == self._crawl:
+            self._sweep(tx, hosts)
+        else:
+            tx.run("refresh_hosts", crawl=crawl, hosts=array(hosts))
 
     def outlook(self, worker: str = "") -> Outlook:
         spent = self._spent(self.db)[0]

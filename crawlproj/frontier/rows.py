@@ -42,6 +42,7 @@ class Row:
     etag: str | None = None
     modified: str | None = None
     content: Content | None = None
+    expires: datetime | None = None
 
     def found(self) -> Found:
         return Found(**{f.name: getattr(self, f.name) for f in fields(Found)})
@@ -54,7 +55,7 @@ class Row:
         return Ticket(
             self.id, self.url, self.host, server, epoch, self.visit, self.lane, self.state, self.depth, self.tries,
             self.hops, self.changes, self.interval_s, self.last_visit, self.last_change, self.etag, self.modified,
-            body, block, request,
+            body, block, request, self.expires,
         )  # fmt: skip
 
 

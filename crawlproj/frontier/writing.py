@@ -175,7 +175,7 @@ def _folded(urls: Sequence[NewUrl]) -> dict[int, NewUrl]:
 def end_columns(outcomes: Sequence[Outcome]) -> dict[str, str]:
     plain = (
         "id", "visit", "server", "epoch", "at", "status", "why", "next_visit", "tries", "interval_s", "changed", "moved_to", "etag",
-        "modified",
+        "modified", "expires",
     )  # fmt: skip
     columns = {name: array([getattr(o, name) for o in outcomes]) for name in plain}
     columns["state"] = array([o.state.value for o in outcomes])
@@ -193,8 +193,8 @@ def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) 
     url, at = array([o.id for o, _ in pages]), array([o.at for o, _ in pages])
     length = array([c.length for _, c in pages])
     texts = {name: array([getattr(c, name) for _, c in pages]) for name in ("title", "content_type", "charset", "language")}
-    noindex, elapsed_s = array([c.noindex for _, c in pages]), array([o.elapsed_s for o, _ in pages])
-    tx.run("put_pages", url=url, at=at, length=length, noindex=noindex, elapsed_s=elapsed_s, **texts)
+    orders = {name: array([getattr(c, name) for _, c in pages]) for name in ("noindex", "noarchive")}
+    tx.run("put_pages", url=url, at=at, length=length, elapsed_s=array([o.elapsed_s for o, _ in pages]), **orders, **texts)
     versions = [(o, c) for o, c in pages if o.id in fresh]
     if versions:
         tx.run(

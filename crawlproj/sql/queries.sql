@@ -105,26 +105,27 @@ update url u set visit = u.visit + 1, state = o.state::url_state, status = o.sta
     modified = case when o.block_digest is not null then o.modified when o.status between 200 and 304
         then coalesce(o.modified, u.modified) else u.modified end,
     body_digest = coalesce(o.body_digest, u.body_digest), block_digest = coalesce(o.block_digest, u.block_digest),
+    expires = case when o.block_digest is not null then o.expires else coalesce(o.expires, u.expires) end,
     lane = o.lane,
     rank = case when o.lane = 1 then case %(ordering)s when 'bfs' then u.depth when 'dfs' then -u.depth else -u.score end
         when o.lane is not null then extract(epoch from o.next_visit) end
 from unnest(%(id)s::bigint[], %(visit)s::int[], %(server)s::int[], %(epoch)s::int[], %(state)s::text[], %(at)s::timestamptz[],
     %(status)s::smallint[], %(why)s::text[], %(next_visit)s::timestamptz[], %(tries)s::smallint[], %(interval_s)s::float8[],
     %(changed)s::bool[], %(moved_to)s::text[], %(etag)s::text[], %(modified)s::text[], %(lane)s::smallint[],
-    %(body_digest)s::bytea[], %(block_digest)s::bytea[])
+    %(body_digest)s::bytea[], %(block_digest)s::bytea[], %(expires)s::timestamptz[])
     as o (id, visit, server, epoch, state, at, status, why, next_visit, tries, interval_s, changed, moved_to, etag, modified, lane,
-        body_digest, block_digest)
+        body_digest, block_digest, expires)
     join server s on s.id = o.server and s.epoch = o.epoch and s.worker = %(worker)s
 where u.id = o.id and u.visit = o.visit and u.crawl = %(crawl)s
 returning u.id, u.host, u.last_change = u.last_visit, u.depth;
 
 -- name: put_pages
-insert into page (url, at, title, content_type, charset, language, length, noindex, elapsed_s)
+insert into page (url, at, title, content_type, charset, language, length, noindex, noarchive, elapsed_s)
 select * from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(title)s::text[], %(content_type)s::text[], %(charset)s::text[],
-    %(language)s::text[], %(length)s::int[], %(noindex)s::bool[], %(elapsed_s)s::real[])
+    %(language)s::text[], %(length)s::int[], %(noindex)s::bool[], %(noarchive)s::bool[], %(elapsed_s)s::real[])
 on conflict (url) do update set at = excluded.at, title = excluded.title, content_type = excluded.content_type,
     charset = excluded.charset, language = excluded.language, length = excluded.length,
-    noindex = excluded.noindex, elapsed_s = excluded.elapsed_s;
+    noindex = excluded.noindex, noarchive = excluded.noarchive, elapsed_s = excluded.elapsed_s;
 
 -- name: put_versions
 insert into page_version (url, at, status, body_digest, block_digest, length)
@@ -170,14 +171,29 @@ where c.crawl = %(crawl)s and c.host = q.host
     and (c.ready, c.retry, c.revisit) is distinct from (q.ready, q.retry, q.revisit);
 
 -- name: put_robots
-insert into origin (origin, host, status, body, fetched, expires, failures)
+insert into origin (origin, host, status, body, fetched, expires, failures, etag, modified)
 select * from unnest(%(origin)s::text[], %(host)s::text[], %(status)s::int[], %(body)s::text[], %(fetched)s::timestamptz[],
-    %(expires)s::timestamptz[], %(failures)s::int[])
+    %(expires)s::timestamptz[], %(failures)s::int[], %(etag)s::text[], %(modified)s::text[])
 on conflict (origin) do update set host = excluded.host, status = excluded.status, body = excluded.body,
-    fetched = excluded.fetched, expires = excluded.expires, failures = excluded.failures;
+    fetched = excluded.fetched, expires = excluded.expires, failures = excluded.failures, etag = excluded.etag,
+    modified = excluded.modified;
 
 -- name: get_robots
-select origin, host, status, body, fetched, expires, failures from origin where origin = any (%(origins)s);
+select origin, host, status, body, fetched, expires, failures, etag, modified from origin where origin = any (%(origins)s);
+
+-- name: forbidden_urls
+select u.id, u.canonical from url u
+where u.host = (select id from host where name = %(host)s) and u.state = 'forbidden' and u.id >= (%(first)s)::bigint
+    and u.why like 'robots%%' and starts_with(u.canonical, %(root)s)
+order by u.id limit %(count)s;
+
+-- name: allow_urls
+update url u set state = 'new', why = '', tries = 0, lane = 1,
+    rank = case c.ordering when 'bfs' then u.depth when 'dfs' then -u.depth else -u.score end
+from crawl c
+where c.id = u.crawl and u.id = any (%(ids)s::bigint[]) and u.state = 'forbidden' and u.why like 'robots%%'
+    and (c.max_depth = 0 or u.depth <= c.max_depth)
+returning u.crawl, u.host;
 
 -- name: put_clocks
 update host h set next_allowed = n.at from unnest(%(name)s::text[], %(at)s::timestamptz[]) as n (name, at) where h.name = n.name;
@@ -242,7 +258,7 @@ update server set worker = null, until = %(now)s where id = any (%(servers)s::in
 
 -- name: refill
 select u.id, u.canonical, w.name, w.server, w.epoch, u.visit, u.lane, u.state, u.depth, u.tries, u.hops, u.changes, u.interval_s,
-    u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request
+    u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires
 from unnest(%(name)s::text[], %(host)s::int[], %(server)s::int[], %(epoch)s::int[], %(lane)s::smallint[], %(count)s::int[])
     as w (name, host, server, epoch, lane, count)
     join server s on s.id = w.server and s.epoch = w.epoch

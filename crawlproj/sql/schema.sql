@@ -48,7 +48,9 @@ create table origin (
     body text not null,
     fetched timestamptz not null,
     expires timestamptz not null,
-    failures int not null default 0
+    failures int not null default 0,
+    etag text,
+    modified text
 );
 
 -- What a host has to offer to a crawl: best rank of its ranked lanes, earliest times (epoch seconds) of its timed ones.
@@ -96,12 +98,15 @@ create table url (
     body_digest bytea,
     block_digest bytea,
     moved_to text,
+    expires timestamptz,
     request json,
     check ((lane is null) = (rank is null))
 ) with (fillfactor = 85);
 -- The queue: one index, read lane by lane. Only queued URLs are in it.
 create index url_queue on url (crawl, host, lane, rank, id) where lane is not null;
 create index url_state on url (crawl, state);
+-- Judged again when a robots.txt changes.
+create index url_forbidden on url (host, id) where state = 'forbidden';
 create index url_seed on url (crawl, first_seen) where depth = 0;
 
 -- The latest reading of a page.
@@ -114,6 +119,7 @@ create table page (
     language text not null,
     length int not null,
     noindex bool not null,
+    noarchive bool not null,
     elapsed_s real not null
 ) with (fillfactor = 85);
 

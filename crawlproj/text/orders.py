@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Final
 
 _KNOWN: Final = frozenset(
@@ -14,6 +17,8 @@ _KNOWN: Final = frozenset(
 )  # fmt: skip
 _WITH_VALUE: Final = ("max-snippet", "max-image-preview", "max-video-preview")
 _UNTIL: Final = "unavailable_after"
+_ROBOT: Final = re.compile(r"\s*([A-Za-z*][\w.*-]*)\s*:(.*)", re.S)
+_UTC: Final = re.compile(r"\s*(?:\bUTC|\bGMT|Z)$", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +36,32 @@ class Orders:
             self.noindex or other.noindex,
             self.nofollow or other.nofollow,
             self.noarchive or other.noarchive,
-            self.unavailable_after or other.unavailable_after,
+            min(filter(None, (self.unavailable_after, other.unavailable_after)), key=_moment, default=None),
         )
+
+    @property
+    def expires(self) -> datetime | None:
+        """When the page is to be taken for gone; None if it does not say, or not so that we understand it."""
+        return date(self.unavailable_after) if self.unavailable_after else None
 
 
 NO_ORDERS: Final = Orders()
+
+
+def date(text: str) -> datetime | None:
+    """As mail, HTTP and ISO 8601 write it; without a zone it is UTC, without a time midnight."""
+    bare = _UTC.sub("", text.strip())
+    for parse, form in ((datetime.fromisoformat, bare), (parsedate_to_datetime, bare), (parsedate_to_datetime, f"{bare} 00:00:00")):
+        try:
+            found = parse(form)
+            return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        except (ValueError, IndexError, TypeError, OverflowError):
+            continue
+    return None
+
+
+def _moment(text: str) -> datetime:
+    return date(text) or datetime.max.replace(tzinfo=UTC)
 
 
 def read(content: str) -> Orders:
@@ -46,8 +72,8 @@ def read(content: str) -> Orders:
         word = part.strip().lower()
         if word.startswith(_UNTIL):
             until = [part.strip()[len(_UNTIL) :].lstrip(" :=")]
-        elif word in _KNOWN or word.startswith(_WITH_VALUE):
-            words.add(word)
+        elif _KNOWN.issuperset(found := word.split()) or word.startswith(_WITH_VALUE):
+            words.update(found)
         elif until and word:
             until.append(part.strip())
     return Orders(
@@ -59,13 +85,16 @@ def read(content: str) -> Orders:
 
 
 def read_headers(values: Iterable[str], agents: tuple[str, ...] = ("robots",)) -> Orders:
-    """Orders of all X-Robots-Tag headers; one that starts with `name:` holds for that robot only."""
+    """Orders of all X-Robots-Tag headers. What follows `name:` holds for that robot only, up to the next name."""
     total = NO_ORDERS
     for value in values:
-        name, colon, rest = value.partition(":")
-        name = name.strip().lower()
-        if not colon or "," in name or name == _UNTIL or name in _WITH_VALUE:
-            total |= read(value)
-        elif name in agents:
-            total |= read(rest)
+        ours: list[str] = []
+        listening = True
+        for part in value.split(","):
+            named = _ROBOT.fullmatch(part)
+            if named and not named[1].lower().startswith((_UNTIL, *_WITH_VALUE)):
+                listening, part = named[1].lower() in (*agents, "*"), named[2]
+            if listening:
+                ours.append(part)
+        total |= read(",".join(ours))
     return total

@@ -160,6 +160,12 @@ class Robots:
         assert frontier.robots([one.origin, two.origin, "http://unknown.example"]) == {one.origin: one, two.origin: two}
         assert frontier.robots([]) == {}
 
+    def test_validators_come_back_too(self, world: World) -> None:
+        frontier = world.frontier()
+        row = replace(self.row(world), etag='W/"é"', modified="Thu, 01 Jan 2026 00:00:00 GMT")
+        frontier.commit(Batch(robots=[row]))
+        assert frontier.robots([row.origin]) == {row.origin: row}
+
     def test_a_newer_row_replaces_the_older_one(self, world: World) -> None:
         frontier = world.frontier()
         old, new = self.row(world), self.row(world, status=404, failures=2)

@@ -6,6 +6,7 @@ from tests.contract.adding import Limits, Sieve
 from tests.contract.commits import AllOrNothing, LateEnds, RealTime, Robots
 from tests.contract.depths import Depths
 from tests.contract.handing import Handing, Looking
+from tests.contract.judging import Judging
 from tests.contract.leasing import Arrivals, Leasing
 from tests.contract.resolving import Resolving
 from tests.contract.revival import Reopening, Revival
@@ -16,7 +17,7 @@ class Entering(Sieve, Limits, Depths, Revival, Reopening):
     """How URLs come in."""
 
 
-class Ending(Ends, LateEnds, AllOrNothing, Robots, RealTime):
+class Ending(Ends, LateEnds, AllOrNothing, Robots, Judging, RealTime):
     """How visits end."""
 
 

@@ -4,6 +4,7 @@ import gc
 import json
 import re
 from collections import Counter
+from datetime import UTC, datetime
 from gzip import decompress
 from pathlib import Path
 
@@ -166,6 +167,73 @@ def test_orders_for_us_add_up_and_those_for_others_do_not_count() -> None:
 def test_unavailable_after_keeps_the_commas_of_its_date() -> None:
     found = orders.read("noindex, unavailable_after: Saturday, 25-Jun-26 15:00:00 GMT, nofollow")
     assert found == orders.Orders(True, True, False, "Saturday, 25-Jun-26 15:00:00 GMT")
+
+
+def test_orders_may_be_parted_by_blanks() -> None:
+    assert orders.read("noindex nofollow") == orders.Orders(noindex=True, nofollow=True)
+    assert orders.read("index follow please") == orders.NO_ORDERS
+
+
+def test_of_two_ends_the_earlier_one_counts() -> None:
+    early, late = orders.Orders(unavailable_after="1 Jan 2030 10:00 GMT"), orders.Orders(unavailable_after="2031-01-01")
+    odd = orders.Orders(unavailable_after="one day")
+    assert (late | early) == (early | late) == early
+    assert (odd | late) == (late | odd) == late
+    assert (odd | orders.NO_ORDERS).expires is None
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("25 Jun 2026 15:00:00 PST", datetime(2026, 6, 25, 23, tzinfo=UTC)),
+        ("Saturday, 25-Jun-26 15:00:00 GMT", datetime(2026, 6, 25, 15, tzinfo=UTC)),
+        ("Thu, 25 Jun 2026 15:00:00 UTC", datetime(2026, 6, 25, 15, tzinfo=UTC)),
+        ("2026-06-25", datetime(2026, 6, 25, tzinfo=UTC)),
+        ("2026-06-25T15:00:00+02:00", datetime(2026, 6, 25, 13, tzinfo=UTC)),
+        ("2026-06-25T15:00:00Z", datetime(2026, 6, 25, 15, tzinfo=UTC)),
+        ("2026-06-25 15:00 UTC", datetime(2026, 6, 25, 15, tzinfo=UTC)),
+        ("25 Jun 2026", datetime(2026, 6, 25, tzinfo=UTC)),
+        ("", None),
+        ("soon", None),
+        ("32 Jan 2026 10:00:00 GMT", None),
+        ("9999-12-31T23:59:59-05:00", None),
+    ],
+)
+def test_dates_of_orders(text: str, date: datetime | None) -> None:
+    assert orders.date(text) == date
+
+
+@given(st.text(max_size=60) | st.text("noindex,:_ after0123456789-GMT", max_size=60))
+def test_any_text_gives_orders(text: str) -> None:
+    found = orders.read(text) | orders.read_headers([text, f"unavailable_after: {text}"])
+    assert found.expires is None or found.expires.tzinfo is UTC
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        (["noindex", "nofollow"], orders.Orders(True, True)),
+        (["NoIndex, NoArchive"], orders.Orders(noindex=True, noarchive=True)),
+        (["none"], orders.Orders(True, True)),
+        (["otherbot: noindex"], orders.NO_ORDERS),
+        (["otherbot: noindex, nofollow"], orders.NO_ORDERS),
+        (["otherbot: noindex, nofollow, crawlproj: noarchive"], orders.Orders(noarchive=True)),
+        (["crawlproj: noarchive, otherbot: noindex"], orders.Orders(noarchive=True)),
+        (["CrawlProj : noindex"], orders.Orders(noindex=True)),
+        (["nofollow, otherbot: noindex"], orders.Orders(nofollow=True)),
+        (["*: noindex"], orders.Orders(noindex=True)),
+        (["max-snippet: 50, noindex"], orders.Orders(noindex=True)),
+        (["max-image-preview:large", "crawl: noindex"], orders.NO_ORDERS),
+        (["otherbot: unavailable_after: 1 Jan 2030 10:00:00 GMT"], orders.NO_ORDERS),
+        (
+            ["crawlproj: unavailable_after: Tue, 1 Jan 2030 10:00:00 GMT, noindex"],
+            orders.Orders(noindex=True, unavailable_after="Tue, 1 Jan 2030 10:00:00 GMT"),
+        ),
+        (["", ",,", ":", "noindex:"], orders.NO_ORDERS),
+    ],
+)
+def test_orders_in_headers_hold_for_whom_they_name(headers: list[str], expected: orders.Orders) -> None:
+    assert orders.read_headers(headers, ("robots", "crawlproj")) == expected
 
 
 def test_orders_in_headers_may_name_their_robot() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from crawlproj.config import duration, read_config
+from crawlproj.config import duration, read_config, size
 from crawlproj.errors import ConfigError
 from settings import base
 
@@ -48,6 +48,11 @@ def test_durations_have_units(text: object, seconds: float) -> None:
     assert duration(text) == timedelta(seconds=seconds)
 
 
+@pytest.mark.parametrize(("text", "number"), [("64KB", 64_000), ("100MB", 10**8), ("1.5g", 1_500_000_000), (7, 7)])
+def test_sizes_have_units(text: object, number: int) -> None:
+    assert size(text) == number
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -66,6 +71,9 @@ def test_durations_have_units(text: object, seconds: float) -> None:
         ("FRONTIER_DEPTH", "1.5"),
         ("FRONTIER_PAGES", "nan"),
         ("CRAWL_PATIENCE", "999999999999999d"),
+        ("LOG_REQUESTS", "perhaps"),
+        ("LOG_REQUESTS_MAX_SIZE", 0),
+        ("LOG_REQUESTS_MAX_SIZE", "100 miles"),
     ],
 )
 def test_nonsense_is_refused_with_the_name_of_the_setting(name: str, value: object) -> None:

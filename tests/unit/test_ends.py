@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.ends import Ends, retry_after_s
-from crawlproj.frontier.base import LANE_OF, Lane, State, Ticket
+from crawlproj.frontier.base import LANE_OF, Content, Lane, State, Ticket
 from crawlproj.items import Page
 from crawlproj.revisit.base import Bounds
 from crawlproj.revisit.uniform import Uniform
+from crawlproj.text.orders import Orders
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -67,6 +68,37 @@ def test_a_redirect_ends_as_moved_to_its_canonical_target() -> None:
 )
 def test_without_an_answer_the_reason_decides(reason: str, state: State) -> None:
     assert ENDS.decide(page(0, ticket(), reason), ticket()).state is state
+
+
+def test_a_page_whose_own_time_is_over_is_retired() -> None:
+    for of, orders in (
+        (ticket(), Orders(unavailable_after="31 Dec 2025 23:59:59 GMT")),
+        (ticket(block_digest=b"x", expires=NOW), Orders()),
+    ):
+        for status in (200, 304):
+            seen = page(status, of)
+            seen.orders = orders
+            end = ENDS.decide(seen, of)
+            assert (end.state, end.why, end.next_visit) == (State.RETIRED, "unavailable_after", None)
+
+
+def test_a_page_is_looked_at_once_more_when_its_own_time_is_over() -> None:
+    seen = page(200, ticket())
+    seen.orders = Orders(unavailable_after="2026-01-01T02:00:00Z")
+    end = ENDS.decide(seen, ticket())
+    assert (end.state, end.next_visit, end.expires) == (State.WAITING, NOW + 2 * HOUR, NOW + 2 * HOUR)
+    seen.orders = Orders(unavailable_after="2026-01-01T09:00:00Z")
+    assert ENDS.decide(seen, ticket()).next_visit == NOW + 5 * HOUR
+    seen.orders = Orders(unavailable_after="some day")
+    assert ENDS.decide(seen, ticket()).next_visit == NOW + 5 * HOUR
+
+
+def test_a_page_that_is_read_again_and_names_no_end_has_none() -> None:
+    of = ticket(block_digest=b"x", expires=NOW)
+    seen = page(200, of)
+    seen.content = Content(b"body", b"block")
+    end = ENDS.decide(seen, of)
+    assert (end.state, end.expires) == (State.WAITING, None)
 
 
 def test_retries_come_later_and_later_and_end_in_dead() -> None:

@@ -1,0 +1,101 @@
+"""scrapy workers: several processes that share one crawl."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from crawlproj.config import Config, Reader, seconds
+from crawlproj.console import ProjectCommand, reading
+from crawlproj.db import Database
+from crawlproj.errors import ConfigError, DatabaseError
+from crawlproj.insight import status
+from crawlproj.preflight import Cleared, preflight, turn_over
+from crawlproj.wording import count
+from crawlproj.workforce import Workforce
+
+MOST = 64
+RARE = 20
+"""The line with totals costs at most so small a part of the time: a big database is counted less often."""
+
+
+class Command(ProjectCommand):
+    words = (1, 1)
+
+    def syntax(self) -> str:
+        return "SPIDER -n N [-a NAME=VALUE]... [-s NAME=VALUE]..."
+
+    def short_desc(self) -> str:
+        return "Run a spider in several processes that share one crawl"
+
+    def long_desc(self) -> str:
+        return (
+            f"{self.short_desc()}. Each has a log of its own, CRAWL_DIR/log/CRAWL-1.log and so on. Ctrl-C stops all within a few"
+            " seconds, a second one at once. A worker that is killed is started again. The exit code is the worst of theirs."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("-n", type=int, default=2, metavar="N", help="how many processes (default: 2)")
+        parser.add_argument("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="argument of the spider")
+
+    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        assert self.settings is not None
+        if not 1 <= opts.n <= MOST:
+            raise ConfigError(f"-n must be a number from 1 to {MOST}")
+        if bad := [text for text in opts.spargs if not text.partition("=")[1]]:
+            raise ConfigError(f"-a {bad[0]}: use -a NAME=VALUE")
+        arguments = {name: value for name, _, value in (text.partition("=") for text in opts.spargs)}
+        cleared = preflight(self.settings, words[0], arguments)
+        with ExitStack() as stack:
+            if cleared.embedded:
+                stack.callback(cleared.embedded.close)
+            database = stack.enter_context(reading(cleared.config))
+            interval_s = max(0.1, Reader(self.settings)("PANEL_INTERVAL", seconds))
+            tick = Totals(database, cleared.config.spec.name, interval_s, say_now)
+            return Workforce(commands(words[0], opts, cleared), say_now).run(tick)
+
+
+def commands(spider: str, opts: argparse.Namespace, cleared: Cleared) -> dict[int, list[str]]:
+    """The command line of each worker: what was given to us, and a log of its own."""
+    given = [word for text in opts.spargs for word in ("-a", text)] + [word for text in opts.set for word in ("-s", text)]
+    if opts.loglevel:
+        given += ["-L", opts.loglevel]
+    logs = {number: log_of(cleared.log_file, number) for number in range(1, opts.n + 1)}
+    start = [sys.executable, "-m", "scrapy", "crawl", spider, *given, "-s", "PANEL=off"]
+    return {number: [*start, "-s", f"LOG_FILE={log}"] for number, log in logs.items()}
+
+
+def log_of(log_file: Path, number: int) -> Path:
+    log = log_file.with_name(f"{log_file.stem}-{number}.log")
+    turn_over(log)
+    return log
+
+
+def say_now(text: str) -> None:
+    print(text, flush=True)
+
+
+class Totals:
+    """A line now and then with what all workers together have done."""
+
+    def __init__(self, database: Database, crawl: str, interval_s: float, say: Callable[[str], None]) -> None:
+        self._database, self._crawl, self._interval_s, self._say = database, crawl, interval_s, say
+        self._started = time.monotonic()
+        self._next = self._started + interval_s
+
+    def __call__(self, running: int) -> None:
+        now = time.monotonic()
+        if now < self._next:
+            return
+        with suppress(DatabaseError):
+            if (crawl := status(self._database, self._database.value("now")).get(self._crawl)) is not None:
+                urls = crawl["urls"]
+                text = f"{count(urls['known'], 'URL')} known, {urls['fetched']:,} visited, {urls['documents']:,} pages read"
+                text += f"; {crawl['due_now']:,} due now; {count(crawl['leased_servers'], 'server')} in use"
+                self._say(f"{now - self._started:.0f} s  {count(running, 'worker')}: {text}")
+        self._next = time.monotonic() + max(self._interval_s, RARE * (time.monotonic() - now))

@@ -1,0 +1,68 @@
+"""The first bytes of a body, unpacked on the way: no more is read, and no more is unpacked, than is wanted."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator
+from typing import Any, Self
+
+WINDOWS = {"gzip": zlib.MAX_WBITS + 16, "x-gzip": zlib.MAX_WBITS + 16, "deflate": zlib.MAX_WBITS}
+MAX_LAYERS = 3
+PIECE = 65_536
+SLACK = 1_000
+"""Headers and trailers of what is packed."""
+GZIP = b"\x1f\x8b"
+
+
+class Unpacker:
+    """Takes layers of gzip and deflate off a stream. A stream that is not packed at all, whatever its header says, is passed on."""
+
+    def __init__(self, encodings: list[str]) -> None:
+        self._layers = [zlib.decompressobj(WINDOWS[name]) for name in reversed(encodings)]
+        # Some call it deflate and leave out its header; others have not packed it at all.
+        self._others: list[list[Any]] = [[], *([[zlib.decompressobj(-zlib.MAX_WBITS)]] if encodings == ["deflate"] else [])]
+        self._head, self._started = bytearray(), False
+
+    @classmethod
+    def of(cls, header: str) -> Self | None:
+        """For the value of a Content-Encoding; None if it names nothing, or something that is not ours to unpack."""
+        names = [name for part in header.lower().split(",") if (name := part.strip()) not in ("", "identity")]
+        return cls(names) if names and len(names) <= MAX_LAYERS and WINDOWS.keys() >= set(names) else None
+
+    def feed(self, data: bytes, limit: int) -> bytes:
+        """What comes of the next bytes, `limit` of it at most; zlib.error if the stream is broken on its way."""
+        if not self._started:
+            self._head += data
+        while True:
+            try:
+                out = self._through(0, data, limit)
+            except zlib.error:
+                if self._started or self._head.startswith(GZIP):
+                    raise
+                self._layers = self._others.pop()
+                data = bytes(self._head)
+            else:
+                self._started = self._started or bool(out)
+                return out
+
+    def _through(self, number: int, data: bytes, limit: int) -> bytes:
+        """Through this layer and those below it, in pieces, so that a bomb is never unpacked further than is wanted."""
+        if number == len(self._layers):
+            return data[:limit]
+        layer, out, piece = self._layers[number], bytearray(), b""
+        while (data or len(piece) == PIECE) and len(out) < limit and not layer.eof:
+            piece = layer.decompress(data, PIECE)
+            data = layer.unconsumed_tail
+            out += self._through(number + 1, piece, limit - len(out))
+        return bytes(out)
+
+
+async def first_bytes(chunks: AsyncIterator[bytes], limit: int, unpacker: Unpacker | None = None) -> tuple[bytes, bool]:
+    """Up to `limit` bytes, and whether there may have been more. What is packed and becomes no smaller by it is given up too."""
+    body, received = bytearray(), 0
+    async for chunk in chunks:
+        received += len(chunk)
+        body += unpacker.feed(chunk, limit - len(body)) if unpacker else chunk
+        if len(body) >= limit or received >= 2 * limit + SLACK:
+            return bytes(body[:limit]), True
+    return bytes(body), False

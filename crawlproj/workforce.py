@@ -1,0 +1,120 @@
+"""Several workers of one crawl on this machine: started, watched, stopped. Each is a process of its own."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+
+LOOK_S = 0.1
+RESTARTS = 5
+WITHIN_S = 60.0
+COULD_NOT_RUN, STOPPED = 1, 130
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(slots=True)
+class Worker:
+    """`code` is set when it has ended for good."""
+
+    number: int
+    command: Sequence[str]
+    process: subprocess.Popen[bytes]
+    code: int | None = None
+
+    @property
+    def name(self) -> str:
+        return f"worker {self.number} (process {self.process.pid})"
+
+
+@dataclass(slots=True)
+class Workforce:
+    """`say` gets one line for everything that happens. A worker that somebody kills is started again, a few times a minute."""
+
+    commands: Mapping[int, Sequence[str]]
+    say: Callable[[str], None]
+    workers: list[Worker] = field(default_factory=list)
+    stops: int = 0
+    _passed_on: int = 0
+    _restarted: deque[float] = field(default_factory=deque)
+
+    def run(self, tick: Callable[[int], None]) -> int:
+        """Until all have ended; the worst of their exit codes. `tick` is called now and then with the number that run."""
+        with self._signals():
+            try:
+                for number, command in self.commands.items():
+                    if self.stops:
+                        break
+                    self.workers.append(Worker(number, command, _start(command)))
+                    self.say(f"{self.workers[-1].name} started")
+                while running := self._look():
+                    tick(running)
+                    time.sleep(LOOK_S)
+            finally:
+                self._kill()
+        return max((worker.code or 0 for worker in self.workers), default=STOPPED)
+
+    def _look(self) -> int:
+        if self.stops > self._passed_on:
+            self._passed_on = self.stops
+            self._send(signal.SIGTERM if self.stops == 1 else signal.SIGKILL)
+        for worker in self.workers:
+            if worker.code is None and (code := worker.process.poll()) is not None:
+                self._ended(worker, code)
+        return sum(worker.code is None for worker in self.workers)
+
+    def _ended(self, worker: Worker, code: int) -> None:
+        if code >= 0:
+            worker.code = code
+            self.say(f"{worker.name} ended with exit code {code}")
+        elif self.stops:
+            worker.code = STOPPED
+            self.say(f"{worker.name} was killed")
+        elif self._may_restart():
+            before, worker.process = worker.name, _start(worker.command)
+            self.say(f"{before} was killed by signal {-code}: started again as process {worker.process.pid}")
+        else:
+            worker.code = COULD_NOT_RUN
+            self.say(f"{worker.name} was killed by signal {-code}: given up after {RESTARTS} new starts in a minute")
+
+    def _may_restart(self) -> bool:
+        now = time.monotonic()
+        while self._restarted and now - self._restarted[0] > WITHIN_S:
+            self._restarted.popleft()
+        if len(self._restarted) >= RESTARTS:
+            return False
+        self._restarted.append(now)
+        return True
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Ctrl-C and the like reach this process only (the workers have sessions of their own) and are passed on."""
+        before = {number: signal.signal(number, self._stop) for number in SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.stops += 1
+
+    def _send(self, number: signal.Signals) -> None:
+        for worker in self.workers:
+            if worker.code is None and worker.process.poll() is None:
+                worker.process.send_signal(number)
+
+    def _kill(self) -> None:
+        for worker in self.workers:
+            if worker.process.poll() is None:
+                worker.process.kill()
+                worker.process.wait()
+
+
+def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)

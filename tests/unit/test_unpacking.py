@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import asyncio
+import gzip
+import zlib
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawlproj.demo.faults import bomb
+from crawlproj.unpacking import Unpacker, first_bytes
+
+
+def read(body: bytes, header: str = "", limit: int = 1000, size: int = 7) -> tuple[bytes, bool]:
+    """Let the body come in chunks of that size."""
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for at in range(0, len(body), size):
+            yield body[at : at + size]
+
+    return asyncio.run(first_bytes(chunks(), limit, Unpacker.of(header)))
+
+
+def raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(data) + packer.flush()
+
+
+@given(st.binary(max_size=600), st.integers(1, 700), st.integers(1, 50))
+def test_no_more_is_read_than_is_wanted(body: bytes, limit: int, size: int) -> None:
+    assert read(body, limit=limit, size=size) == (body[:limit], len(body) >= limit)
+
+
+@given(st.binary(max_size=600), st.integers(1, 700), st.integers(2, 50), st.booleans())
+def test_no_more_is_unpacked_than_is_wanted(body: bytes, limit: int, size: int, twice: bool) -> None:
+    packed, header = gzip.compress(body), "gzip"
+    if twice:
+        packed, header = zlib.compress(packed), "gzip, deflate"
+    assert read(packed, header, limit, size) == (body[:limit], len(body) >= limit)
+
+
+def test_a_long_stream_comes_out_whole() -> None:
+    body = b"Disallow: /\n" * 100_000
+    assert read(gzip.compress(body), "x-gzip", 10_000_000, 1000) == (body, False)
+    assert read(gzip.compress(gzip.compress(body)), "gzip,gzip", 10_000_000, 50_000) == (body, False)
+
+
+def test_deflate_may_lack_its_header() -> None:
+    assert read(raw_deflate(b"Disallow: /"), "deflate") == (b"Disallow: /", False)
+    assert read(zlib.compress(b"Disallow: /"), "Deflate") == (b"Disallow: /", False)
+
+
+@pytest.mark.parametrize("header", ["gzip", "deflate", "gzip, gzip"])
+def test_what_is_not_packed_is_passed_on_whatever_it_says(header: str) -> None:
+    assert read(b"User-agent: *\nDisallow: /", header) == (b"User-agent: *\nDisallow: /", False)
+
+
+def test_a_stream_that_is_cut_off_gives_what_there_is() -> None:
+    body = b"".join(b"Disallow: /%d\n" % n for n in range(1000))
+    packed = gzip.compress(body)
+    out, cut = read(packed[: len(packed) // 2], "gzip", 100_000, 50)
+    assert len(out) > 1000 and body.startswith(out) and not cut
+
+
+def test_a_stream_that_breaks_on_its_way_is_an_error() -> None:
+    packed = bytearray(gzip.compress(bytes(range(256)) * 50, 1))
+    packed[40:60] = b"\xff" * 20
+    with pytest.raises(zlib.error):
+        read(bytes(packed), "gzip", 100_000, 10_000)
+
+
+@pytest.mark.parametrize(("layers", "header"), [(1, "gzip"), (2, "gzip, gzip")])
+def test_a_bomb_is_unpacked_only_as_far_as_it_is_wanted(layers: int, header: str) -> None:
+    body = bomb() if layers == 1 else gzip.compress(bomb(), 9)
+    assert read(body, header, 5000, 65_536) == (b" " * 5000, True)
+
+
+def test_a_stream_that_never_gives_anything_is_left() -> None:
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    start = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH)
+    assert read(start + b"\0\0\0\xff\xff" * 100_000, "gzip", 100, 1000) == (b"", True)
+
+
+@pytest.mark.parametrize("header", ["", "identity", "br", "zstd", "gzip, br", "rot13", "gzip, gzip, gzip, gzip"])
+def test_other_encodings_are_not_ours(header: str) -> None:
+    assert Unpacker.of(header) is None
