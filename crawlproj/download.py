@@ -13,6 +13,7 @@ from scrapy.exceptions import DownloadCancelledError
 
 from crawlproj.config import read_config
 from crawlproj.guard import Guard, StaticNames
+from crawlproj.names import address_of
 from crawlproj.pages import GuardError
 
 if TYPE_CHECKING:
@@ -26,14 +27,18 @@ ABORT = object()
 
 
 class Names(AbstractResolver):
-    """Static names, then the system's resolver in a thread."""
+    """The address that a leased host is pinned to, and no other; else static names, then the system's resolver in a thread."""
 
-    def __init__(self, names: StaticNames) -> None:
-        self._names = names
+    def __init__(self, names: StaticNames, crawler: Crawler) -> None:
+        self._names, self._crawler = names, crawler
         self._system = aiohttp.ThreadedResolver()
 
     async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
-        address = self._names.address(host)
+        scheduler: Any = self._crawler.engine.scheduler
+        leased = scheduler.dispatcher.window.hosts.get(host)
+        address = address_of(leased.of.address) if leased is not None else self._names.address(host)
+        if address == "":
+            raise OSError(f"{host} has no address")
         if address is None:
             return await self._system.resolve(host, port, family)
         kind = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -67,7 +72,8 @@ class GuardedHandler(AiohttpDownloadHandler):
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 local_addr=self._bind_address, limit=self._pool_size_total, limit_per_host=self._pool_size_per_host,
-                resolver=Names(StaticNames(dict(config.dns_hosts))), socket_factory=guarded_socket(config.guard), ttl_dns_cache=300,
+                resolver=Names(StaticNames(dict(config.dns_hosts)), crawler), socket_factory=guarded_socket(config.guard),
+                use_dns_cache=False,
             ),
             cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, response_class=_ClientResponse,
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),

@@ -1,8 +1,9 @@
-"""When may this host be asked next, and why. Pure values: times go in, the next time and its reason come out."""
+"""When may this host, this server be asked next, and why. Pure values: times go in, the next time and its reason come out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,16 @@ class HostRules:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerRules:
+    """What the settings say about every server. After `pause_after` requests to one of its hosts (0: never) it rests `pause_s`."""
+
+    delay_s: float = 0.5
+    hosts: int = 4
+    pause_after: int = 500
+    pause_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What politeness needs to know of one exchange. `failed`: no answer, or one that says the server is in trouble."""
 
@@ -28,11 +39,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class HostClock:
-    """`next_at` on the caller's clock in seconds; `reason` names the rule that set it."""
+    """`next_at` on the caller's clock in seconds; `reason` names the rule that set it; `asked` counts since the last general pause."""
 
     next_at: float = 0.0
     reason: str = "new"
     failures: int = 0
+    asked: int = 0
     crawl_delay_s: float = 0.0
 
     def delay_s(self, rules: HostRules) -> float:
@@ -53,7 +65,33 @@ class HostClock:
         if answer.retry_after_s is not None:
             times["retry-after"] = answer.ended + min(max(answer.retry_after_s, 0.0), rules.max_retry_after_s)
         reason = max(times, key=lambda name: times[name])
-        return replace(self, next_at=times[reason], reason=reason, failures=failures)
+        return replace(self, next_at=times[reason], reason=reason, failures=failures, asked=self.asked + 1)
 
     def resting_until(self, at: float, reason: str) -> HostClock:
         return replace(self, next_at=at, reason=reason) if at > self.next_at else self
+
+    def taken_over(self, now: float, rules: HostRules, unseen_s: float) -> HostClock:
+        """After a worker that died: a full delay from now, and the requests that it may have made unseen are counted."""
+        unseen = ceil(unseen_s / max(self.delay_s(rules), 0.1))
+        return replace(self.resting_until(now + self.delay_s(rules), "taken over"), asked=self.asked + unseen)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerClock:
+    """The pauses that all hosts of one address share."""
+
+    next_at: float = 0.0
+    reason: str = "new"
+
+    def started(self, now: float, rules: ServerRules) -> ServerClock:
+        """A request to one of its hosts goes out."""
+        return self.resting_until(now + rules.delay_s, "server delay")
+
+    def after(self, host: HostClock, ended: float, rules: ServerRules) -> tuple[ServerClock, HostClock]:
+        """The clocks after an exchange with a host whose own clock is set already: a general pause if it was asked often enough."""
+        if not rules.pause_after or host.asked < rules.pause_after:
+            return self, host
+        return self.resting_until(ended + rules.pause_s, "general pause"), replace(host, asked=0)
+
+    def resting_until(self, at: float, reason: str) -> ServerClock:
+        return ServerClock(at, reason) if at > self.next_at else self

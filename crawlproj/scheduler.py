@@ -33,7 +33,7 @@ from crawlproj.guard import StaticNames
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.keeper import Keeper, News
 from crawlproj.migrations import migrate
-from crawlproj.names import Resolver
+from crawlproj.names import Resolver, SharedNetworks
 from crawlproj.pages import page_of_failure, page_of_response
 from crawlproj.requests import dump, is_plain, meta_of, request_of
 from crawlproj.sieve import Sieve, score
@@ -85,7 +85,7 @@ class CrawlScheduler(BaseScheduler):
             self.frontier = PostgresFrontier(self._database, config.spec)
             self.frontier.open()
             self._database.listen(PUSHES)
-            resolver = Resolver(StaticNames(dict(config.dns_hosts)))
+            resolver = Resolver(StaticNames(dict(config.dns_hosts)), SharedNetworks(config.shared_networks))
             stack.callback(resolver.close)
             self._start(spider, resolver)
             self._opened = stack.pop_all()
@@ -96,7 +96,7 @@ class CrawlScheduler(BaseScheduler):
         self.sieve = Sieve(config.spec.name, wants, config.known_urls, config.follow_nofollow)
         timeout_s = self.crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self.dispatcher = Dispatcher(config, timeout_s, self.frontier.now(), self._count)
-        self.dispatcher.keeper = self._keeper = Keeper(
+        self.dispatcher.holdings.keeper = self._keeper = Keeper(
             self.frontier, self.worker, resolver, config.flush_s, self._pushes, self._later(self._hear), self._later(self._lost)
         )
         if learn := getattr(spider, "learn_seeds", None):
@@ -127,10 +127,10 @@ class CrawlScheduler(BaseScheduler):
             return
         with suppress(DatabaseError):
             self.counts = self.frontier.counts()
-            self.dispatcher.outlook = self.frontier.outlook()
+            self.dispatcher.holdings.outlook = self.frontier.outlook()
 
     def has_pending_requests(self) -> bool:
-        return not self.dispatcher.exhausted and not self.broken
+        return not self.dispatcher.holdings.exhausted and not self.broken
 
     def enqueue_request(self, request: Request) -> bool:
         try:
