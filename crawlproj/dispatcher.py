@@ -29,8 +29,11 @@ NOT_THE_SERVERS = NEVER_AGAIN | {"shutdown"}
 class Dispatcher:
     """Lives on the event loop. What it hands out comes from `holdings`."""
 
-    def __init__(self, config: Config, timeout_s: float, now: datetime, count: Callable[[str, int], None]) -> None:
-        self.config, self.count = config, count
+    def __init__(
+        self, config: Config, timeout_s: float, now: datetime, count: Callable[[str, int], None],
+        name_sitemaps: Callable[[Sequence[str], int], None],
+    ) -> None:  # fmt: skip
+        self.config, self.count, self._name_sitemaps = config, count, name_sitemaps
         self.holdings = Holdings(config, timeout_s, now, count)
         self.window = self.holdings.window
         self.robots = robots.RobotsCache(config.robot_name)
@@ -144,9 +147,9 @@ class Dispatcher:
             self.window.finish(host)
         return not host.waiting
 
-    def end_robots(self, page: Page, ticket: RobotsTicket) -> list[str]:
-        """Store what came, go on with the URL that waits for it; sitemaps that were named. If there was no answer at all, that URL
-        ends with a Page of its own, since it can't be fetched either."""
+    def end_robots(self, page: Page, ticket: RobotsTicket) -> None:
+        """Store what came, go on with the URL that waits for it. If there was no answer at all, that URL ends with a Page of its own,
+        since it can't be fetched either."""
         host = self.window.hosts.get(ticket.host)
         place = origin(ticket.head.url)
         if page.status in REDIRECTS and ticket.hops < ROBOTS_HOPS and (target := join(page.url, page.headers.get("location", ""))):
@@ -158,8 +161,6 @@ class Dispatcher:
             if host is not None and host.out is ticket:
                 host.put(ticket.head, first=True)
             self._free(ticket)
-        known = self.robots.get(ticket.head.url)
-        return known.sitemaps() if known else []
 
     def _learn(self, host: HostWindow | None, page: Page, ticket: RobotsTicket) -> None:
         if page.reason == "shutdown":
@@ -173,14 +174,18 @@ class Dispatcher:
         if host is not None:
             host.prepared = host.prepared or row.status > 0
             host.clock = host.clock.with_crawl_delay(known.crawl_delay_s(self.config.robot_name))
-            started = self.times.seconds(page.at) - page.elapsed_s
-            host.clock = host.clock.resting_until(started + host.clock.delay_s(self.config.rules), "crawl-delay")
+            host.clock = host.clock.resting_until(self.times.seconds(page.at) + host.clock.delay_s(self.config.rules), "crawl-delay")
+        self._name_sitemaps(known.sitemaps(), ticket.head.depth + 1)
         self.count("robots/unreachable" if robots.is_unreachable(status) else "robots/fetched", 1)
         self.keeper.put(lambda tray: tray.robots.append(row))
 
     def hear(self, news: News) -> None:
-        for row in news.robots.values():
-            self.robots.put(row)
+        depths: dict[str, int] = {}
+        for ticket in news.tickets:
+            place = origin(ticket.url)
+            depths[place] = min(ticket.depth, depths.get(place, ticket.depth))
+        for place, row in news.robots.items():
+            self._name_sitemaps(self.robots.put(row).sitemaps(), depths.get(place, 0) + 1)
         self.holdings.hear(news)
 
     def closing(self) -> None:

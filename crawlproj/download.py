@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import aiohttp
@@ -19,7 +20,7 @@ from crawlproj.pages import GuardError
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
+    from scrapy.http import Headers, Response
 
 
 ABORT = object()
@@ -82,6 +83,12 @@ class GuardedHandler(AiohttpDownloadHandler):
         self._session._retry_connection = False
         self._running: set[asyncio.Timeout] = set()
         crawler.signals.connect(self.abort, signal=ABORT)
+
+    @staticmethod
+    def _build_base_response_args(response: _ClientResponse, request: Request, headers: Headers) -> Any:
+        """Called when the head of the answer has come."""
+        request.meta["seen"] = time.monotonic()
+        return AiohttpDownloadHandler._build_base_response_args(response, request, headers)
 
     async def download_request(self, request: Request) -> Response:
         limit = asyncio.timeout(None)

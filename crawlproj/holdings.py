@@ -47,6 +47,7 @@ class Holdings:
         self.exhausted = False
         self.keeper: Keeper
         self._kinds: dict[int, str] = {}
+        self._given_back: dict[int, int] = {}
         self._moment = 0
 
     def touch(self) -> None:
@@ -85,7 +86,10 @@ class Holdings:
                 held.more = True
 
     def _admit(self, lease: Lease) -> None:
-        """A server that was taken over from a worker that died starts with a full delay."""
+        """A server that was taken over from a worker that died starts with a full delay. News of one that has been given back
+        meanwhile come too late."""
+        if self._given_back.get(lease.server) == lease.epoch:
+            return
         now, rules = time.monotonic(), self.config.rules
         server = ServerClock(self.times.seconds(lease.pause.until), lease.pause.reason) if lease.pause else ServerClock()
         hosts = {host.name: self._clock(host.pause) for host in lease.hosts}
@@ -137,6 +141,7 @@ class Holdings:
         self._store_clocks(left, idle)
         for server in idle:
             self._kinds.pop(server.id, None)
+            self._given_back[server.id] = server.epoch
         size = self.config.window
         hosts = list(self.window.hosts.values() if pushed else self.window.hungry())
         wants = [Want(h.name, h.of.id, h.of.epoch, max(1, size - h.waiting, size // 2), frozenset(h.holding)) for h in hosts]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil
 
+GRACE_S = 0.02
+"""How much sooner than the one before a request may reach the server after it was sent."""
+
 
 @dataclass(frozen=True, slots=True)
 class HostRules:
@@ -29,12 +32,15 @@ class ServerRules:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What politeness needs to know of one exchange. `failed`: no answer, or one that says the server is in trouble."""
+    """What politeness needs to know of one exchange. `failed`: no answer, or one that says the server is in trouble. `seen`: when
+    the first byte of the answer came; the server cannot have seen the request later. Pauses count from there, so that they are
+    as long for the server as for us, however slow the connection was made."""
 
     started: float
     ended: float
     failed: bool = False
     retry_after_s: float | None = None
+    seen: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,8 @@ class HostClock:
         failures = self.failures + 1 if answer.failed else 0
         elapsed = max(0.0, answer.ended - answer.started)
         delay = self.delay_s(rules)
-        times = {"delay" if delay == rules.delay_s else "crawl-delay": answer.started + delay}
+        seen = answer.ended if answer.seen is None else answer.seen
+        times = {"delay" if delay == rules.delay_s else "crawl-delay": seen + delay}
         times["slowdown"] = answer.ended + min(rules.slowdown * elapsed, rules.max_delay_s)
         if failures:
             times["back-off"] = answer.ended + min(max(delay, 1.0) * 2 ** min(failures, 20), rules.max_delay_s)
@@ -84,8 +91,8 @@ class ServerClock:
     reason: str = "new"
 
     def started(self, now: float, rules: ServerRules) -> ServerClock:
-        """A request to one of its hosts goes out."""
-        return self.resting_until(now + rules.delay_s, "server delay")
+        """A request to one of its hosts goes out. Its first one may travel longer than the next: hence the grace."""
+        return self.resting_until(now + rules.delay_s + (GRACE_S if rules.delay_s else 0.0), "server delay")
 
     def after(self, host: HostClock, ended: float, rules: ServerRules) -> tuple[ServerClock, HostClock]:
         """The clocks after an exchange with a host whose own clock is set already: a general pause if it was asked often enough."""

@@ -16,7 +16,7 @@ from crawlproj.frontier.base import Ticket
 from crawlproj.items import RobotsTicket
 
 OURS = frozenset(
-    {"ticket", "depth", "parent", "started", "ended", "download_slot", "download_latency", "download_timeout", "is_start_request"}
+    {"ticket", "depth", "parent", "started", "seen", "ended", "download_slot", "download_latency", "download_timeout", "is_start_request"}
 )
 """Keys of `meta` that belong to one handing-out, not to the request."""
 

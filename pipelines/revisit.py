@@ -78,7 +78,7 @@ class RevisitPipeline:
         page.ended = True
         dispatcher, ticket = self._scheduler.dispatcher, page.ticket
         if isinstance(ticket, RobotsTicket):
-            self._sitemaps(dispatcher.end_robots(page, ticket), ticket)
+            dispatcher.end_robots(page, ticket)
         elif page.reason == "shutdown":
             dispatcher.put_back(ticket)
         else:
@@ -127,11 +127,6 @@ class RevisitPipeline:
         if not sieve.wants(target):
             return []
         return [sieve.url(target, ticket.depth, ticket.id, hops=ticket.hops + 1)]
-
-    def _sitemaps(self, urls: list[str], ticket: RobotsTicket) -> None:
-        sieve, depth = self._scheduler.sieve, ticket.head.depth + 1
-        named = [url for name in urls if (url := canonical(name)) and sieve.wants(url)]
-        self._scheduler.dispatcher.add([sieve.url(url, depth) for url in named])
 
     @property
     def _spider(self) -> Spider | None:

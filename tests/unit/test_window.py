@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.frontier.base import Host, Lane, Lease, State, Ticket
-from crawlproj.politeness import Answer, HostClock, HostRules, ServerClock, ServerRules
+from crawlproj.politeness import GRACE_S, Answer, HostClock, HostRules, ServerClock, ServerRules
 from crawlproj.window import Window
 
 UNTIL = datetime(2026, 1, 1, tzinfo=UTC)
@@ -119,9 +119,9 @@ def test_a_server_is_asked_with_its_own_delay_whatever_the_host() -> None:
     made = window("a", "b", rules=ServerRules(delay_s=0.5, hosts=4), servers=1)
     made.take([ticket(1, "a"), ticket(2, "b")])
     assert hand_out(made, 10) == 1
-    assert hand_out(made, 10.4) is None
-    assert made.next_time() == 10.5
-    assert hand_out(made, 10.5) == 2
+    assert hand_out(made, 10.5) is None
+    assert made.next_time() == 10.5 + GRACE_S
+    assert hand_out(made, 10.5 + GRACE_S) == 2
 
 
 def test_only_so_many_hosts_of_a_server_are_in_flight() -> None:
