@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.connector import Connection
 from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
 from scrapy.exceptions import DownloadCancelledError
 
@@ -61,6 +62,20 @@ def guarded_socket(guard: Guard) -> Any:
     return make
 
 
+def response_class(crawler: Crawler) -> type[_ClientResponse]:
+    """Scrapy's, which also tells the server's clock when the request has left: that may be later than it was planned."""
+
+    class Timed(_ClientResponse):
+        async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+            scheduler: Any = crawler.engine.scheduler
+            window = scheduler.dispatcher.window
+            if (host := window.hosts.get(self.url.raw_host or "")) is not None:
+                window.sent(host, time.monotonic())
+            return await super().start(connection)
+
+    return Timed
+
+
 class GuardedHandler(AiohttpDownloadHandler):
     """Scrapy's handler, with a session of our own."""
 
@@ -76,7 +91,7 @@ class GuardedHandler(AiohttpDownloadHandler):
                 resolver=Names(StaticNames(dict(config.dns_hosts)), crawler), socket_factory=guarded_socket(config.guard),
                 use_dns_cache=False,
             ),
-            cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, response_class=_ClientResponse,
+            cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, response_class=response_class(crawler),
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         )  # fmt: skip
         # A second try that nobody planned would come without a pause; another try is the frontier's to make.

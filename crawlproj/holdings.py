@@ -48,6 +48,8 @@ class Holdings:
         self.keeper: Keeper
         self._kinds: dict[int, str] = {}
         self._given_back: dict[int, int] = {}
+        self._unseen = ceil((config.spec.lease.total_seconds() - timeout_s) / max(config.rules.delay_s, 0.1))
+        """How often a worker may have asked a host after it last stored a clock."""
         self._moment = 0
 
     def touch(self) -> None:
@@ -59,10 +61,10 @@ class Holdings:
         """Take in what the keeper brought, then say what is wanted next."""
         self.times = Times(news.now, news.monotonic)
         self._stored(news)
-        for lease in news.leases:
-            self._admit(lease)
         if news.renewed is not None:
             self._renewed(news.renewed, news.contested)
+        for lease in news.leases:
+            self._admit(lease)
         self.window.take(news.tickets)
         self._answered_wants(news)
         if news.outlook is not None and news.quiet == self._moment:
@@ -95,9 +97,9 @@ class Holdings:
         hosts = {host.name: self._clock(host.pause) for host in lease.hosts}
         if lease.taken_over:
             self._count("frontier/taken_over", 1)
-            unseen_s = self.config.spec.lease.total_seconds() / 4 + self.config.flush_s
-            hosts = {name: clock.taken_over(now, rules, unseen_s) for name, clock in hosts.items()}
             server = server.started(now, self.config.server_rules)
+            for name, clock in hosts.items():
+                server, hosts[name] = server.after(clock.taken_over(now, rules), now, self.config.server_rules)
         self.window.admit(lease, self.times.seconds(lease.until) - self._timeout_s, now, server, hosts)
         self._kinds.setdefault(lease.server, lease.kind)
         self.touch()
@@ -162,6 +164,7 @@ class Holdings:
         places = ceil(self.config.servers * new / (new + revisit)) if new + revisit else self.config.servers
         tray.room = self.config.servers - len(held)
         tray.ranked = max(0, places - held.count("ranked"))
+        tray.unseen = self._unseen
         tray.unprepared = max(0, 2 * self.config.prepare - sum(not host.prepared for host in self.window.hosts.values()))
 
     def _store_clocks(self, hosts: Iterable[HostWindow], servers: Iterable[ServerWindow]) -> None:

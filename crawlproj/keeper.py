@@ -44,6 +44,7 @@ class Tray:
     room: int = 0
     ranked: int = 0
     unprepared: int = 0
+    unseen: int = 0
     known: list[str] = field(default_factory=list)
     quiet: int | None = None
     """Number of the moment at which nothing at all was held here; asks for the outlook."""
@@ -187,7 +188,7 @@ class Keeper(threading.Thread):
         self._resolve()
         leases = self.frontier.arrivals(self.worker, sorted(self._held), tray.known)
         if tray.room > 0:
-            leases += self.frontier.lease(self.worker, tray.room, tray.ranked, tray.unprepared)
+            leases += self.frontier.lease(self.worker, tray.room, tray.ranked, tray.unprepared, tray.unseen)
         self._held.update(lease.server for lease in leases)
         return leases
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil
 
 GRACE_S = 0.02
 """How much sooner than the one before a request may reach the server after it was sent."""
@@ -77,10 +76,9 @@ class HostClock:
     def resting_until(self, at: float, reason: str) -> HostClock:
         return replace(self, next_at=at, reason=reason) if at > self.next_at else self
 
-    def taken_over(self, now: float, rules: HostRules, unseen_s: float) -> HostClock:
-        """After a worker that died: a full delay from now, and the requests that it may have made unseen are counted."""
-        unseen = ceil(unseen_s / max(self.delay_s(rules), 0.1))
-        return replace(self.resting_until(now + self.delay_s(rules), "taken over"), asked=self.asked + unseen)
+    def taken_over(self, now: float, rules: HostRules) -> HostClock:
+        """After a worker that died: a full delay from now."""
+        return self.resting_until(now + self.delay_s(rules), "taken over")
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,6 +174,11 @@ class Window:
             host.of.clock = host.of.clock.started(now, self._server_rules)
         self.ready(host)
 
+    def sent(self, host: HostWindow, now: float) -> None:
+        """The request has left, perhaps later than planned."""
+        host.of.clock = host.of.clock.started(now, self._server_rules)
+        self._note(host.of)
+
     def answered(self, host: HostWindow, answer: Answer) -> None:
         clock = host.clock.after(answer, self._rules)
         host.of.clock, host.clock = host.of.clock.after(clock, answer.ended, self._server_rules)

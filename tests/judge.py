@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from crawlproj.demo.log import Record
 
-SLACK_S = 0.015
+SLACK_S = 0.03
 """The server sees a request a little later than it was sent, and ends an answer a little earlier than it is read."""
 FAILED = frozenset({0, 408, 425, 429, 500, 502, 503, 504})
 
@@ -72,13 +72,16 @@ def _server(server: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
 
 
 def _pauses(server: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
-    """After so many requests to a host, nothing starts on its server for a while."""
+    """After so many requests to a host, nothing starts on its server for a while. A rest for another reason counts as well."""
     if not law.pause_after:
         return
     asked: dict[str, int] = defaultdict(int)
-    resting_until, since = 0.0, ""
+    resting_until, since, last = 0.0, "", 0.0
     for record in seen:
-        if record.started < resting_until - SLACK_S:
+        if record.started - last >= law.pause_s - SLACK_S:
+            asked.clear()
+        last = max(last, record.ended)
+        if resting_until - law.pause_s <= record.started < resting_until - SLACK_S:
             early = resting_until - record.started
             yield f"{server}: {record.host} was asked {early:.3f} s before the pause after {since} was over"
         asked[record.host] += 1

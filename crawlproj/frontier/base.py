@@ -314,10 +314,13 @@ class Frontier(Protocol):
     def resolved(self, addresses: Mapping[str, str]) -> None:
         """Host -> address. The address is the server; a name that can't be resolved gets a server of its own."""
 
-    def lease(self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None) -> list[Lease]:
+    def lease(
+        self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None, unseen: int = 0
+    ) -> list[Lease]:
         """Lease up to so many free servers that have due URLs of this crawl on hosts that may be asked soon: `ranked` of them by
         best rank (default: the proportion of the shares), the others by earliest time, what one class leaves to the other; of
-        them at most `unprepared` (default: all) for hosts that are not prepared yet."""
+        them at most `unprepared` (default: all) for hosts that are not prepared yet. A server whose worker died is taken over:
+        each of its hosts may have been asked `unseen` times more than is stored."""
 
     def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
         """The leases that this worker holds, with those of their hosts that have work and may be asked soon and are not `known`:

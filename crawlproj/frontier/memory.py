@@ -161,7 +161,9 @@ class MemoryFrontier:
 
     # Leases
 
-    def lease(self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None) -> list[Lease]:
+    def lease(
+        self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None, unseen: int = 0
+    ) -> list[Lease]:
         now, work = self.now(), self._work()
         until = now + self.spec.lease
         leases = []
@@ -169,9 +171,17 @@ class MemoryFrontier:
             free = self.store.servers[id_]
             held = replace(free, epoch=free.epoch + 1, worker=worker, until=until, yielded=None)
             self.store.servers[id_] = held
+            if free.worker is not None:
+                self._count_unseen(id_, unseen)
             hosts = tuple(self._hosts(id_, now, work))
             leases.append(Lease(id_, free.address, held.epoch, until, hosts, free.pause, free.worker is not None, kind))
         return leases
+
+    def _count_unseen(self, server: int, unseen: int) -> None:
+        for host in list(self.store.hosts.values()):
+            if host.server == server and host.pause is not None:
+                pause = replace(host.pause, asked=host.pause.asked + unseen)
+                self.store.hosts[host.name] = replace(host, pause=pause)
 
     def _choose(
         self, count: int, ranked: int | None, unprepared: int | None, now: datetime, work: Mapping[str, Work]

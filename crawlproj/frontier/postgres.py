@@ -171,7 +171,9 @@ class PostgresFrontier:
         spent = bool((spec.pages and row[0] >= spec.pages) or (spec.bytes and row[1] >= spec.bytes))
         return spent, max(0, spec.pages - row[0]) if spec.pages else None
 
-    def lease(self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None) -> list[Lease]:
+    def lease(
+        self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None, unseen: int = 0
+    ) -> list[Lease]:
         with self.db.transaction() as tx:
             now = self._now(tx)
             spent = self._spent(tx)[0]
@@ -180,6 +182,8 @@ class PostgresFrontier:
                 return []
             ids, until = array(chosen), now + self.spec.lease
             taken = tx.rows("lease_take", crawl=self._crawl, worker=worker, servers=ids, now=now, until=until)
+            if unseen and (dead := [row[0] for row in taken if row[6]]):
+                tx.run("count_unseen", servers=array(dead), unseen=unseen)
             hosts = defaultdict(list)
             held = array(row[0] for row in taken)
             for server, *fields in tx.rows("lease_hosts", crawl=self._crawl, servers=held, now=now, spent=spent):

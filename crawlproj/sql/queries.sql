@@ -233,6 +233,9 @@ from (
 where s.id = d.id
 returning s.id, s.address, s.epoch, s.until, s.next_allowed, s.reason, d.dead;
 
+-- name: count_unseen
+update host set asked = asked + %(unseen)s where server = any (%(servers)s::int[]);
+
 -- name: lease_hosts
 select h.server, h.name, h.next_allowed, h.reason, h.asked, h.failures, h.prepared, c.pages
 from host h join crawl_host c on c.host = h.id and c.crawl = %(crawl)s

@@ -18,7 +18,7 @@ from tests.judge import Law, violations
 from tests.webs import demo_settings, in_state, roots, rows
 
 LAW = Law(
-    delay_s=0.4, server_delay_s=0.1, hosts_per_server=2, pause_after=25, pause_s=1.5, slowdown=2, max_delay_s=3,
+    delay_s=0.5, server_delay_s=0.2, hosts_per_server=2, pause_after=25, pause_s=1.5, slowdown=2, max_delay_s=3,
     crawl_delay_s={f"h{n}.demo.test": 0.7 for n in (3, 13, 23)},
 )  # fmt: skip
 SETTINGS = {
