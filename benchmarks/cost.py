@@ -29,7 +29,8 @@ HOSTS = 40
 CORES = sorted(os.sched_getaffinity(0))
 OURS, THEIRS = {CORES[0]}, {CORES[-1]}
 QUIET = {
-    "GUARD_ALLOW_PRIVATE": "1", "POLITENESS_DELAY": "0", "POLITENESS_SLOWDOWN": "0", "CRAWL_PATIENCE": "1", "PANEL": "off",
+    "GUARD_ALLOW_PRIVATE": "1", "POLITENESS_DELAY": "0", "POLITENESS_SLOWDOWN": "0", "POLITENESS_SERVER_DELAY": "0",
+    "POLITENESS_PAUSE_AFTER": "0", "CRAWL_PATIENCE": "1", "PANEL": "off",
     "LOG_LEVEL": "WARNING", "EXTENSIONS": '{"benchmarks.meter.Meter": 1}',
 }  # fmt: skip
 

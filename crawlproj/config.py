@@ -7,13 +7,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TypeVar
 
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.base import ORDERS, CrawlSpec
 from crawlproj.guard import Guard
-from crawlproj.politeness import HostRules
+from crawlproj.names import shipped_networks
+from crawlproj.politeness import HostRules, ServerRules
 from crawlproj.revisit.base import Bounds
 from crawlproj.revisit.shares import CLASSES
 
@@ -106,6 +108,17 @@ def kinds(value: object) -> frozenset[str]:
     return names
 
 
+def networks(value: object) -> tuple[str, ...]:
+    """Networks in CIDR form; `shipped` is the list that comes with crawlproj."""
+    if value == "shipped":
+        return tuple(shipped_networks())
+    names = value.replace(",", " ").split() if isinstance(value, str) else value
+    try:
+        return tuple(str(ip_network(str(name))) for name in names)  # type: ignore[attr-defined]
+    except (ValueError, TypeError):
+        raise ValueError('"shipped", or networks such as 192.0.2.0/24') from None
+
+
 def fraction(value: object) -> float:
     if number(value) >= 1:
         raise ValueError("a number from 0 up to, but not including, 1")
@@ -139,6 +152,10 @@ class Config:
     guard: Guard
     dns_hosts: Mapping[str, str]
     rules: HostRules
+    server_rules: ServerRules
+    shared_networks: tuple[str, ...]
+    tenure_s: float
+    prepare: int
     robots_ttl: timedelta
     spec: CrawlSpec
     flush_s: float
@@ -177,7 +194,9 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         database_url=read("DATABASE_URL", str), crawl_dir=crawl_dir(settings), continuous=read("CRAWL_CONTINUOUS", boolean),
         patience=read("CRAWL_PATIENCE", duration), robot_name=read("ROBOT_NAME", robot_name), robot_contact=contact,
         guard=Guard(read("GUARD_ALLOW_PRIVATE", boolean), bool(contact)), dns_hosts=read("DNS_HOSTS", mapping),
-        rules=_host_rules(read), robots_ttl=read("ROBOTS_TTL", duration),
+        rules=_host_rules(read), server_rules=_server_rules(read), tenure_s=read("FRONTIER_TENURE", seconds),
+        shared_networks=read("POLITENESS_SHARED_NETWORKS", networks), prepare=max(1, read("FRONTIER_PREPARE", whole)),
+        robots_ttl=read("ROBOTS_TTL", duration),
         spec=_spec(read, settings.get("CRAWL_NAME") or crawl_name),
         flush_s=read("FRONTIER_FLUSH", seconds), servers=max(1, read("FRONTIER_SERVERS", whole)),
         window=max(1, read("FRONTIER_WINDOW", whole)), known_urls=read("FRONTIER_KNOWN_URLS", whole),
@@ -207,6 +226,13 @@ def _host_rules(read: Reader) -> HostRules:
     return HostRules(
         delay_s=read("POLITENESS_DELAY", seconds), slowdown=read("POLITENESS_SLOWDOWN", number),
         max_delay_s=read("POLITENESS_MAX_DELAY", seconds), max_crawl_delay_s=read("ROBOTS_MAX_CRAWL_DELAY", seconds),
+    )  # fmt: skip
+
+
+def _server_rules(read: Reader) -> ServerRules:
+    return ServerRules(
+        delay_s=read("POLITENESS_SERVER_DELAY", seconds), hosts=max(1, read("POLITENESS_HOSTS_PER_SERVER", whole)),
+        pause_after=read("POLITENESS_PAUSE_AFTER", whole), pause_s=read("POLITENESS_PAUSE", seconds),
     )  # fmt: skip
 
 

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.connector import Connection
 from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
 from scrapy.exceptions import DownloadCancelledError, ResponseDataLossError
 from scrapy.utils._download_handlers import make_response
 
 from crawlproj.config import read_config
 from crawlproj.guard import Guard, StaticNames
+from crawlproj.names import address_of
 from crawlproj.pages import GuardError
 from crawlproj.unpacking import Unpacker, first_bytes
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
+    from scrapy.http import Headers, Response
 
 
 ABORT = object()
@@ -28,14 +31,18 @@ ABORT = object()
 
 
 class Names(AbstractResolver):
-    """Static names, then the system's resolver in a thread."""
+    """The address that a leased host is pinned to, and no other; else static names, then the system's resolver in a thread."""
 
-    def __init__(self, names: StaticNames) -> None:
-        self._names = names
+    def __init__(self, names: StaticNames, crawler: Crawler) -> None:
+        self._names, self._crawler = names, crawler
         self._system = aiohttp.ThreadedResolver()
 
     async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
-        address = self._names.address(host)
+        scheduler: Any = self._crawler.engine.scheduler
+        leased = scheduler.dispatcher.window.hosts.get(host)
+        address = address_of(leased.of.address) if leased is not None else self._names.address(host)
+        if address == "":
+            raise OSError(f"{host} has no address")
         if address is None:
             return await self._system.resolve(host, port, family)
         kind = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -57,6 +64,20 @@ def guarded_socket(guard: Guard) -> Any:
     return make
 
 
+def response_class(crawler: Crawler) -> type[_ClientResponse]:
+    """Scrapy's, which also tells the server's clock when the request has left: that may be later than it was planned."""
+
+    class Timed(_ClientResponse):
+        async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+            scheduler: Any = crawler.engine.scheduler
+            window = scheduler.dispatcher.window
+            if (host := window.hosts.get(self.url.raw_host or "")) is not None:
+                window.sent(host, time.monotonic())
+            return await super().start(connection)
+
+    return Timed
+
+
 class GuardedHandler(AiohttpDownloadHandler):
     """Scrapy's handler, with a session of our own."""
 
@@ -69,15 +90,22 @@ class GuardedHandler(AiohttpDownloadHandler):
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 local_addr=self._bind_address, limit=self._pool_size_total, limit_per_host=self._pool_size_per_host,
-                resolver=Names(StaticNames(dict(config.dns_hosts))), socket_factory=guarded_socket(config.guard), ttl_dns_cache=300,
+                resolver=Names(StaticNames(dict(config.dns_hosts)), crawler), socket_factory=guarded_socket(config.guard),
+                use_dns_cache=False,
             ),
-            cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, response_class=_ClientResponse,
+            cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, response_class=response_class(crawler),
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         )  # fmt: skip
         # A second try that nobody planned would come without a pause; another try is the frontier's to make.
         self._session._retry_connection = False
         self._running: set[asyncio.Timeout] = set()
         crawler.signals.connect(self.abort, signal=ABORT)
+
+    @staticmethod
+    def _build_base_response_args(response: _ClientResponse, request: Request, headers: Headers) -> Any:
+        """Called when the head of the answer has come."""
+        request.meta["seen"] = time.monotonic()
+        return AiohttpDownloadHandler._build_base_response_args(response, request, headers)
 
     async def download_request(self, request: Request) -> Response:
         limit = asyncio.timeout(None)

@@ -85,7 +85,7 @@ def hosts(dispatcher: Dispatcher, now: datetime) -> Hosts:
 
 
 def _why_nothing(dispatcher: Dispatcher, now: datetime) -> str:
-    outlook = dispatcher.outlook
+    outlook = dispatcher.holdings.outlook
     if outlook.soonest is not None and outlook.soonest > now:
         return f"waiting until {clock(outlook.soonest, now)}: a host rests, or a retry is due then"
     if outlook.leased_elsewhere:

@@ -16,7 +16,7 @@ from functools import partial
 
 from crawlproj import robots
 from crawlproj.errors import DatabaseError
-from crawlproj.frontier.base import Batch, Committed, Frontier, Lease, NewUrl, Outcome, Outlook, RobotsRow, Ticket, Want
+from crawlproj.frontier.base import Batch, Committed, Frontier, Lease, NewUrl, Outcome, Outlook, Pause, RobotsRow, Ticket, Want
 from crawlproj.names import Resolver
 from crawlproj.urls import origin
 
@@ -38,17 +38,22 @@ class Tray:
     outcomes: list[Outcome] = field(default_factory=list)
     urls: list[NewUrl] = field(default_factory=list)
     robots: list[RobotsRow] = field(default_factory=list)
-    clocks: dict[str, datetime] = field(default_factory=dict)
+    clocks: dict[str, Pause] = field(default_factory=dict)
+    server_clocks: dict[int, Pause] = field(default_factory=dict)
     wants: list[Want] = field(default_factory=list)
     release: list[int] = field(default_factory=list)
+    yielded: list[int] = field(default_factory=list)
     room: int = 0
+    ranked: int = 0
+    unprepared: int = 0
+    unseen: int = 0
     known: list[str] = field(default_factory=list)
     quiet: int | None = None
     """Number of the moment at which nothing at all was held here; asks for the outlook."""
 
     def take_batch(self) -> Batch:
-        batch = Batch(self.outcomes, self.urls, self.robots, self.clocks)
-        self.outcomes, self.urls, self.robots, self.clocks = [], [], [], {}
+        batch = Batch(self.outcomes, self.urls, self.robots, self.clocks, self.server_clocks)
+        self.outcomes, self.urls, self.robots, self.clocks, self.server_clocks = [], [], [], {}, {}
         return batch
 
     def put_back(self, batch: Batch) -> None:
@@ -56,6 +61,7 @@ class Tray:
         self.urls = [*batch.urls, *self.urls]
         self.robots = [*batch.robots, *self.robots]
         self.clocks = {**batch.clocks, **self.clocks}
+        self.server_clocks = {**batch.server_clocks, **self.server_clocks}
 
 
 @dataclass(slots=True)
@@ -68,6 +74,7 @@ class News:
     committed: list[Committed] = field(default_factory=list)
     leases: list[Lease] = field(default_factory=list)
     renewed: dict[int, datetime] | None = None
+    contested: set[int] = field(default_factory=set)
     tickets: list[Ticket] = field(default_factory=list)
     asked: list[Want] = field(default_factory=list)
     robots: dict[str, RobotsRow] = field(default_factory=dict)
@@ -136,7 +143,7 @@ class Keeper(threading.Thread):
     def _commit(self) -> None:
         with self._lock:
             batch = self._tray.take_batch()
-        if not (batch.outcomes or batch.urls or batch.robots or batch.clocks):
+        if not (batch.outcomes or batch.urls or batch.robots or batch.clocks or batch.server_clocks):
             return
         try:
             self._rejudge(batch.robots)
@@ -163,7 +170,10 @@ class Keeper(threading.Thread):
             self._tray.put_back(tray.take_batch())
         news = News(self.frontier.now(), time.monotonic(), quiet=tray.quiet, pushed=bool(self._pushes()))
         self._release(tray.release)
+        self._release(tray.yielded, yielding=True)
         news.renewed = self._renew()
+        if news.renewed:
+            news.contested = self.frontier.contested(sorted(news.renewed))
         news.leases = self._lease(tray, news.pushed)
         news.asked = tray.wants + [Want(h.name, x.server, x.epoch, FIRST_WANT) for x in news.leases for h in x.hosts]
         news.tickets = self.frontier.refill(news.asked)
@@ -176,8 +186,8 @@ class Keeper(threading.Thread):
         news.stored, news.committed, self._stored, self._committed = self._stored, self._committed, [], []
         self._tell(news)
 
-    def _release(self, servers: Sequence[int]) -> None:
-        self.frontier.release(self.worker, servers)
+    def _release(self, servers: Sequence[int], yielding: bool = False) -> None:
+        self.frontier.release(self.worker, servers, yielding)
         self._held.difference_update(servers)
 
     def _lease(self, tray: Tray, pushed: bool) -> list[Lease]:
@@ -187,13 +197,19 @@ class Keeper(threading.Thread):
         if not (pushed or any(c.hosts for c in self._committed) or now - self._leased_at >= LEASE_GAP_S):
             return []
         self._leased_at = now
-        if names := self.frontier.unresolved(PREPARED_AT_ONCE):
-            self.frontier.resolved(self.resolver.addresses(names))
+        self._resolve()
         leases = self.frontier.arrivals(self.worker, sorted(self._held), tray.known)
         if tray.room > 0:
-            leases += self.frontier.lease(self.worker, tray.room)
+            leases += self.frontier.lease(self.worker, tray.room, tray.ranked, tray.unprepared, tray.unseen)
         self._held.update(lease.server for lease in leases)
         return leases
+
+    def _resolve(self) -> None:
+        """Names that are stuck cost a thread each, never a turn."""
+        if (free := PREPARED_AT_ONCE - self.resolver.pending) > 0:
+            self.resolver.submit(self.frontier.unresolved(free))
+        if found := self.resolver.finished():
+            self.frontier.resolved(found)
 
     def _robots(self, tickets: Sequence[Ticket]) -> dict[str, RobotsRow]:
         """What is stored of origins that come up for the first time."""

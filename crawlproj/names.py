@@ -1,31 +1,82 @@
-"""Host names to addresses, off the event loop, static names first."""
+"""Host names to servers, off the event loop and without ever holding anybody up."""
 
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
-from ipaddress import ip_address
+from concurrent.futures import Future, ThreadPoolExecutor
+from importlib.resources import files
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from crawlproj.guard import NO_ADDRESS, StaticNames
 
-TIMEOUT_S = 10.0
+PATIENCE_S = 30.0
+"""A look-up that takes longer counts as failed; its thread is left to itself."""
+THREADS = 32
+
+
+class SharedNetworks:
+    """Addresses that many servers share: content delivery networks."""
+
+    def __init__(self, networks: Iterable[str]) -> None:
+        self._networks: dict[tuple[int, int], set[int]] = {}
+        for text in networks:
+            network: IPv4Network | IPv6Network = ip_network(text)
+            bits = network.max_prefixlen - network.prefixlen
+            self._networks.setdefault((network.version, bits), set()).add(int(network.network_address) >> bits)
+
+    def __contains__(self, address: str) -> bool:
+        ip = ip_address(address.partition("%")[0])
+        return any(ip.version == version and int(ip) >> bits in found for (version, bits), found in self._networks.items())
+
+
+def shipped_networks() -> list[str]:
+    lines = files("crawlproj").joinpath("data", "shared_networks.txt").read_text().splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def address_of(server: str) -> str:
+    """The address in a server's key; empty for a name without one."""
+    return "" if server.startswith(NO_ADDRESS) else server.partition(" ")[0]
 
 
 class Resolver:
-    """One pinned address per host: IPv4 before IPv6. A name without address gets a key of its own (`?name`)."""
+    """`submit` names, `finished` gives servers: one pinned address per host, IPv4 before IPv6. On shared networks the key is
+    address and host; a name without address gets a key of its own (`?name`)."""
 
-    def __init__(self, names: StaticNames, threads: int = 16) -> None:
-        self._names = names
+    def __init__(self, names: StaticNames, shared: SharedNetworks | None = None, threads: int = THREADS) -> None:
+        self._names, self._shared = names, shared or SharedNetworks(())
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
+        self._asked: dict[str, tuple[float, Future[str | None]]] = {}
+        self._found: dict[str, str] = {}
 
-    def addresses(self, hosts: Iterable[str]) -> dict[str, str]:
-        found = {host: self.known(host) for host in hosts}
-        asked = {host: self._pool.submit(look_up, host) for host, address in found.items() if address is None}
-        wait(asked.values(), TIMEOUT_S)
-        for host, answer in asked.items():
-            found[host] = answer.result() if answer.done() else None
-        return {host: address or NO_ADDRESS + host for host, address in found.items()}
+    @property
+    def pending(self) -> int:
+        return len(self._asked)
+
+    def submit(self, hosts: Iterable[str]) -> None:
+        for host in hosts:
+            address = self.known(host)
+            if address is not None:
+                self._found[host] = self.server(host, address)
+            elif host not in self._asked:
+                self._asked[host] = (time.monotonic(), self._pool.submit(look_up, host))
+
+    def finished(self) -> dict[str, str]:
+        now = time.monotonic()
+        for host, (since, answer) in list(self._asked.items()):
+            if answer.done() or now - since > PATIENCE_S:
+                del self._asked[host]
+                self._found[host] = self.server(host, answer.result() if answer.done() and not answer.cancelled() else None)
+                answer.cancel()
+        found, self._found = self._found, {}
+        return found
+
+    def server(self, host: str, address: str | None) -> str:
+        if address is None:
+            return NO_ADDRESS + host
+        return f"{address} {host}" if address in self._shared else address
 
     def known(self, host: str) -> str | None:
         """The address of a static name or of a literal, without asking anyone."""

@@ -101,7 +101,7 @@ class Panel:
         now = scheduler.dispatcher.times.now()
         end = Ending(
             self._config.spec.name, reason, time.monotonic() - self._started, tally(self._crawler.stats.get_stats()), now,
-            scheduler.counts, scheduler.dispatcher.outlook, scheduler.examples, self._places(), self._commands(),
+            scheduler.counts, scheduler.dispatcher.holdings.outlook, scheduler.examples, self._places(), self._commands(),
         )  # fmt: skip
         for text in summary(end, self._screen.width):
             self._screen.line(text)

@@ -1,8 +1,11 @@
-"""When may this host be asked next, and why. Pure values: times go in, the next time and its reason come out."""
+"""When may this host, this server be asked next, and why. Pure values: times go in, the next time and its reason come out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
+GRACE_S = 0.02
+"""How much sooner than the one before a request may reach the server after it was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,22 +20,37 @@ class HostRules:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerRules:
+    """What the settings say about every server. After `pause_after` requests to one of its hosts (0: never) it rests `pause_s`."""
+
+    delay_s: float = 0.5
+    hosts: int = 4
+    pause_after: int = 500
+    pause_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """What politeness needs to know of one exchange. `failed`: no answer, or one that says the server is in trouble."""
+    """What politeness needs to know of one exchange. `failed`: no answer, or one that says the server is in trouble. `seen`: when
+    the first byte of the answer came; the server cannot have seen the request later. Pauses count from there, so that they are
+    as long for the server as for us, however slow the connection was made."""
 
     started: float
     ended: float
     failed: bool = False
     retry_after_s: float | None = None
+    seen: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HostClock:
-    """`next_at` on the caller's clock in seconds; `reason` names the rule that set it."""
+    """`next_at` on the caller's clock in seconds; `reason` names the rule that set it; `asked` counts the requests since the last
+    general pause."""
 
     next_at: float = 0.0
     reason: str = "new"
     failures: int = 0
+    asked: int = 0
     crawl_delay_s: float = 0.0
 
     def delay_s(self, rules: HostRules) -> float:
@@ -46,14 +64,40 @@ class HostClock:
         failures = self.failures + 1 if answer.failed else 0
         elapsed = max(0.0, answer.ended - answer.started)
         delay = self.delay_s(rules)
-        times = {"delay" if delay == rules.delay_s else "crawl-delay": answer.started + delay}
+        seen = answer.ended if answer.seen is None else answer.seen
+        times = {"delay" if delay == rules.delay_s else "crawl-delay": seen + delay}
         times["slowdown"] = answer.ended + min(rules.slowdown * elapsed, rules.max_delay_s)
         if failures:
             times["back-off"] = answer.ended + min(max(delay, 1.0) * 2 ** min(failures, 20), rules.max_delay_s)
         if answer.retry_after_s is not None:
             times["retry-after"] = answer.ended + min(max(answer.retry_after_s, 0.0), rules.max_retry_after_s)
         reason = max(times, key=lambda name: times[name])
-        return replace(self, next_at=times[reason], reason=reason, failures=failures)
+        return replace(self, next_at=times[reason], reason=reason, failures=failures, asked=self.asked + 1)
 
     def resting_until(self, at: float, reason: str) -> HostClock:
         return replace(self, next_at=at, reason=reason) if at > self.next_at else self
+
+    def taken_over(self, now: float, rules: HostRules) -> HostClock:
+        """After a worker that died: a full delay from now."""
+        return self.resting_until(now + self.delay_s(rules), "taken over")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerClock:
+    """The pauses that all hosts of one address share."""
+
+    next_at: float = 0.0
+    reason: str = "new"
+
+    def started(self, now: float, rules: ServerRules) -> ServerClock:
+        """A request to one of its hosts goes out. Its first one may travel longer than the next: hence the grace."""
+        return self.resting_until(now + rules.delay_s + (GRACE_S if rules.delay_s else 0.0), "server delay")
+
+    def after(self, host: HostClock, ended: float, rules: ServerRules) -> tuple[ServerClock, HostClock]:
+        """The clocks after an exchange with a host whose own clock is set already: a general pause if it was asked often enough."""
+        if not rules.pause_after or host.asked < rules.pause_after:
+            return self, host
+        return self.resting_until(ended + rules.pause_s, "general pause"), replace(host, asked=0)
+
+    def resting_until(self, at: float, reason: str) -> ServerClock:
+        return ServerClock(at, reason) if at > self.next_at else self

@@ -22,7 +22,7 @@ from crawlproj.frontier.base import CrawlSpec
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.guard import StaticNames
 from crawlproj.migrations import migrate
-from crawlproj.names import Resolver
+from crawlproj.names import Resolver, look_up
 from crawlproj.panel import MODES
 from crawlproj.revisit.policies import choose_policy
 from crawlproj.store import open_database
@@ -93,7 +93,9 @@ def check_contact(config: Config, seeds: Sequence[str]) -> None:
     resolver = Resolver(StaticNames(dict(config.dns_hosts)))
     hosts = list(dict.fromkeys(map(host, seeds)))
     try:
-        known = {name: resolver.known(name) for name in hosts} if config.robot_contact else resolver.addresses(hosts)
+        known = {name: resolver.known(name) for name in hosts}
+        if not config.robot_contact:
+            known = {name: address or look_up(name) for name, address in known.items()}
     finally:
         resolver.close()
     for name, address in known.items():

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from crawlproj.config import duration
+from crawlproj.config import duration, networks
 from crawlproj.ends import retry_after_s
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.urls import origin
@@ -39,6 +39,9 @@ def rules_in_force(settings: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in sorted(name for name in settings if name.startswith(RULES)):
         value = settings.get(name)
+        if name == "POLITENESS_SHARED_NETWORKS":
+            found[name] = list(networks(value))
+            continue
         try:
             found[name] = duration(value).total_seconds()
         except ValueError:

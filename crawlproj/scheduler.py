@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ from crawlproj.guard import StaticNames
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.keeper import Keeper, News
 from crawlproj.migrations import migrate
-from crawlproj.names import Resolver
+from crawlproj.names import Resolver, SharedNetworks
 from crawlproj.pages import page_of_failure, page_of_response
 from crawlproj.requests import dump, is_plain, request_of, robots_request
 from crawlproj.sieve import Sieve, score
@@ -85,7 +85,7 @@ class CrawlScheduler(BaseScheduler):
             self.frontier = PostgresFrontier(self._database, config.spec)
             self.frontier.open()
             self._database.listen(PUSHES)
-            resolver = Resolver(StaticNames(dict(config.dns_hosts)))
+            resolver = Resolver(StaticNames(dict(config.dns_hosts)), SharedNetworks(config.shared_networks))
             stack.callback(resolver.close)
             self._start(spider, resolver)
             self._opened = stack.pop_all()
@@ -95,8 +95,8 @@ class CrawlScheduler(BaseScheduler):
         wants = getattr(spider, "wants", None) or (lambda url: False)
         self.sieve = Sieve(config.spec.name, wants, config.known_urls, config.follow_nofollow)
         timeout_s = self.crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
-        self.dispatcher = Dispatcher(config, timeout_s, self.frontier.now(), self._count)
-        self.dispatcher.keeper = self._keeper = Keeper(
+        self.dispatcher = Dispatcher(config, timeout_s, self.frontier.now(), self._count, self._add_sitemaps)
+        self.dispatcher.holdings.keeper = self._keeper = Keeper(
             self.frontier, self.worker, resolver, config.flush_s, self._pushes, self._later(self._hear), self._later(self._lost),
             config.robot_name,
         )  # fmt: skip
@@ -128,10 +128,10 @@ class CrawlScheduler(BaseScheduler):
             return
         with suppress(DatabaseError):
             self.counts = self.frontier.counts()
-            self.dispatcher.outlook = self.frontier.outlook()
+            self.dispatcher.holdings.outlook = self.frontier.outlook()
 
     def has_pending_requests(self) -> bool:
-        return not self.dispatcher.exhausted and not self.broken
+        return not self.dispatcher.holdings.exhausted and not self.broken
 
     def enqueue_request(self, request: Request) -> bool:
         try:
@@ -220,6 +220,11 @@ class CrawlScheduler(BaseScheduler):
         name = f"request:{self.crawler.request_fingerprinter.fingerprint(request).hex()}{unique}"
         worth = score(depth) * 2.0 ** max(-30, min(30, request.priority))
         return NewUrl(key(self.config.spec.name, name), url, host(url), depth, worth, parent, lane, request=text)
+
+    def _add_sitemaps(self, urls: Sequence[str], depth: int) -> None:
+        """Sitemaps that a robots.txt names, whoever fetched it."""
+        wanted = [url for name in urls if (url := canonical(name)) and self.sieve.wants(url)]
+        self.dispatcher.add([self.sieve.url(url, depth) for url in wanted])
 
     def _replace(self, request: Request, ticket: Ticket | RobotsTicket) -> bool:
         """A middleware gave another request instead of an answer: the ticket ends here, the request starts anew."""

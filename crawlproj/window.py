@@ -1,22 +1,23 @@
-"""The small part of the frontier that a worker holds in memory: leased hosts, their next URLs, their clocks.
+"""The small part of the frontier that a worker holds in memory: leased servers, their hosts, the next URLs, the clocks.
 
-Pure: no database, no Scrapy; times are seconds on one monotonic clock. At most one ticket of a host is out at a time.
+Pure: no database, no Scrapy; times are seconds on one monotonic clock. At most one ticket of a host is out at a time, at most so
+many hosts of a server, and none before both clocks allow it.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from heapq import heappop, heappush
 from itertools import count
 
 from crawlproj.frontier.base import Lane, Lease, Ticket
-from crawlproj.politeness import HostClock
+from crawlproj.politeness import Answer, HostClock, HostRules, ServerClock, ServerRules
 from crawlproj.revisit.shares import Shares
 
 CLASS_OF = {Lane.NEW: "new", Lane.REVISIT: "revisit", Lane.BACKFILL: "backfill"}
+Entry = tuple[float, int]
 
 
 def class_of(ticket: Ticket) -> str:
@@ -29,17 +30,17 @@ class HostWindow:
     """One leased host. `holding`: ids that must not be handed out again: waiting here, out, or ended but not yet stored."""
 
     name: str
-    server: int
-    epoch: int
-    address: str
+    of: ServerWindow
     clock: HostClock
     shares: Shares
+    prepared: bool = True
     urgent: deque[Ticket] = field(default_factory=deque)
     classes: dict[str, deque[Ticket]] = field(default_factory=dict)
     holding: set[int] = field(default_factory=set)
     out: object | None = None
     more: bool = True
-    deadline: float = 0.0
+    parked: bool = False
+    entry: Entry | None = None
 
     @property
     def waiting(self) -> int:
@@ -58,13 +59,43 @@ class HostWindow:
         return self.classes[chosen].popleft()
 
 
-class Window:
-    """All leased hosts of a worker, ordered by when they may be asked next."""
+@dataclass(slots=True, eq=False)
+class ServerWindow:
+    """One lease. `heap` orders its hosts by their clocks; an entry that is not its host's `entry` any more is stale."""
 
-    def __init__(self, shares: Mapping[str, float], size: int) -> None:
+    id: int
+    address: str
+    epoch: int
+    deadline: float
+    limit: int
+    clock: ServerClock
+    leased_at: float = 0.0
+    leaving: bool = False
+    out: int = 0
+    heap: list[tuple[float, int, HostWindow]] = field(default_factory=list)
+    entry: Entry | None = None
+
+    def top(self) -> HostWindow | None:
+        while self.heap and self.heap[0][2].entry != self.heap[0][:2]:
+            heappop(self.heap)
+        return self.heap[0][2] if self.heap else None
+
+    def ready_at(self) -> float | None:
+        """When its next request may start, None if there is nothing to start."""
+        if self.leaving or self.out >= self.limit:
+            return None
+        host = self.top()
+        return None if host is None else max(self.clock.next_at, host.clock.next_at)
+
+
+class Window:
+    """All leases of a worker, ordered by when they may be asked next."""
+
+    def __init__(self, shares: Mapping[str, float], size: int, rules: HostRules, server_rules: ServerRules) -> None:
         self.hosts: dict[str, HostWindow] = {}
-        self._shares, self._size = shares, size
-        self._heap: list[tuple[float, int, HostWindow]] = []
+        self.servers: dict[int, ServerWindow] = {}
+        self._shares, self._size, self._rules, self._server_rules = shares, size, rules, server_rules
+        self._heap: list[tuple[float, int, ServerWindow]] = []
         self._order = count()
 
     def __len__(self) -> int:
@@ -72,23 +103,26 @@ class Window:
 
     @property
     def out(self) -> int:
-        return sum(host.out is not None for host in self.hosts.values())
+        return sum(server.out for server in self.servers.values())
 
-    def admit(self, lease: Lease, deadline: float, clock_of: Callable[[datetime | None], HostClock]) -> None:
+    def admit(self, lease: Lease, deadline: float, now: float, clock: ServerClock, hosts: Mapping[str, HostClock]) -> None:
+        """Take a lease, or more hosts of one that is held."""
+        server = self.servers.get(lease.server)
+        if server is None or server.epoch != lease.epoch:
+            limit = max(1, self._server_rules.hosts)
+            server = ServerWindow(lease.server, lease.address, lease.epoch, deadline, limit, clock, now)
+            self.servers[lease.server] = server
         for host in lease.hosts:
-            known = self.hosts.get(host.name)
-            if known is None:
-                self.hosts[host.name] = HostWindow(
-                    host.name, lease.server, lease.epoch, lease.address, clock_of(host.next_allowed), Shares(self._shares),
-                    deadline=deadline,
-                )  # fmt: skip
+            if host.name not in self.hosts:
+                made = HostWindow(host.name, server, hosts[host.name], Shares(self._shares), host.prepared)
+                self.hosts[host.name] = made
 
     def take(self, tickets: Iterable[Ticket]) -> int:
         """Put tickets in; those of hosts that are no longer held, or held already, are dropped."""
         taken = 0
         for ticket in tickets:
             host = self.hosts.get(ticket.host)
-            if host is None or host.epoch != ticket.epoch or ticket.id in host.holding:
+            if host is None or host.of.epoch != ticket.epoch or ticket.id in host.holding:
                 continue
             host.put(ticket)
             self.ready(host)
@@ -96,48 +130,99 @@ class Window:
         return taken
 
     def ready(self, host: HostWindow) -> None:
-        """Let the host be asked when its clock allows; entries that are no longer right are dropped when they come up."""
-        if host.out is None and host.waiting:
-            heappush(self._heap, (host.clock.next_at, next(self._order), host))
+        """The host may be asked when its clock allows. To be called whenever its clock, its tickets or `out` have changed."""
+        if self.hosts.get(host.name) is not host:
+            return
+        if host.out is None and host.waiting and not host.parked:
+            if host.entry is None or host.entry[0] != host.clock.next_at:
+                host.entry = (host.clock.next_at, next(self._order))
+                heappush(host.of.heap, (*host.entry, host))
+        else:
+            host.entry = None
+        self._note(host.of)
+
+    def _note(self, server: ServerWindow) -> None:
+        at = server.ready_at()
+        if at is None:
+            server.entry = None
+        elif server.entry is None or server.entry[0] != at:
+            server.entry = (at, next(self._order))
+            heappush(self._heap, (*server.entry, server))
+
+    def _top(self) -> ServerWindow | None:
+        while self._heap and self._heap[0][2].entry != self._heap[0][:2]:
+            heappop(self._heap)
+        return self._heap[0][2] if self._heap else None
 
     def due(self, now: float) -> HostWindow | None:
-        """The host that has been allowed for the longest time, taken off the heap; `ready` puts it back."""
-        while (top := self._top()) is not None and top.clock.next_at <= now:
-            heappop(self._heap)
-            if now < top.deadline:
-                return top
+        """The host that may be asked for the longest time. `start` takes it out, `ready` puts it back in its place."""
+        while (server := self._top()) is not None and server.entry is not None and server.entry[0] <= now:
+            if now < server.deadline:
+                return server.top()
+            server.entry = None
         return None
 
     def next_time(self) -> float | None:
-        top = self._top()
-        return top.clock.next_at if top is not None else None
+        server = self._top()
+        return server.entry[0] if server is not None and server.entry is not None else None
 
-    def _top(self) -> HostWindow | None:
-        while self._heap:
-            at, _, host = self._heap[0]
-            if host.out is None and host.waiting and self.hosts.get(host.name) is host:
-                if at == host.clock.next_at:
-                    return host
-                heappop(self._heap)
-                self.ready(host)
-            else:
-                heappop(self._heap)
-        return None
+    def start(self, host: HostWindow, ticket: object, now: float, asks: bool = True) -> None:
+        """The ticket is handed out. One that will not reach the server (`asks` False) leaves the server's clock alone."""
+        host.out = ticket
+        host.of.out += 1
+        if asks:
+            host.of.clock = host.of.clock.started(now, self._server_rules)
+        self.ready(host)
+
+    def sent(self, host: HostWindow, now: float) -> None:
+        """The request has left, perhaps later than planned."""
+        host.of.clock = host.of.clock.started(now, self._server_rules)
+        self._note(host.of)
+
+    def answered(self, host: HostWindow, answer: Answer) -> None:
+        clock = host.clock.after(answer, self._rules)
+        host.of.clock, host.clock = host.of.clock.after(clock, answer.ended, self._server_rules)
+        self.ready(host)
+
+    def finish(self, host: HostWindow) -> None:
+        """What was out has ended."""
+        host.out = None
+        host.of.out -= 1
+        self.ready(host)
 
     def hungry(self) -> Iterator[HostWindow]:
         """Hosts that should be refilled: less than half of the window waits, and there may be more."""
-        return (host for host in self.hosts.values() if host.more and host.waiting * 2 <= self._size)
+        return (h for h in self.hosts.values() if h.more and not h.of.leaving and h.waiting * 2 <= self._size)
 
     def leave(self, soon: float) -> list[HostWindow]:
-        """Let go of hosts that have nothing more, or that may not be asked before `soon`; what they hold is still due elsewhere."""
-        leaving = [h for h in self.hosts.values() if h.out is None and (h.clock.next_at > soon or not (h.holding or h.more))]
+        """Let go of hosts that have nothing more, that may not be asked before `soon`, or whose server is to be given back; what
+        they hold is still due elsewhere."""
+        leaving = [h for h in self.hosts.values() if h.out is None and _done_with(h, soon)]
         for host in leaving:
-            del self.hosts[host.name]
+            self._forget(host)
         return leaving
 
     def drop(self, servers: Iterable[int]) -> None:
-        gone = set(servers)
-        self.hosts = {name: host for name, host in self.hosts.items() if host.server not in gone}
+        """The leases are lost; what is out ends by itself."""
+        for server in servers:
+            self.servers.pop(server, None)
+        for host in [host for host in self.hosts.values() if host.of.id not in self.servers]:
+            self._forget(host)
 
-    def servers(self) -> set[int]:
-        return {host.server for host in self.hosts.values()}
+    def idle(self) -> list[ServerWindow]:
+        """Let go of servers without hosts."""
+        busy = {host.of.id for host in self.hosts.values()}
+        gone = [server for server in self.servers.values() if server.id not in busy]
+        for server in gone:
+            del self.servers[server.id]
+        return gone
+
+    def _forget(self, host: HostWindow) -> None:
+        host.entry = None
+        self.hosts.pop(host.name, None)
+        self._note(host.of)
+
+
+def _done_with(host: HostWindow, soon: float) -> bool:
+    resting = max(host.clock.next_at, host.of.clock.next_at) > soon
+    return resting or host.of.leaving or not (host.holding or host.more)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crawlproj.config import read_config
+from crawlproj.names import address_of
 from crawlproj.pages import Refused
 from crawlproj.urls import MAX_URL
 
@@ -39,5 +40,5 @@ class GuardMiddleware:
         ticket = request.meta.get("ticket")
         scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
         leased = scheduler.dispatcher.window.hosts.get(ticket.host) if ticket is not None else None
-        refusal = self._guard.refusal(leased.address) if leased is not None else ""
+        refusal = self._guard.refusal(address_of(leased.of.address)) if leased is not None else ""
         return f"guard: {refusal}" if refusal else ""

@@ -51,7 +51,7 @@ class PolitenessMiddleware:
         ticket, started = request.meta.get("ticket"), request.meta.get("started")
         if ticket is not None and started is not None:
             ended = request.meta["ended"] = time.monotonic()
-            self._dispatcher.answered(ticket, Answer(started, ended, failed, retry_after_s))
+            self._dispatcher.answered(ticket, Answer(started, ended, failed, retry_after_s, request.meta.get("seen")))
 
     @property
     def _dispatcher(self):  # type: ignore[no-untyped-def]

@@ -15,6 +15,7 @@ from crawlproj.config import read_config
 from crawlproj.ends import Ends
 from crawlproj.frontier.base import NewUrl, Outcome, State, Ticket
 from crawlproj.items import Page, RobotsTicket
+from crawlproj.names import address_of
 from crawlproj.pages import name_of
 from crawlproj.requestlog import RequestLog, entry, file_name, rules_in_force
 from crawlproj.requests import redirected
@@ -96,7 +97,7 @@ class RevisitPipeline:
         dispatcher, ticket = self._scheduler.dispatcher, page.ticket
         line = self._line(page) if self._requests is not None else {}
         if isinstance(ticket, RobotsTicket):
-            self._sitemaps(dispatcher.end_robots(page, ticket), ticket)
+            dispatcher.end_robots(page, ticket)
             self._read_robots(page, ticket, line)
         elif page.reason == "shutdown":
             dispatcher.put_back(ticket)
@@ -114,7 +115,8 @@ class RevisitPipeline:
         """What the log of requests says of it; asked for before the end changes the clock."""
         dispatcher, ticket = self._scheduler.dispatcher, page.ticket
         host = dispatcher.window.hosts.get(ticket.host)
-        address, delay_s = (host.address, host.clock.delay_s(self._config.rules)) if host else ("", self._config.rules.delay_s)
+        rules = self._config.rules
+        address, delay_s = (address_of(host.of.address), host.clock.delay_s(rules)) if host else ("", rules.delay_s)
         known = None if isinstance(ticket, RobotsTicket) else dispatcher.robots.get(ticket.url)
         return entry(page, self._scheduler.worker, self._config.spec.name, address, delay_s, known.row.fetched if known else None)
 
@@ -165,11 +167,6 @@ class RevisitPipeline:
         if not sieve.wants(target):
             return []
         return [sieve.url(target, ticket.depth, ticket.id, hops=ticket.hops + 1)]
-
-    def _sitemaps(self, urls: list[str], ticket: RobotsTicket) -> None:
-        sieve, depth = self._scheduler.sieve, ticket.head.depth + 1
-        named = [url for name in urls if (url := canonical(name)) and sieve.wants(url)]
-        self._scheduler.dispatcher.add([sieve.url(url, depth) for url in named])
 
     @property
     def _spider(self) -> Spider | None:

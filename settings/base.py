@@ -27,6 +27,11 @@ FOLLOW_NOFOLLOW = False  # follow links that say rel=nofollow
 
 # --- Politeness -------------------------------------------------------------------------------------------------------
 POLITENESS_DELAY = 2  # seconds between two requests to a host
+POLITENESS_SERVER_DELAY = 0.5  # ... to a server, which is an address, whatever the host
+POLITENESS_HOSTS_PER_SERVER = 4  # in flight at a time
+POLITENESS_PAUSE_AFTER = 500  # after so many requests to a host its server rests; 0: never
+POLITENESS_PAUSE = 300  # ... for so long
+POLITENESS_SHARED_NETWORKS = "shipped"  # where a host is its own server: crawlproj/data/shared_networks.txt, or a list
 POLITENESS_SLOWDOWN = 5  # ... and so many times the last response time after its end
 POLITENESS_MAX_DELAY = 60  # cap of that, and of back-off
 ROBOTS_TTL = "24h"
@@ -41,7 +46,9 @@ FRONTIER_BYTES = 0
 FRONTIER_HOST_PAGES = 0  # the same for each host
 FRONTIER_HOST_BYTES = 0
 FRONTIER_LEASE = "120s"
+FRONTIER_TENURE = "10m"  # a server that another crawl waits for is given back after so long
 FRONTIER_FLUSH = "1s"
+FRONTIER_PREPARE = 16  # hosts that are asked for their first robots.txt at a time
 FRONTIER_SERVERS = 256  # leased by a worker at a time
 FRONTIER_WINDOW = 20  # URLs of a host held in memory
 FRONTIER_KNOWN_URLS = 100_000  # remembered in memory, so that links to them cost nothing

@@ -18,7 +18,10 @@ from scrapy.statscollectors import MemoryStatsCollector
 from settings import base
 
 ROOT = Path(__file__).resolve().parent.parent
-QUICK: Mapping[str, object] = {"GUARD_ALLOW_PRIVATE": True, "POLITENESS_DELAY": 0, "POLITENESS_SLOWDOWN": 0}
+QUICK: Mapping[str, object] = {
+    "GUARD_ALLOW_PRIVATE": True, "POLITENESS_DELAY": 0, "POLITENESS_SLOWDOWN": 0, "POLITENESS_SERVER_DELAY": 0,
+    "POLITENESS_HOSTS_PER_SERVER": 100,
+}  # fmt: skip
 """Settings of every test crawl, unless it says otherwise."""
 
 

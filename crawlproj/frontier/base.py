@@ -187,24 +187,40 @@ class RobotsRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """A clock as stored: not before `until`, and why. For hosts also the requests since the last general pause, and failures."""
+
+    until: datetime
+    reason: str = ""
+    asked: int = 0
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
-    """A host that came with a lease. `next_allowed` is its clock; `room` is what its quota leaves (None: no limit)."""
+    """A host that came with a lease. `pause` is its clock; `room` is what its quota leaves (None: no limit); `prepared`: its
+    robots.txt was answered at least once."""
 
     name: str
     server: int
-    next_allowed: datetime | None
+    pause: Pause | None = None
     room: int | None = None
+    prepared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A worker's exclusive right to a server until `until`, and the server's hosts that have work in this crawl."""
+    """A worker's exclusive right to a server until `until`, and the server's hosts that have work in this crawl. `taken_over`: the
+    worker before did not give it back. `kind` says by which order it was chosen: ranked, timed or unprepared."""
 
     server: int
     address: str
     epoch: int
     until: datetime
     hosts: tuple[Host, ...]
+    pause: Pause | None = None
+    taken_over: bool = False
+    kind: str = "ranked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +241,8 @@ class Batch:
     outcomes: Sequence[Outcome] = ()
     urls: Sequence[NewUrl] = ()
     robots: Sequence[RobotsRow] = ()
-    clocks: Mapping[str, datetime] = field(default_factory=dict)
+    clocks: Mapping[str, Pause] = field(default_factory=dict)
+    server_clocks: Mapping[int, Pause] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,14 +316,19 @@ class Frontier(Protocol):
         are ignored and counted as late."""
 
     def unresolved(self, limit: int) -> list[str]:
-        """Hosts with queued URLs and no address yet; each is given to one worker for a minute."""
+        """Hosts with queued URLs whose address is not known, or not for sure any more (a day; five minutes after failures) while no
+        one holds their server; each is given to one worker for a minute."""
 
     def resolved(self, addresses: Mapping[str, str]) -> None:
         """Host -> address. The address is the server; a name that can't be resolved gets a server of its own."""
 
-    def lease(self, worker: str, servers: int) -> list[Lease]:
-        """Lease up to so many free servers that have due URLs of this crawl on hosts that may be asked soon, alternately by best
-        rank and by earliest time in the proportion of the shares."""
+    def lease(
+        self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None, unseen: int = 0
+    ) -> list[Lease]:
+        """Lease up to so many free servers that have due URLs of this crawl on hosts that may be asked soon: `ranked` of them by
+        best rank (default: the proportion of the shares), the others by earliest time, what one class leaves to the other; of
+        them at most `unprepared` (default: all) for hosts that are not prepared yet. A server whose worker died is taken over:
+        each of its hosts may have been asked `unseen` times more than is stored."""
 
     def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
         """The leases that this worker holds, with those of their hosts that have work and may be asked soon and are not `known`:
@@ -315,8 +337,11 @@ class Frontier(Protocol):
     def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
         """New ends of the leases that this worker still holds; a missing server is lost."""
 
-    def release(self, worker: str, servers: Sequence[int]) -> None:
-        """Give servers back. Only what this worker holds is touched."""
+    def contested(self, servers: Sequence[int]) -> set[int]:
+        """Those of the servers that other crawls have due URLs on."""
+
+    def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
+        """Give servers back. Only what this worker holds is touched. `yielding`: other crawls come first for a moment."""
 
     def refill(self, wants: Sequence[Want]) -> list[Ticket]:
         """Due URLs of leased hosts in the order of their lanes."""

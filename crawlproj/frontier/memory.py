@@ -24,6 +24,7 @@ from crawlproj.frontier.base import (
     NewUrl,
     Outcome,
     Outlook,
+    Pause,
     RobotsRow,
     State,
     Ticket,
@@ -35,6 +36,9 @@ from crawlproj.frontier.rows import HostRow, Row, ServerRow, Work
 SOON = timedelta(seconds=10)
 """A host that rests longer than this is not leased yet."""
 RESOLVING = timedelta(seconds=60)
+TRUSTED, SUSPECT = timedelta(days=1), timedelta(minutes=5)
+"""How long an address is believed; less after failures."""
+YIELD = timedelta(seconds=2)
 
 
 @dataclass(slots=True)
@@ -102,12 +106,21 @@ class MemoryFrontier:
             writer.enforce_quotas()
             for url in batch.urls:
                 self.store.hosts.setdefault(url.host, HostRow(url.host))
-            for row in batch.robots:
-                self.store.origins[row.origin] = replace(row, body=clean(row.body))
-            for name, at in batch.clocks.items():
-                if name in self.store.hosts:
-                    self.store.hosts[name] = replace(self.store.hosts[name], next_allowed=at)
+            self._put(batch)
             return writer.committed()
+
+    def _put(self, batch: Batch) -> None:
+        hosts, servers = self.store.hosts, self.store.servers
+        for row in batch.robots:
+            self.store.origins[row.origin] = replace(row, body=clean(row.body))
+            if row.status and row.host in hosts:
+                hosts[row.host] = replace(hosts[row.host], prepared=True)
+        for name, pause in batch.clocks.items():
+            if name in hosts:
+                hosts[name] = replace(hosts[name], pause=pause)
+        for id_, pause in batch.server_clocks.items():
+            if id_ in servers:
+                servers[id_] = replace(servers[id_], pause=Pause(pause.until, pause.reason))
 
     def _end(self, writer: Writer, outcomes: Sequence[Outcome], worker: str) -> None:
         for end in outcomes:
@@ -122,13 +135,18 @@ class MemoryFrontier:
 
     def unresolved(self, limit: int) -> list[str]:
         now, work = self.now(), self._book.work(spent=False)
-        free = [
-            host for host in self.store.hosts.values() if host.name in work and host.server is None and past(host.taken_until, now)
-        ]
+        free = [h for h in self.store.hosts.values() if h.name in work and past(h.taken_until, now) and self._unsure(h, now)]
         free.sort(key=lambda host: math.inf if (ready := work[host.name].ready) is None else ready)
         for host in free[:limit]:
             self.store.hosts[host.name] = replace(host, taken_until=now + RESOLVING)
         return [host.name for host in free[:limit]]
+
+    def _unsure(self, host: HostRow, now: datetime) -> bool:
+        """Its address is not known, or was last looked up too long ago while nobody holds its server."""
+        if host.server is None or host.resolved is None:
+            return True
+        good_for = SUSPECT if host.pause and host.pause.failures else TRUSTED
+        return past(self.store.servers[host.server].until, now) and host.resolved < now - good_for
 
     def resolved(self, addresses: Mapping[str, str]) -> None:
         servers = self.store.servers
@@ -139,52 +157,85 @@ class MemoryFrontier:
             if address not in known:
                 known[address] = len(servers) + 1
                 servers[known[address]] = ServerRow(known[address], address)
-            self.store.hosts[name] = replace(self.store.hosts[name], server=known[address])
+            self.store.hosts[name] = replace(self.store.hosts[name], server=known[address], resolved=self.now())
 
     # Leases
 
-    def lease(self, worker: str, servers: int) -> list[Lease]:
+    def lease(
+        self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None, unseen: int = 0
+    ) -> list[Lease]:
         now, work = self.now(), self._work()
         until = now + self.spec.lease
         leases = []
-        for id_ in self._choose(servers, now, work):
+        for id_, kind in self._choose(servers, ranked, unprepared, now, work).items():
             free = self.store.servers[id_]
-            self.store.servers[id_] = replace(free, epoch=free.epoch + 1, worker=worker, until=until)
-            leases.append(Lease(id_, free.address, free.epoch + 1, until, tuple(self._hosts(id_, now, work))))
+            held = replace(free, epoch=free.epoch + 1, worker=worker, until=until, yielded=None)
+            self.store.servers[id_] = held
+            if free.worker is not None:
+                self._count_unseen(id_, unseen)
+            hosts = tuple(self._hosts(id_, now, work))
+            leases.append(Lease(id_, free.address, held.epoch, until, hosts, free.pause, free.worker is not None, kind))
         return leases
 
-    def _choose(self, count: int, now: datetime, work: Mapping[str, Work]) -> list[int]:
-        """Servers by best rank up to the share of new URLs, by earliest time in the other places, then the rest."""
+    def _count_unseen(self, server: int, unseen: int) -> None:
+        for host in list(self.store.hosts.values()):
+            if host.server == server and host.pause is not None:
+                pause = replace(host.pause, asked=host.pause.asked + unseen)
+                self.store.hosts[host.name] = replace(host, pause=pause)
+
+    def _choose(
+        self, count: int, ranked: int | None, unprepared: int | None, now: datetime, work: Mapping[str, Work]
+    ) -> dict[int, str]:
+        """Servers by best rank up to the places of new URLs, by earliest time in the others, then the rest."""
+        best, due = self._candidates((True, False) if unprepared is None else (True,), now, work)
+        new, revisit = self.spec.shares.get("new", 0.0), self.spec.shares.get("revisit", 0.0)
+        share = math.ceil(count * new / (new + revisit)) if new + revisit else count
+        first = best[: share if ranked is None else ranked]
+        order = [*((id_, "ranked") for id_ in first), *((id_, "timed") for id_ in due), *((id_, "ranked") for id_ in best)]
+        chosen: dict[int, str] = {}
+        for id_, kind in order:
+            if len(chosen) < count:
+                chosen.setdefault(id_, kind)
+        if unprepared:
+            rest, again = self._candidates((False,), now, work)
+            limit = min(unprepared, count)
+            fresh = [id_ for id_ in dict.fromkeys(rest[:limit] + again[:limit]) if id_ not in chosen]
+            chosen |= dict.fromkeys(fresh[:unprepared], "unprepared")
+        return chosen
+
+    def _candidates(self, prepared: Sequence[bool], now: datetime, work: Mapping[str, Work]) -> tuple[list[int], list[int]]:
         ranked: dict[int, tuple[float, str]] = {}
         timed: dict[int, tuple[float, str]] = {}
         for name, here in work.items():
             host = self.store.hosts[name]
-            if host.server is None or not past(host.next_allowed, now + SOON):
+            if host.server is None or host.prepared not in prepared or not past(host.next_allowed, now + SOON):
                 continue
-            if not past(self.store.servers[host.server].until, now):
+            if not self._free(self.store.servers[host.server], now):
                 continue
             for best, place in ((ranked, here.ready), (timed, here.due(now.timestamp()))):
                 if place is not None:
                     other_place, other_name = best.get(host.server, (place, name))
                     best[host.server] = min(place, other_place), min(name, other_name)
-        by_rank, by_time = sorted(ranked, key=ranked.__getitem__), sorted(timed, key=timed.__getitem__)
-        new, revisit = self.spec.shares.get("new", 0.0), self.spec.shares.get("revisit", 0.0)
-        first = by_rank[: math.ceil(count * new / (new + revisit)) if new + revisit else count]
-        return list(dict.fromkeys([*first, *by_time, *by_rank]))[:count]
+        return sorted(ranked, key=ranked.__getitem__), sorted(timed, key=timed.__getitem__)
+
+    def _free(self, server: ServerRow, now: datetime) -> bool:
+        if not past(server.next_allowed, now + SOON):
+            return False
+        return past(server.until, now) or (server.worker is None and server.yielded != self.spec.name)
 
     def _hosts(self, server: int, now: datetime, work: Mapping[str, Work]) -> Iterator[Host]:
         for name, here in work.items():
             host = self.store.hosts[name]
             if host.server == server and here.waits(now.timestamp()):
-                yield Host(name, server, host.next_allowed, self._room(name))
+                yield Host(name, server, host.pause, self._room(name), host.prepared)
 
     def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
         now, work, leases = self.now(), self._work(), []
         for server in self._held(worker, servers):
             fresh = [host for host in self._hosts(server.id, now, work) if host.name not in known]
-            hosts = tuple(host for host in fresh if past(host.next_allowed, now + SOON))
+            hosts = tuple(host for host in fresh if host.pause is None or host.pause.until <= now + SOON)
             if hosts and server.until:
-                leases.append(Lease(server.id, server.address, server.epoch, server.until, hosts))
+                leases.append(Lease(server.id, server.address, server.epoch, server.until, hosts, server.pause))
         return leases
 
     def _room(self, host: str) -> int | None:
@@ -201,9 +252,17 @@ class MemoryFrontier:
         self.store.servers |= renewed
         return dict.fromkeys(renewed, until)
 
-    def release(self, worker: str, servers: Sequence[int]) -> None:
-        now = self.now()
-        self.store.servers |= {s.id: replace(s, worker=None, until=now) for s in self._held(worker, servers)}
+    def contested(self, servers: Sequence[int]) -> set[int]:
+        now_s, contested = self.now().timestamp(), set()
+        for name, book in self.store.crawls.items():
+            if name != self.spec.name:
+                waiting = [host for host, here in book.work(spent=False).items() if here.waits(now_s)]
+                contested |= {self.store.hosts[host].server for host in waiting}
+        return {id_ for id_ in servers if id_ in contested}
+
+    def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
+        until, by = (self.now() + YIELD, self.spec.name) if yielding else (self.now(), None)
+        self.store.servers |= {s.id: replace(s, worker=None, until=until, yielded=by) for s in self._held(worker, servers)}
 
     def refill(self, wants: Sequence[Want]) -> list[Ticket]:
         left = math.inf if not self.spec.pages else self.spec.pages - self._book.total.pages
@@ -265,10 +324,12 @@ class MemoryFrontier:
             if server and not past(server.until, now) and server.worker != worker:
                 if waits or retry:
                     elsewhere.add(server.id)
-            elif waits:
-                ready.append(max(now, host.next_allowed or now))
+                continue
+            allowed = max(now, host.next_allowed or now, server.next_allowed or now if server else now)
+            if waits:
+                ready.append(allowed)
             elif retry:
-                later.append(max(retry, host.next_allowed or retry))
+                later.append(max(retry, allowed))
         visits = [here.revisit for here in work.values() if here.revisit is not None]
         next_visit = from_s(min(visits)) if visits else None
         return Outlook(len(ready), min(ready + later, default=None), next_visit, len(elsewhere), self._spent())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from math import ceil
+from typing import Any
 
 from crawlproj.db import Database, Queries, Transaction
 from crawlproj.errors import DatabaseError
@@ -23,6 +24,7 @@ from crawlproj.frontier.base import (
     NewUrl,
     Outcome,
     Outlook,
+    Pause,
     RobotsRow,
     State,
     Ticket,
@@ -35,6 +37,8 @@ log = logging.getLogger(__name__)
 
 SOON = timedelta(seconds=10)
 """A host that rests longer than this is not leased yet."""
+YIELD = timedelta(seconds=2)
+"""So long other crawls come first on a server that was given back for them."""
 TRIES = 5
 CONFLICTS = frozenset({"40001", "40P01", "55P03"})
 """Two commits that lock the same rows the other way round: Postgres ends one, which is then simply done again."""
@@ -100,8 +104,7 @@ class PostgresFrontier:
         ends = self._end(tx, batch.outcomes, worker, touched)
         result = self._writer.write(tx, batch.urls, now, touched, ends.nearer)
         self._put_robots(tx, batch.robots)
-        if batch.clocks:
-            tx.run("put_clocks", name=array(batch.clocks), at=array(batch.clocks.values()))
+        self._put_clocks(tx, batch)
         self._sweep(tx, sorted(touched))
         return replace(result, done=frozenset(ends.done), late=len(batch.outcomes) - len(ends.done))
 
@@ -133,18 +136,32 @@ class PostgresFrontier:
         if hosts:
             tx.run("refresh_hosts", crawl=self._crawl, hosts=array(hosts))
 
+    def _put_clocks(self, tx: Transaction, batch: Batch) -> None:
+        if batch.clocks:
+            pauses = list(batch.clocks.values())
+            tx.run(
+                "put_clocks", name=array(batch.clocks), at=array(p.until for p in pauses), reason=array(p.reason for p in pauses),
+                asked=array(p.asked for p in pauses), failures=array(p.failures for p in pauses),
+            )  # fmt: skip
+        if batch.server_clocks:
+            rests = list(batch.server_clocks.values())
+            ids, at, why = array(batch.server_clocks), array(p.until for p in rests), array(p.reason for p in rests)
+            tx.run("put_server_clocks", id=ids, at=at, reason=why)
+
     def _put_robots(self, tx: Transaction, rows: Sequence[RobotsRow]) -> None:
         latest = {row.origin: row for row in rows}
         if latest:
             names = ("origin", "host", "status", "body", "fetched", "expires", "failures", "etag", "modified")
             tx.run("put_robots", **{name: array(getattr(row, name) for row in latest.values()) for name in names})
+            if prepared := sorted({row.host for row in latest.values() if row.status}):
+                tx.run("prepare_hosts", names=array(prepared))
 
     def unresolved(self, limit: int) -> list[str]:
         return [row[0] for row in self.db.rows("take_unresolved", crawl=self._crawl, now=self.now(), count=limit)]
 
     def resolved(self, addresses: Mapping[str, str]) -> None:
         if addresses:
-            self.db.run("put_addresses", name=array(addresses), address=array(addresses.values()))
+            self.db.run("put_addresses", name=array(addresses), address=array(addresses.values()), now=self.now())
 
     def _spent(self, tx: Queries) -> tuple[bool, int | None]:
         spec = self.spec
@@ -155,62 +172,86 @@ class PostgresFrontier:
         spent = bool((spec.pages and row[0] >= spec.pages) or (spec.bytes and row[1] >= spec.bytes))
         return spent, max(0, spec.pages - row[0]) if spec.pages else None
 
-    def lease(self, worker: str, servers: int) -> list[Lease]:
+    def lease(
+        self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None, unseen: int = 0
+    ) -> list[Lease]:
         with self.db.transaction() as tx:
             now = self._now(tx)
             spent = self._spent(tx)[0]
-            chosen = self._choose(tx, servers, now, spent)
+            chosen = self._choose(tx, servers, ranked, unprepared, {"crawl": self._crawl, "now": now, "soon": now + SOON}, spent)
             if not chosen:
                 return []
-            taken = tx.rows("lease_take", worker=worker, servers=array(chosen), now=now, until=now + self.spec.lease)
+            ids, until = array(chosen), now + self.spec.lease
+            taken = tx.rows("lease_take", crawl=self._crawl, worker=worker, servers=ids, now=now, until=until)
+            if unseen and (dead := [row[0] for row in taken if row[6]]):
+                tx.run("count_unseen", servers=array(dead), unseen=unseen)
             hosts = defaultdict(list)
-            servers_ = array(row[0] for row in taken)
-            for server, name, allowed, pages in tx.rows("lease_hosts", crawl=self._crawl, servers=servers_, now=now, spent=spent):
-                hosts[server].append(self._host(name, server, allowed, pages))
-        return [Lease(server, address, epoch, until, tuple(hosts[server])) for server, address, epoch, until in taken]
+            held = array(row[0] for row in taken)
+            for server, *fields in tx.rows("lease_hosts", crawl=self._crawl, servers=held, now=now, spent=spent):
+                hosts[server].append(self._host(server, *fields))
+        return [
+            Lease(id_, address, epoch, end, tuple(hosts[id_]), _pause(allowed, reason), dead, chosen[id_])
+            for id_, address, epoch, end, allowed, reason, dead in taken
+        ]
+
+    def _choose(
+        self, tx: Transaction, count: int, ranked: int | None, unprepared: int | None, args: Mapping[str, Any], spent: bool
+    ) -> dict[int, str]:
+        """Servers by best rank and by earliest time, and the kind of each. Each class first gets its places, then what is left."""
+
+        def look(prepared: Sequence[bool], limit: int) -> tuple[list[int], list[int]]:
+            flags = array(prepared)
+            by_rank = tx.rows("lease_ranked", spent=spent, prepared=flags, count=limit, **args)
+            by_time = tx.rows("lease_timed", prepared=flags, count=limit, **args)
+            return [row[0] for row in by_rank], [row[0] for row in by_time]
+
+        new, revisit = self.spec.shares.get("new", 0.0), self.spec.shares.get("revisit", 0.0)
+        quota = ranked if ranked is not None else ceil(count * new / (new + revisit)) if new + revisit else count
+        best, due = look((True, False) if unprepared is None else (True,), count)
+        first = best[:quota]
+        chosen = dict.fromkeys(first, "ranked")
+        for kind, servers in (("timed", due), ("ranked", best)):
+            for server in servers:
+                if len(chosen) < count:
+                    chosen.setdefault(server, kind)
+        if unprepared:
+            rest, again = look((False,), min(unprepared, count))
+            fresh = [server for server in dict.fromkeys(rest + again) if server not in chosen][:unprepared]
+            chosen |= dict.fromkeys(fresh, "unprepared")
+        return chosen
 
     def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
         if not servers:
             return []
-        now = self.now()
-        rows = self.db.rows(
-            "arrivals",
-            crawl=self._crawl,
-            worker=worker,
-            servers=array(servers),
-            known=array(known),
-            now=now,
-            soon=now + SOON,
-            spent=self._spent(self.db)[0],
-        )
-        hosts: dict[tuple[int, str, int, datetime], list[Host]] = defaultdict(list)
-        for server, address, epoch, until, name, allowed, pages in rows:
-            hosts[server, address, epoch, until].append(self._host(name, server, allowed, pages))
-        return [Lease(*lease, tuple(found)) for lease, found in hosts.items()]
+        now, spent = self.now(), self._spent(self.db)[0]
+        args = {"crawl": self._crawl, "worker": worker, "now": now, "soon": now + SOON, "spent": spent}
+        leases: dict[int, Lease] = {}
+        for id_, address, epoch, until, allowed, reason, *host in self.db.rows(
+            "arrivals", servers=array(servers), known=array(known), **args
+        ):
+            lease = leases.get(id_) or Lease(id_, address, epoch, until, (), _pause(allowed, reason))
+            leases[id_] = replace(lease, hosts=(*lease.hosts, self._host(id_, *host)))
+        return list(leases.values())
 
-    def _host(self, name: str, server: int, allowed: datetime | None, pages: int) -> Host:
-        return Host(name, server, allowed, max(0, self.spec.host_pages - pages) if self.spec.host_pages else None)
-
-    def _choose(self, tx: Transaction, count: int, now: datetime, spent: bool) -> list[int]:
-        """Servers by best rank and by earliest time; each class first gets its share of the places, then what is left."""
-        args = {"crawl": self._crawl, "now": now, "soon": now + SOON, "count": count}
-        ranked = [row[0] for row in tx.rows("lease_ranked", spent=spent, **args)]
-        timed = [row[0] for row in tx.rows("lease_timed", **args)]
-        new, revisit = self.spec.shares.get("new", 0.0), self.spec.shares.get("revisit", 0.0)
-        quota = ceil(count * new / (new + revisit)) if new + revisit else count
-        first = ranked[:quota]
-        rest = [s for s in timed if s not in set(first)][: count - len(first)]
-        chosen = first + rest
-        chosen += [s for s in ranked if s not in set(chosen)][: count - len(chosen)]
-        return chosen
+    def _host(
+        self, server: int, name: str, allowed: datetime | None, reason: str, asked: int, failures: int, prepared: bool, pages: int
+    ) -> Host:
+        room = max(0, self.spec.host_pages - pages) if self.spec.host_pages else None
+        return Host(name, server, _pause(allowed, reason, asked, failures), room, prepared)
 
     def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
         until = self.now() + self.spec.lease
         return dict(self.db.rows("renew", worker=worker, servers=array(servers), until=until)) if servers else {}
 
-    def release(self, worker: str, servers: Sequence[int]) -> None:
+    def contested(self, servers: Sequence[int]) -> set[int]:
+        rows = self.db.rows("contested", crawl=self._crawl, servers=array(servers), now=self.now()) if servers else []
+        return {row[0] for row in rows}
+
+    def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         if servers:
-            self.db.run("release", worker=worker, servers=array(servers), now=self.now())
+            now = self.now()
+            until, yielded = (now + YIELD, self._crawl) if yielding else (now, None)
+            self.db.run("release", worker=worker, servers=array(servers), until=until, yielded=yielded)
 
     def refill(self, wants: Sequence[Want]) -> list[Ticket]:
         if not wants:
@@ -288,3 +329,7 @@ class PostgresFrontier:
 
     def close(self) -> None:
         self.db.close()
+
+
+def _pause(allowed: datetime | None, reason: str, asked: int = 0, failures: int = 0) -> Pause | None:
+    return Pause(allowed, reason, asked, failures) if allowed is not None else None

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from crawlproj.frontier.base import Content, Found, Lane, State, Ticket
+from crawlproj.frontier.base import Content, Found, Lane, Pause, State, Ticket
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,14 @@ class HostRow:
 
     name: str
     server: int | None = None
-    next_allowed: datetime | None = None
+    pause: Pause | None = None
+    prepared: bool = False
+    resolved: datetime | None = None
     taken_until: datetime | None = None
+
+    @property
+    def next_allowed(self) -> datetime | None:
+        return self.pause.until if self.pause else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,12 @@ class ServerRow:
     epoch: int = 0
     worker: str | None = None
     until: datetime | None = None
+    yielded: str | None = None
+    pause: Pause | None = None
+
+    @property
+    def next_allowed(self) -> datetime | None:
+        return self.pause.until if self.pause else None
 
 
 @dataclass(slots=True)

@@ -196,14 +196,24 @@ where c.id = u.crawl and u.id = any (%(ids)s::bigint[]) and u.state = 'forbidden
 returning u.crawl, u.host;
 
 -- name: put_clocks
-update host h set next_allowed = n.at from unnest(%(name)s::text[], %(at)s::timestamptz[]) as n (name, at) where h.name = n.name;
+update host h set next_allowed = n.at, reason = n.reason, asked = n.asked, failures = n.failures
+from unnest(%(name)s::text[], %(at)s::timestamptz[], %(reason)s::text[], %(asked)s::int[], %(failures)s::int[])
+    as n (name, at, reason, asked, failures) where h.name = n.name;
+
+-- name: put_server_clocks
+update server s set next_allowed = n.at, reason = n.reason
+from unnest(%(id)s::int[], %(at)s::timestamptz[], %(reason)s::text[]) as n (id, at, reason) where s.id = n.id;
+
+-- name: prepare_hosts
+update host set prepared = true where name = any (%(names)s::text[]) and not prepared;
 
 -- name: take_unresolved
 update host set taken_until = %(now)s::timestamptz + interval '60 seconds'
 where id in (
-    select h.id from host h join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
-    where h.server is null and h.taken_until <= %(now)s
-        and (c.ready is not null or c.retry is not null or c.revisit is not null)
+    select h.id from host h join crawl_host c on c.host = h.id and c.crawl = %(crawl)s left join server s on s.id = h.server
+    where h.taken_until <= %(now)s and (c.ready is not null or c.retry is not null or c.revisit is not null)
+        and (h.server is null or (s.until <= %(now)s and h.resolved
+            < %(now)s::timestamptz - case when h.failures > 0 then interval '5 minutes' else interval '1 day' end))
     order by c.ready nulls last, h.id limit %(count)s for update of h skip locked)
 returning name;
 
@@ -215,34 +225,43 @@ with n as (
 ), servers as (
     select id, address from made union all select s.id, s.address from server s join (select distinct address from n) d using (address)
 )
-update host h set server = s.id from n join servers s using (address) where h.name = n.name;
+update host h set server = s.id, resolved = %(now)s from n join servers s using (address) where h.name = n.name;
 
 -- name: lease_ranked
 select h.server, min(c.ready) from crawl_host c join host h on h.id = c.host join server s on s.id = h.server
-where c.crawl = %(crawl)s and c.ready is not null and (c.ready = '-Infinity' or not %(spent)s) and s.until <= %(now)s
-    and (h.next_allowed is null or h.next_allowed <= %(soon)s)
+where c.crawl = %(crawl)s and c.ready is not null and (c.ready = '-Infinity' or not %(spent)s) and (s.until <= %(now)s or (s.worker is null and s.yielded is distinct from %(crawl)s))
+    and (h.next_allowed is null or h.next_allowed <= %(soon)s) and (s.next_allowed is null or s.next_allowed <= %(soon)s)
+    and h.prepared = any (%(prepared)s::bool[])
 group by h.server order by min(c.ready), min(h.name) limit %(count)s;
 
 -- name: lease_timed
 select h.server, min(least(c.retry, c.revisit)) from crawl_host c join host h on h.id = c.host join server s on s.id = h.server
-where c.crawl = %(crawl)s and least(c.retry, c.revisit) <= extract(epoch from %(now)s::timestamptz) and s.until <= %(now)s
-    and (h.next_allowed is null or h.next_allowed <= %(soon)s)
+where c.crawl = %(crawl)s and least(c.retry, c.revisit) <= extract(epoch from %(now)s::timestamptz) and (s.until <= %(now)s or (s.worker is null and s.yielded is distinct from %(crawl)s))
+    and (h.next_allowed is null or h.next_allowed <= %(soon)s) and (s.next_allowed is null or s.next_allowed <= %(soon)s)
+    and h.prepared = any (%(prepared)s::bool[])
 group by h.server order by min(least(c.retry, c.revisit)), min(h.name) limit %(count)s;
 
 -- name: lease_take
-update server set worker = %(worker)s, epoch = epoch + 1, until = %(until)s
-where id in (select id from server where id = any (%(servers)s::int[]) and until <= %(now)s order by id for update skip locked)
-returning id, address, epoch, until;
+update server s set worker = %(worker)s, epoch = s.epoch + 1, until = %(until)s, yielded = null
+from (
+    select id, worker is not null as dead from server s where id = any (%(servers)s::int[]) and (s.until <= %(now)s or (s.worker is null and s.yielded is distinct from %(crawl)s))
+    order by id for update skip locked) d
+where s.id = d.id
+returning s.id, s.address, s.epoch, s.until, s.next_allowed, s.reason, d.dead;
+
+-- name: count_unseen
+update host set asked = asked + %(unseen)s where server = any (%(servers)s::int[]);
 
 -- name: lease_hosts
-select h.server, h.name, h.next_allowed, c.pages
+select h.server, h.name, h.next_allowed, h.reason, h.asked, h.failures, h.prepared, c.pages
 from host h join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
 where h.server = any (%(servers)s::int[]) and ((c.ready is not null and (c.ready = '-Infinity' or not %(spent)s))
     or least(c.retry, c.revisit) <= extract(epoch from %(now)s::timestamptz))
 order by c.ready nulls last, h.id;
 
 -- name: arrivals
-select s.id, s.address, s.epoch, s.until, h.name, h.next_allowed, c.pages
+select s.id, s.address, s.epoch, s.until, s.next_allowed, s.reason,
+    h.name, h.next_allowed, h.reason, h.asked, h.failures, h.prepared, c.pages
 from server s join host h on h.server = s.id join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
 where s.id = any (%(servers)s::int[]) and s.worker = %(worker)s and h.name <> all (%(known)s::text[])
     and (h.next_allowed is null or h.next_allowed <= %(soon)s)
@@ -253,8 +272,13 @@ order by c.ready nulls last, h.id limit 1000;
 -- name: renew
 update server set until = %(until)s where id = any (%(servers)s::int[]) and worker = %(worker)s returning id, until;
 
+-- name: contested
+select distinct h.server from host h join crawl_host c on c.host = h.id and c.crawl <> %(crawl)s
+where h.server = any (%(servers)s::int[])
+    and (c.ready is not null or least(c.retry, c.revisit) <= extract(epoch from %(now)s::timestamptz));
+
 -- name: release
-update server set worker = null, until = %(now)s where id = any (%(servers)s::int[]) and worker = %(worker)s;
+update server set worker = null, until = %(until)s, yielded = %(yielded)s where id = any (%(servers)s::int[]) and worker = %(worker)s;
 
 -- name: refill
 select u.id, u.canonical, w.name, w.server, w.epoch, u.visit, u.lane, u.state, u.depth, u.tries, u.hops, u.changes, u.interval_s,
@@ -277,7 +301,7 @@ where h.name = any (%(names)s);
 -- name: outlook
 with h as (
     select c.ready is not null and (c.ready = '-Infinity' or not %(spent)s) as ranked, to_timestamp(c.retry) as retry,
-        to_timestamp(c.revisit) as revisit, coalesce(h.next_allowed, %(now)s::timestamptz) as allowed, h.server,
+        to_timestamp(c.revisit) as revisit, greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) as allowed, h.server,
         coalesce(s.until > %(now)s and s.worker is distinct from %(worker)s, false) as elsewhere
     from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
     where c.crawl = %(crawl)s and (c.ready is not null or c.retry is not null or c.revisit is not null)

@@ -12,6 +12,7 @@ from crawlproj.frontier.base import (
     Committed,
     Frontier,
     Outcome,
+    Pause,
     RobotsRow,
     State,
 )
@@ -128,7 +129,7 @@ class AllOrNothing:
         robots = RobotsRow(f"http://{world.host('a')}", world.host("a"), 200, "", world.clock.now, world.clock.now)
         urls = [world.url(frontier, "/new"), world.url(frontier, "/", "new")]
         end = hand.outcome(ticket, content=page(world.id(frontier, "/new")), received=5)
-        clocks = {world.host("a"): world.clock.after(99)}
+        clocks = {world.host("a"): Pause(world.clock.after(99))}
         bad = [replace(world.url(frontier, "/bad"), id=2**64), world.url(frontier, "/bad", request="{")]
         before = frontier.look([ticket.id]), frontier.counts(), frontier.outlook(), hand.tickets()
         for url in bad:

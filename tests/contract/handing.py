@@ -11,6 +11,7 @@ from crawlproj.frontier.base import (
     Batch,
     Lane,
     Outlook,
+    Pause,
     State,
     Want,
 )
@@ -184,7 +185,7 @@ class Looking:
     def test_a_resting_host_is_ready_but_may_be_asked_later(self, world: World) -> None:
         frontier = world.frontier()
         world.give(frontier, "/")
-        frontier.commit(Batch(clocks={world.host("a"): world.clock.after(500)}))
+        frontier.commit(Batch(clocks={world.host("a"): Pause(world.clock.after(500))}))
         assert frontier.outlook() == Outlook(1, world.clock.after(500))
         world.clock.advance(600)
         assert frontier.outlook() == Outlook(1, world.clock.now)
@@ -194,7 +195,7 @@ class Looking:
         waiting(world, frontier, "a", 300, State.RETRY)
         waiting(world, frontier, "b", 200, State.RETRY)
         assert frontier.outlook() == Outlook(0, world.clock.after(200))
-        frontier.commit(Batch(clocks={world.host("b"): world.clock.after(900)}))
+        frontier.commit(Batch(clocks={world.host("b"): Pause(world.clock.after(900))}))
         assert frontier.outlook() == Outlook(0, world.clock.after(300))
         world.clock.advance(300)
         assert frontier.outlook() == Outlook(2, world.clock.now)

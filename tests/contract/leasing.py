@@ -14,6 +14,7 @@ from crawlproj.frontier.base import (
     Host,
     Lane,
     Lease,
+    Pause,
     State,
 )
 from tests.contract.worlds import Hand, World
@@ -155,21 +156,21 @@ class Leasing:
     def test_a_resting_host_is_leased_shortly_before_its_time(self, world: World) -> None:
         frontier = world.frontier()
         world.give(frontier, "/")
-        frontier.commit(Batch(clocks={world.host("a"): world.clock.after(60)}))
+        frontier.commit(Batch(clocks={world.host("a"): Pause(world.clock.after(60))}))
         world.clock.advance(49)
         assert frontier.lease("w", 9) == []
         world.clock.advance(1)
         (lease,) = frontier.lease("w", 9)
-        assert lease.hosts[0].next_allowed == world.clock.after(10)
+        assert lease.hosts[0].pause.until == world.clock.after(10)
 
     def test_a_clock_is_set_forwards_and_backwards(self, world: World) -> None:
         one, two = world.frontier("one"), world.frontier("two")
         world.give(one, "/")
         for seconds in (500, 5):
-            clocks = {world.host("a"): world.clock.after(seconds), world.host("unknown"): world.clock.now}
+            clocks = {world.host("a"): Pause(world.clock.after(seconds)), world.host("unknown"): Pause(world.clock.now)}
             one.commit(Batch(clocks=clocks))
         world.give(two, "/")
-        assert two.lease("w", 1)[0].hosts[0].next_allowed == world.clock.after(5)
+        assert two.lease("w", 1)[0].hosts[0].pause.until == world.clock.after(5)
 
     def test_a_lease_brings_all_hosts_with_work_also_resting_ones(self, world: World) -> None:
         frontier, other = world.frontier(), world.frontier("two")
@@ -181,7 +182,7 @@ class Leasing:
             world.give(frontier, "/", host=name)
         world.give(other, "/", host="elsewhere")
         frontier.resolved({world.host(name): world.address("x") for name in (*names, "elsewhere")})
-        frontier.commit(Batch(clocks={world.host("resting"): world.clock.after(1000)}))
+        frontier.commit(Batch(clocks={world.host("resting"): Pause(world.clock.after(1000))}))
         world.clock.advance(10)
         (lease,) = frontier.lease("w", 9)
         assert {host.name for host in lease.hosts} == {world.host(name) for name in ("ready", "resting", "due")}
@@ -265,12 +266,12 @@ class Arrivals:
 
     def test_a_resting_host_arrives_shortly_before_its_time(self, world: World) -> None:
         frontier, lease = self.held(world)
-        frontier.commit(Batch(clocks={world.host("a"): world.clock.after(60)}))
+        frontier.commit(Batch(clocks={world.host("a"): Pause(world.clock.after(60))}))
         world.clock.advance(49)
         assert frontier.arrivals("w", [lease.server], []) == []
         world.clock.advance(1)
         (arrived,) = frontier.arrivals("w", [lease.server], [])
-        assert arrived.hosts[0].next_allowed == world.clock.after(10)
+        assert arrived.hosts[0].pause.until == world.clock.after(10)
 
     def test_nothing_arrives_on_servers_that_others_hold(self, world: World) -> None:
         frontier, lease = self.held(world)

@@ -23,6 +23,7 @@ from crawlproj.frontier.base import (
     NewUrl,
     Outcome,
     Outlook,
+    Pause,
     RobotsRow,
     State,
     Ticket,
@@ -202,7 +203,7 @@ class Twins(RuleBasedStateMachine):
         """Ends of tickets, some of them not for the first time, some spoiled, some by a worker who lost the lease."""
         chosen = [(pair, end) for pick, end in picks if (pair := self.pick(crawl, worker, pick, end["again"]))]
         new = [self.new(crawl, fields) for fields in batch]
-        at = {self.worlds[0].host(host): self.clock.after(seconds) for host, seconds in clocks.items()}
+        at = {self.worlds[0].host(host): Pause(self.clock.after(seconds), "why", 3, 1) for host, seconds in clocks.items()}
         host = self.worlds[0].host("h0")
         robots = [RobotsRow(f"http://{host}", host, 200, str(len(picks)), self.clock.now, self.clock.now)]
         results = []
@@ -278,7 +279,8 @@ def keep_of(keep: frozenset[int], held: Mapping[int, tuple[Ticket, Ticket]], hos
 
 def plain(lease: Lease) -> tuple[Any, ...]:
     """A lease without numbers of servers and without an order of hosts."""
-    return lease.epoch, lease.until, {(host.name, host.next_allowed, host.room) for host in lease.hosts}
+    hosts = {(host.name, host.pause, host.room, host.prepared) for host in lease.hosts}
+    return lease.epoch, lease.until, lease.pause, lease.taken_over, lease.kind, hosts
 
 
 def queues(tickets: Iterable[Ticket]) -> dict[tuple[str, Lane], list[Ticket]]:

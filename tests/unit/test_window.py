@@ -1,22 +1,28 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.frontier.base import Host, Lane, Lease, State, Ticket
-from crawlproj.politeness import HostClock
+from crawlproj.politeness import GRACE_S, Answer, HostClock, HostRules, ServerClock, ServerRules
 from crawlproj.window import Window
 
 UNTIL = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def window(*hosts: str, deadline: float = 1e9) -> Window:
-    made = Window({"new": 0.3, "revisit": 0.4}, 20)
-    for number, name in enumerate(hosts, 1):
-        lease = Lease(number, f"127.0.0.{number}", 1, UNTIL, (Host(name, number, None),))
-        made.admit(lease, deadline, lambda _: HostClock())
+FREE = ServerRules(delay_s=0, hosts=100, pause_after=0)
+
+
+def window(*hosts: str, deadline: float = 1e9, rules: ServerRules = FREE, servers: int = 100) -> Window:
+    """Each host on a server of its own, unless there are fewer servers."""
+    made = Window({"new": 0.3, "revisit": 0.4}, 20, HostRules(delay_s=2, slowdown=0), rules)
+    for number, name in enumerate(hosts):
+        server = number % servers
+        lease = Lease(server, f"127.0.0.{server}", 1, UNTIL, (Host(name, server),))
+        made.admit(lease, deadline, 0.0, ServerClock(), {name: HostClock()})
     return made
 
 
@@ -29,7 +35,7 @@ def hand_out(made: Window, now: float) -> int | None:
     if host is None:
         return None
     picked = host.pick()
-    host.out = picked
+    made.start(host, picked, now)
     return picked.id
 
 
@@ -38,8 +44,7 @@ def test_only_one_ticket_of_a_host_is_out_at_a_time() -> None:
     made.take([ticket(1), ticket(2)])
     assert hand_out(made, 0) == 1
     assert hand_out(made, 0) is None
-    made.hosts["a"].out = None
-    made.ready(made.hosts["a"])
+    made.finish(made.hosts["a"])
     assert hand_out(made, 0) == 2
 
 
@@ -47,6 +52,7 @@ def test_a_host_is_not_due_before_its_clock_even_if_the_clock_was_set_later() ->
     made = window("a")
     made.take([ticket(1)])
     made.hosts["a"].clock = HostClock(next_at=50)
+    made.ready(made.hosts["a"])
     assert hand_out(made, 49) is None
     assert made.next_time() == 50
     assert hand_out(made, 50) == 1
@@ -100,9 +106,84 @@ def test_every_ticket_is_handed_out_exactly_once_and_hosts_keep_their_pauses(
     while (at := made.next_time()) is not None:
         now = max(now, at) + data.draw(st.sampled_from([0.0, 0.3, 5.0]))
         while (host := made.due(now)) is not None:
-            seen.append(host.pick().id)
+            made.start(host, picked := host.pick(), now)
+            seen.append(picked.id)
             assert now >= last[host.name] + 2
             last[host.name] = now
-            host.clock = HostClock(next_at=now + 2)
-            made.ready(host)
+            made.answered(host, Answer(now, now))
+            made.finish(host)
     assert sorted(seen) == list(range(len(arrivals)))
+
+
+def test_a_server_is_asked_with_its_own_delay_whatever_the_host() -> None:
+    made = window("a", "b", rules=ServerRules(delay_s=0.5, hosts=4), servers=1)
+    made.take([ticket(1, "a"), ticket(2, "b")])
+    assert hand_out(made, 10) == 1
+    assert hand_out(made, 10.5) is None
+    assert made.next_time() == 10.5 + GRACE_S
+    assert hand_out(made, 10.5 + GRACE_S) == 2
+
+
+def test_only_so_many_hosts_of_a_server_are_in_flight() -> None:
+    made = window(*"abc", rules=ServerRules(delay_s=0, hosts=2), servers=1)
+    made.take([ticket(n, name) for n, name in enumerate("abc")])
+    assert [hand_out(made, 0), hand_out(made, 0), hand_out(made, 0)] == [0, 1, None]
+    made.answered(made.hosts["a"], Answer(0, 1))
+    made.finish(made.hosts["a"])
+    assert hand_out(made, 1) == 2
+
+
+def test_after_so_many_requests_to_a_host_its_server_rests() -> None:
+    made = window("a", "b", rules=ServerRules(delay_s=0, hosts=4, pause_after=2, pause_s=100), servers=1)
+    made.take([ticket(1, "a"), ticket(2, "a"), ticket(3, "a"), ticket(4, "b")])
+    for now in (0.0, 2.0):
+        host = made.hosts["a"]
+        made.start(host, host.pick(), now)
+        made.answered(host, Answer(now, now + 1))
+        made.finish(host)
+    assert made.next_time() == 103
+    assert made.hosts["a"].of.clock.reason == "general pause"
+
+
+def test_what_will_be_refused_does_not_cost_the_server_a_pause() -> None:
+    made = window("a", "b", rules=ServerRules(delay_s=5, hosts=4), servers=1)
+    made.take([ticket(1, "a"), ticket(2, "b")])
+    host = made.due(0)
+    assert host is not None
+    made.start(host, host.pick(), 0, asks=False)
+    assert hand_out(made, 0) is not None
+
+
+def test_a_parked_host_waits_until_it_is_taken_out_again() -> None:
+    made = window("a")
+    made.take([ticket(1)])
+    host = made.hosts["a"]
+    host.parked = True
+    made.ready(host)
+    assert made.due(0) is None
+    host.parked = False
+    made.ready(host)
+    assert made.due(0) is host
+
+
+@given(st.lists(st.integers(0, 9), max_size=80), st.integers(1, 4), st.integers(0, 2**32))
+def test_no_schedule_breaks_a_server_rule(arrivals: list[int], limit: int, seed: int) -> None:
+    chance = Random(seed)
+    rules = ServerRules(delay_s=0.5, hosts=limit, pause_after=5, pause_s=20)
+    made = window(*"0123456789", rules=rules, servers=3)
+    made.take(ticket(number, str(host)) for number, host in enumerate(arrivals))
+    now, flying, starts, handed = 0.0, [], {}, 0
+    while handed < len(arrivals) or flying:
+        while (host := made.due(now)) is not None:
+            assert now >= starts.get(host.of.id, -1.0) + 0.5
+            starts[host.of.id] = now
+            made.start(host, host.pick(), now)
+            flying.append((now, host))
+            handed += 1
+            assert sum(h.of is host.of for _, h in flying) <= limit
+        if flying and chance.random() < 0.5:
+            started, host = flying.pop(chance.randrange(len(flying)))
+            made.answered(host, Answer(started, now))
+            made.finish(host)
+        now += chance.choice([0.1, 0.5, 3.0])
+    assert handed == len(arrivals)

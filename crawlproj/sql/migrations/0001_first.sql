@@ -25,7 +25,10 @@ create table server (
     address text not null unique,
     worker text,
     epoch int not null default 0,
-    until timestamptz not null default '-infinity'
+    until timestamptz not null default '-infinity',
+    yielded int,
+    next_allowed timestamptz,
+    reason text not null default ''
 );
 create index server_worker on server (worker) where worker is not null;
 
@@ -34,8 +37,13 @@ create table host (
     id int generated always as identity primary key,
     name text not null unique,
     server int references server,
+    resolved timestamptz not null default '-infinity',
+    taken_until timestamptz not null default '-infinity',
+    prepared bool not null default false,
     next_allowed timestamptz,
-    taken_until timestamptz not null default '-infinity'
+    reason text not null default '',
+    asked int not null default 0,
+    failures int not null default 0
 );
 create index host_server on host (server);
 create index host_unresolved on host (id) where server is null;

@@ -1,0 +1,169 @@
+"""What a worker holds, and what it asks the keeper for: leases, hosts, tickets, clocks. Lives on the event loop, never waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from math import ceil
+
+from crawlproj.config import Config
+from crawlproj.frontier.base import Lease, Outlook, Pause, Want
+from crawlproj.keeper import Keeper, News, Tray
+from crawlproj.politeness import HostClock, ServerClock
+from crawlproj.times import Times
+from crawlproj.window import HostWindow, ServerWindow, Window
+
+REST_S = 10.0
+"""A host that rests longer than this is given back meanwhile."""
+
+
+class Holdings:
+    """`exhausted` turns True when nothing is left to do or to wait for. `ending` are ends that are not stored yet."""
+
+    def __init__(self, config: Config, timeout_s: float, now: datetime, count: Callable[[str, int], None]) -> None:
+        self.config, self._timeout_s, self._count = config, timeout_s, count
+        self.times = Times(now, time.monotonic())
+        self.window = Window(config.spec.shares, config.window, config.rules, config.server_rules)
+        self.ending: dict[int, HostWindow | None] = {}
+        self.outlook = Outlook()
+        self.exhausted = False
+        self.keeper: Keeper
+        self._kinds: dict[int, str] = {}
+        self._given_back: dict[int, int] = {}
+        self._unseen = ceil((config.spec.lease.total_seconds() - timeout_s) / max(config.rules.delay_s, 0.1))
+        """How often a worker may have asked a host after it last stored a clock."""
+        self._moment = 0
+
+    def touch(self) -> None:
+        """Something has happened here: an outlook from before is no longer right."""
+        self._moment += 1
+        self.exhausted = False
+
+    def hear(self, news: News) -> None:
+        """Take in what the keeper brought, then say what is wanted next."""
+        self.times.hear(news.now, news.monotonic)
+        self._stored(news)
+        if news.renewed is not None:
+            self._renewed(news.renewed, news.contested)
+        for lease in news.leases:
+            self._admit(lease)
+        self.window.take(news.tickets)
+        self._answered_wants(news)
+        if news.outlook is not None and news.quiet == self._moment:
+            self.outlook = news.outlook
+            self.exhausted = self._nothing_left(news.outlook)
+        self._ask(news.pushed)
+
+    def _stored(self, news: News) -> None:
+        for key in news.stored:
+            if (host := self.ending.pop(key, None)) is not None:
+                host.holding.discard(key)
+        for committed in news.committed:
+            for name in ("late", "added", "revived", "nearer"):
+                if number := getattr(committed, name):
+                    self._count(f"frontier/{name}", number)
+            for name in committed.hosts:
+                if name in self.window.hosts:
+                    self.window.hosts[name].more = True
+        if news.pushed:
+            for held in self.window.hosts.values():
+                held.more = True
+
+    def _admit(self, lease: Lease) -> None:
+        """A server that was taken over from a worker that died starts with a full delay. News of one that has been given back
+        meanwhile come too late."""
+        if self._given_back.get(lease.server) == lease.epoch:
+            return
+        now, rules = time.monotonic(), self.config.rules
+        server = ServerClock(self.times.seconds(lease.pause.until), lease.pause.reason) if lease.pause else ServerClock()
+        hosts = {host.name: self._clock(host.pause) for host in lease.hosts}
+        if lease.taken_over:
+            self._count("frontier/taken_over", 1)
+            server = server.started(now, self.config.server_rules)
+            for name, clock in hosts.items():
+                server, hosts[name] = server.after(clock.taken_over(now, rules), now, self.config.server_rules)
+        self.window.admit(lease, self.times.seconds(lease.until) - self._timeout_s, now, server, hosts)
+        self._kinds.setdefault(lease.server, lease.kind)
+        self.touch()
+
+    def _clock(self, pause: Pause | None) -> HostClock:
+        if pause is None:
+            return HostClock()
+        return HostClock(self.times.seconds(pause.until), pause.reason, pause.failures, pause.asked)
+
+    def _answered_wants(self, news: News) -> None:
+        """A host that was asked for more and had nothing has nothing until a commit or a push says so."""
+        got = {ticket.host for ticket in news.tickets}
+        for want in news.asked:
+            if want.host not in got and (host := self.window.hosts.get(want.host)) is not None:
+                host.more = False
+
+    def _renewed(self, renewed: Mapping[int, datetime], contested: set[int]) -> None:
+        """Leases go on, are lost, or have been held long enough while others wait. Clocks are stored, should this worker die."""
+        lost = self._kinds.keys() - renewed.keys()
+        now = time.monotonic()
+        for server in self.window.servers.values():
+            if server.id in renewed:
+                server.deadline = self.times.seconds(renewed[server.id]) - self._timeout_s
+                server.leaving = server.leaving or (server.id in contested and now - server.leased_at > self.config.tenure_s)
+        if lost:
+            self._count("frontier/lost_leases", len(lost))
+            self._kinds = {server: kind for server, kind in self._kinds.items() if server not in lost}
+            self.window.drop(lost)
+        self._store_clocks(self.window.hosts.values(), self.window.servers.values())
+
+    def _nothing_left(self, outlook: Outlook) -> bool:
+        if self.config.continuous or outlook.leased_elsewhere:
+            return False
+        return outlook.soonest is None or outlook.soonest > self.times.now() + self.config.patience
+
+    def _ask(self, pushed: bool) -> None:
+        """Let go of hosts and servers that have nothing to do, and ask for what is wanted; after a push also for hosts that have
+        enough, since what is urgent goes ahead of all that waits here."""
+        left = self.window.leave(time.monotonic() + REST_S)
+        idle = self.window.idle()
+        self._store_clocks(left, idle)
+        for server in idle:
+            self._kinds.pop(server.id, None)
+            self._given_back[server.id] = server.epoch
+        size = self.config.window
+        hosts = list(self.window.hosts.values() if pushed else self.window.hungry())
+        wants = [Want(h.name, h.of.id, h.of.epoch, max(1, size - h.waiting, size // 2), frozenset(h.holding)) for h in hosts]
+
+        def fill(tray: Tray) -> None:
+            tray.wants, tray.known = wants, list(self.window.hosts)
+            tray.quiet = None if self.window.hosts or self.ending else self._moment
+            self._say_room(tray)
+            tray.release.extend(server.id for server in idle if not server.leaving)
+            tray.yielded.extend(server.id for server in idle if server.leaving)
+
+        self.keeper.put(fill, ring=pushed or bool(idle) or any(not h.waiting and h.out is None for h in hosts))
+
+    def _say_room(self, tray: Tray) -> None:
+        """How many servers may be leased, and of which kind, so that the shares hold over what is held, not over what is new."""
+        shares, held = self.config.spec.shares, list(self._kinds.values())
+        new, revisit = shares.get("new", 0.0), shares.get("revisit", 0.0)
+        places = ceil(self.config.servers * new / (new + revisit)) if new + revisit else self.config.servers
+        tray.room = self.config.servers - len(held)
+        tray.ranked = max(0, places - held.count("ranked"))
+        tray.unseen = self._unseen
+        tray.unprepared = max(0, 2 * self.config.prepare - sum(not host.prepared for host in self.window.hosts.values()))
+
+    def _store_clocks(self, hosts: Iterable[HostWindow], servers: Iterable[ServerWindow]) -> None:
+        clocks = {
+            h.name: Pause(self.times.date(h.clock.next_at), h.clock.reason, h.clock.asked, h.clock.failures)
+            for h in hosts if h.clock.next_at
+        }  # fmt: skip
+        rests = {s.id: Pause(self.times.date(s.clock.next_at), s.clock.reason) for s in servers if s.clock.next_at}
+
+        def fill(tray: Tray) -> None:
+            tray.clocks.update(clocks)
+            tray.server_clocks.update(rests)
+
+        if clocks or rests:
+            self.keeper.put(fill)
+
+    def closing(self) -> None:
+        """Store all clocks, so that the next worker keeps the pauses."""
+        self._store_clocks(self.window.hosts.values(), self.window.servers.values())
