@@ -12,6 +12,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.connector import Connection
 from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
 from scrapy.exceptions import DownloadCancelledError, ResponseDataLossError
+from scrapy.http import Headers
 from scrapy.utils._download_handlers import make_response
 
 from crawlproj.config import read_config
@@ -23,9 +24,13 @@ from crawlproj.unpacking import Unpacker, first_bytes
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.http import Headers, Response
+    from scrapy.http import Response
 
 
+KEEP_ALIVE_S = 1.0
+"""Servers close idle connections after two seconds and more. One that we use at that moment would fail for nothing."""
+MAX_HEADER, MAX_HEADERS = 65_536, 1_000
+"""As much as browsers take."""
 ABORT = object()
 """Signal: end all downloads now."""
 
@@ -91,15 +96,21 @@ class GuardedHandler(AiohttpDownloadHandler):
             connector=aiohttp.TCPConnector(
                 local_addr=self._bind_address, limit=self._pool_size_total, limit_per_host=self._pool_size_per_host,
                 resolver=Names(StaticNames(dict(config.dns_hosts)), crawler), socket_factory=guarded_socket(config.guard),
-                use_dns_cache=False,
+                use_dns_cache=False, keepalive_timeout=KEEP_ALIVE_S,
             ),
             cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, response_class=response_class(crawler),
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+            max_line_size=MAX_HEADER, max_field_size=MAX_HEADER, max_headers=MAX_HEADERS,
         )  # fmt: skip
         # A second try that nobody planned would come without a pause; another try is the frontier's to make.
         self._session._retry_connection = False
         self._running: set[asyncio.Timeout] = set()
         crawler.signals.connect(self.abort, signal=ABORT)
+
+    @staticmethod
+    def _extract_headers(response: _ClientResponse) -> Headers:
+        """The bytes as they came: not all of them are UTF-8."""
+        return Headers(response.raw_headers)
 
     @staticmethod
     def _build_base_response_args(response: _ClientResponse, request: Request, headers: Headers) -> Any:

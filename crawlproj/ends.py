@@ -12,6 +12,8 @@ from crawlproj.revisit.base import RevisitPolicy, Visit
 from crawlproj.urls import join
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+TEMPORARY = frozenset({302, 303, 307})
+"""Redirects that may lead elsewhere next time: such a URL is visited again."""
 FORBIDDEN = frozenset({401, 403, 407, 451})
 GONE = frozenset({404, 410})
 AGAIN = frozenset({408, 421, 425, 429, 430, 500, 502, 503, 504, 509, 520, 521, 522, 523, 524, 525, 529, 530, 598, 599})
@@ -33,15 +35,16 @@ class Ends:
 
     def decide(self, page: Page, ticket: Ticket) -> Outcome:
         status = page.status
-        if status == 304 or 200 <= status < 300:
+        if 200 <= status < 300 or (status == 304 and ticket.block_digest is not None):
             return self._there(page, ticket)
-        if status in REDIRECTS and (target := join(page.url, page.headers.get("location", ""))) and page.headers.get("location"):
-            return _outcome(page, ticket, State.MOVED, f"redirect {status}", moved_to=target)
+        if status in REDIRECTS and (where := page.headers.get("location")) and (target := join(page.url, where)):
+            again = page.at + self.gone_interval if status in TEMPORARY else None
+            return _outcome(page, ticket, State.MOVED, f"redirect {status}", moved_to=target, next_visit=again)
         if status in FORBIDDEN:
             return _outcome(page, ticket, State.FORBIDDEN, f"status {status}")
         if status in GONE:
             return self._gone(page, ticket)
-        if status in AGAIN:
+        if status in AGAIN or status == 304:
             return self.again(page, ticket, f"status {status}")
         if status:
             return _outcome(page, ticket, State.DEAD, f"status {status}")

@@ -105,8 +105,8 @@ class Holdings:
         now = time.monotonic()
         for server in self.window.servers.values():
             if server.id in renewed:
-                server.deadline = self.times.seconds(renewed[server.id]) - self._timeout_s
                 server.leaving = server.leaving or (server.id in contested and now - server.leased_at > self.config.tenure_s)
+                self.window.extend(server, self.times.seconds(renewed[server.id]) - self._timeout_s)
         if lost:
             self._count("frontier/lost_leases", len(lost))
             self._kinds = {server: kind for server, kind in self._kinds.items() if server not in lost}
@@ -134,6 +134,7 @@ class Holdings:
         def fill(tray: Tray) -> None:
             tray.wants, tray.known = wants, list(self.window.hosts)
             tray.quiet = None if self.window.hosts or self.ending else self._moment
+            tray.held = sum(len(h.holding) for h in self.window.hosts.values())
             self._say_room(tray)
             tray.release.extend(server.id for server in idle if not server.leaving)
             tray.yielded.extend(server.id for server in idle if server.leaving)

@@ -47,6 +47,7 @@ class Tray:
     ranked: int = 0
     unprepared: int = 0
     unseen: int = 0
+    held: int = 0
     known: list[str] = field(default_factory=list)
     quiet: int | None = None
     """Number of the moment at which nothing at all was held here; asks for the outlook."""
@@ -176,7 +177,7 @@ class Keeper(threading.Thread):
             news.contested = self.frontier.contested(sorted(news.renewed))
         news.leases = self._lease(tray, news.pushed)
         news.asked = tray.wants + [Want(h.name, x.server, x.epoch, FIRST_WANT) for x in news.leases for h in x.hosts]
-        news.tickets = self.frontier.refill(news.asked)
+        news.tickets = self.frontier.refill(news.asked, tray.held)
         news.robots = self._robots(news.tickets)
         if tray.quiet is not None and not news.tickets:
             news.outlook = self.frontier.outlook(self.worker)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import zlib
 from collections.abc import Iterator
 from hashlib import blake2b
 
@@ -23,7 +25,7 @@ from w3lib.encoding import http_content_type_encoding
 
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.text import feeds
-from crawlproj.text.blocks import parse
+from crawlproj.text.blocks import MAX_BODY, parse
 from crawlproj.text.document import Block, Document, Link
 from crawlproj.text.orders import NO_ORDERS, read_headers
 from crawlproj.times import Times
@@ -77,6 +79,8 @@ def reason_of(error: BaseException) -> str:
         return error.reason
     if isinstance(error, IgnoreRequest):
         return "decompression" if "decompressed" in str(error) else f"ignored: {error}"
+    if isinstance(error, asyncio.CancelledError):
+        return "shutdown"
     if isinstance(error, DownloadCancelledError):
         return "shutdown" if str(error) == "shutdown" else "too big"
     chain = list(causes(error))
@@ -105,7 +109,7 @@ def page_of_failure(failure: Failure, times: Times) -> Page:
 
 def page_of_response(response: Response, request: Request, times: Times, agents: tuple[str, ...] = ("robots",)) -> Page:
     ticket = request.meta["ticket"]
-    headers = {name: value.decode("latin-1") for name in KEPT_HEADERS if (value := response.headers.get(name))}
+    headers = {name: _text(value) for name in KEPT_HEADERS if (value := response.headers.get(name))}
     started_s, ended_s = _when(request, times)
     page = Page(
         ticket, response.url, response.status, times.now(), started_s=started_s, ended_s=ended_s,
@@ -115,21 +119,39 @@ def page_of_response(response: Response, request: Request, times: Times, agents:
         page.orders = read_headers([value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")], agents)
     if 200 <= page.status < 300 and not isinstance(ticket, RobotsTicket):
         page.body_digest = blake2b(page.body, digest_size=16).digest()
-        page.kind = feeds.sniff(page.body, page.content_type)
+        readable = _unpacked(page.body)
+        page.kind = feeds.sniff(readable, page.content_type if readable is page.body else "")
         if page.body_digest != ticket.body_digest:
-            page.document = document_of(page, agents)
+            page.document = document_of(page, readable, agents)
             page.orders |= page.document.robots if page.document is not None else NO_ORDERS
     return page
 
 
-def document_of(page: Page, agents: tuple[str, ...]) -> Document | None:
+def _text(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _unpacked(body: bytes) -> bytes:
+    """The inside of a file that is packed itself, as sitemaps often are; whatever can't be unpacked stays as it is."""
+    if not body.startswith(b"\x1f\x8b"):
+        return body
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS + 16).decompress(body, MAX_BODY)
+    except zlib.error:
+        return body
+
+
+def document_of(page: Page, body: bytes, agents: tuple[str, ...]) -> Document | None:
     """Links and text, if it is something that can be read."""
     kind, charset = page.kind, http_content_type_encoding(page.content_type)
     if kind in ("html", "text"):
-        return parse(page.body, page.url, charset, page.content_type if kind == "html" else "text/plain", agents)
+        return parse(body, page.url, charset, page.content_type if kind == "html" else "text/plain", agents)
     if kind not in ("feed", "sitemap"):
         return None
-    entries = feeds.entries(page.body, page.url, charset)
+    entries = feeds.entries(body, page.url, charset)
     links = [Link(entry.url, "feed" if entry.kind == "feed" else "sitemap", entry.title[:200]) for entry in entries]
     blocks = [Block(" ".join(filter(None, (entry.url, entry.title, entry.date)))) for entry in entries]
     return Document(page.url, page.url, links=links, blocks=blocks)

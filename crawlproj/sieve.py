@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
 from crawlproj.frontier.base import Lane, Links, NewUrl, Ticket
 from crawlproj.text.document import PAGE_KINDS, Link
@@ -40,8 +41,11 @@ class Sieve:
         fresh: list[NewUrl] = []
         known = self._known
         for url, kind, text, _, nofollow in links:
+            if kind not in FOLLOWED:
+                outside.append((url, kind, text))
+                continue
             seen = known.get(url) or self._learn(url)
-            if seen[0] == OUTSIDE or kind not in FOLLOWED:
+            if seen[0] == OUTSIDE:
                 outside.append((url, kind, text))
                 continue
             inside.append((seen[0], kind, text))
@@ -56,7 +60,9 @@ class Sieve:
 
     def _learn(self, url: str) -> tuple[int, int]:
         if len(self._known) >= self._limit:
-            del self._known[next(iter(self._known))]
+            # Many at once: a dict is slow to find its first key when those before it were deleted one by one.
+            for old in list(islice(self._known, self._limit // 10 + 1)):
+                del self._known[old]
         if len(url) > MAX_URL:
             self.too_long += 1
             return (OUTSIDE, 0)

@@ -154,6 +154,11 @@ class Window:
             heappop(self._heap)
         return self._heap[0][2] if self._heap else None
 
+    def extend(self, server: ServerWindow, deadline: float) -> None:
+        """The lease was renewed: what had come to its deadline goes on."""
+        server.deadline = deadline
+        self._note(server)
+
     def due(self, now: float) -> HostWindow | None:
         """The host that may be asked for the longest time. `start` takes it out, `ready` puts it back in its place."""
         while (server := self._top()) is not None and server.entry is not None and server.entry[0] <= now:

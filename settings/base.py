@@ -137,6 +137,8 @@ ITEM_PIPELINES = {
 EXTENSIONS = {
     "scrapy.extensions.logstats.LogStats": None,  # the panel says more
     "scrapy.extensions.throttle.AutoThrottle": None,
+    "scrapy.extensions.closespider.CloseSpider": None,
+    "crawlproj.closing.CloseCrawl": 0,
     "crawlproj.panel.Panel": 500,
     "scrapy.extensions.feedexport.FeedExporter": None,
     "crawlproj.exports.ItemFeeds": 0,

@@ -19,6 +19,7 @@ SCRAPY = {"scrapy", "twisted"}
 KNOW_SCRAPY = {
     "crawlproj/console.py",
     "crawlproj/download.py",
+    "crawlproj/closing.py",
     "crawlproj/exports.py",
     "crawlproj/logs.py",
     "crawlproj/pages.py",

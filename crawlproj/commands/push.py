@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 
 from crawlproj.config import Config
 from crawlproj.console import FINE, ProjectCommand, add_crawl, frontier_of, read_urls, say, writing
-from crawlproj.frontier.base import Lane, NewUrl
+from crawlproj.frontier.base import Found, Lane, NewUrl
 from crawlproj.scheduler import PUSHES
 from crawlproj.sieve import score
 from crawlproj.urls import host, key
@@ -33,9 +34,17 @@ class Command(ProjectCommand):
             name = self.crawl_name(database, opts)
             frontier = frontier_of(database, config, name, make=True)
             now = frontier.now()
-            done = frontier.add([NewUrl(key(name, url), url, host(url), 0, score(0), None, Lane.URGENT) for url in urls])
+            known = frontier.look([key(name, url) for url in urls])
+            done = frontier.add([_pushed(name, url, known) for url in urls])
             database.notify(PUSHES, name)
             running = any(row[0] == name and row[2] for row in database.rows("status_hosts", now=now))
         fate = "the running crawl fetches them first" if running else "they are the first that the next run fetches"
         say(f"Pushed {count(len(urls), 'URL')} into crawl {name} ({done.added} not known before): {fate}.")
         return FINE
+
+
+def _pushed(crawl: str, url: str, known: Mapping[int, Found]) -> NewUrl:
+    """As deep as it is known to be; a new one is no seed, so that its host does not become part of the crawl."""
+    id_ = key(crawl, url)
+    depth = known[id_].depth if id_ in known else 1
+    return NewUrl(id_, url, host(url), depth, score(depth), None, Lane.URGENT)

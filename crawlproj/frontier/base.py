@@ -343,8 +343,11 @@ class Frontier(Protocol):
     def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         """Give servers back. Only what this worker holds is touched. `yielding`: other crawls come first for a moment."""
 
-    def refill(self, wants: Sequence[Want]) -> list[Ticket]:
-        """Due URLs of leased hosts in the order of their lanes."""
+    def refill(self, wants: Sequence[Want], held: int | None = None) -> list[Ticket]:
+        """Due URLs of leased hosts in the order of their lanes. Of pages that were never read (new, backfill, and retries of such)
+        no more than the quotas leave beside what is held: of the host by its want, in all by `held`, the number of tickets that the
+        worker holds in all its hosts (default: the sum of the wants). A quota that is used up closes the lanes of new URLs, but
+        retries still go out."""
 
     def robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
         """What is stored of these origins' robots.txt, expired or not."""
@@ -371,8 +374,9 @@ class Frontier(Protocol):
 
 def lane_of(outcome: Outcome) -> Lane | None:
     """Where the URL of an ended visit waits. A page without a next visit is kept, but not queued. A forbidden URL with one is
-    tried again then, since that is how we learn that robots.txt has changed where it forbids everything."""
-    lane = Lane.REVISIT if outcome.state is State.FORBIDDEN else LANE_OF.get(outcome.state)
+    tried again then, since that is how we learn that robots.txt has changed where it forbids everything; so is a URL that has
+    moved for a while only."""
+    lane = Lane.REVISIT if outcome.state in (State.FORBIDDEN, State.MOVED) else LANE_OF.get(outcome.state)
     return None if lane in TIMED and outcome.next_visit is None else lane
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
-from math import ceil
-from typing import Any
+from datetime import datetime
 
 from crawlproj.db import Database, Queries, Transaction
 from crawlproj.errors import DatabaseError
@@ -18,27 +15,23 @@ from crawlproj.frontier.base import (
     Committed,
     CrawlSpec,
     Found,
-    Host,
     Lane,
     Lease,
     NewUrl,
     Outcome,
     Outlook,
-    Pause,
     RobotsRow,
     State,
     Ticket,
     Want,
 )
 from crawlproj.frontier.columns import array
+from crawlproj.frontier.leases import Leases
+from crawlproj.frontier.room import Room
 from crawlproj.frontier.writing import Ended, UrlWriter, end_columns, put_contents
 
 log = logging.getLogger(__name__)
 
-SOON = timedelta(seconds=10)
-"""A host that rests longer than this is not leased yet."""
-YIELD = timedelta(seconds=2)
-"""So long other crawls come first on a server that was given back for them."""
 TRIES = 5
 CONFLICTS = frozenset({"40001", "40P01", "55P03"})
 """Two commits that lock the same rows the other way round: Postgres ends one, which is then simply done again."""
@@ -53,6 +46,7 @@ class PostgresFrontier:
         self._clock = clock
         self._crawl = 0
         self._writer = UrlWriter(spec)
+        self._leases = Leases(database, spec, self._now, self._spent)
 
     def now(self) -> datetime:
         return self._now(self.db)
@@ -67,7 +61,7 @@ class PostgresFrontier:
             row = tx.row("crawl_open", name=spec.name, ordering=spec.order, max_depth=spec.max_depth)
             assert row is not None
             self._crawl, ordering, max_depth = row
-            self._writer.crawl = self._crawl
+            self._writer.crawl = self._leases.crawl = self._crawl
             if (ordering, max_depth) != (spec.order, spec.max_depth):
                 self._change(tx, ordering != spec.order, max_depth != spec.max_depth)
 
@@ -163,137 +157,47 @@ class PostgresFrontier:
         if addresses:
             self.db.run("put_addresses", name=array(addresses), address=array(addresses.values()), now=self.now())
 
-    def _spent(self, tx: Queries) -> tuple[bool, int | None]:
+    def _totals(self, queries: Queries) -> tuple[bool, int]:
+        """Is a total quota used up, and how many pages were read; not looked up if there is no such quota."""
         spec = self.spec
         if not spec.pages and not spec.bytes:
-            return False, None
-        row = tx.row("crawl_totals", crawl=self._crawl)
+            return False, 0
+        row = queries.row("crawl_totals", crawl=self._crawl)
         assert row is not None
-        spent = bool((spec.pages and row[0] >= spec.pages) or (spec.bytes and row[1] >= spec.bytes))
-        return spent, max(0, spec.pages - row[0]) if spec.pages else None
+        return bool((spec.pages and row[0] >= spec.pages) or (spec.bytes and row[1] >= spec.bytes)), row[0]
+
+    def _spent(self, queries: Queries) -> bool:
+        return self._totals(queries)[0]
 
     def lease(
         self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None, unseen: int = 0
     ) -> list[Lease]:
-        with self.db.transaction() as tx:
-            now = self._now(tx)
-            spent = self._spent(tx)[0]
-            chosen = self._choose(tx, servers, ranked, unprepared, {"crawl": self._crawl, "now": now, "soon": now + SOON}, spent)
-            if not chosen:
-                return []
-            ids, until = array(chosen), now + self.spec.lease
-            taken = tx.rows("lease_take", crawl=self._crawl, worker=worker, servers=ids, now=now, until=until)
-            if unseen and (dead := [row[0] for row in taken if row[6]]):
-                tx.run("count_unseen", servers=array(dead), unseen=unseen)
-            hosts = defaultdict(list)
-            held = array(row[0] for row in taken)
-            for server, *fields in tx.rows("lease_hosts", crawl=self._crawl, servers=held, now=now, spent=spent):
-                hosts[server].append(self._host(server, *fields))
-        return [
-            Lease(id_, address, epoch, end, tuple(hosts[id_]), _pause(allowed, reason), dead, chosen[id_])
-            for id_, address, epoch, end, allowed, reason, dead in taken
-        ]
-
-    def _choose(
-        self, tx: Transaction, count: int, ranked: int | None, unprepared: int | None, args: Mapping[str, Any], spent: bool
-    ) -> dict[int, str]:
-        """Servers by best rank and by earliest time, and the kind of each. Each class first gets its places, then what is left."""
-
-        def look(prepared: Sequence[bool], limit: int) -> tuple[list[int], list[int]]:
-            flags = array(prepared)
-            by_rank = tx.rows("lease_ranked", spent=spent, prepared=flags, count=limit, **args)
-            by_time = tx.rows("lease_timed", prepared=flags, count=limit, **args)
-            return [row[0] for row in by_rank], [row[0] for row in by_time]
-
-        new, revisit = self.spec.shares.get("new", 0.0), self.spec.shares.get("revisit", 0.0)
-        quota = ranked if ranked is not None else ceil(count * new / (new + revisit)) if new + revisit else count
-        best, due = look((True, False) if unprepared is None else (True,), count)
-        first = best[:quota]
-        chosen = dict.fromkeys(first, "ranked")
-        for kind, servers in (("timed", due), ("ranked", best)):
-            for server in servers:
-                if len(chosen) < count:
-                    chosen.setdefault(server, kind)
-        if unprepared:
-            rest, again = look((False,), min(unprepared, count))
-            fresh = [server for server in dict.fromkeys(rest + again) if server not in chosen][:unprepared]
-            chosen |= dict.fromkeys(fresh, "unprepared")
-        return chosen
+        return self._leases.lease(worker, servers, ranked, unprepared, unseen)
 
     def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
-        if not servers:
-            return []
-        now, spent = self.now(), self._spent(self.db)[0]
-        args = {"crawl": self._crawl, "worker": worker, "now": now, "soon": now + SOON, "spent": spent}
-        leases: dict[int, Lease] = {}
-        for id_, address, epoch, until, allowed, reason, *host in self.db.rows(
-            "arrivals", servers=array(servers), known=array(known), **args
-        ):
-            lease = leases.get(id_) or Lease(id_, address, epoch, until, (), _pause(allowed, reason))
-            leases[id_] = replace(lease, hosts=(*lease.hosts, self._host(id_, *host)))
-        return list(leases.values())
-
-    def _host(
-        self, server: int, name: str, allowed: datetime | None, reason: str, asked: int, failures: int, prepared: bool, pages: int
-    ) -> Host:
-        room = max(0, self.spec.host_pages - pages) if self.spec.host_pages else None
-        return Host(name, server, _pause(allowed, reason, asked, failures), room, prepared)
+        return self._leases.arrivals(worker, servers, known)
 
     def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
-        until = self.now() + self.spec.lease
-        return dict(self.db.rows("renew", worker=worker, servers=array(servers), until=until)) if servers else {}
+        return self._leases.renew(worker, servers)
 
     def contested(self, servers: Sequence[int]) -> set[int]:
-        rows = self.db.rows("contested", crawl=self._crawl, servers=array(servers), now=self.now()) if servers else []
-        return {row[0] for row in rows}
+        return self._leases.contested(servers)
 
     def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
-        if servers:
-            now = self.now()
-            until, yielded = (now + YIELD, self._crawl) if yielding else (now, None)
-            self.db.run("release", worker=worker, servers=array(servers), until=until, yielded=yielded)
+        self._leases.release(worker, servers, yielding)
 
-    def refill(self, wants: Sequence[Want]) -> list[Ticket]:
+    def refill(self, wants: Sequence[Want], held: int | None = None) -> list[Ticket]:
         if not wants:
             return []
         with self.db.transaction() as tx:
-            columns = self._want_columns(tx, wants)
+            hosts = {row[0]: row[1:] for row in tx.rows("host_pages", crawl=self._crawl, names=[w.host for w in wants])}
+            columns = _want_columns(wants, {name: key for name, (key, _) in hosts.items()})
+            spent, pages = self._totals(tx)
             holding = array(sorted({key for want in wants for key in want.holding}))
             rows = tx.rows("refill", crawl=self._crawl, now=self._now(tx), holding=holding, **columns)
         tickets = [Ticket(row[0], row[1], row[2], row[3], row[4], row[5], Lane(row[6]), State(row[7]), *row[8:]) for row in rows]
-        return self._within_quota(tickets, wants)
-
-    def _want_columns(self, tx: Transaction, wants: Sequence[Want]) -> dict[str, str]:
-        self._room: dict[str, int] = {}
-        ids: dict[str, int] = {}
-        for name, key, pages in tx.rows("host_pages", crawl=self._crawl, names=[w.host for w in wants]):
-            ids[name] = key
-            if self.spec.host_pages:
-                self._room[name] = self.spec.host_pages - (pages or 0)
-        self._left = self._spent(tx)
-        rows = [(w.host, ids[w.host], w.server, w.epoch, lane, w.count) for w in wants if w.host in ids for lane in Lane]
-        names = ("name", "host", "server", "epoch", "lane", "count")
-        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-        return dict(zip(names, map(array, columns), strict=True))
-
-    def _within_quota(self, tickets: list[Ticket], wants: Sequence[Want]) -> list[Ticket]:
-        """New pages that the quotas no longer leave room for stay where they are."""
-        spent, left = self._left
-        if not self._room and not spent and left is None:
-            return tickets
-        room = {w.host: self._room[w.host] - len(w.holding) for w in wants if w.host in self._room}
-        total = left - sum(len(w.holding) for w in wants) if left is not None else None
-        kept = []
-        for ticket in tickets:
-            if ticket.lane in (Lane.NEW, Lane.BACKFILL):
-                if spent or (total is not None and total <= 0) or room.get(ticket.host, 1) <= 0:
-                    continue
-                if total is not None:
-                    total -= 1
-                if ticket.host in room:
-                    room[ticket.host] -= 1
-            kept.append(ticket)
-        return kept
+        room = Room(self.spec, spent, pages, {name: count or 0 for name, (_, count) in hosts.items()})
+        return room.within(tickets, wants, held)
 
     def robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
         rows = self.db.rows("get_robots", origins=list(origins)) if origins else []
@@ -309,7 +213,7 @@ class PostgresFrontier:
             tx.run("refresh_hosts", crawl=crawl, hosts=array(hosts))
 
     def outlook(self, worker: str = "") -> Outlook:
-        spent = self._spent(self.db)[0]
+        spent = self._spent(self.db)
         row = self.db.row("outlook", crawl=self._crawl, now=self.now(), worker=worker, spent=spent)
         assert row is not None
         return Outlook(ready=row[0], soonest=row[1], next_visit=row[2], leased_elsewhere=row[3], spent=spent)
@@ -331,5 +235,8 @@ class PostgresFrontier:
         self.db.close()
 
 
-def _pause(allowed: datetime | None, reason: str, asked: int = 0, failures: int = 0) -> Pause | None:
-    return Pause(allowed, reason, asked, failures) if allowed is not None else None
+def _want_columns(wants: Sequence[Want], ids: Mapping[str, int]) -> dict[str, str]:
+    rows = [(w.host, ids[w.host], w.server, w.epoch, lane, w.count) for w in wants if w.host in ids for lane in Lane]
+    names = ("name", "host", "server", "epoch", "lane", "count")
+    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+    return dict(zip(names, map(array, columns), strict=True))

@@ -8,6 +8,7 @@ from tests.contract.depths import Depths
 from tests.contract.handing import Handing, Looking
 from tests.contract.judging import Judging
 from tests.contract.leasing import Arrivals, Leasing
+from tests.contract.quotas import Quotas
 from tests.contract.resolving import Resolving
 from tests.contract.revival import Reopening, Revival
 from tests.contract.visits import Ends
@@ -21,7 +22,7 @@ class Ending(Ends, LateEnds, AllOrNothing, Robots, Judging, RealTime):
     """How visits end."""
 
 
-class Leaving(Resolving, Leasing, Arrivals, Handing, Looking):
+class Leaving(Resolving, Leasing, Arrivals, Handing, Quotas, Looking):
     """How URLs are let out."""
 
 

@@ -25,50 +25,27 @@ from crawlproj.frontier.base import (
     Outlook,
     Pause,
     RobotsRow,
-    State,
     Ticket,
     Want,
 )
+from tests.contract.events import (
+    CRAWLS,
+    HOSTS,
+    PATHS,
+    WORKERS,
+    crawls,
+    hosts,
+    leases,
+    limits,
+    max_depths,
+    orders,
+    rounds,
+    urls,
+    workers,
+)
 from tests.contract.worlds import MemoryWorld, PostgresWorld, World, contract_database, page, url_id
 
-CRAWLS, WORKERS, HOSTS, PATHS = ("one", "two"), ("ann", "bob"), ("h0", "h1", "h2", "h3"), range(4)
-LIMITED = (Lane.NEW, Lane.BACKFILL)
 numbers = itertools.count()
-
-crawls, workers = st.sampled_from(["one", "one", "two"]), st.sampled_from(["ann", "ann", "ann", "bob"])
-hosts = st.sampled_from(HOSTS)
-orders, max_depths = st.sampled_from(["best", "bfs", "dfs"]), st.sampled_from([0, 2, 3])
-places = st.tuples(hosts, st.sampled_from(PATHS))
-urls = st.fixed_dictionaries(
-    {
-        "place": places,
-        "depth": st.integers(0, 5),
-        "score": st.sampled_from([0.125, 0.25, 0.5, 1.0]),
-        "lane": st.sampled_from([Lane.NEW, Lane.NEW, Lane.BACKFILL, Lane.URGENT]),
-        "hops": st.sampled_from([0, 0, 0, 2]),
-        "parent": st.sampled_from([None, 1, 2]),
-    }
-)
-ends = st.fixed_dictionaries(
-    {
-        "state": st.sampled_from([*State, State.WAITING, State.RETIRED]),
-        "links": st.none() | st.lists(places, min_size=1, max_size=4),
-        "changed": st.booleans(),
-        "received": st.sampled_from([0, 10, 50]),
-        "due_s": st.sampled_from([0.0, 30.5, 1000.0, None]),
-        "interval_s": st.sampled_from([None, 60.0]),
-        "tries": st.integers(0, 2),
-        "spoil": st.sampled_from([None] * 8 + ["visit", "epoch"]),
-        "again": st.sampled_from([False] * 4 + [True]),
-    }
-)
-rounds = st.fixed_dictionaries(
-    {
-        "picks": st.lists(st.tuples(st.integers(0, 100), ends), min_size=1, max_size=4),
-        "batch": st.lists(urls, max_size=3),
-        "clocks": st.dictionaries(hosts, st.sampled_from([-5, 5, 15, 300]), max_size=1),
-    }
-)
 
 
 class Twins(RuleBasedStateMachine):
@@ -86,22 +63,17 @@ class Twins(RuleBasedStateMachine):
         self.ended: dict[tuple[str, str], list[tuple[Ticket, Ticket]]] = {}
 
     def teardown(self) -> None:
-        for world in self.worlds:
-            world.close()
+        try:
+            for crawl in CRAWLS if self.pairs else ():
+                pair = self.pairs[crawl, WORKERS[0]]
+                ids = [self.id(crawl, place) for place in itertools.product(HOSTS, PATHS)]
+                ours, theirs = ([set(w.versions(f, key)) for key in ids] for w, f in zip(self.worlds, pair, strict=True))
+                assert ours == theirs
+        finally:
+            for world in self.worlds:
+                world.close()
 
-    @initialize(
-        order=orders,
-        max_depth=max_depths,
-        limits=st.fixed_dictionaries(
-            {
-                "host_pages": st.sampled_from([0, 2]),
-                "host_bytes": st.sampled_from([0, 0, 90]),
-                "pages": st.sampled_from([0, 0, 5]),
-                "bytes": st.sampled_from([0, 0, 150]),
-                "shares": st.sampled_from([{"new": 0.5, "revisit": 0.5}, {"new": 0.25, "revisit": 0.75}]),
-            }
-        ),
-    )
+    @initialize(order=orders, max_depth=max_depths, limits=limits)
     def begin(self, order: str, max_depth: int, limits: dict[str, Any]) -> None:
         self.limits = {"max_hops": 1, **limits}
         for crawl in CRAWLS:
@@ -145,10 +117,10 @@ class Twins(RuleBasedStateMachine):
         addresses |= {self.worlds[0].host(host): self.worlds[0].address(at) for host, at in hosts.items()}
         self.both(crawl, worker, lambda frontier: frontier.resolved(addresses))
 
-    @rule(crawl=crawls, worker=workers, servers=st.integers(0, 3), count=st.integers(1, 3), holding=st.booleans())
-    def take(self, crawl: str, worker: str, servers: int, count: int, holding: bool) -> None:
+    @rule(crawl=crawls, worker=workers, servers=st.integers(0, 3), count=st.integers(1, 3), holding=st.booleans(), how=leases)
+    def take(self, crawl: str, worker: str, servers: int, count: int, holding: bool, how: dict[str, Any]) -> None:
         """Lease more servers, then ask all that were ever leased, lost ones too."""
-        one, two = self.both(crawl, worker, lambda frontier: frontier.lease(worker, servers), same=False)
+        one, two = self.both(crawl, worker, lambda frontier: frontier.lease(worker, servers, **how), same=False)
         ours, theirs = ({lease.address: lease for lease in leases} for leases in (one, two))
         assert {at: plain(lease) for at, lease in ours.items()} == {at: plain(lease) for at, lease in theirs.items()}
         held = self.leases.setdefault((crawl, worker), {})
@@ -175,43 +147,45 @@ class Twins(RuleBasedStateMachine):
             frontier.refill([
                 Want(host, pair[side].server, pair[side].epoch, count, keep_of(keep, held, host))
                 for host, pair in where.items()
-            ])
+            ], len(held) if count > 1 else None)
             for side, frontier in enumerate(self.pairs[crawl, worker])
         )  # fmt: skip
         if self.limits["pages"]:  # which host gets the last places is not promised
             assert len(ours) == len(theirs)
-            ours, theirs = ([t for t in tickets if t.lane not in LIMITED] for tickets in (ours, theirs))
+            common = {ticket.id for ticket in ours} & {ticket.id for ticket in theirs}
+            ours, theirs = ([t for t in tickets if t.id in common or not limited(t)] for tickets in (ours, theirs))
         assert queues(ours) == queues(theirs)
         others = {ticket.id: ticket for ticket in theirs}
         held |= {ticket.id: (ticket, others[ticket.id]) for ticket in ours}
 
-    @rule(crawl=crawls, worker=workers, rounds=st.lists(rounds, min_size=1, max_size=3))
-    def work(self, crawl: str, worker: str, rounds: list[dict[str, Any]]) -> None:
+    @rule(crawl=crawls, worker=workers, rounds=st.lists(rounds, min_size=1, max_size=3), how=leases)
+    def work(self, crawl: str, worker: str, rounds: list[dict[str, Any]], how: dict[str, Any]) -> None:
         for round_ in rounds:
-            self.take(crawl, worker, 3, 2, False)
-            self.commit(crawl, worker, **round_)
+            self.take(crawl, worker, 3, 2, False, how)
+            self.commit(crawl, worker, round_)
             self.clock.advance(10)
 
-    def commit(
-        self,
-        crawl: str,
-        worker: str,
-        picks: list[tuple[int, dict[str, Any]]],
-        batch: list[dict[str, Any]],
-        clocks: dict[str, int],
-    ) -> None:
+    def commit(self, crawl: str, worker: str, round_: Mapping[str, Any]) -> None:
         """Ends of tickets, some of them not for the first time, some spoiled, some by a worker who lost the lease."""
-        chosen = [(pair, end) for pick, end in picks if (pair := self.pick(crawl, worker, pick, end["again"]))]
-        new = [self.new(crawl, fields) for fields in batch]
-        at = {self.worlds[0].host(host): Pause(self.clock.after(seconds), "why", 3, 1) for host, seconds in clocks.items()}
-        host = self.worlds[0].host("h0")
-        robots = [RobotsRow(f"http://{host}", host, 200, str(len(picks)), self.clock.now, self.clock.now)]
+        chosen = [(pair, end) for pick, end in round_["picks"] if (pair := self.pick(crawl, worker, pick, end["again"]))]
+        new = [self.new(crawl, fields) for fields in round_["batch"]]
+        clocks = {self.worlds[0].host(host): self.pause(pause) for host, pause in round_["clocks"].items()}
+        robots = [self.robots(host, status) for host, status in round_["robots"].items()]
+        servers = list(self.leases[crawl, worker].values())[:1]
         results = []
         for side, frontier in enumerate(self.pairs[crawl, worker]):
             outcomes = [self.outcome(crawl, pair[side], end) for pair, end in chosen]
-            results.append(frontier.commit(Batch(outcomes, new, robots, at), worker))
+            rests = {pair[side].server: self.pause(rest) for rest in round_["rests"] for pair in servers}
+            results.append(frontier.commit(Batch(outcomes, new, robots, clocks, rests), worker))
         assert results[0] == results[1]
-        self.both(crawl, worker, lambda frontier: frontier.robots([f"http://{host}"]))
+        self.both(crawl, worker, lambda frontier: frontier.robots([row.origin for row in robots]))
+
+    def pause(self, fields: tuple[int, str, int, int]) -> Pause:
+        return Pause(self.clock.after(fields[0]), *fields[1:])
+
+    def robots(self, name: str, status: int) -> RobotsRow:
+        host = self.worlds[0].host(name)
+        return RobotsRow(f"http://{host}", host, status, str(self.clock.now), self.clock.now, self.clock.now)
 
     def pick(self, crawl: str, worker: str, pick: int, again: bool) -> tuple[Ticket, Ticket] | None:
         """One of the tickets that are out, or of those that were ended before."""
@@ -227,24 +201,26 @@ class Twins(RuleBasedStateMachine):
         timed = LANE_OF.get(state) in TIMED and end["due_s"] is not None
         due = self.clock.after(end["due_s"]) if timed else None
         content = None if links is None else page(*(self.id(crawl, place) for place in links), text=str(links))
+        fields = {name: end[name] for name in ("tries", "interval_s", "changed", "received")}
         outcome = Outcome(
-            ticket.id, ticket.visit, ticket.server, ticket.epoch, state, self.clock.now, 200, "why", due, end["tries"],
-            end["interval_s"], end["changed"], None, str(links), None, 0.5, end["received"], content,
+            ticket.id, ticket.visit, ticket.server, ticket.epoch, state, self.clock.now, status=200, why="why", next_visit=due,
+            etag=str(links), elapsed_s=0.5, depth=ticket.depth, content=content, expires=due, **fields,
         )  # fmt: skip
         spoil = end["spoil"]
         return replace(outcome, **{spoil: getattr(outcome, spoil) + 1}) if spoil else outcome
 
-    @rule(crawl=crawls, worker=workers, keep=st.booleans())
-    def renew_or_release(self, crawl: str, worker: str, keep: bool) -> None:
+    @rule(crawl=crawls, worker=workers, keep=st.booleans(), yielding=st.booleans())
+    def renew_or_release(self, crawl: str, worker: str, keep: bool, yielding: bool) -> None:
         pairs = self.leases.get((crawl, worker), {})
-        renewed = []
+        said = []
         for side, frontier in enumerate(self.pairs[crawl, worker]):
             names = {pair[side].server: at for at, pair in pairs.items()}
-            if keep:
-                renewed.append({names[id_]: until for id_, until in frontier.renew(worker, list(names)).items()})
-            else:
-                frontier.release(worker, list(names))
-        assert renewed[:1] == renewed[1:]
+            contested = {names[id_] for id_ in frontier.contested(list(names))}
+            renewed = {names[id_]: until for id_, until in frontier.renew(worker, list(names)).items()} if keep else {}
+            if not keep:
+                frontier.release(worker, list(names), yielding)
+            said.append((contested, renewed))
+        assert said[0] == said[1]
 
     @rule(seconds=st.sampled_from([1, 30, 60, 121, 1000]))
     def wait(self, seconds: int) -> None:
@@ -271,6 +247,10 @@ class Twins(RuleBasedStateMachine):
 
 def survey(worker: str, frontier: Frontier) -> tuple[Outlook, dict[str, int], list[str]]:
     return frontier.outlook(worker), frontier.counts(), frontier.seeds()
+
+
+def limited(ticket: Ticket) -> bool:
+    return ticket.lane in (Lane.NEW, Lane.BACKFILL) or (ticket.lane is Lane.RETRY and ticket.block_digest is None)
 
 
 def keep_of(keep: frozenset[int], held: Mapping[int, tuple[Ticket, Ticket]], host: str) -> frozenset[int]:

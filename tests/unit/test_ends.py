@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.ends import Ends, retry_after_s
-from crawlproj.frontier.base import LANE_OF, Content, Lane, State, Ticket
+from crawlproj.frontier.base import LANE_OF, Content, Lane, State, Ticket, lane_of
 from crawlproj.items import Page
 from crawlproj.revisit.base import Bounds
 from crawlproj.revisit.uniform import Uniform
@@ -32,7 +32,7 @@ def page(status: int, given: Ticket, reason: str = "", **headers: str) -> Page:
     [
         (200, State.WAITING),
         (204, State.WAITING),
-        (304, State.WAITING),
+        (304, State.RETRY),
         (401, State.FORBIDDEN),
         (403, State.FORBIDDEN),
         (404, State.GONE),
@@ -72,7 +72,7 @@ def test_without_an_answer_the_reason_decides(reason: str, state: State) -> None
 
 def test_a_page_whose_own_time_is_over_is_retired() -> None:
     for of, orders in (
-        (ticket(), Orders(unavailable_after="31 Dec 2025 23:59:59 GMT")),
+        (ticket(block_digest=b"x"), Orders(unavailable_after="31 Dec 2025 23:59:59 GMT")),
         (ticket(block_digest=b"x", expires=NOW), Orders()),
     ):
         for status in (200, 304):
@@ -99,6 +99,18 @@ def test_a_page_that_is_read_again_and_names_no_end_has_none() -> None:
     seen.content = Content(b"body", b"block")
     end = ENDS.decide(seen, of)
     assert (end.state, end.expires) == (State.WAITING, None)
+
+
+def test_a_304_that_was_asked_for_is_a_visit_without_change() -> None:
+    known = ticket(block_digest=b"x")
+    assert ENDS.decide(page(304, known), known).state is State.WAITING
+
+
+@pytest.mark.parametrize(("status", "again"), [(301, False), (308, False), (302, True), (303, True), (307, True)])
+def test_a_redirect_that_is_temporary_is_looked_at_again(status: int, again: bool) -> None:
+    end = ENDS.decide(page(status, ticket(), location="/b"), ticket())
+    assert (end.state, end.next_visit is not None) == (State.MOVED, again)
+    assert (lane_of(end) is Lane.REVISIT) == again
 
 
 def test_retries_come_later_and_later_and_end_in_dead() -> None:

@@ -54,9 +54,16 @@ def test_endless_urls_are_counted_and_left_out() -> None:
 
 
 def test_what_it_forgets_goes_through_again() -> None:
-    made = sieve(limit=2)
+    made = sieve(limit=4)
     links = [Link(f"http://in/{n}", "a") for n in range(5)]
     assert len(made.sort(ticket(), links)[1]) == 5
     assert len(made.sort(ticket(), links[:1])[1]) == 1
     made.forget("http://in/0")
     assert len(made.sort(ticket(), links[:1])[1]) == 1
+
+
+def test_it_stays_within_its_limit() -> None:
+    made = sieve(limit=100)
+    for start in range(0, 1000, 50):
+        made.sort(ticket(), [Link(f"http://in/{n}", "a") for n in range(start, start + 50)])
+        assert len(made._known) <= 100

@@ -187,3 +187,11 @@ def test_no_schedule_breaks_a_server_rule(arrivals: list[int], limit: int, seed:
             made.finish(host)
         now += chance.choice([0.1, 0.5, 3.0])
     assert handed == len(arrivals)
+
+
+def test_a_lease_that_was_renewed_after_its_deadline_goes_on() -> None:
+    made = window("a", deadline=10)
+    made.take([ticket(1)])
+    assert hand_out(made, 11) is None
+    made.extend(made.hosts["a"].of, 100)
+    assert hand_out(made, 11) == 1

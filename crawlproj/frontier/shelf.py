@@ -1,0 +1,43 @@
+"""What several frontiers in memory share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from crawlproj.frontier.base import CrawlSpec, RobotsRow
+from crawlproj.frontier.book import Book
+from crawlproj.frontier.rows import HostRow, ServerRow, Work
+
+
+@dataclass(slots=True)
+class MemoryStore:
+    """As a database, without one."""
+
+    hosts: dict[str, HostRow] = field(default_factory=dict)
+    servers: dict[int, ServerRow] = field(default_factory=dict)
+    origins: dict[str, RobotsRow] = field(default_factory=dict)
+    crawls: dict[str, Book] = field(default_factory=dict)
+
+    @contextmanager
+    def transaction(self, crawl: str) -> Iterator[None]:
+        """All that the block writes stays, or nothing if it raises."""
+        saved = dict(self.hosts), dict(self.servers), dict(self.origins), self.crawls[crawl].copy()
+        try:
+            yield
+        except BaseException:
+            self.hosts, self.servers, self.origins, self.crawls[crawl] = saved
+            raise
+
+    def spent(self, spec: CrawlSpec) -> bool:
+        return self.crawls[spec.name].total.over(spec.pages, spec.bytes)
+
+    def work(self, spec: CrawlSpec) -> dict[str, Work]:
+        """What each host has to offer to that crawl."""
+        return self.crawls[spec.name].work(self.spent(spec))
+
+
+def past(at: datetime | None, now: datetime) -> bool:
+    return at is None or at <= now
