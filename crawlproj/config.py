@@ -100,9 +100,20 @@ def one_of(*names: str) -> Callable[[object], str]:
     return check
 
 
+def words(value: object) -> list[str]:
+    """A list, also as JSON, or as words parted by commas or spaces."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.startswith("[") else value.replace(",", " ").split()
+        except ValueError:
+            value = None
+    if not isinstance(value, Iterable):
+        raise ValueError("a list")
+    return [str(word) for word in value]
+
+
 def kinds(value: object) -> frozenset[str]:
-    words = value.replace(",", " ").split() if isinstance(value, str) else value
-    names = frozenset(map(str, words)) if isinstance(words, Iterable) else frozenset({"?"})
+    names = frozenset(words(value))
     if not names <= {"html", "text", "feed", "sitemap", "other", "binary"}:
         raise ValueError("a list of html, text, feed, sitemap, other, binary")
     return names
@@ -112,10 +123,9 @@ def networks(value: object) -> tuple[str, ...]:
     """Networks in CIDR form; `shipped` is the list that comes with crawlproj."""
     if value == "shipped":
         return tuple(shipped_networks())
-    names = value.replace(",", " ").split() if isinstance(value, str) else value
     try:
-        return tuple(str(ip_network(str(name))) for name in names)  # type: ignore[attr-defined]
-    except (ValueError, TypeError):
+        return tuple(str(ip_network(name)) for name in words(value))
+    except ValueError:
         raise ValueError('"shipped", or networks such as 192.0.2.0/24') from None
 
 

@@ -183,7 +183,9 @@ class Dispatcher:
         )
         known = self.robots.put(row)
         if host is not None:
-            host.prepared = host.prepared or row.status > 0
+            if row.status > 0 and not host.prepared:
+                host.prepared = True
+                self.keeper.put(lambda tray: None, ring=True)
             clock = host.clock.with_crawl_delay(known.crawl_delay_s(self.config.robot_name))
             host.clock = clock.resting_until(self.times.seconds(page.at) + clock.delay_s(self.config.rules), "crawl-delay")
         self._name_sitemaps(known.sitemaps(), ticket.head.depth + 1)

@@ -31,6 +31,7 @@ class Holdings:
         self.keeper: Keeper
         self._kinds: dict[int, str] = {}
         self._given_back: dict[int, int] = {}
+        self._unprepared = 0
         self._unseen = ceil((config.spec.lease.total_seconds() - timeout_s) / max(config.rules.delay_s, 0.1))
         """How often a worker may have asked a host after it last stored a clock."""
         self._moment = 0
@@ -136,10 +137,13 @@ class Holdings:
             tray.quiet = None if self.window.hosts or self.ending else self._moment
             tray.held = sum(len(h.holding) for h in self.window.hosts.values())
             self._say_room(tray)
+            tray.eager = eager
             tray.release.extend(server.id for server in idle if not server.leaving)
             tray.yielded.extend(server.id for server in idle if server.leaving)
 
-        self.keeper.put(fill, ring=pushed or bool(idle) or any(not h.waiting and h.out is None for h in hosts))
+        unprepared = sum(not host.prepared for host in self.window.hosts.values())
+        eager, self._unprepared = bool(idle) or unprepared < self._unprepared, unprepared
+        self.keeper.put(fill, ring=pushed or eager or any(not h.waiting and h.out is None for h in hosts))
 
     def _say_room(self, tray: Tray) -> None:
         """How many servers may be leased, and of which kind, so that the shares hold over what is held, not over what is new."""
@@ -147,9 +151,9 @@ class Holdings:
         new, revisit = shares.get("new", 0.0), shares.get("revisit", 0.0)
         places = ceil(self.config.servers * new / (new + revisit)) if new + revisit else self.config.servers
         tray.room = self.config.servers - len(held)
-        tray.ranked = max(0, places - held.count("ranked"))
+        tray.ranked = max(0, places - len(held) + held.count("timed"))
         tray.unseen = self._unseen
-        tray.unprepared = max(0, 2 * self.config.prepare - sum(not host.prepared for host in self.window.hosts.values()))
+        tray.unprepared = max(0, 2 * self.config.prepare - self._unprepared)
 
     def _store_clocks(self, hosts: Iterable[HostWindow], servers: Iterable[ServerWindow]) -> None:
         clocks = {

@@ -46,6 +46,8 @@ class Tray:
     room: int = 0
     ranked: int = 0
     unprepared: int = 0
+    eager: bool = False
+    """There is room that was not there before: look for leases at once."""
     unseen: int = 0
     held: int = 0
     known: list[str] = field(default_factory=list)
@@ -99,6 +101,7 @@ class Keeper(threading.Thread):
         self._bell = threading.Event()
         self._end = threading.Event()
         self._held: set[int] = set()
+        self._found_some = False
         self._origins: set[str] = set()
         self._renewed_at = self._leased_at = time.monotonic()
         self._stored: list[int] = []
@@ -195,7 +198,8 @@ class Keeper(threading.Thread):
         """Names to be resolved, hosts that came up on held servers and new leases: looked for when there is reason to, else twice a
         second."""
         now = time.monotonic()
-        if not (pushed or any(c.hosts for c in self._committed) or now - self._leased_at >= LEASE_GAP_S):
+        reason = pushed or tray.eager or self._found_some or any(c.hosts for c in self._committed)
+        if not reason and now - self._leased_at < LEASE_GAP_S:
             return []
         self._leased_at = now
         self._resolve()
@@ -203,6 +207,9 @@ class Keeper(threading.Thread):
         if tray.room > 0:
             leases += self.frontier.lease(self.worker, tray.room, tray.ranked, tray.unprepared, tray.unseen)
         self._held.update(lease.server for lease in leases)
+        self._found_some = bool(leases)
+        if leases:
+            self._bell.set()
         return leases
 
     def _resolve(self) -> None:

@@ -8,6 +8,7 @@ from scrapy.settings import Settings
 
 from crawlproj.config import duration, read_config, size
 from crawlproj.errors import ConfigError
+from crawlproj.names import SharedNetworks
 from settings import base
 
 OURS = {name: getattr(base, name) for name in [*base.OURS, "DOWNLOAD_TIMEOUT", "REDIRECT_MAX_TIMES"]}
@@ -84,3 +85,20 @@ def test_nonsense_is_refused_with_the_name_of_the_setting(name: str, value: obje
 def test_a_relative_folder_is_refused_under_scrapyd() -> None:
     with pytest.raises(ConfigError, match="CRAWL_DIR"):
         read_config(settings(CRAWL_DIR_ABSOLUTE=True), "site")
+
+
+@pytest.mark.parametrize("value", [["127.0.0.0/8", "::1"], '["127.0.0.0/8", "::1"]', "127.0.0.0/8, ::1", "127.0.0.0/8 ::1"])
+def test_lists_may_come_as_json_or_as_words(value: object) -> None:
+    config = read_config(settings(POLITENESS_SHARED_NETWORKS=value), "site")
+    assert config.shared_networks == ("127.0.0.0/8", "::1/128")
+
+
+def test_the_shipped_networks_are_networks() -> None:
+    shared = SharedNetworks(read_config(settings(), "site").shared_networks)
+    assert "104.16.1.1" in shared and "2606:4700::1" in shared and "192.0.2.1" not in shared
+
+
+@pytest.mark.parametrize("value", ["[", "nonsense", ["1.2.3.4/99"], 5])
+def test_networks_that_are_none_are_refused(value: object) -> None:
+    with pytest.raises(ConfigError, match="POLITENESS_SHARED_NETWORKS"):
+        read_config(settings(POLITENESS_SHARED_NETWORKS=value), "site")

@@ -1,0 +1,87 @@
+"""Does anybody wait for nothing? `python -m benchmarks.waiting`: the time of a crawl against the time that the rules force.
+
+The demo web's own log says what was asked and how long each answer took. A small scheduler that knows all of it in advance plays
+the same requests as early as the rules allow, server by server. The ratio of both times is printed; 1 is perfect.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from crawlproj.demo import DemoServer, FrozenClock, grid
+from crawlproj.demo.log import Record
+from crawlproj.demo.model import HostSpec, Profile
+from crawlproj.embedded import Embedded
+from tests.crawling import run_crawl
+from tests.judge import Law, violations
+from tests.webs import demo_settings, roots
+
+LAW = Law(delay_s=0.5, server_delay_s=0.1, hosts_per_server=4, pause_after=0, pause_s=0, slowdown=2, max_delay_s=10)
+
+
+def forced_s(records: Sequence[Record], law: Law) -> float:
+    """How long the same requests take at least: each server by itself, hosts in turn, as early as allowed."""
+    servers: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record in sorted(records, key=lambda record: record.started):
+        servers[record.host if law.shared else record.local][record.host].append(record)
+    return max(_server_s(hosts, law) for hosts in servers.values())
+
+
+def _server_s(hosts: dict[str, list[Record]], law: Law) -> float:
+    ready = dict.fromkeys(hosts, 0.0)
+    left = {host: list(seen) for host, seen in hosts.items()}
+    free, busy, last = 0.0, [], 0.0
+    while any(left.values()):
+        # The host with most work left goes first among those that may be asked: that is the best that can be done.
+        host = min((h for h in left if left[h]), key=lambda h: (max(ready[h], free), -len(left[h])))
+        at = max(ready[host], free)
+        busy = sorted(end for end in busy if end > at)
+        if len(busy) >= law.hosts_per_server:
+            at = busy[-law.hosts_per_server]
+        took = left[host][0].ended - left[host].pop(0).started
+        ready[host] = max(at + law.delay_s, at + took + min(law.slowdown * took, law.max_delay_s))
+        free, last = at + (0.0 if law.shared else law.server_delay_s), max(last, at + took)
+        busy.append(at + took)
+    return last
+
+
+def measure(name: str, profile: Profile, law: Law) -> dict[str, object]:
+    folder = Path(tempfile.mkdtemp(prefix="waiting-"))
+    settings = {
+        "POLITENESS_DELAY": law.delay_s, "POLITENESS_SERVER_DELAY": law.server_delay_s, "POLITENESS_SLOWDOWN": law.slowdown,
+        "POLITENESS_HOSTS_PER_SERVER": law.hosts_per_server, "POLITENESS_PAUSE_AFTER": law.pause_after, "CRAWL_PATIENCE": 2,
+        "POLITENESS_SHARED_NETWORKS": ["127.0.0.0/8"] if law.shared else [], "REVISIT_INTERVAL": "1h", "FRONTIER_SERVERS": 1000,
+    }  # fmt: skip
+    with DemoServer(profile, clock=FrozenClock(1_790_000_000.0)) as demo, Embedded(folder / "db") as postgres:
+        url = postgres.start()
+        seeds = folder / "seeds.txt"
+        seeds.write_text("\n".join(roots(demo)))
+        args = ["site", "-a", f"seeds_file={seeds}"]
+        result = run_crawl(args, demo_settings(demo, url, **settings), folder / "crawl", 600)
+        records = demo.log.records()
+    assert records, result.stderr + result.log
+    took = max(record.ended for record in records) - min(record.started for record in records)
+    forced = forced_s(records, law)
+    return {
+        "web": name, "exit": result.code, "requests": len(records), "took_s": round(took, 1), "forced_s": round(forced, 1),
+        "ratio": round(took / forced, 3), "violations": len(violations(records, law)),
+        "held": result.stats.get("politeness/held", 0),
+    }  # fmt: skip
+
+
+def main() -> int:
+    small = HostSpec("", sections=("world",), articles=8, keep=12)
+    cdn = replace(LAW, delay_s=2, shared=True)
+    print(json.dumps(measure("30 hosts on 10 addresses", grid(30, 10, HostSpec("", articles=30, keep=36)), LAW)), flush=True)
+    print(json.dumps(measure("200 hosts behind a CDN", grid(200, 2, small), cdn)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
