@@ -39,6 +39,8 @@ class Dispatcher:
         self.window = self.holdings.window
         self.robots = robots.RobotsCache(config.robot_name)
         self._detours: dict[str, tuple[str, int]] = {}
+        self.allowed: Ticket | None = None
+        """The ticket that was handed out last, if robots.txt allows it."""
         self._preparing: set[str] = set()
         self._parked: deque[HostWindow] = deque()
 
@@ -86,7 +88,8 @@ class Dispatcher:
         if isinstance(ticket, RobotsTicket):
             return True
         known = self.robots.get(ticket.url)
-        return known is not None and known.allows(ticket.url, self.config.robot_name)
+        self.allowed = ticket if known is not None and known.allows(ticket.url, self.config.robot_name) else None
+        return self.allowed is not None
 
     def _robots_first(self, host: HostWindow, ticket: Ticket) -> Ticket | RobotsTicket | None:
         """The ticket, or robots.txt before it, or neither while robots.txt can't be reached. An address that the guard will refuse

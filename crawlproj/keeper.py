@@ -22,7 +22,7 @@ from crawlproj.urls import origin
 
 log = logging.getLogger(__name__)
 
-MIN_GAP_S = 0.05
+MIN_GAP_S = 0.1
 LEASE_GAP_S = 0.5
 PREPARED_AT_ONCE = 64
 FIRST_WANT = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Iterator
-from hashlib import blake2b
+from hashlib import sha256
 
 from aiohttp import ClientConnectorDNSError, ClientConnectorSSLError, ClientSSLError
 from scrapy.exceptions import (
@@ -118,7 +118,7 @@ def page_of_response(response: Response, request: Request, times: Times, agents:
     if page.status == 304 or 200 <= page.status < 300:
         page.orders = read_headers([value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")], agents)
     if 200 <= page.status < 300 and not isinstance(ticket, RobotsTicket):
-        page.body_digest = blake2b(page.body, digest_size=16).digest()
+        page.body_digest = sha256(page.body).digest()[:16]
         readable = _unpacked(page.body)
         page.kind = feeds.sniff(readable, page.content_type if readable is page.body else "")
         if page.body_digest != ticket.body_digest:

@@ -23,9 +23,11 @@ class RobotsMiddleware:
         return cls(crawler)
 
     def process_request(self, request: Request) -> None:
-        if isinstance(request.meta.get("ticket"), RobotsTicket):
-            return
-        cache = self._crawler.engine.scheduler.dispatcher.robots  # type: ignore[union-attr]
+        ticket = request.meta.get("ticket")
+        dispatcher = self._crawler.engine.scheduler.dispatcher  # type: ignore[union-attr]
+        if isinstance(ticket, RobotsTicket) or (ticket is not None and dispatcher.allowed is ticket):
+            return  # the second: it was asked a moment ago, when the ticket was handed out
+        cache = dispatcher.robots
         known = cache.get(request.url)
         if known is None or not known.allows(request.url, cache.agent):
             self._crawler.stats.inc_value("refused/robots")

@@ -92,7 +92,7 @@ DOWNLOAD_HANDLERS = {
 }
 CONCURRENT_REQUESTS = 64
 CONCURRENT_REQUESTS_PER_DOMAIN = 1
-CONCURRENT_ITEMS = 4  # Scrapy starts so many tasks per response
+CONCURRENT_ITEMS = 1  # Scrapy starts so many tasks per response
 DOWNLOAD_DELAY = 0  # pauses are the scheduler's
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024

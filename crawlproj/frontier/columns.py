@@ -5,19 +5,35 @@ Postgres reads such a literal many times faster than the same values as separate
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from math import isinf
+from typing import Any
+
+SEPARATOR = "\x1f"
 
 
 def array(values: Iterable[object]) -> str:
     """`{1,NULL,"text"}`. NULs are dropped and lone surrogates replaced, since Postgres can't store them."""
-    literal = "{" + ",".join([_element(value) for value in values]) + "}"
+    values = values if isinstance(values, list | tuple) else list(values)
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        return "{" + ",".join(map(str, values)) + "}"
+    literal = "{" + (_texts(values) if kinds == {str} else ",".join(map(_element, values))) + "}"
     try:
         literal.encode()
     except UnicodeEncodeError:
         literal = literal.encode("utf-8", "replace").decode()
     return literal
+
+
+def _texts(values: Sequence[Any]) -> str:
+    """All at once: escaped as one string, which is many times faster than each by itself."""
+    text = SEPARATOR.join(values)
+    if text.count(SEPARATOR) != len(values) - 1:
+        return ",".join(map(_element, values))
+    text = text.replace("\0", "").replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + text.replace(SEPARATOR, '","') + '"'
 
 
 def _element(value: object) -> str:
