@@ -90,7 +90,7 @@ class CrawlScheduler(BaseScheduler):
             stack.callback(resolver.close)
             self._start(spider, resolver)
             self._opened = stack.pop_all()
-        # Looking for cycles took a tenth of the time of a crawl. Less often, and not among what stays anyway, it costs next to nothing.
+        # Looking for cycles took a tenth of the time of a crawl. Less often, and not among what stays anyway, it costs little.
         gc.collect()
         gc.freeze()
         gc.set_threshold(20_000, 20, 50)
