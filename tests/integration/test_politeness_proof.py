@@ -58,7 +58,7 @@ def wait_for(demo: DemoServer, pages: int, crawls: list[Crawl]) -> None:
         assert any(crawl.process.poll() is None for crawl in crawls), "all workers ended too early"
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_no_rule_is_broken_by_three_workers_and_two_crawls_over_kills_and_a_restart(
     demo: DemoServer, database_url: str, tmp_path: Path
 ) -> None:
