@@ -12,7 +12,8 @@ from crawlproj.text.orders import NO_ORDERS, Orders
 
 @dataclass(frozen=True, slots=True)
 class RobotsTicket:
-    """The right to fetch robots.txt of an origin before anything else of it. `head` is the URL that waits for it."""
+    """The right to fetch robots.txt of an origin before anything else of it. `head` is the URL that waits for it; its host is
+    another one than `host` if the file has moved there."""
 
     url: str
     host: str

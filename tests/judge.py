@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from crawlproj.demo.log import Record
 
-SLACK_S = 0.03
+SLACK_S = 0.015
 """The server sees a request a little later than it was sent, and ends an answer a little earlier than it is read."""
 FAILED = frozenset({0, 408, 425, 429, 500, 502, 503, 504})
 

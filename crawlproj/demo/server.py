@@ -173,7 +173,7 @@ class DemoServer:
         if request is None:
             return False
         ask, keep = request
-        started, sent = (time.monotonic(), time.time()), 0
+        started, sent = wire.arrived(), 0
         answer = self._answer(ask)
         begun = False
         try:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import struct
+import sys
 import time
 from dataclasses import dataclass
 from email.utils import formatdate
@@ -16,6 +17,8 @@ from crawlproj.demo.model import Answer, Ask, Fault
 
 MAX_HEAD_BYTES = 64 * 1024
 IDLE_S = 75.0
+LAST_DATA_RECEIVED = 52
+"""Where Linux' `struct tcp_info` holds the milliseconds since the last data came."""
 
 
 def parse(head: bytes) -> tuple[Ask, bool]:
@@ -71,6 +74,15 @@ class Wire:
             self.writer.write(pack(Answer(400), "GET", False))
             return None
         return request
+
+    def arrived(self) -> tuple[float, float]:
+        """When the last bytes of the request came, on the monotonic clock and in unix time: as the kernel saw it, where it tells,
+        since this process may have been too busy to look."""
+        ago_s = 0.0
+        if sys.platform == "linux":
+            facts = self.writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, LAST_DATA_RECEIVED + 4)
+            ago_s = struct.unpack_from("=I", facts, LAST_DATA_RECEIVED)[0] / 1000
+        return time.monotonic() - ago_s, time.time() - ago_s
 
     async def send(self, data: bytes) -> None:
         self.writer.write(data)

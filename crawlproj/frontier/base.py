@@ -334,6 +334,10 @@ class Frontier(Protocol):
         """The leases that this worker holds, with those of their hosts that have work and may be asked soon and are not `known`:
         hosts that are new, or whose time has come, since the server was leased. Only leases with such hosts are given."""
 
+    def borrow(self, worker: str, names: Sequence[str], unseen: int = 0) -> tuple[list[Lease], list[str]]:
+        """Leases of the servers of these hosts, whether there is work for us or not, as far as they are free or this worker's
+        already, and may be asked soon; each with those hosts only. Also the names whose address is not known yet."""
+
     def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
         """New ends of the leases that this worker still holds; a missing server is lost."""
 

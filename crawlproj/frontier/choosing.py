@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crawlproj.frontier.base import CrawlSpec, Host, Lease
-from crawlproj.frontier.rows import ServerRow, Work
+from crawlproj.frontier.rows import HostRow, ServerRow, Work
 from crawlproj.frontier.shelf import MemoryStore, past
 
 SOON = timedelta(seconds=10)
@@ -26,16 +26,13 @@ class Chooser:
         self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None, unseen: int = 0
     ) -> list[Lease]:
         now, work = self._now(), self._store.work(self._spec)
-        until = now + self._spec.lease
         leases = []
         for id_, kind in self._choose(servers, ranked, unprepared, now, work).items():
             free = self._store.servers[id_]
-            held = replace(free, epoch=free.epoch + 1, worker=worker, until=until, yielded=None)
-            self._store.servers[id_] = held
-            if free.worker is not None:
-                self._count_unseen(id_, unseen)
-            hosts = tuple(self._hosts(id_, now, work))
-            leases.append(Lease(id_, free.address, held.epoch, until, hosts, free.pause, free.worker is not None, kind))
+            held = self._take(free, worker, now, unseen)
+            assert held is not None and held.until is not None
+            hosts, dead = tuple(self._hosts(id_, now, work)), free.worker is not None
+            leases.append(Lease(id_, free.address, held.epoch, held.until, hosts, free.pause, dead, kind))
         return leases
 
     def _count_unseen(self, server: int, unseen: int) -> None:
@@ -98,6 +95,31 @@ class Chooser:
             if hosts and server.until:
                 leases.append(Lease(server.id, server.address, server.epoch, server.until, hosts, server.pause))
         return leases
+
+    def borrow(self, worker: str, names: Sequence[str], unseen: int = 0) -> tuple[list[Lease], list[str]]:
+        now, hosts = self._now(), self._store.hosts
+        names = [name for name in dict.fromkeys(names) if past(hosts.setdefault(name, HostRow(name)).next_allowed, now + SOON)]
+        leases = []
+        for id_ in dict.fromkeys(hosts[name].server for name in names):
+            server = self._store.servers.get(id_ or 0)
+            if server is None or not past(server.next_allowed, now + SOON):
+                continue
+            if held := server if server.worker == worker else self._take(server, worker, now, unseen):
+                assert held.until is not None
+                here = [hosts[name] for name in names if hosts[name].server == id_]
+                given = tuple(Host(h.name, held.id, h.pause, self._room(h.name), h.prepared) for h in here)
+                dead = server.worker not in (None, worker)
+                leases.append(Lease(held.id, held.address, held.epoch, held.until, given, held.pause, dead))
+        return leases, [name for name in names if hosts[name].server is None]
+
+    def _take(self, server: ServerRow, worker: str, now: datetime, unseen: int) -> ServerRow | None:
+        if not self._free(server, now):
+            return None
+        held = replace(server, epoch=server.epoch + 1, worker=worker, until=now + self._spec.lease, yielded=None)
+        self._store.servers[server.id] = held
+        if server.worker is not None:
+            self._count_unseen(server.id, unseen)
+        return held
 
     def _room(self, host: str) -> int | None:
         if not self._spec.host_pages:

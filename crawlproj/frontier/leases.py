@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from math import ceil
@@ -37,18 +37,12 @@ class Leases:
             chosen = self._choose(tx, servers, ranked, unprepared, {"crawl": self.crawl, "now": now, "soon": now + SOON}, spent)
             if not chosen:
                 return []
-            ids, until = array(chosen), now + self._spec.lease
-            taken = tx.rows("lease_take", crawl=self.crawl, worker=worker, servers=ids, now=now, until=until)
-            if unseen and (dead := [row[0] for row in taken if row[6]]):
-                tx.run("count_unseen", servers=array(dead), unseen=unseen)
+            taken = self._take(tx, worker, chosen, now, unseen)
             hosts = defaultdict(list)
             held = array(row[0] for row in taken)
             for server, *fields in tx.rows("lease_hosts", crawl=self.crawl, servers=held, now=now, spent=spent):
                 hosts[server].append(self._host(server, *fields))
-        return [
-            Lease(id_, address, epoch, end, tuple(hosts[id_]), _pause(allowed, reason), dead, chosen[id_])
-            for id_, address, epoch, end, allowed, reason, dead in taken
-        ]
+        return [_lease(row, hosts[row[0]], chosen[row[0]]) for row in taken]
 
     def _choose(
         self, tx: Transaction, count: int, ranked: int | None, unprepared: int | None, args: Mapping[str, Any], spent: bool
@@ -89,6 +83,27 @@ class Leases:
             leases[id_] = replace(lease, hosts=(*lease.hosts, self._host(id_, *host)))
         return list(leases.values())
 
+    def borrow(self, worker: str, names: Sequence[str], unseen: int = 0) -> tuple[list[Lease], list[str]]:
+        with self._db.transaction() as tx:
+            now = self._now(tx)
+            args = {"crawl": self.crawl, "names": array(names), "soon": now + SOON}
+            tx.run("add_hosts", names=array(names))
+            wanted = {row[0] for row in tx.rows("named_hosts", **args)} - {None}
+            rows = tx.rows("held_servers", worker=worker, servers=array(wanted))
+            rows += self._take(tx, worker, wanted - {row[0] for row in rows}, now, unseen)
+            hosts = defaultdict(list)
+            for server, *fields in tx.rows("named_hosts", **args):
+                hosts[server].append(self._host(server, *fields))
+        leases = [_lease(row, hosts[row[0]]) for row in rows]
+        return leases, [host.name for host in hosts.get(None, [])]
+
+    def _take(self, tx: Transaction, worker: str, servers: Collection[int], now: datetime, unseen: int) -> list[tuple[Any, ...]]:
+        until = now + self._spec.lease
+        taken = tx.rows("lease_take", crawl=self.crawl, worker=worker, servers=array(servers), now=now, until=until)
+        if unseen and (dead := [row[0] for row in taken if row[6]]):
+            tx.run("count_unseen", servers=array(dead), unseen=unseen)
+        return taken
+
     def _host(
         self, server: int, name: str, allowed: datetime | None, reason: str, asked: int, failures: int, prepared: bool, pages: int
     ) -> Host:
@@ -108,6 +123,11 @@ class Leases:
             now = self._now(self._db)
             until, yielded = (now + YIELD, self.crawl) if yielding else (now, None)
             self._db.run("release", worker=worker, servers=array(servers), until=until, yielded=yielded)
+
+
+def _lease(row: tuple[Any, ...], hosts: Sequence[Host], kind: str = "ranked") -> Lease:
+    server, address, epoch, until, allowed, reason, dead = row
+    return Lease(server, address, epoch, until, tuple(hosts), _pause(allowed, reason), dead, kind)
 
 
 def _pause(allowed: datetime | None, reason: str, asked: int = 0, failures: int = 0) -> Pause | None:

@@ -142,6 +142,9 @@ class MemoryFrontier:
     def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
         return self._chooser.arrivals(worker, servers, known)
 
+    def borrow(self, worker: str, names: Sequence[str], unseen: int = 0) -> tuple[list[Lease], list[str]]:
+        return self._chooser.borrow(worker, names, unseen)
+
     def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
         return self._chooser.renew(worker, servers)
 

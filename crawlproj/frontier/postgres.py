@@ -177,6 +177,9 @@ class PostgresFrontier:
     def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
         return self._leases.arrivals(worker, servers, known)
 
+    def borrow(self, worker: str, names: Sequence[str], unseen: int = 0) -> tuple[list[Lease], list[str]]:
+        return self._leases.borrow(worker, names, unseen)
+
     def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
         return self._leases.renew(worker, servers)
 

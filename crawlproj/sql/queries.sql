@@ -269,6 +269,16 @@ where s.id = any (%(servers)s::int[]) and s.worker = %(worker)s and h.name <> al
         or least(c.retry, c.revisit) <= extract(epoch from %(now)s::timestamptz))
 order by c.ready nulls last, h.id limit 1000;
 
+-- name: named_hosts
+select h.server, h.name, h.next_allowed, h.reason, h.asked, h.failures, h.prepared, coalesce(c.pages, 0)
+from host h left join server s on s.id = h.server left join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
+where h.name = any (%(names)s::text[]) and (h.next_allowed is null or h.next_allowed <= %(soon)s)
+    and (s.next_allowed is null or s.next_allowed <= %(soon)s)
+order by h.id;
+
+-- name: held_servers
+select id, address, epoch, until, next_allowed, reason, false from server where id = any (%(servers)s::int[]) and worker = %(worker)s;
+
 -- name: renew
 update server set until = %(until)s where id = any (%(servers)s::int[]) and worker = %(worker)s returning id, until;
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.contract.adding import Limits, Sieve
+from tests.contract.borrowing import Borrowing
 from tests.contract.commits import AllOrNothing, LateEnds, RealTime, Robots
 from tests.contract.depths import Depths
 from tests.contract.handing import Handing, Looking
@@ -22,7 +23,7 @@ class Ending(Ends, LateEnds, AllOrNothing, Robots, Judging, RealTime):
     """How visits end."""
 
 
-class Leaving(Resolving, Leasing, Arrivals, Handing, Quotas, Looking):
+class Leaving(Resolving, Leasing, Arrivals, Borrowing, Handing, Quotas, Looking):
     """How URLs are let out."""
 
 
