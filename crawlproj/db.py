@@ -155,8 +155,8 @@ class Database(Queries):
         with self._lock:
             self._on_channel("notify {}, {}", channel, payload)
 
-    def notifications(self, timeout_s: float = 0) -> list[str]:
-        """Payloads that have come, waiting up to `timeout_s` for the first. A DatabaseError means some may be lost."""
+    def notifications(self, timeout_s: float = 0) -> list[tuple[str, str]]:
+        """Channels and payloads that have come, waiting up to `timeout_s` for the first. A DatabaseError means some may be lost."""
         with self._lock:
             self._refuse_inside()
             self.connect()
@@ -169,9 +169,9 @@ class Database(Queries):
                 while not connection.notifies and poll.poll(wait_ms):
                     connection.poll()
                     wait_ms = 0
-            payloads = [notice.payload for notice in connection.notifies]
+            heard = [(notice.channel, notice.payload) for notice in connection.notifies]
             connection.notifies.clear()
-            return payloads
+            return heard
 
     def _send(self, name: str, text: str, args: dict[str, Any] | None) -> tuple[int, list[tuple[Any, ...]]]:
         with self._lock:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from crawlproj import robots
 from crawlproj.config import Config
 from crawlproj.ends import NEVER_AGAIN, REDIRECTS
-from crawlproj.frontier.base import NewUrl, Outcome, Ticket
+from crawlproj.errands import is_own
+from crawlproj.frontier.base import NewUrl, Outcome, RobotsRow, Ticket
 from crawlproj.holdings import Holdings
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.keeper import Keeper, News
 from crawlproj.names import address_of
 from crawlproj.politeness import Answer
 from crawlproj.times import Times
+from crawlproj.urls import host as host_of
 from crawlproj.urls import join, origin
 from crawlproj.window import HostWindow
 
@@ -36,7 +39,7 @@ class Dispatcher:
     ) -> None:  # fmt: skip
         self.config, self.count, self._name_sitemaps = config, count, name_sitemaps
         self.holdings = Holdings(config, timeout_s, now, count)
-        self.window = self.holdings.window
+        self.window, self.errands = self.holdings.window, self.holdings.errands
         self.robots = robots.RobotsCache(config.robot_name)
         self._detours: dict[str, tuple[str, int]] = {}
         self.allowed: Ticket | None = None
@@ -61,7 +64,7 @@ class Dispatcher:
             if not host.prepared and len(self._preparing) >= self.config.prepare:
                 self._park(host)
                 continue
-            ticket = self._robots_first(host, host.pick())
+            ticket = host.errands.popleft() if host.errands else self._robots_first(host, host.pick())
             if ticket is not None:
                 if not host.prepared:
                     self._preparing.add(host.name)
@@ -99,10 +102,7 @@ class Dispatcher:
         known = self.robots.current(ticket.url, self.times.now())
         if known is None:
             place = origin(ticket.url)
-            url, hops = self._detours.get(place, (place + "/robots.txt", 0))
-            old = self.robots.get(ticket.url)
-            etag, modified = (old.row.etag, old.row.modified) if old is not None and old.row.body else (None, None)
-            return RobotsTicket(url, host.name, host.of.id, host.of.epoch, ticket, hops, etag, modified)
+            return self._robots_ticket(host, ticket, *self._detours.get(place, (place + "/robots.txt", 0)))
         if known.unreachable:
             host.clock = host.clock.resting_until(self.times.seconds(known.row.expires), "robots.txt unreachable")
         else:
@@ -113,9 +113,14 @@ class Dispatcher:
         self.window.ready(host)
         return None
 
+    def _robots_ticket(self, host: HostWindow, head: Ticket, url: str, hops: int) -> RobotsTicket:
+        old = self.robots.get(head.url)
+        etag, modified = (old.row.etag, old.row.modified) if old is not None and old.row.body else (None, None)
+        return RobotsTicket(url, host.name, host.of.id, host.of.epoch, head, hops, etag, modified)
+
     def _heed_delay(self, host: HostWindow, known: robots.Robots) -> None:
         """A Crawl-delay that was not known when the clock was set counts from when the host was taken over."""
-        host.clock = host.clock.with_crawl_delay(known.crawl_delay_s(self.config.robot_name))
+        host.heed(known.row.origin, known.crawl_delay_s(self.config.robot_name))
         if host.clock.reason == "taken over":
             host.clock = host.clock.resting_until(host.of.leased_at + host.clock.delay_s(self.config.rules), "taken over")
 
@@ -156,44 +161,69 @@ class Dispatcher:
     def end_robots(self, page: Page, ticket: RobotsTicket) -> None:
         """Store what came, go on with the URL that waits for it. If there was no answer at all, that URL ends with a Page of its
         own, since it can't be fetched either."""
-        host = self.window.hosts.get(ticket.host)
-        place = origin(ticket.head.url)
-        where = page.headers.get("location")
-        if page.status in REDIRECTS and ticket.hops < ROBOTS_HOPS and where and (target := join(page.url, where)):
-            self._detours[place] = (target, ticket.hops + 1)
-        else:
-            self._detours.pop(place, None)
-            self._learn(host, page, ticket)
-        if page.status or page.reason in NOT_THE_SERVERS:
-            if host is not None and host.out is ticket:
-                host.put(ticket.head, first=True)
+        home, errand = self.window.hosts.get(ticket.head.host), self.errands.of(ticket)
+        if errand is not None:
+            self.errands.finish(errand)
+        if (target := self._moved_to(page, ticket)) is None:
+            self._detours.pop(origin(ticket.head.url), None)
+            self._learn(home, page, ticket)
+        elif host_of(target) == ticket.head.host:
+            self._detours[origin(ticket.head.url)] = (target, ticket.hops + 1)
+        elif home is not None:
+            errand_ticket = self._robots_ticket(home, ticket.head, target, ticket.hops + 1)
+            self.errands.send(home, errand_ticket, time.monotonic())
+            self.keeper.put(lambda tray: None, ring=True)
+        if page.status or page.reason in NOT_THE_SERVERS or ticket.away:
+            if home is not None and home.out is ticket:
+                home.put(ticket.head, first=True)
             self._free(ticket)
+
+    def _moved_to(self, page: Page, ticket: RobotsTicket) -> str | None:
+        where = page.headers.get("location")
+        return join(page.url, where) if page.status in REDIRECTS and ticket.hops < ROBOTS_HOPS and where else None
+
+    def _place_errands(self) -> None:
+        """Those whose rules are known meanwhile need not go; those that wait too long end as unreachable."""
+        for place in self.errands.origins():
+            if (known := self.robots.current(place + "/", self.times.now())) is not None:
+                self._spare_errands(known.row)
+        for errand in self.errands.place(time.monotonic()):
+            page = Page(errand.ticket, errand.ticket.url, 0, self.times.now(), reason="out of reach")
+            self._learn(errand.home, page, errand.ticket)
+
+    def _spare_errands(self, row: RobotsRow) -> None:
+        for errand in self.errands.answered(row.origin):
+            head = errand.ticket.head
+            self._keep(errand.home, replace(row, origin=origin(head.url), host=head.host), head)
 
     def _learn(self, host: HostWindow | None, page: Page, ticket: RobotsTicket) -> None:
         if page.reason == "shutdown":
             return
-        earlier = self.robots.get(ticket.head.url)
         status = 404 if page.status in REDIRECTS else page.status
-        row = robots.answered(
-            ticket.head.url,
-            ticket.host,
-            status,
-            page.body,
-            page.at,
-            self.config.robots_ttl,
-            earlier.row if earlier else None,
-            page.headers,
-        )
+        self._keep(host, self._row(page, status, ticket.head.url, ticket.head.host), ticket.head)
+        there = self.window.hosts.get(ticket.host)
+        if ticket.away and is_own(page.url) and status and there is not None:
+            self._keep(there, self._row(page, status, page.url, ticket.host), ticket.head)
+        self.count("robots/unreachable" if robots.is_unreachable(status) else "robots/fetched", 1)
+
+    def _row(self, page: Page, status: int, url: str, host: str) -> RobotsRow:
+        earlier = self.robots.get(url)
+        row = earlier.row if earlier else None
+        return robots.answered(url, host, status, page.body, page.at, self.config.robots_ttl, row, page.headers)
+
+    def _keep(self, host: HostWindow | None, row: RobotsRow, head: Ticket) -> None:
         known = self.robots.put(row)
         if host is not None:
             if row.status > 0 and not host.prepared:
                 host.prepared = True
                 self.keeper.put(lambda tray: None, ring=True)
-            clock = host.clock.with_crawl_delay(known.crawl_delay_s(self.config.robot_name))
-            host.clock = clock.resting_until(self.times.seconds(page.at) + clock.delay_s(self.config.rules), "crawl-delay")
-        self._name_sitemaps(known.sitemaps(), ticket.head.depth + 1)
-        self.count("robots/unreachable" if robots.is_unreachable(status) else "robots/fetched", 1)
+            host.heed(row.origin, known.crawl_delay_s(self.config.robot_name))
+            until = self.times.seconds(row.fetched) + host.clock.delay_s(self.config.rules)
+            host.clock = host.clock.resting_until(until, "crawl-delay")
+            self.window.ready(host)
+        self._name_sitemaps(known.sitemaps(), head.depth + 1)
         self.keeper.put(lambda tray: tray.robots.append(row))
+        self._spare_errands(row)
 
     def hear(self, news: News) -> None:
         depths: dict[str, int] = {}
@@ -203,6 +233,8 @@ class Dispatcher:
         for place, row in news.robots.items():
             self._name_sitemaps(self.robots.put(row).sitemaps(), depths.get(place, 0) + 1)
         self.holdings.hear(news)
+        self._place_errands()
+        self.holdings.ask(news.pushed)
 
     def closing(self) -> None:
         self.holdings.closing()

@@ -8,6 +8,7 @@ from datetime import datetime
 from math import ceil
 
 from crawlproj.config import Config
+from crawlproj.errands import Errands
 from crawlproj.frontier.base import Lease, Outlook, Pause, Want
 from crawlproj.keeper import Keeper, News, Tray
 from crawlproj.politeness import HostClock, ServerClock
@@ -25,6 +26,7 @@ class Holdings:
         self.config, self._timeout_s, self._count = config, timeout_s, count
         self.times = Times(now, time.monotonic())
         self.window = Window(config.spec.shares, config.window, config.rules, config.server_rules)
+        self.errands = Errands(self.window)
         self.ending: dict[int, HostWindow | None] = {}
         self.outlook = Outlook()
         self.exhausted = False
@@ -42,7 +44,7 @@ class Holdings:
         self.exhausted = False
 
     def hear(self, news: News) -> None:
-        """Take in what the keeper brought, then say what is wanted next."""
+        """Take in what the keeper brought; then `ask`."""
         self.times.hear(news.now, news.monotonic)
         self._stored(news)
         if news.renewed is not None:
@@ -54,7 +56,6 @@ class Holdings:
         if news.outlook is not None and news.quiet == self._moment:
             self.outlook = news.outlook
             self.exhausted = self._nothing_left(news.outlook)
-        self._ask(news.pushed)
 
     def _stored(self, news: News) -> None:
         for key in news.stored:
@@ -119,7 +120,7 @@ class Holdings:
             return False
         return outlook.soonest is None or outlook.soonest > self.times.now() + self.config.patience
 
-    def _ask(self, pushed: bool) -> None:
+    def ask(self, pushed: bool) -> None:
         """Let go of hosts and servers that have nothing to do, and ask for what is wanted; after a push also for hosts that have
         enough, since what is urgent goes ahead of all that waits here."""
         left = self.window.leave(time.monotonic() + REST_S)
@@ -136,6 +137,7 @@ class Holdings:
             tray.wants, tray.known = wants, list(self.window.hosts)
             tray.quiet = None if self.window.hosts or self.ending else self._moment
             tray.held = sum(len(h.holding) for h in self.window.hosts.values())
+            tray.errands, tray.elsewhere = self.errands.hosts(), self.errands.origins()
             self._say_room(tray)
             tray.eager = eager
             tray.release.extend(server.id for server in idle if not server.leaving)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from crawlproj.frontier.base import Content, Ticket
@@ -23,6 +23,14 @@ class RobotsTicket:
     hops: int = 0
     etag: str | None = None
     modified: str | None = None
+
+    @property
+    def away(self) -> bool:
+        """The file has moved to another host."""
+        return self.host != self.head.host
+
+    def under(self, host: str, server: int, epoch: int) -> RobotsTicket:
+        return replace(self, host=host, server=server, epoch=epoch)
 
 
 @dataclass(slots=True, eq=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -50,6 +50,10 @@ class Tray:
     """There is room that was not there before: look for leases at once."""
     unseen: int = 0
     held: int = 0
+    errands: list[str] = field(default_factory=list)
+    """Hosts that are needed though they have no work here."""
+    elsewhere: list[str] = field(default_factory=list)
+    """Origins whose robots.txt would spare us an errand."""
     known: list[str] = field(default_factory=list)
     quiet: int | None = None
     """Number of the moment at which nothing at all was held here; asks for the outlook."""
@@ -59,7 +63,8 @@ class Tray:
         self.outcomes, self.urls, self.robots, self.clocks, self.server_clocks = [], [], [], {}, {}
         return batch
 
-    def put_back(self, batch: Batch) -> None:
+    def put_back(self, batch: Batch, tray: Tray) -> None:
+        self.release, self.yielded = [*tray.release, *self.release], [*tray.yielded, *self.yielded]
         self.outcomes = [*batch.outcomes, *self.outcomes]
         self.urls = [*batch.urls, *self.urls]
         self.robots = [*batch.robots, *self.robots]
@@ -103,6 +108,7 @@ class Keeper(threading.Thread):
         self._held: set[int] = set()
         self._found_some = False
         self._origins: set[str] = set()
+        self._changed: set[str] = set()
         self._renewed_at = self._leased_at = time.monotonic()
         self._stored: list[int] = []
         self._committed: list[Committed] = []
@@ -144,19 +150,26 @@ class Keeper(threading.Thread):
                 log.warning("The database does not answer, trying again: %s", error)
                 time.sleep(1.0)
 
-    def _commit(self) -> None:
+    def _commit(self) -> Tray:
+        """Write what is in the tray, and give the rest of it. All of it is taken at once: a server is not given back before the
+        clocks are stored that were put in with its name."""
         with self._lock:
-            batch = self._tray.take_batch()
+            tray, self._tray = self._tray, Tray()
+        batch = tray.take_batch()
         if not (batch.outcomes or batch.urls or batch.robots or batch.clocks or batch.server_clocks):
-            return
+            return tray
         try:
             self._rejudge(batch.robots)
             self._committed.append(self.frontier.commit(batch, self.worker))
         except BaseException:
-            with self._lock:
-                self._tray.put_back(batch)
+            self._put_back(batch, tray)
             raise
         self._stored += [outcome.id for outcome in batch.outcomes]
+        return tray
+
+    def _put_back(self, batch: Batch, tray: Tray) -> None:
+        with self._lock:
+            self._tray.put_back(batch, tray)
 
     def _rejudge(self, rows: Sequence[RobotsRow]) -> None:
         """Before changed rules are stored, so that it is done again if we die in between."""
@@ -168,23 +181,27 @@ class Keeper(threading.Thread):
                 self._committed.append(Committed(revived=revived, hosts=frozenset({row.host} if revived else ())))
 
     def turn(self) -> None:
-        self._commit()
-        with self._lock:
-            tray, self._tray = self._tray, Tray()
-            self._tray.put_back(tray.take_batch())
+        tray = self._commit()
+        try:
+            self._report(self._serve(tray))
+        except DatabaseError:
+            self._put_back(Batch(), tray)
+            raise
+
+    def _serve(self, tray: Tray) -> News:
         news = News(self.frontier.now(), time.monotonic(), quiet=tray.quiet, pushed=bool(self._pushes()))
         self._release(tray.release)
         self._release(tray.yielded, yielding=True)
         news.renewed = self._renew()
         if news.renewed:
             news.contested = self.frontier.contested(sorted(news.renewed))
-        news.leases = self._lease(tray, news.pushed)
+        news.leases = self._lease(tray, news.pushed) + self._borrow(tray)
         news.asked = tray.wants + [Want(h.name, x.server, x.epoch, FIRST_WANT) for x in news.leases for h in x.hosts]
         news.tickets = self.frontier.refill(news.asked, tray.held)
-        news.robots = self._robots(news.tickets)
+        news.robots = self._robots(news.tickets) | self.frontier.robots([*tray.elsewhere, *self._take_changed()])
         if tray.quiet is not None and not news.tickets:
             news.outlook = self.frontier.outlook(self.worker)
-        self._report(news)
+        return news
 
     def _report(self, news: News) -> None:
         news.stored, news.committed, self._stored, self._committed = self._stored, self._committed, [], []
@@ -211,6 +228,24 @@ class Keeper(threading.Thread):
         if leases:
             self._bell.set()
         return leases
+
+    def _borrow(self, tray: Tray) -> list[Lease]:
+        if not tray.errands:
+            return []
+        leases, homeless = self.frontier.borrow(self.worker, tray.errands, tray.unseen)
+        self.resolver.submit(homeless)
+        self._held.update(lease.server for lease in leases)
+        return leases
+
+    def forget(self, origins: Iterable[str]) -> None:
+        """Another worker has stored other rules for these; from any thread."""
+        with self._lock:
+            self._changed |= self._origins & set(origins)
+
+    def _take_changed(self) -> set[str]:
+        with self._lock:
+            changed, self._changed = self._changed, set()
+        return changed
 
     def _resolve(self) -> None:
         """Names that are stuck cost a thread each, never a turn."""

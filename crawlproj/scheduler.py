@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PUSHES = "crawlproj_push"
+PUSHES, ROBOTS = "crawlproj_push", "crawlproj_robots"
 
 
 class CrawlScheduler(BaseScheduler):
@@ -86,6 +86,7 @@ class CrawlScheduler(BaseScheduler):
             self.frontier = PostgresFrontier(self._database, config.spec)
             self.frontier.open()
             self._database.listen(PUSHES)
+            self._database.listen(ROBOTS)
             resolver = Resolver(StaticNames(dict(config.dns_hosts)), SharedNetworks(config.shared_networks))
             stack.callback(resolver.close)
             self._start(spider, resolver)
@@ -172,7 +173,7 @@ class CrawlScheduler(BaseScheduler):
         page = page_of_failure(failure, self.dispatcher.times)
         yield page
         ticket = page.ticket
-        if isinstance(ticket, RobotsTicket) and page.reason not in NOT_THE_SERVERS:
+        if isinstance(ticket, RobotsTicket) and not ticket.away and page.reason not in NOT_THE_SERVERS:
             yield Page(ticket.head, ticket.head.url, 0, page.at, reason=page.reason)
 
     def _failed(self, failure: Failure) -> Iterator[Page]:
@@ -279,7 +280,9 @@ class CrawlScheduler(BaseScheduler):
         return lambda argument: None if self._loop.is_closed() else self._loop.call_soon_threadsafe(call, argument)
 
     def _pushes(self) -> list[str]:
-        return [name for name in self._database.notifications() if name == self.config.spec.name]
+        heard = self._database.notifications()
+        self._keeper.forget(name for channel, name in heard if channel == ROBOTS)
+        return [name for channel, name in heard if channel == PUSHES and name == self.config.spec.name]
 
     def _lost(self, error: BaseException) -> None:
         self._break(error, "database_lost" if isinstance(error, DatabaseError) else "scheduler_error")

@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from crawlproj.frontier.base import Lane, Lease, Ticket
+from crawlproj.items import RobotsTicket
 from crawlproj.politeness import Answer, HostClock, HostRules, ServerClock, ServerRules
 from crawlproj.revisit.shares import Shares
 
@@ -27,7 +28,8 @@ def class_of(ticket: Ticket) -> str:
 
 @dataclass(slots=True, eq=False)
 class HostWindow:
-    """One leased host. `holding`: ids that must not be handed out again: waiting here, out, or ended but not yet stored."""
+    """One leased host. `holding`: ids that must not be handed out again: waiting here, out, or ended but not yet stored. `errands`:
+    files of other hosts that have moved here. `delays_s`: the Crawl-delay of each of its origins."""
 
     name: str
     of: ServerWindow
@@ -37,6 +39,8 @@ class HostWindow:
     urgent: deque[Ticket] = field(default_factory=deque)
     classes: dict[str, deque[Ticket]] = field(default_factory=dict)
     holding: set[int] = field(default_factory=set)
+    errands: deque[RobotsTicket] = field(default_factory=deque)
+    delays_s: dict[str, float] = field(default_factory=dict)
     out: object | None = None
     more: bool = True
     parked: bool = False
@@ -44,12 +48,17 @@ class HostWindow:
 
     @property
     def waiting(self) -> int:
-        return len(self.urgent) + sum(map(len, self.classes.values()))
+        return len(self.errands) + len(self.urgent) + sum(map(len, self.classes.values()))
 
     def put(self, ticket: Ticket, first: bool = False) -> None:
         queue = self.urgent if ticket.lane is Lane.URGENT else self.classes.setdefault(class_of(ticket), deque())
         (queue.appendleft if first else queue.append)(ticket)
         self.holding.add(ticket.id)
+
+    def heed(self, origin: str, crawl_delay_s: float | None) -> None:
+        """What an origin of this host asks for. They share one clock, so the longest counts."""
+        self.delays_s[origin] = crawl_delay_s or 0.0
+        self.clock = self.clock.with_crawl_delay(max(self.delays_s.values()))
 
     def pick(self) -> Ticket:
         if self.urgent:
@@ -230,4 +239,4 @@ class Window:
 
 def _done_with(host: HostWindow, soon: float) -> bool:
     resting = max(host.clock.next_at, host.of.clock.next_at) > soon
-    return resting or host.of.leaving or not (host.holding or host.more)
+    return resting or host.of.leaving or not (host.holding or host.more or host.errands)

@@ -49,6 +49,8 @@ class State(StrEnum):
     IGNORED = "ignored"
 
 
+LONGEST = timedelta(days=30)
+"""No pause and no lease is meant to last longer."""
 LANE_OF = {State.NEW: Lane.NEW, State.WAITING: Lane.REVISIT, State.RETRY: Lane.RETRY, State.GONE: Lane.REVISIT}
 """States that are queued, and where. All other states are not queued."""
 

@@ -58,6 +58,7 @@ class MemoryFrontier:
     def open(self) -> None:
         self.store.crawls.setdefault(self.spec.name, Book(self.spec.order, self.spec.max_depth))
         Writer(self._book, self.spec).open()
+        self.store.mend_clocks(self.now())
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -79,21 +80,25 @@ class MemoryFrontier:
             writer.enforce_quotas()
             for url in batch.urls:
                 self.store.hosts.setdefault(url.host, HostRow(url.host))
-            self._put(batch)
+            self._put(batch, worker)
             return writer.committed()
 
-    def _put(self, batch: Batch) -> None:
+    def _put(self, batch: Batch, worker: str) -> None:
         hosts, servers = self.store.hosts, self.store.servers
         for row in batch.robots:
             self.store.origins[row.origin] = replace(row, body=clean(row.body))
             if row.status and row.host in hosts:
                 hosts[row.host] = replace(hosts[row.host], prepared=True)
         for name, pause in batch.clocks.items():
-            if name in hosts:
+            if name in hosts and self._may_set(servers.get(hosts[name].server or 0), worker):
                 hosts[name] = replace(hosts[name], pause=pause)
         for id_, pause in batch.server_clocks.items():
-            if id_ in servers:
+            if id_ in servers and self._may_set(servers[id_], worker):
                 servers[id_] = replace(servers[id_], pause=Pause(pause.until, pause.reason))
+
+    def _may_set(self, server: ServerRow | None, worker: str) -> bool:
+        """A worker that has lost its lease knows nothing of what the next one did."""
+        return not worker or (server is not None and server.worker == worker)
 
     def _end(self, writer: Writer, outcomes: Sequence[Outcome], worker: str) -> None:
         for end in outcomes:

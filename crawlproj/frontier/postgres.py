@@ -11,6 +11,7 @@ from crawlproj.db import Database, Queries, Transaction
 from crawlproj.errors import DatabaseError
 from crawlproj.frontier import judging
 from crawlproj.frontier.base import (
+    LONGEST,
     Batch,
     Committed,
     CrawlSpec,
@@ -62,8 +63,15 @@ class PostgresFrontier:
             assert row is not None
             self._crawl, ordering, max_depth = row
             self._writer.crawl = self._leases.crawl = self._crawl
+            self._mend_clocks(tx)
             if (ordering, max_depth) != (spec.order, spec.max_depth):
                 self._change(tx, ordering != spec.order, max_depth != spec.max_depth)
+
+    def _mend_clocks(self, tx: Transaction) -> None:
+        """Pauses and leases that end later than any that we make are from a time when the database's clock was wrong."""
+        now = self._now(tx)
+        tx.run("mend_host_clocks", latest=now + LONGEST)
+        tx.run("mend_server_clocks", latest=now + LONGEST, now=now)
 
     def _change(self, tx: Transaction, order: bool, depth: bool) -> None:
         """The spider came back with another order or depth limit: known URLs follow it."""
@@ -98,7 +106,7 @@ class PostgresFrontier:
         ends = self._end(tx, batch.outcomes, worker, touched)
         result = self._writer.write(tx, batch.urls, now, touched, ends.nearer)
         self._put_robots(tx, batch.robots)
-        self._put_clocks(tx, batch)
+        self._put_clocks(tx, batch, worker)
         self._sweep(tx, sorted(touched))
         return replace(result, done=frozenset(ends.done), late=len(batch.outcomes) - len(ends.done))
 
@@ -130,23 +138,25 @@ class PostgresFrontier:
         if hosts:
             tx.run("refresh_hosts", crawl=self._crawl, hosts=array(hosts))
 
-    def _put_clocks(self, tx: Transaction, batch: Batch) -> None:
+    def _put_clocks(self, tx: Transaction, batch: Batch, worker: str) -> None:
         if batch.clocks:
             pauses = list(batch.clocks.values())
             tx.run(
                 "put_clocks", name=array(batch.clocks), at=array(p.until for p in pauses), reason=array(p.reason for p in pauses),
-                asked=array(p.asked for p in pauses), failures=array(p.failures for p in pauses),
+                asked=array(p.asked for p in pauses), failures=array(p.failures for p in pauses), worker=worker,
             )  # fmt: skip
         if batch.server_clocks:
             rests = list(batch.server_clocks.values())
             ids, at, why = array(batch.server_clocks), array(p.until for p in rests), array(p.reason for p in rests)
-            tx.run("put_server_clocks", id=ids, at=at, reason=why)
+            tx.run("put_server_clocks", id=ids, at=at, reason=why, worker=worker)
 
     def _put_robots(self, tx: Transaction, rows: Sequence[RobotsRow]) -> None:
         latest = {row.origin: row for row in rows}
         if latest:
             names = ("origin", "host", "status", "body", "fetched", "expires", "failures", "etag", "modified")
-            tx.run("put_robots", **{name: array(getattr(row, name) for row in latest.values()) for name in names})
+            columns = {name: array(getattr(row, name) for row in latest.values()) for name in names}
+            tx.run("notify_robots", origin=columns["origin"], body=columns["body"])
+            tx.run("put_robots", **columns)
             if prepared := sorted({row.host for row in latest.values() if row.status}):
                 tx.run("prepare_hosts", names=array(prepared))
 

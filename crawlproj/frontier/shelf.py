@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from crawlproj.frontier.base import CrawlSpec, RobotsRow
+from crawlproj.frontier.base import LONGEST, CrawlSpec, RobotsRow
 from crawlproj.frontier.book import Book
 from crawlproj.frontier.rows import HostRow, ServerRow, Work
 
@@ -30,6 +30,16 @@ class MemoryStore:
         except BaseException:
             self.hosts, self.servers, self.origins, self.crawls[crawl] = saved
             raise
+
+    def mend_clocks(self, now: datetime) -> None:
+        """Pauses and leases that end later than any that we make are from a time when the clock was wrong."""
+        latest = now + LONGEST
+        wrong = [host for host in self.hosts.values() if not past(host.next_allowed, latest)]
+        self.hosts |= {host.name: replace(host, pause=None) for host in wrong}
+        for server in list(self.servers.values()):
+            pause = server.pause if past(server.next_allowed, latest) else None
+            until = server.until if past(server.until, latest) else now
+            self.servers[server.id] = replace(server, pause=pause, until=until)
 
     def spent(self, spec: CrawlSpec) -> bool:
         return self.crawls[spec.name].total.over(spec.pages, spec.bytes)

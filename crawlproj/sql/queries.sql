@@ -6,6 +6,13 @@ insert into crawl (name, ordering, max_depth) values (%(name)s, %(ordering)s, %(
 on conflict (name) do update set name = excluded.name
 returning id, ordering, max_depth;
 
+-- name: mend_host_clocks
+update host set next_allowed = null, reason = '' where next_allowed > %(latest)s;
+
+-- name: mend_server_clocks
+update server set next_allowed = case when next_allowed <= %(latest)s then next_allowed end, until = least(until, %(now)s)
+where next_allowed > %(latest)s or until > %(latest)s;
+
 -- name: crawl_change
 update crawl set ordering = %(ordering)s, max_depth = %(max_depth)s where id = %(crawl)s;
 
@@ -170,6 +177,11 @@ from (
 where c.crawl = %(crawl)s and c.host = q.host
     and (c.ready, c.retry, c.revisit) is distinct from (q.ready, q.retry, q.revisit);
 
+-- name: notify_robots
+select pg_notify('crawlproj_robots', o.origin)
+from unnest(%(origin)s::text[], %(body)s::text[]) as n (origin, body) join origin o on o.origin = n.origin and o.body <> n.body
+where length(o.origin) < 2000;
+
 -- name: put_robots
 insert into origin (origin, host, status, body, fetched, expires, failures, etag, modified)
 select * from unnest(%(origin)s::text[], %(host)s::text[], %(status)s::int[], %(body)s::text[], %(fetched)s::timestamptz[],
@@ -198,11 +210,13 @@ returning u.crawl, u.host;
 -- name: put_clocks
 update host h set next_allowed = n.at, reason = n.reason, asked = n.asked, failures = n.failures
 from unnest(%(name)s::text[], %(at)s::timestamptz[], %(reason)s::text[], %(asked)s::int[], %(failures)s::int[])
-    as n (name, at, reason, asked, failures) where h.name = n.name;
+    as n (name, at, reason, asked, failures)
+where h.name = n.name and (%(worker)s = '' or exists (select from server s where s.id = h.server and s.worker = %(worker)s));
 
 -- name: put_server_clocks
 update server s set next_allowed = n.at, reason = n.reason
-from unnest(%(id)s::int[], %(at)s::timestamptz[], %(reason)s::text[]) as n (id, at, reason) where s.id = n.id;
+from unnest(%(id)s::int[], %(at)s::timestamptz[], %(reason)s::text[]) as n (id, at, reason)
+where s.id = n.id and %(worker)s in ('', s.worker);
 
 -- name: prepare_hosts
 update host set prepared = true where name = any (%(names)s::text[]) and not prepared;

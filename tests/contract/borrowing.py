@@ -5,8 +5,37 @@ from __future__ import annotations
 from crawlproj.frontier.base import Batch, Pause
 from tests.contract.worlds import World
 
+DECADE_S = 10 * 365 * 86_400
 
-class Borrowing:
+
+class Clocks:
+    def test_a_worker_that_lost_its_lease_sets_no_clock(self, world: World) -> None:
+        frontier = world.frontier()
+        world.give(frontier, "/", host="b")
+        (first,) = frontier.lease("stalled", 9)
+        world.clock.advance(121)
+        (second,) = frontier.lease("w", 9)
+        later, earlier = Pause(world.clock.after(5), "delay", asked=9), Pause(world.clock.after(1), "delay", asked=1)
+        frontier.commit(Batch(clocks={world.host("b"): later}, server_clocks={second.server: later}), "w")
+        frontier.commit(Batch(clocks={world.host("b"): earlier}, server_clocks={first.server: earlier}), "stalled")
+        frontier.release("w", [second.server])
+        (third,) = frontier.lease("w", 9)
+        assert third.hosts[0].pause == later and third.pause is not None and third.pause.until == later.until
+
+    def test_pauses_and_leases_from_a_time_when_the_clock_was_wrong_are_forgotten(self, world: World) -> None:
+        frontier = world.frontier()
+        world.give(frontier, "/", host="b")
+        world.clock.advance(DECADE_S)
+        (lease,) = frontier.lease("w", 9)
+        rest = Pause(world.clock.after(5), "delay")
+        frontier.commit(Batch(clocks={world.host("b"): rest}, server_clocks={lease.server: rest}), "w")
+        world.clock.advance(-DECADE_S)
+        assert frontier.lease("w", 9) == []
+        (again,) = world.frontier().lease("w", 9)
+        assert again.pause is None and again.hosts[0].pause is None
+
+
+class Borrowing(Clocks):
     def test_a_host_without_work_is_borrowed_and_given_back(self, world: World) -> None:
         frontier, other = world.frontier(), world.frontier("two")
         world.give(other, "/", host="b")

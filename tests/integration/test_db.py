@@ -236,10 +236,10 @@ def test_notifications_arrive(any_server: str, database: Database, database_url:
     other.notify("push", "it's")
     other.notify("elsewhere", "no")
     other.notify("push")
-    got: list[str] = []
+    got: list[tuple[str, str]] = []
     while len(got) < 2:
         got += database.notifications(timeout_s=10)
-    assert got == ["it's", ""]
+    assert got == [("push", "it's"), ("push", "")]
     assert database.notifications() == []
     other.close()
 
@@ -250,7 +250,7 @@ def test_notifications_that_came_with_a_query_are_kept(database: Database, datab
     other.notify("push", "a")
     other.close()
     database.value("whoami")
-    assert database.notifications(timeout_s=10) == ["a"]
+    assert database.notifications(timeout_s=10) == [("push", "a")]
 
 
 def test_after_a_loss_channels_are_listened_to_again(database: Database, database_url: str) -> None:
@@ -260,7 +260,7 @@ def test_after_a_loss_channels_are_listened_to_again(database: Database, databas
         database.notifications(timeout_s=10)
     assert database.notifications() == []
     database.notify("push", "b")
-    assert database.notifications(timeout_s=10) == ["b"]
+    assert database.notifications(timeout_s=10) == [("push", "b")]
 
 
 def test_a_closed_database_connects_again_at_its_next_use(database: Database) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gzip
 import threading
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,9 @@ import pytest
 from crawlproj.db import Database
 from crawlproj.demo import DemoServer
 from crawlproj.demo.faults import bomb
-from tests.crawling import Result, run_crawl
+from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, RobotsRow
+from crawlproj.frontier.postgres import PostgresFrontier
+from tests.crawling import Result, run_crawl, start_crawl
 from tests.webs import demo_settings, make_due, rows
 
 RULES = b"User-agent: *\nDisallow: /private\n"
@@ -30,6 +35,7 @@ class Site:
         self.pages: dict[str, Answer | Callable[[Any], None]] = {}
         self.robots: dict[str, Answer | Callable[[Any], None]] = {}
         self.asked: list[tuple[str, dict[str, str]]] = []
+        self.times: dict[str, list[float]] = defaultdict(list)
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -37,6 +43,7 @@ class Site:
 
             def do_GET(self) -> None:
                 host = self.headers.get("Host", "").partition(".test")[0]
+                site.times[host].append(time.monotonic())
                 own = site.robots.get(host) if self.path == "/robots.txt" else None
                 path = f"{host} {self.path}" if host in site.robots else self.path
                 site.asked.append((path, {name.lower(): value for name, value in self.headers.items()}))
@@ -57,7 +64,9 @@ class Site:
             def log_message(self, *_: Any) -> None: ...
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.second = ThreadingHTTPServer(("127.0.0.2", self.server.server_port), Handler)
+        for server in (self.server, self.second):
+            threading.Thread(target=server.serve_forever, daemon=True).start()
         self.base = f"http://127.0.0.1:{self.server.server_port}"
 
     def url(self, host: str, path: str = "/") -> str:
@@ -77,8 +86,9 @@ class Site:
 def site() -> Iterator[Site]:
     site = Site()
     yield site
-    site.server.shutdown()
-    site.server.server_close()
+    for server in (site.server, site.second):
+        server.shutdown()
+        server.server_close()
 
 
 def crawl(site: Site, database_url: str, crawl_dir: Path, **more: object) -> Result:
@@ -176,6 +186,69 @@ def test_a_redirect_to_another_host_gives_the_rules_of_the_first(site: Site, dat
     ends = {"/": ("waiting", ""), "/b": ("waiting", ""), "/private": ("forbidden", "robots")}
     assert states(site, database_url) == {site.url("a", path): end for path, end in ends.items()}
     assert site.paths() == {"a /robots.txt": 1, "/robots.txt": 1, "a /": 1, "a /b": 1}
+
+
+def moved_to(site: Site, hosts: str, path: str = "/robots.txt") -> None:
+    """The robots.txt of each of these hosts is on one other."""
+    site.links()
+    site.robots = {host: (302, {"Location": site.url("rules", path.format(host=host))}, b"") for host in hosts}
+
+
+def test_files_that_have_moved_to_one_host_are_asked_for_at_its_pace(site: Site, database_url: str, tmp_path: Path) -> None:
+    moved_to(site, "abcd", "/of-{host}.txt")
+    assert crawl(site, database_url, tmp_path, POLITENESS_DELAY=0.5).code == 0
+    gaps = [after - before for before, after in pairwise(site.times["rules"])]
+    assert len(gaps) == 3 and min(gaps) > 0.48
+    assert {url: row.state for url, row in rows(database_url).items()} == {site.url(host): "waiting" for host in "abcd"}
+
+
+def test_a_file_that_many_hosts_share_is_asked_for_once(site: Site, database_url: str, tmp_path: Path) -> None:
+    moved_to(site, "abcd")
+    site.pages["/robots.txt"] = 200, {}, b"User-agent: *\nDisallow: /"
+    assert crawl(site, database_url, tmp_path).code == 3
+    assert site.paths() == {"/robots.txt": 1, **{f"{host} /robots.txt": 1 for host in "abcd"}}
+    assert {row.state for row in rows(database_url).values()} == {"forbidden"}
+
+
+def held_elsewhere(site: Site, database_url: str) -> PostgresFrontier:
+    """Another crawl's frontier, whose worker "other" holds the server of the host `rules`."""
+    frontier = PostgresFrontier(Database(database_url), CrawlSpec("other"))
+    frontier.open()
+    frontier.add([NewUrl(1, site.url("rules"), "rules.test")])
+    frontier.resolved({"rules.test": "127.0.0.2"})
+    assert frontier.lease("other", 1)
+    return frontier
+
+
+def test_a_file_on_a_host_that_another_worker_holds_waits_for_it(site: Site, database_url: str, tmp_path: Path) -> None:
+    moved_to(site, "a")
+    names = {"DNS_HOSTS": {"rules.test": "127.0.0.2", "*.test": "127.0.0.1"}, "DATABASE_URL": database_url, "CRAWL_PATIENCE": 0}
+    frontier = held_elsewhere(site, database_url)
+    with start_crawl(["site", "-a", "seeds=" + site.url("a")], names, tmp_path) as worker:
+        while not site.asked:
+            time.sleep(0.05)
+        time.sleep(1.5)
+        assert site.paths() == {"a /robots.txt": 1}
+        frontier.release("other", list(frontier.renew("other", range(1, 10))))
+        assert worker.wait().code == 0
+    frontier.close()
+    assert site.paths() == {"a /robots.txt": 1, "/robots.txt": 1, "a /": 1}
+
+
+def test_rules_that_another_worker_reads_hold_here_at_once(site: Site, database_url: str, tmp_path: Path) -> None:
+    site.links(*(f"/{number}" for number in range(40)))
+    settings = {"DATABASE_URL": database_url, "POLITENESS_DELAY": 0.25, "CRAWL_PATIENCE": 0}
+    frontier = PostgresFrontier(Database(database_url), CrawlSpec("other"))
+    with start_crawl(["site", "-a", f"seeds={site.base}/"], settings, tmp_path) as worker:
+        while len(site.asked) < 4:
+            time.sleep(0.05)
+        now = frontier.now()
+        row = RobotsRow(site.base, "127.0.0.1", 200, "User-agent: *\nDisallow: /", now, now + timedelta(days=1))
+        frontier.commit(Batch(robots=[row]))
+        assert worker.wait().code == 0
+    frontier.close()
+    assert len(site.asked) < 20
+    assert Counter(state for state, _ in states(site, database_url).values())["forbidden"] > 20
 
 
 def test_an_expired_file_is_asked_for_only_if_it_has_changed(site: Site, database_url: str, tmp_path: Path) -> None:
