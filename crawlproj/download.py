@@ -112,12 +112,6 @@ class GuardedHandler(AiohttpDownloadHandler):
         """The bytes as they came: not all of them are UTF-8."""
         return Headers(response.raw_headers)
 
-    @staticmethod
-    def _build_base_response_args(response: _ClientResponse, request: Request, headers: Headers) -> Any:
-        """Called when the head of the answer has come."""
-        request.meta["seen"] = time.monotonic()
-        return AiohttpDownloadHandler._build_base_response_args(response, request, headers)
-
     async def download_request(self, request: Request) -> Response:
         limit = asyncio.timeout(None)
         self._running.add(limit)

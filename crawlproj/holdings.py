@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from math import ceil
 
 from crawlproj.config import Config
 from crawlproj.errands import Errands
-from crawlproj.frontier.base import Lease, Outlook, Pause, Want
+from crawlproj.frontier.base import Host, Lease, Outlook, Pause, Want
 from crawlproj.keeper import Keeper, News, Tray
 from crawlproj.politeness import HostClock, ServerClock
 from crawlproj.times import Times
@@ -17,6 +17,10 @@ from crawlproj.window import HostWindow, ServerWindow, Window
 
 REST_S = 10.0
 """A host that rests longer than this is given back meanwhile."""
+REMEMBERED = 1_000
+"""Clocks of so many hosts that were let go."""
+SAME_S = 0.01
+"""Clocks that are stored and read again differ by less."""
 
 
 class Holdings:
@@ -33,6 +37,7 @@ class Holdings:
         self.keeper: Keeper
         self._kinds: dict[int, str] = {}
         self._given_back: dict[int, int] = {}
+        self._left: dict[str, HostClock] = {}
         self._unprepared = 0
         self._unseen = ceil((config.spec.lease.total_seconds() - timeout_s) / max(config.rules.delay_s, 0.1))
         """How often a worker may have asked a host after it last stored a clock."""
@@ -79,7 +84,7 @@ class Holdings:
             return
         now, rules = time.monotonic(), self.config.rules
         server = ServerClock(self.times.seconds(lease.pause.until), lease.pause.reason) if lease.pause else ServerClock()
-        hosts = {host.name: self._clock(host.pause) for host in lease.hosts}
+        hosts = {host.name: self._clock(host) for host in lease.hosts}
         if lease.taken_over:
             self._count("frontier/taken_over", 1)
             server = server.started(now, self.config.server_rules)
@@ -89,10 +94,13 @@ class Holdings:
         self._kinds.setdefault(lease.server, lease.kind)
         self.touch()
 
-    def _clock(self, pause: Pause | None) -> HostClock:
+    def _clock(self, host: Host) -> HostClock:
+        """As it is stored, or as it was when we let go of the host: that may be newer than what was read in the meantime."""
+        pause, left = host.pause, self._left.pop(host.name, HostClock())
         if pause is None:
-            return HostClock()
-        return HostClock(self.times.seconds(pause.until), pause.reason, pause.failures, pause.asked)
+            return left
+        stored = HostClock(self.times.seconds(pause.until), pause.reason, pause.failures, pause.asked)
+        return left if left.next_at > stored.next_at + SAME_S else stored
 
     def _answered_wants(self, news: News) -> None:
         """A host that was asked for more and had nothing has nothing until a commit or a push says so."""
@@ -126,6 +134,7 @@ class Holdings:
         left = self.window.leave(time.monotonic() + REST_S)
         idle = self.window.idle()
         self._store_clocks(left, idle)
+        self._remember(left)
         for server in idle:
             self._kinds.pop(server.id, None)
             self._given_back[server.id] = server.epoch
@@ -146,6 +155,13 @@ class Holdings:
         unprepared = sum(not host.prepared for host in self.window.hosts.values())
         eager, self._unprepared = bool(idle) or unprepared < self._unprepared, unprepared
         self.keeper.put(fill, ring=pushed or eager or any(not h.waiting and h.out is None for h in hosts))
+
+    def _remember(self, left: Sequence[HostWindow]) -> None:
+        for host in left:
+            self._left.pop(host.name, None)
+            self._left[host.name] = host.clock
+        while len(self._left) > REMEMBERED:
+            del self._left[next(iter(self._left))]
 
     def _say_room(self, tray: Tray) -> None:
         """How many servers may be leased, and of which kind, so that the shares hold over what is held, not over what is new."""

@@ -70,12 +70,16 @@ def _verdict(row: RobotsRow | None, url: str, agent: str) -> str:
 
 def _host_facts(db: Queries, now: datetime, name: str, config: Config, rules: list[RobotsRow]) -> dict[str, Any]:
     row = db.row("explain_host", host=name, now=now)
-    allowed, address, worker, until = row if row else (None, None, None, None)
+    nothing = (None, "", 0, None, "", None, None, None)
+    own_rest, why, failures, server_rest, server_why, address, worker, until = row or nothing
+    rests = [(at, reason) for at, reason in ((own_rest, why), (server_rest, server_why)) if at is not None]
+    allowed, reason = max(rests, default=(None, ""))
     asked = max((robots.read(r).crawl_delay_s(config.robot_name) or 0.0 for r in rules), default=0.0)
     crawl_delay = min(asked, config.rules.max_crawl_delay_s)
     own = config.rules.delay_s >= crawl_delay
     return {
-        "name": name, "address": address, "next_allowed": allowed, "delay_s": config.rules.delay_s if own else crawl_delay,
+        "name": name, "address": address, "next_allowed": allowed, "reason": reason, "failures": failures,
+        "delay_s": config.rules.delay_s if own else crawl_delay,
         "delay_source": "POLITENESS_DELAY" if own else "robots.txt", "leased_by": worker, "leased_until": until,
     }  # fmt: skip
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 GRACE_S = 0.02
 """How much sooner than the one before a request may reach the server after it was sent."""
+JITTER = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +32,16 @@ class ServerRules:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What politeness needs to know of one exchange. `failed`: no answer, or one that says the server is in trouble. `seen`: when
-    the first byte of the answer came; the server cannot have seen the request later. Pauses count from there, so that they are
-    as long for the server as for us, however slow the connection was made."""
+    """What politeness needs to know of one exchange. `failed`: no answer, or one that says the server is in trouble. `sent`: when
+    the request left, after its connection was made, which may have taken long; the host's delay counts from there. `luck`, from 0
+    to 1, lengthens a back-off by up to a quarter, so that hosts which failed together don't all come back together."""
 
     started: float
     ended: float
     failed: bool = False
     retry_after_s: float | None = None
-    seen: float | None = None
+    sent: float | None = None
+    luck: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +66,12 @@ class HostClock:
         failures = self.failures + 1 if answer.failed else 0
         elapsed = max(0.0, answer.ended - answer.started)
         delay = self.delay_s(rules)
-        seen = answer.ended if answer.seen is None else answer.seen
-        times = {"delay" if delay == rules.delay_s else "crawl-delay": seen + delay}
+        sent = answer.started if answer.sent is None else answer.sent
+        times = {"delay" if delay == rules.delay_s else "crawl-delay": sent + delay}
         times["slowdown"] = answer.ended + min(rules.slowdown * elapsed, rules.max_delay_s)
         if failures:
-            times["back-off"] = answer.ended + min(max(delay, 1.0) * 2 ** min(failures, 20), rules.max_delay_s)
+            pause = max(delay, 1.0) * 2 ** min(failures, 20) * (1 + JITTER * answer.luck)
+            times["back-off"] = answer.ended + min(pause, rules.max_delay_s)
         if answer.retry_after_s is not None:
             times["retry-after"] = answer.ended + min(max(answer.retry_after_s, 0.0), rules.max_retry_after_s)
         reason = max(times, key=lambda name: times[name])

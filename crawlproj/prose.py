@@ -15,6 +15,17 @@ ROBOTS = {
     "unreachable": "robots.txt could not be read, so it is not asked for now",
     "unknown": "robots.txt of this host was not read yet: it is the first thing that will be",
 }
+REASONS = {
+    "delay": "the pause between two requests",
+    "crawl-delay": "the pause that its robots.txt asks for",
+    "slowdown": "its last answer was slow",
+    "retry-after": "its server asked for it with Retry-After",
+    "back-off": "it has failed",
+    "taken over": "the worker before has died",
+    "robots.txt unreachable": "its robots.txt could not be read",
+    "server delay": "another host of the same address was asked",
+    "general pause": "the general pause after many requests",
+}
 
 
 def url_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
@@ -76,13 +87,19 @@ def _host(facts: dict[str, Any], now: datetime) -> list[str]:
     if facts["address"] is None:
         return [f"  Host {facts['name']} was not asked yet."]
     at = facts["next_allowed"]
-    rest = f"rests until {when(at, now)}" if at and at > now else "may be asked now"
+    why = f" ({_reason(facts)})" if facts["reason"] else ""
+    rest = f"rests until {when(at, now)}{why}" if at and at > now else "may be asked now"
     source = "Crawl-delay of its robots.txt" if facts["delay_source"] == "robots.txt" else "setting POLITENESS_DELAY"
     place = "(no address found)" if facts["address"].startswith(NO_ADDRESS) else f"at {facts['address']}"
     line = f"  Host {facts['name']} {place} {rest}; {span(facts['delay_s'])} between two requests: {source}."
     if facts["leased_by"]:
         line += f" A running crawl has it (worker {facts['leased_by']}), and knows its clock better."
     return [line]
+
+
+def _reason(facts: dict[str, Any]) -> str:
+    text = REASONS.get(facts["reason"], facts["reason"])
+    return f"{text}, {count(facts['failures'], 'failure')} in a row" if facts["reason"] == "back-off" else text
 
 
 def host_in_words(facts: dict[str, Any], now: datetime) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 
@@ -42,6 +42,7 @@ class HostWindow:
     errands: deque[RobotsTicket] = field(default_factory=deque)
     delays_s: dict[str, float] = field(default_factory=dict)
     out: object | None = None
+    sent: float | None = None
     more: bool = True
     parked: bool = False
     entry: Entry | None = None
@@ -182,7 +183,7 @@ class Window:
 
     def start(self, host: HostWindow, ticket: object, now: float, asks: bool = True) -> None:
         """The ticket is handed out. One that will not reach the server (`asks` False) leaves the server's clock alone."""
-        host.out = ticket
+        host.out, host.sent = ticket, None
         host.of.out += 1
         if asks:
             host.of.clock = host.of.clock.started(now, self._server_rules)
@@ -190,10 +191,13 @@ class Window:
 
     def sent(self, host: HostWindow, now: float) -> None:
         """The request has left, perhaps later than planned."""
+        host.sent = now
         host.of.clock = host.of.clock.started(now, self._server_rules)
         self._note(host.of)
 
     def answered(self, host: HostWindow, answer: Answer) -> None:
+        if host.sent is not None:
+            answer = replace(answer, sent=max(host.sent, answer.started))
         clock = host.clock.after(answer, self._rules)
         host.of.clock, host.clock = host.of.clock.after(clock, answer.ended, self._server_rules)
         self.ready(host)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from random import random
 from typing import TYPE_CHECKING
 
 from crawlproj.ends import AGAIN, retry_after_s
@@ -51,7 +52,8 @@ class PolitenessMiddleware:
         ticket, started = request.meta.get("ticket"), request.meta.get("started")
         if ticket is not None and started is not None:
             ended = request.meta["ended"] = time.monotonic()
-            self._dispatcher.answered(ticket, Answer(started, ended, failed, retry_after_s, request.meta.get("seen")))
+            answer = Answer(started, ended, failed, retry_after_s, luck=random())
+            self._dispatcher.answered(ticket, answer)
 
     @property
     def _dispatcher(self):  # type: ignore[no-untyped-def]

@@ -391,7 +391,7 @@ select c.name from crawl c join crawl_host ch on ch.crawl = c.id join host h on 
 select c.name from crawl c join url u on u.crawl = c.id where u.id = any (%(ids)s::bigint[]) order by c.name;
 
 -- name: explain_host
-select h.next_allowed, s.address, case when s.until > %(now)s then s.worker end, case when s.until > %(now)s then s.until end
+select h.next_allowed, h.reason, h.failures, s.next_allowed, s.reason, s.address, case when s.until > %(now)s then s.worker end, case when s.until > %(now)s then s.until end
 from host h left join server s on s.id = h.server where h.name = %(host)s;
 
 -- name: explain_host_urls

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,27 @@ def test_explain_knows_why_each_url_is_where_it_is(world: World) -> None:
     assert "robots.txt allows it" in unknown.stdout
     host = world.run("explain", "one.demo.test", "--json").json
     assert (host["known"], host["robots"][0]["status"]) == (True, 200)
+
+
+def test_explain_says_why_a_host_waits_and_until_when(world: World) -> None:
+    assert world.run("seeds", "add", world.demo.url("one")).code == 0
+    database = Database(str(world.settings["DATABASE_URL"]))
+    host = "update crawlproj.host set next_allowed = now() + interval '{}', reason = '{}', failures = 3 where name like 'one.%'"
+    with closing(database):
+        database.script("insert into crawlproj.server (address, next_allowed, reason) values ('127.0.0.9', null, '')")
+        database.script("update crawlproj.host set server = (select id from crawlproj.server where address = '127.0.0.9')")
+        database.script(host.format("1 hour", "retry-after"))
+        assert "asked for it with Retry-After" in world.run("explain", "one.demo.test").stdout
+        database.script(host.format("1 hour", "back-off"))
+        assert "it has failed, 3 failures in a row" in world.run("explain", world.demo.url("one")).stdout
+        database.script("update crawlproj.server set next_allowed = now() + interval '2 hours', reason = 'general pause'")
+        facts = world.run("explain", "one.demo.test", "--json").json["host"]
+        assert facts["reason"] == "general pause"
+        (until,) = database.script("select next_allowed from crawlproj.server where address = '127.0.0.9'")[0]
+        assert datetime.fromisoformat(facts["next_allowed"]) == until
+        database.script(host.format("-1 hour", "delay"))
+        database.script("update crawlproj.server set next_allowed = null")
+        assert "may be asked now" in world.run("explain", "one.demo.test").stdout
 
 
 def test_plan_follows_the_lanes_and_the_host_clocks(world: World) -> None:

@@ -20,20 +20,21 @@ def test_the_next_request_is_never_sooner_than_the_delay_and_never_out_of_all_bo
     answer: Answer, crawl_delay_s: float, failures: int
 ) -> None:
     clock = HostClock(failures=failures, crawl_delay_s=crawl_delay_s).after(answer, RULES)
-    assert clock.next_at >= answer.ended + max(2, min(crawl_delay_s, 300))
+    assert clock.next_at >= answer.started + max(2, min(crawl_delay_s, 300))
     assert clock.next_at <= answer.ended + 86_400 + 300
 
 
 def test_the_reason_names_the_rule_that_set_the_clock() -> None:
     assert HostClock().after(Answer(100, 100.1), RULES).reason == "delay"
     assert HostClock(crawl_delay_s=10).after(Answer(100, 100.1), RULES).reason == "crawl-delay"
-    assert HostClock().after(Answer(100, 103, seen=100), RULES).reason == "slowdown"
+    assert HostClock().after(Answer(100, 103), RULES).reason == "slowdown"
     assert HostClock().after(Answer(100, 100.1, failed=True), RULES).reason == "back-off"
     assert HostClock().after(Answer(100, 100.1, failed=True, retry_after_s=500), RULES).reason == "retry-after"
 
 
-def test_pauses_count_from_when_the_server_must_have_seen_the_request() -> None:
-    assert HostClock().after(Answer(100, 100.2, seen=100.1), HostRules(slowdown=0)).next_at == 102.1
+def test_the_delay_counts_from_when_the_request_had_left() -> None:
+    assert HostClock().after(Answer(100, 101.2, sent=100.9), HostRules(slowdown=0)).next_at == 102.9
+    assert HostClock().after(Answer(100, 101.2), HostRules(slowdown=0)).next_at == 102
 
 
 def test_back_off_doubles_with_each_failure_up_to_the_cap_and_ends_with_success() -> None:
@@ -43,6 +44,13 @@ def test_back_off_doubles_with_each_failure_up_to_the_cap_and_ends_with_success(
         pauses.append(clock.next_at)
     assert pauses == [4, 8, 16, 32, 60, 60, 60, 60]
     assert clock.after(Answer(0, 0), RULES).failures == 0
+
+
+def test_hosts_that_failed_together_come_back_apart() -> None:
+    rules = HostRules(delay_s=2, slowdown=0, max_delay_s=60)
+    pauses = [HostClock().after(Answer(0, 1, failed=True, luck=luck), rules).next_at - 1 for luck in (0, 0.5, 1)]
+    assert pauses == [4, 4.5, 5]
+    assert HostClock(failures=9).after(Answer(0, 1, failed=True, luck=1), rules).next_at == 61
 
 
 def test_a_rest_can_only_make_the_pause_longer() -> None:
