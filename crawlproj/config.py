@@ -254,6 +254,7 @@ def _spec(read: Reader, name: str) -> CrawlSpec:
     return CrawlSpec(
         name=name, order=read("FRONTIER_ORDER", one_of(*ORDERS)), shares=read("FRONTIER_SHARES", shares),
         max_depth=read("FRONTIER_DEPTH", whole), max_hops=read("REDIRECT_MAX_TIMES", whole),
+        domain_hosts=read("FRONTIER_DOMAIN_HOSTS", whole),
         host_pages=read("FRONTIER_HOST_PAGES", whole), host_bytes=read("FRONTIER_HOST_BYTES", whole),
         pages=read("FRONTIER_PAGES", whole), bytes=read("FRONTIER_BYTES", whole), lease=lease,
     )  # fmt: skip

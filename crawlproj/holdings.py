@@ -67,7 +67,7 @@ class Holdings:
             if (host := self.ending.pop(key, None)) is not None:
                 host.holding.discard(key)
         for committed in news.committed:
-            for name in ("late", "added", "revived", "nearer"):
+            for name in ("late", "added", "revived", "nearer", "refused"):
                 if number := getattr(committed, name):
                     self._count(f"frontier/{name}", number)
             for name in committed.hosts:

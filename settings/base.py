@@ -43,6 +43,7 @@ FRONTIER_SHARES = {"new": 0.3, "revisit": 0.4, "backfill": 0.1}  # guaranteed
 FRONTIER_DEPTH = 0  # clicks from a seed; 0: no limit
 FRONTIER_PAGES = 0  # new pages of the whole crawl; 0: no limit
 FRONTIER_BYTES = 0
+FRONTIER_DOMAIN_HOSTS = 500  # hosts below one registered domain that links may add; 0: no limit
 FRONTIER_HOST_PAGES = 0  # the same for each host
 FRONTIER_HOST_BYTES = 0
 FRONTIER_LEASE = "120s"

@@ -71,6 +71,8 @@ class CrawlSpec:
     pages: int = 0
     bytes: int = 0
     lease: timedelta = timedelta(seconds=120)
+    domain_hosts: int = 0
+    """So many hosts below one registered domain are found by links; who answers to every name can't fill the frontier with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +258,8 @@ class Committed:
     added: int = 0
     revived: int = 0
     nearer: int = 0
+    refused: int = 0
+    """URLs that were left out, since their domain has too many hosts already."""
     hosts: frozenset[str] = frozenset()
     """Hosts that have queued URLs which this commit added or revived."""
 

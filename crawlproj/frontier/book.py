@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import heapq
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from crawlproj.domains import domain
 from crawlproj.frontier.base import (
     LANE_OF,
     TIMED,
@@ -21,6 +23,7 @@ from crawlproj.frontier.base import (
     lane_of,
     rank,
 )
+from crawlproj.frontier.crowds import is_found, surplus
 from crawlproj.frontier.rows import Count, Row, Work
 
 LIMITED = frozenset({Lane.NEW, Lane.BACKFILL})
@@ -61,14 +64,14 @@ class Writer:
     def __init__(self, book: Book, spec: CrawlSpec) -> None:
         self.book, self.spec = book, spec
         self.done: set[int] = set()
-        self.late = self.added = self.revived = 0
+        self.late = self.added = self.revived = self.refused = 0
         self.nearer: set[int] = set()
         self.recount: set[int] = set()
         self.hosts: set[str] = set()
 
     def committed(self) -> Committed:
         hosts = frozenset(self.hosts)
-        return Committed(frozenset(self.done), self.late, self.added, self.revived, len(self.nearer), hosts)
+        return Committed(frozenset(self.done), self.late, self.added, self.revived, len(self.nearer), self.refused, hosts)
 
     # A changed order or depth limit
 
@@ -144,13 +147,25 @@ class Writer:
     # URLs
 
     def add(self, urls: Iterable[NewUrl], now: datetime) -> None:
-        for new in folded(urls):
+        batch = list(folded(urls))
+        refused = self._surplus({new.host for new in batch if is_found(new)})
+        for new in batch:
+            if new.host in refused and is_found(new):
+                self.refused += 1
+                continue
             row = self.book.rows.get(new.id)
             if row is None:
                 self._insert(new, now)
             elif row.url == new.url:
                 self._again(row, new)
         self._spread()
+
+    def _surplus(self, names: set[str]) -> set[str]:
+        if not self.spec.domain_hosts:
+            return set()
+        known = {row.host for row in self.book.rows.values()}
+        counts = Counter(above for name in known if (above := domain(name)) != name)
+        return surplus(names - known, counts, self.spec.domain_hosts)
 
     def _insert(self, new: NewUrl, now: datetime) -> None:
         if not -(2**63) <= new.id < 2**63:

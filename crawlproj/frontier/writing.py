@@ -9,8 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from crawlproj.db import Transaction
+from crawlproj.domains import domain
 from crawlproj.frontier.base import Committed, CrawlSpec, Lane, NewUrl, Outcome, State, lane_of, rank
 from crawlproj.frontier.columns import array
+from crawlproj.frontier.crowds import is_found, surplus
 
 KIND_LETTERS = {
     "a": "a", "area": "r", "link": "l", "img": "i", "iframe": "f", "script": "s", "feed": "e", "canonical": "c", "alternate": "t",
@@ -36,7 +38,8 @@ class UrlWriter:
         self, tx: Transaction, urls: Sequence[NewUrl], now: datetime, touched: set[int], nearer: Iterable[tuple[int, int]]
     ) -> Committed:
         """`nearer`: ids and depths of pages whose links are to be counted anew."""
-        batch = _folded(urls)
+        offered = _folded(urls)
+        batch = self._within_domains(tx, offered)
         ids = self._host_ids(tx, {url.host for url in batch.values()})
         added = self._add(tx, batch, ids, now)
         new = {row[0] for row in added}
@@ -49,7 +52,20 @@ class UrlWriter:
         hosts = {names[host] for host in queued if host in names}
         if missing := queued - names.keys():
             hosts.update(row[0] for row in tx.rows("host_names", hosts=array(sorted(missing))))
-        return Committed(added=len(new), revived=len(revived), nearer=len(closer), hosts=frozenset(hosts))
+        return Committed(
+            added=len(new), revived=len(revived), nearer=len(closer), refused=len(offered) - len(batch), hosts=frozenset(hosts)
+        )
+
+    def _within_domains(self, tx: Transaction, batch: dict[int, NewUrl]) -> dict[int, NewUrl]:
+        """Without URLs on new hosts of domains that have enough of them."""
+        names = {url.host for url in batch.values() if url.host not in self._hosts and is_found(url)}
+        if not self.spec.domain_hosts or not names:
+            return batch
+        names -= {name for (name,) in tx.rows("crawled_hosts", crawl=self.crawl, names=array(sorted(names)))}
+        domains = sorted({domain(name) for name in names})
+        counts = dict(tx.rows("domain_hosts", crawl=self.crawl, domains=array(domains), most=self.spec.domain_hosts))
+        refused = surplus(names, counts, self.spec.domain_hosts)
+        return {key: url for key, url in batch.items() if url.host not in refused or not is_found(url)}
 
     def _add(self, tx: Transaction, batch: dict[int, NewUrl], ids: dict[str, int], now: datetime) -> list[tuple[Any, ...]]:
         if not batch:

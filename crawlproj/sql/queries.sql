@@ -47,6 +47,17 @@ insert into host (name) select unnest(%(names)s::text[]) on conflict (name) do n
 -- name: add_crawl_hosts
 insert into crawl_host (crawl, host) select %(crawl)s, unnest(%(hosts)s::int[]) on conflict do nothing;
 
+-- name: crawled_hosts
+select h.name from host h join crawl_host c on c.host = h.id and c.crawl = %(crawl)s where h.name = any (%(names)s::text[]);
+
+-- name: domain_hosts
+-- How many names below each domain this crawl knows; counting ends at the limit. '~' comes after all letters of names.
+select d.domain, (select count(*) from (
+    select from host h join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
+    where reverse(h.name) collate "C" >= reverse('.' || d.domain) and reverse(h.name) collate "C" < reverse('.' || d.domain) || '~'
+    limit %(most)s) n)
+from unnest(%(domains)s::text[]) d (domain);
+
 -- name: full_hosts
 select host from crawl_host where crawl = %(crawl)s and host = any (%(hosts)s::int[])
     and ((%(host_pages)s > 0 and pages >= %(host_pages)s) or (%(host_bytes)s > 0 and bytes >= %(host_bytes)s));

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.contract.adding import Limits, Sieve
 from tests.contract.borrowing import Borrowing
 from tests.contract.commits import AllOrNothing, LateEnds, RealTime, Robots
+from tests.contract.crowds import Crowds
 from tests.contract.depths import Depths
 from tests.contract.handing import Handing, Looking
 from tests.contract.judging import Judging
@@ -15,7 +16,7 @@ from tests.contract.revival import Reopening, Revival
 from tests.contract.visits import Ends
 
 
-class Entering(Sieve, Limits, Depths, Revival, Reopening):
+class Entering(Sieve, Limits, Crowds, Depths, Revival, Reopening):
     """How URLs come in."""
 
 

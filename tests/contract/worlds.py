@@ -88,6 +88,10 @@ class World:
         url = f"http://{self.host(host)}{path}"
         return NewUrl(url_id(frontier, url), url, self.host(host), **fields)
 
+    def at(self, frontier: Frontier, url: str, host: str, depth: int = 1) -> NewUrl:
+        """A found URL on a host that is not of this world's own domain."""
+        return NewUrl(url_id(frontier, url), url, host, depth)
+
     def id(self, frontier: Frontier, path: str, host: str = "a") -> int:
         return self.url(frontier, path, host).id
 

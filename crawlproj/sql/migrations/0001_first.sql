@@ -46,6 +46,8 @@ create table host (
     failures int not null default 0
 );
 create index host_server on host (server);
+-- All names below a domain, side by side.
+create index host_domain on host (reverse(name) collate "C");
 create index host_unresolved on host (id) where server is null;
 
 -- robots.txt belongs to scheme, host and port.
