@@ -72,18 +72,20 @@ def _server(server: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
 
 
 def _pauses(server: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
-    """After so many requests to a host, nothing starts on its server for a while. A rest for another reason counts as well."""
+    """After so many requests to a host, nothing starts on its server for a while. A rest for another reason counts as well: what
+    else was under way meanwhile may end in it."""
     if not law.pause_after:
         return
     asked: dict[str, int] = defaultdict(int)
-    resting_until, since, last = 0.0, "", 0.0
+    ended: dict[str, float] = {}
+    resting_until, since, last_start = 0.0, "", 0.0
     for record in seen:
-        if record.started - last >= law.pause_s - SLACK_S:
-            asked.clear()
-        last = max(last, record.ended)
+        rested = [host for host, end in ended.items() if record.started - max(end, last_start) >= law.pause_s - SLACK_S]
+        asked |= dict.fromkeys(rested, 0)
         if resting_until - law.pause_s <= record.started < resting_until - SLACK_S:
             early = resting_until - record.started
             yield f"{server}: {record.host} was asked {early:.3f} s before the pause after {since} was over"
+        last_start, ended[record.host] = record.started, record.ended
         asked[record.host] += 1
         if asked[record.host] >= law.pause_after:
             asked[record.host] = 0

@@ -13,7 +13,7 @@ import pytest
 
 from crawlproj.demo import DemoServer, FrozenClock, grid
 from crawlproj.demo.model import HostSpec, Profile
-from tests.crawling import Crawl, start_crawl
+from tests.crawling import Crawl, run_command, start_crawl
 from tests.judge import Law, violations
 from tests.webs import demo_settings, in_state, roots, rows
 
@@ -58,7 +58,7 @@ def wait_for(demo: DemoServer, pages: int, crawls: list[Crawl]) -> None:
         assert any(crawl.process.poll() is None for crawl in crawls), "all workers ended too early"
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_no_rule_is_broken_by_three_workers_and_two_crawls_over_kills_and_a_restart(
     demo: DemoServer, database_url: str, tmp_path: Path
 ) -> None:
@@ -80,6 +80,8 @@ def test_no_rule_is_broken_by_three_workers_and_two_crawls_over_kills_and_a_rest
         crawls.append(start("two", 2))
         codes = [crawl.wait(400).code for crawl in crawls[3:]]
     assert violations(demo.log.records(), LAW) == []
+    audited = run_command(["politeness", "audit", *map(str, tmp_path.glob("*/log/requests-*.jsonl"))], {}, tmp_path)
+    assert (audited.code, "every rule was kept" in audited.stdout) == (0, True), audited.stdout
     assert codes == [0, 0, 0]
     truth = demo.web.truth(demo.now(), seeds=roots(demo))
     for name in ("one", "two"):
