@@ -70,15 +70,19 @@ def guarded_socket(guard: Guard) -> Any:
 
 
 def response_class(crawler: Crawler) -> type[_ClientResponse]:
-    """Scrapy's, which also tells the server's clock when the request has left: that may be later than it was planned."""
+    """Scrapy's, which also tells the clocks when the request has left, perhaps later than planned, and when its answer began."""
 
     class Timed(_ClientResponse):
         async def start(self, connection: Connection) -> aiohttp.ClientResponse:
             scheduler: Any = crawler.engine.scheduler
             window = scheduler.dispatcher.window
-            if (host := window.hosts.get(self.url.raw_host or "")) is not None:
-                window.sent(host, time.monotonic())
-            return await super().start(connection)
+            host = window.hosts.get(self.url.raw_host or "")
+            if host is None:
+                return await super().start(connection)
+            window.sent(host, time.monotonic())
+            answer = await super().start(connection)
+            window.seen(host, time.monotonic())
+            return answer
 
     return Timed
 

@@ -19,6 +19,8 @@ from crawlproj.revisit.shares import Shares
 
 CLASS_OF = {Lane.NEW: "new", Lane.REVISIT: "revisit", Lane.BACKFILL: "backfill"}
 Entry = tuple[float, int]
+TRAVEL_S = 0.05
+"""How long a request may be on its way at most before a pause begins."""
 
 
 def class_of(ticket: Ticket) -> str:
@@ -194,6 +196,14 @@ class Window:
         host.sent = now
         host.of.clock = host.of.clock.started(now, self._server_rules)
         self._note(host.of)
+
+    def seen(self, host: HostWindow, now: float) -> None:
+        """The answer begins: the server has seen the request by now. What was written may have left a little later, so
+        pauses count from here, unless it took longer than that can be."""
+        if host.sent is not None:
+            host.sent = min(now, host.sent + TRAVEL_S)
+            host.of.clock = host.of.clock.resting_until(host.sent + self._server_rules.delay_s, "server delay")
+            self._note(host.of)
 
     def answered(self, host: HostWindow, answer: Answer) -> None:
         if host.sent is not None:

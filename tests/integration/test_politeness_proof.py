@@ -80,7 +80,7 @@ def test_no_rule_is_broken_by_three_workers_and_two_crawls_over_kills_and_a_rest
         crawls.append(start("two", 2))
         codes = [crawl.wait(400).code for crawl in crawls[3:]]
     assert violations(demo.log.records(), LAW) == []
-    audited = run_command(["politeness", "audit", *map(str, tmp_path.glob("*/log/requests-*.jsonl"))], {}, tmp_path)
+    audited = run_command(["politeness", "audit", *map(str, tmp_path.glob("*/log/requests-*.jsonl"))], tmp_path)
     assert (audited.code, "every rule was kept" in audited.stdout) == (0, True), audited.stdout
     assert codes == [0, 0, 0]
     truth = demo.web.truth(demo.now(), seeds=roots(demo))

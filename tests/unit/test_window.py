@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crawlproj.frontier.base import Host, Lane, Lease, State, Ticket
 from crawlproj.politeness import GRACE_S, Answer, HostClock, HostRules, ServerClock, ServerRules
-from crawlproj.window import Window
+from crawlproj.window import TRAVEL_S, Window
 
 UNTIL = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -37,6 +37,18 @@ def hand_out(made: Window, now: float) -> int | None:
     picked = host.pick()
     made.start(host, picked, now)
     return picked.id
+
+
+def test_a_pause_begins_when_the_server_has_seen_the_request_but_does_not_wait_for_a_slow_answer() -> None:
+    for answer_began, pause_from in ((1.01, 1.01), (2.5, 1.0 + TRAVEL_S)):
+        made = window("a")
+        made.take([ticket(1), ticket(2)])
+        hand_out(made, 0)
+        host = made.hosts["a"]
+        made.sent(host, 1.0)
+        made.seen(host, answer_began)
+        made.answered(host, Answer(0, answer_began))
+        assert host.clock.next_at == pause_from + 2
 
 
 def test_only_one_ticket_of_a_host_is_out_at_a_time() -> None:
