@@ -49,8 +49,9 @@ def audit(evidence: Evidence, tolerance_s: float = TOLERANCE_S) -> list[Violatio
         found += _general_pause(name, requests, tolerance_s)
     for name, requests in _grouped(sent, lambda line: str(line.server)):
         found += _lease(name, requests, tolerance_s)
+    reads = [line.end for line in lines if line.robots and line.away is not None]
     for name, requests in _grouped(lines, lambda line: line.origin):
-        found += _robots_first(name, requests, evidence.horizon, tolerance_s)
+        found += _robots_first(name, requests, evidence.horizon, reads, tolerance_s)
         found += _refused(name, requests)
     for name, requests in _grouped(lines, lambda line: line.worker):
         found += _guarded(name, requests)
@@ -182,8 +183,18 @@ def _lease(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[
             last = line
 
 
-def _robots_first(name: str, lines: Sequence[Line], horizon: float, tolerance_s: float) -> Iterator[Violation]:
-    """No page before robots.txt was read, nor when it is too old, nor while it can't be reached."""
+def _was_read(line: Line, at: float | None, horizon: float, reads: Sequence[float]) -> bool:
+    """Before the logs begin, or for another origin that shares the file."""
+    if at is None or line.start - at > line.rules.robots_ttl_s + STALE_S:
+        return False
+    return at < horizon or any(abs(at - read) < STALE_S for read in reads)
+
+
+def _robots_first(
+    name: str, lines: Sequence[Line], horizon: float, reads: Sequence[float], tolerance_s: float
+) -> Iterator[Violation]:
+    """No page before robots.txt was read, nor when it is too old, nor while it can't be reached. One that has moved to another host
+    may have been read there (`reads`: when any was read)."""
     read: Line | None = None
     for line in lines:
         if line.robots and line.away is not None:
@@ -191,9 +202,7 @@ def _robots_first(name: str, lines: Sequence[Line], horizon: float, tolerance_s:
         if line.robots or not line.sent:
             continue
         if read is None or line.start - read.end > read.rules.robots_ttl_s + STALE_S:
-            at = line.robots_at
-            earlier = at is not None and at < horizon and line.start - at <= line.rules.robots_ttl_s + STALE_S
-            if not earlier:
+            if not _was_read(line, line.robots_at, horizon, reads):
                 says = "robots.txt was not read before" if read is None else "robots.txt was read too long ago"
                 yield Violation("robots.txt first", name, 0.0, read, line, says)
         elif read.away:

@@ -26,6 +26,7 @@ class Law:
     slowdown: float
     max_delay_s: float
     crawl_delay_s: Mapping[str, float] = field(default_factory=dict)
+    disallow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     shared: bool = False
     """The addresses are those of a content delivery network: they are no servers."""
 
@@ -48,7 +49,14 @@ def _host(host: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
     delay = max(law.delay_s, law.crawl_delay_s.get(host.partition(":")[0], 0.0))
     if seen and not seen[0].path.startswith("/robots.txt"):
         yield f"{host}: {seen[0].path} was asked before robots.txt"
+    forbidden = law.disallow.get(host.partition(":")[0], ())
+    yield from (f"{host}: {record.path} was asked, robots.txt forbids it" for record in seen if record.path.startswith(forbidden))
+    failures = 0
     for before, after in pairwise(seen):
+        failures = failures + 1 if before.status in FAILED else 0
+        back_off = min(max(delay, 1.0) * 2**failures, law.max_delay_s)
+        if failures and after.started - before.ended < back_off - SLACK_S:
+            yield f"{host}: {after.path} {after.started - before.ended:.3f} s after failure {failures}, {back_off} s asked for"
         if after.started < before.ended - SLACK_S:
             yield f"{host}: {after.path} started before {before.path} had ended"
         if (gap := after.started - before.started) < delay - SLACK_S:

@@ -17,8 +17,8 @@ from crawlproj.demo.model import Answer, Ask, Fault
 
 MAX_HEAD_BYTES = 64 * 1024
 IDLE_S = 75.0
-LAST_DATA_RECEIVED = 52
-"""Where Linux' `struct tcp_info` holds the milliseconds since the last data came."""
+LAST_DATA_SENT, LAST_DATA_RECEIVED, TCP_INFO_BYTES = 44, 52, 56
+"""Where Linux' `struct tcp_info` holds the milliseconds since data went and came."""
 
 
 def parse(head: bytes) -> tuple[Ask, bool]:
@@ -76,12 +76,17 @@ class Wire:
         return request
 
     def arrived(self) -> tuple[float, float]:
-        """When the last bytes of the request came, on the monotonic clock and in unix time: as the kernel saw it, where it tells,
-        since this process may have been too busy to look."""
+        """When the last bytes of the request came."""
+        return self._moment(LAST_DATA_RECEIVED)
+
+    def _moment(self, place: int) -> tuple[float, float]:
+        """On the monotonic clock and in unix time: as the kernel saw it, where it tells, since this process may have been too
+        busy to look."""
         ago_s = 0.0
         if sys.platform == "linux":
-            facts = self.writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, LAST_DATA_RECEIVED + 4)
-            ago_s = struct.unpack_from("=I", facts, LAST_DATA_RECEIVED)[0] / 1000
+            with contextlib.suppress(OSError):
+                facts = self.writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
+                ago_s = struct.unpack_from("=I", facts, place)[0] / 1000
         return time.monotonic() - ago_s, time.time() - ago_s
 
     async def send(self, data: bytes) -> None:
@@ -117,11 +122,12 @@ class Wire:
         peer, local = self.writer.get_extra_info("peername"), self.writer.get_extra_info("sockname")
         header, replied = ask.headers.get, dict(answer.headers)
         wait = replied.get("Retry-After", "")
+        ended = self._moment(LAST_DATA_SENT) if sent else (time.monotonic(), time.time())
         return Record(
             started[0],
-            time.monotonic(),
+            max(started[0], ended[0]),
             started[1],
-            time.time(),
+            max(started[1], ended[1]),
             self.number,
             f"{peer[0]}:{peer[1]}",
             local[0],

@@ -20,7 +20,7 @@ from crawlproj.demo import DemoServer
 from crawlproj.demo.faults import bomb
 from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, RobotsRow
 from crawlproj.frontier.postgres import PostgresFrontier
-from tests.crawling import Result, run_crawl, start_crawl
+from tests.crawling import Result, run_command, run_crawl, start_crawl
 from tests.webs import demo_settings, make_due, rows
 
 RULES = b"User-agent: *\nDisallow: /private\n"
@@ -204,10 +204,14 @@ def test_files_that_have_moved_to_one_host_are_asked_for_at_its_pace(site: Site,
 
 def test_a_file_that_many_hosts_share_is_asked_for_once(site: Site, database_url: str, tmp_path: Path) -> None:
     moved_to(site, "abcd")
-    site.pages["/robots.txt"] = 200, {}, b"User-agent: *\nDisallow: /"
-    assert crawl(site, database_url, tmp_path).code == 3
-    assert site.paths() == {"/robots.txt": 1, **{f"{host} /robots.txt": 1 for host in "abcd"}}
-    assert {row.state for row in rows(database_url).values()} == {"forbidden"}
+    site.links("/private")
+    site.pages["/robots.txt"] = 200, {}, RULES
+    assert crawl(site, database_url, tmp_path).code == 0
+    pages = [f"{host} {path}" for host in "abcd" for path in ("/robots.txt", "/")]
+    assert site.paths() == {"/robots.txt": 1, **dict.fromkeys(pages, 1)}
+    assert Counter(row.state for row in rows(database_url).values()) == {"waiting": 4, "forbidden": 4}
+    audited = run_command(["politeness", "audit", *map(str, tmp_path.glob("log/requests-*.jsonl"))], tmp_path)
+    assert "every rule was kept" in audited.stdout
 
 
 def held_elsewhere(site: Site, database_url: str) -> PostgresFrontier:

@@ -1,0 +1,104 @@
+"""Extensions that each break one rule of politeness, to see that it would be noticed. The log still says that all are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from crawlproj.dispatcher import Dispatcher
+from crawlproj.politeness import Answer, HostClock, HostRules, ServerClock
+from crawlproj.window import HostWindow, ServerWindow, Window
+from middlewares.robots import RobotsMiddleware
+
+RULE: dict[str, Callable[[], None]] = {}
+
+
+def breaks(function: Callable[[], None]) -> Callable[[], None]:
+    RULE[function.__name__] = function
+    return function
+
+
+def _after(change: Callable[[Answer, HostRules], tuple[Answer, HostRules]]) -> None:
+    true = HostClock.after
+    HostClock.after = lambda self, answer, rules: true(self, *change(answer, rules))  # type: ignore[method-assign]
+
+
+@breaks
+def host_delay() -> None:
+    _after(lambda answer, rules: (replace(answer, sent=answer.started - rules.delay_s), rules))
+
+
+@breaks
+def crawl_delay() -> None:
+    HostClock.with_crawl_delay = lambda self, seconds: self  # type: ignore[method-assign]
+
+
+@breaks
+def slowdown() -> None:
+    _after(lambda answer, rules: (answer, replace(rules, slowdown=0)))
+
+
+@breaks
+def retry_after() -> None:
+    _after(lambda answer, rules: (replace(answer, retry_after_s=None, failed=False), rules))
+
+
+@breaks
+def back_off() -> None:
+    _after(lambda answer, rules: (replace(answer, failed=False), rules))
+
+
+@breaks
+def one_at_a_time() -> None:
+    hosts_per_server()
+    true = Window.ready
+
+    def ready(self: Window, host: HostWindow) -> None:
+        out, host.out = host.out, None
+        true(self, host)
+        host.out = out
+
+    Window.ready = ready  # type: ignore[method-assign]
+
+
+@breaks
+def server_delay() -> None:
+    ServerClock.started = lambda self, now, rules: self  # type: ignore[method-assign]
+    Window.seen = lambda self, host, now: None  # type: ignore[method-assign]
+
+
+@breaks
+def hosts_per_server() -> None:
+    true = ServerWindow.ready_at
+
+    def ready_at(self: ServerWindow) -> float | None:
+        self.limit = 100
+        return true(self)
+
+    ServerWindow.ready_at = ready_at  # type: ignore[method-assign]
+
+
+@breaks
+def general_pause() -> None:
+    ServerClock.after = lambda self, host, ended, rules: (self, host)  # type: ignore[method-assign]
+
+
+@breaks
+def robots_first() -> None:
+    Dispatcher._robots_first = lambda self, host, ticket: ticket  # type: ignore[method-assign]
+    RobotsMiddleware.process_request = lambda self, request: None  # type: ignore[method-assign]
+
+
+@breaks
+def robots_rules() -> None:
+    RobotsMiddleware.process_request = lambda self, request: None  # type: ignore[method-assign]
+
+
+class Breaker:
+    """Breaks the rule that the setting BROKEN names."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Breaker:
+        RULE[crawler.settings["BROKEN"]]()
+        return cls()

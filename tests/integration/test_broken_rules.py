@@ -1,0 +1,79 @@
+"""Each rule of politeness is broken once on purpose: the judge at the server's side and the auditor must both say so."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crawlproj.demo import DemoServer, FrozenClock, grid
+from crawlproj.demo.model import HostSpec, Profile
+from tests.crawling import run_command, run_crawl
+from tests.judge import Law, violations
+from tests.webs import demo_settings, roots
+
+LAW = Law(
+    delay_s=0.2, server_delay_s=0.1, hosts_per_server=1, pause_after=6, pause_s=0.7, slowdown=2, max_delay_s=2,
+    crawl_delay_s={"h1.demo.test": 0.4}, disallow={"h4.demo.test": ("/world/",)},
+)  # fmt: skip
+NOTICED = {
+    "host_delay": ("s asked for", "host delay"),
+    "crawl_delay": ("0.4 s asked for", "crawl-delay"),
+    "slowdown": ("after a slow answer", "slowdown"),
+    "retry_after": ("before Retry-After", "retry-after"),
+    "back_off": ("after failure", "back-off"),
+    "one_at_a_time": ("had ended", "one at a time"),
+    "server_delay": ("0.1 s asked for", "server delay"),
+    "hosts_per_server": ("hosts at a time", "hosts per server"),
+    "general_pause": ("before the pause", "general pause"),
+    "robots_first": ("before robots.txt", "robots.txt first"),
+    "robots_rules": ("forbids", "robots.txt"),
+}
+"""Rule -> words of the judge, name in the audit."""
+
+
+def web() -> Profile:
+    """Four hosts on two addresses: one asks for a pause, one is slow, one is busy now and then, one forbids a part."""
+    plain = grid(4, 2, HostSpec("", sections=("world",), articles=10, keep=12))
+    odd = (
+        {"crawl_delay_s": 0.4}, {"busy_every": 4, "retry_after_s": 1}, {"latency_s": (0.15, 0.2)}, {"disallow": ("/world/",)},
+    )  # fmt: skip
+    hosts = tuple(dataclasses.replace(host, **more) for host, more in zip(plain.hosts, odd, strict=True))
+    return dataclasses.replace(plain, hosts=hosts)
+
+
+@pytest.fixture
+def demo() -> Iterator[DemoServer]:
+    with DemoServer(web(), clock=FrozenClock(1_790_000_000.0), t0=1_789_999_000.0) as server:
+        yield server
+
+
+def judged(demo: DemoServer, database_url: str, folder: Path, **more: object) -> tuple[str, str]:
+    """What both judges say about a crawl of that web."""
+    settings = demo_settings(
+        demo, database_url, POLITENESS_DELAY=LAW.delay_s, POLITENESS_SERVER_DELAY=LAW.server_delay_s,
+        POLITENESS_HOSTS_PER_SERVER=LAW.hosts_per_server, POLITENESS_PAUSE_AFTER=LAW.pause_after, POLITENESS_PAUSE=LAW.pause_s,
+        POLITENESS_SLOWDOWN=LAW.slowdown, POLITENESS_MAX_DELAY=LAW.max_delay_s, FRONTIER_PAGES=26, FRONTIER_RETRIES=1, CRAWL_PATIENCE=0, **more,
+    )  # fmt: skip
+    run_crawl(["site", "-a", "seeds=" + ",".join(roots(demo))], settings, folder)
+    audited = run_command(["politeness", "audit", *map(str, folder.glob("log/requests-*.jsonl"))], folder)
+    return "\n".join(violations(demo.log.records(), LAW)), audited.stdout
+
+
+@pytest.mark.slow
+def test_a_crawl_that_keeps_all_rules_is_not_blamed(demo: DemoServer, database_url: str, tmp_path: Path) -> None:
+    seen, audited = judged(demo, database_url, tmp_path)
+    assert seen == ""
+    assert "every rule was kept" in audited
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", NOTICED)
+def test_both_judges_notice_a_broken_rule(rule: str, demo: DemoServer, database_url: str, tmp_path: Path) -> None:
+    extensions = {"tests.breakers.Breaker": 0}
+    seen, audited = judged(demo, database_url, tmp_path, EXTENSIONS=extensions, BROKEN=rule)
+    words, name = NOTICED[rule]
+    assert words in seen
+    assert name in audited
