@@ -34,7 +34,7 @@ class Dispatcher:
     """Lives on the event loop. What it hands out comes from `holdings`."""
 
     def __init__(
-        self, config: Config, timeout_s: float, now: datetime, count: Callable[[str, int], None],
+        self, config: Config, timeout_s: float, now: tuple[datetime, float, float], count: Callable[[str, int], None],
         name_sitemaps: Callable[[Sequence[str], int], None],
     ) -> None:  # fmt: skip
         self.config, self.count, self._name_sitemaps = config, count, name_sitemaps
@@ -104,7 +104,7 @@ class Dispatcher:
             place = origin(ticket.url)
             return self._robots_ticket(host, ticket, *self._detours.get(place, (place + "/robots.txt", 0)))
         if known.unreachable:
-            host.clock = host.clock.resting_until(self.times.seconds(known.row.expires), "robots.txt unreachable")
+            host.clock = host.clock.resting_until(self.times.not_before(known.row.expires), "robots.txt unreachable")
         else:
             self._heed_delay(host, known)
         if host.clock.next_at <= time.monotonic():
@@ -218,7 +218,7 @@ class Dispatcher:
                 host.prepared = True
                 self.keeper.put(lambda tray: None, ring=True)
             host.heed(row.origin, known.crawl_delay_s(self.config.robot_name))
-            until = self.times.seconds(row.fetched) + host.clock.delay_s(self.config.rules)
+            until = self.times.not_before(row.fetched) + host.clock.delay_s(self.config.rules)
             host.clock = host.clock.resting_until(until, "crawl-delay")
             self.window.ready(host)
         self._name_sitemaps(known.sitemaps(), head.depth + 1)

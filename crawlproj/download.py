@@ -70,19 +70,16 @@ def guarded_socket(guard: Guard) -> Any:
 
 
 def response_class(crawler: Crawler) -> type[_ClientResponse]:
-    """Scrapy's, which also tells the clocks when the request has left, perhaps later than planned, and when its answer began."""
+    """Scrapy's, which also tells the clocks when the request has left, perhaps later than planned."""
 
     class Timed(_ClientResponse):
         async def start(self, connection: Connection) -> aiohttp.ClientResponse:
             scheduler: Any = crawler.engine.scheduler
             window = scheduler.dispatcher.window
-            host = window.hosts.get(self.url.raw_host or "")
-            if host is None:
-                return await super().start(connection)
-            window.sent(host, time.monotonic())
-            answer = await super().start(connection)
-            window.seen(host, time.monotonic())
-            return answer
+            if (host := window.hosts.get(self.url.raw_host or "")) is not None:
+                # The event loop writes at the end of its round: in the next one the request has left for sure.
+                asyncio.get_running_loop().call_soon(lambda: window.sent(host, time.monotonic()))
+            return await super().start(connection)
 
     return Timed
 

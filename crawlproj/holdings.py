@@ -26,9 +26,11 @@ SAME_S = 0.01
 class Holdings:
     """`exhausted` turns True when nothing is left to do or to wait for. `ending` are ends that are not stored yet."""
 
-    def __init__(self, config: Config, timeout_s: float, now: datetime, count: Callable[[str, int], None]) -> None:
+    def __init__(
+        self, config: Config, timeout_s: float, now: tuple[datetime, float, float], count: Callable[[str, int], None]
+    ) -> None:
         self.config, self._timeout_s, self._count = config, timeout_s, count
-        self.times = Times(now, time.monotonic())
+        self.times = Times(*now)
         self.window = Window(config.spec.shares, config.window, config.rules, config.server_rules)
         self.errands = Errands(self.window)
         self.ending: dict[int, HostWindow | None] = {}
@@ -50,7 +52,7 @@ class Holdings:
 
     def hear(self, news: News) -> None:
         """Take in what the keeper brought; then `ask`."""
-        self.times.hear(news.now, news.monotonic)
+        self.times.hear(news.now, news.asked_at, news.heard_at)
         self._stored(news)
         if news.renewed is not None:
             self._renewed(news.renewed, news.contested)
@@ -83,14 +85,14 @@ class Holdings:
         if self._given_back.get(lease.server) == lease.epoch:
             return
         now, rules = time.monotonic(), self.config.rules
-        server = ServerClock(self.times.seconds(lease.pause.until), lease.pause.reason) if lease.pause else ServerClock()
+        server = ServerClock(self.times.not_before(lease.pause.until), lease.pause.reason) if lease.pause else ServerClock()
         hosts = {host.name: self._clock(host) for host in lease.hosts}
         if lease.taken_over:
             self._count("frontier/taken_over", 1)
             server = server.started(now, self.config.server_rules)
             for name, clock in hosts.items():
                 server, hosts[name] = server.after(clock.taken_over(now, rules), now, self.config.server_rules)
-        self.window.admit(lease, self.times.seconds(lease.until) - self._timeout_s, now, server, hosts)
+        self.window.admit(lease, self.times.not_after(lease.until) - self._timeout_s, now, server, hosts)
         self._kinds.setdefault(lease.server, lease.kind)
         self.touch()
 
@@ -99,7 +101,7 @@ class Holdings:
         pause, left = host.pause, self._left.pop(host.name, HostClock())
         if pause is None:
             return left
-        stored = HostClock(self.times.seconds(pause.until), pause.reason, pause.failures, pause.asked)
+        stored = HostClock(self.times.not_before(pause.until), pause.reason, pause.failures, pause.asked)
         return left if left.next_at > stored.next_at + SAME_S else stored
 
     def _answered_wants(self, news: News) -> None:
@@ -116,7 +118,7 @@ class Holdings:
         for server in self.window.servers.values():
             if server.id in renewed:
                 server.leaving = server.leaving or (server.id in contested and now - server.leased_at > self.config.tenure_s)
-                self.window.extend(server, self.times.seconds(renewed[server.id]) - self._timeout_s)
+                self.window.extend(server, self.times.not_after(renewed[server.id]) - self._timeout_s)
         if lost:
             self._count("frontier/lost_leases", len(lost))
             self._kinds = {server: kind for server, kind in self._kinds.items() if server not in lost}

@@ -77,7 +77,8 @@ class News:
     """What a turn brought. `stored`: ends that are safe now; `asked`: whose wants were answered by `tickets`."""
 
     now: datetime
-    monotonic: float
+    asked_at: float
+    heard_at: float
     stored: list[int] = field(default_factory=list)
     committed: list[Committed] = field(default_factory=list)
     leases: list[Lease] = field(default_factory=list)
@@ -89,6 +90,12 @@ class News:
     pushed: bool = False
     outlook: Outlook | None = None
     quiet: int | None = None
+
+
+def moment(frontier: Frontier) -> tuple[datetime, float, float]:
+    """The frontier's time, and between which moments of ours it was read."""
+    asked = time.monotonic()
+    return frontier.now(), asked, time.monotonic()
 
 
 class Keeper(threading.Thread):
@@ -189,7 +196,7 @@ class Keeper(threading.Thread):
             raise
 
     def _serve(self, tray: Tray) -> News:
-        news = News(self.frontier.now(), time.monotonic(), quiet=tray.quiet, pushed=bool(self._pushes()))
+        news = News(*moment(self.frontier), quiet=tray.quiet, pushed=bool(self._pushes()))
         self._release(tray.release)
         self._release(tray.yielded, yielding=True)
         news.renewed = self._renew()
@@ -273,4 +280,4 @@ class Keeper(threading.Thread):
     def _last(self) -> None:
         self._commit()
         self.frontier.release(self.worker, sorted(self._held))
-        self._report(News(self.frontier.now(), time.monotonic()))
+        self._report(News(*moment(self.frontier)))

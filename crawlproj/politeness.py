@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-GRACE_S = 0.02
-"""How much sooner than the one before a request may reach the server after it was sent."""
 JITTER = 0.25
 
 
@@ -93,8 +91,8 @@ class ServerClock:
     reason: str = "new"
 
     def started(self, now: float, rules: ServerRules) -> ServerClock:
-        """A request to one of its hosts goes out. Its first one may travel longer than the next: hence the grace."""
-        return self.resting_until(now + rules.delay_s + (GRACE_S if rules.delay_s else 0.0), "server delay")
+        """A request to one of its hosts has gone out."""
+        return self.resting_until(now + rules.delay_s, "server delay")
 
     def after(self, host: HostClock, ended: float, rules: ServerRules) -> tuple[ServerClock, HostClock]:
         """The clocks after an exchange with a host whose own clock is set already: a general pause if it was asked often enough."""

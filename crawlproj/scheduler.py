@@ -32,7 +32,7 @@ from crawlproj.frontier.base import Lane, NewUrl, Outcome, State, Ticket
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.guard import StaticNames
 from crawlproj.items import Page, RobotsTicket
-from crawlproj.keeper import Keeper, News
+from crawlproj.keeper import Keeper, News, moment
 from crawlproj.migrations import migrate
 from crawlproj.names import Resolver, SharedNetworks
 from crawlproj.pages import page_of_failure, page_of_response
@@ -101,7 +101,7 @@ class CrawlScheduler(BaseScheduler):
         wants = getattr(spider, "wants", None) or (lambda url: False)
         self.sieve = Sieve(config.spec.name, wants, config.known_urls, config.follow_nofollow)
         timeout_s = self.crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
-        self.dispatcher = Dispatcher(config, timeout_s, self.frontier.now(), self._count, self._add_sitemaps)
+        self.dispatcher = Dispatcher(config, timeout_s, moment(self.frontier), self._count, self._add_sitemaps)
         self.dispatcher.holdings.keeper = self._keeper = Keeper(
             self.frontier, self.worker, resolver, config.flush_s, self._pushes, self._later(self._hear), self._later(self._lost),
             config.robot_name,

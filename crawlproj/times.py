@@ -8,40 +8,47 @@ from datetime import UTC, datetime
 
 SAMPLES = 60
 JUMP_S = 5.0
-"""No answer is so late: a difference that falls by more means that the frontier's clock was set back."""
+"""Clocks that differ by so much more than they can were set."""
 
 
 class Times:
     """Moments on the worker's monotonic clock (seconds) as moments on the frontier's, and back.
 
-    The frontier is asked for its time again and again, and each answer is a little old when it arrives. So the true difference of
-    the clocks is never less than an answer says, and the largest of the last answers is nearest to it. Without that, two requests
-    would seem to be nearer to each other, or farther apart, than they were whenever the database is slow to answer.
+    The frontier is asked for its time again and again. It answered at some moment between asking and hearing: so each answer gives
+    bounds of the difference between both clocks, and the narrowest bounds of the last answers hold, however slow the others were.
+    What must not come too soon is told by one bound, what must not last too long by the other.
     """
 
-    __slots__ = ("_offset_s", "_samples")
+    __slots__ = ("_high_s", "_low_s", "_samples")
 
-    def __init__(self, now: datetime, monotonic: float) -> None:
-        self._samples: deque[float] = deque(maxlen=SAMPLES)
-        self._offset_s = 0.0
-        self.hear(now, monotonic)
+    def __init__(self, now: datetime, asked: float, heard: float) -> None:
+        self._samples: deque[tuple[float, float]] = deque(maxlen=SAMPLES)
+        self._low_s = self._high_s = 0.0
+        self.hear(now, asked, heard)
 
-    def hear(self, now: datetime, monotonic: float) -> None:
-        """The frontier said that it is `now`; its answer was here at `monotonic`."""
-        sample = now.timestamp() - monotonic
-        if self._samples and sample < self._offset_s - JUMP_S:
+    def hear(self, now: datetime, asked: float, heard: float) -> None:
+        """The frontier was asked at `asked`, said that it is `now`, and its answer was here at `heard`."""
+        low, high = now.timestamp() - heard, now.timestamp() - asked
+        if self._samples and (low > self._high_s + JUMP_S or high < self._low_s - JUMP_S):
             self._samples.clear()
-        self._samples.append(sample)
-        self._offset_s = max(self._samples)
+        self._samples.append((low, high))
+        self._low_s = max(sample[0] for sample in self._samples)
+        self._high_s = max(self._low_s, min(sample[1] for sample in self._samples))
 
     def now(self) -> datetime:
-        return self.date(time.monotonic())
+        return datetime.fromtimestamp(self.unix(time.monotonic()), UTC)
 
-    def seconds(self, at: datetime) -> float:
-        return at.timestamp() - self._offset_s
+    def not_before(self, at: datetime) -> float:
+        """When `at` has passed for sure: for pauses."""
+        return at.timestamp() - self._low_s
+
+    def not_after(self, at: datetime) -> float:
+        """When `at` has not come yet for sure: for leases."""
+        return at.timestamp() - self._high_s
 
     def date(self, seconds: float) -> datetime:
-        return datetime.fromtimestamp(seconds + self._offset_s, UTC)
+        """A date that is not too early: for pauses that another worker will read."""
+        return datetime.fromtimestamp(seconds + self._high_s, UTC)
 
     def unix(self, seconds: float) -> float:
-        return seconds + self._offset_s
+        return seconds + self._low_s

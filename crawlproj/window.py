@@ -19,8 +19,6 @@ from crawlproj.revisit.shares import Shares
 
 CLASS_OF = {Lane.NEW: "new", Lane.REVISIT: "revisit", Lane.BACKFILL: "backfill"}
 Entry = tuple[float, int]
-TRAVEL_S = 0.05
-"""How long a request may be on its way at most before a pause begins."""
 
 
 def class_of(ticket: Ticket) -> str:
@@ -73,7 +71,8 @@ class HostWindow:
 
 @dataclass(slots=True, eq=False)
 class ServerWindow:
-    """One lease. `heap` orders its hosts by their clocks; an entry that is not its host's `entry` any more is stale."""
+    """One lease. `heap` orders its hosts by their clocks; an entry that is not its host's `entry` any more is stale. While a
+    request to one of them has not left yet (`unsent`), nobody knows from when the server's delay counts, and no other starts."""
 
     id: int
     address: str
@@ -84,6 +83,7 @@ class ServerWindow:
     leased_at: float = 0.0
     leaving: bool = False
     out: int = 0
+    unsent: HostWindow | None = None
     heap: list[tuple[float, int, HostWindow]] = field(default_factory=list)
     entry: Entry | None = None
 
@@ -94,7 +94,7 @@ class ServerWindow:
 
     def ready_at(self) -> float | None:
         """When its next request may start, None if there is nothing to start."""
-        if self.leaving or self.out >= self.limit:
+        if self.leaving or self.unsent is not None or self.out >= self.limit:
             return None
         host = self.top()
         return None if host is None else max(self.clock.next_at, host.clock.next_at)
@@ -189,21 +189,19 @@ class Window:
         host.of.out += 1
         if asks:
             host.of.clock = host.of.clock.started(now, self._server_rules)
+            host.of.unsent = host if self._server_rules.delay_s else None
         self.ready(host)
 
     def sent(self, host: HostWindow, now: float) -> None:
         """The request has left, perhaps later than planned."""
         host.sent = now
+        self._left(host)
         host.of.clock = host.of.clock.started(now, self._server_rules)
         self._note(host.of)
 
-    def seen(self, host: HostWindow, now: float) -> None:
-        """The answer begins: the server has seen the request by now. What was written may have left a little later, so
-        pauses count from here, unless it took longer than that can be."""
-        if host.sent is not None:
-            host.sent = min(now, host.sent + TRAVEL_S)
-            host.of.clock = host.of.clock.resting_until(host.sent + self._server_rules.delay_s, "server delay")
-            self._note(host.of)
+    def _left(self, host: HostWindow) -> None:
+        if host.of.unsent is host:
+            host.of.unsent = None
 
     def answered(self, host: HostWindow, answer: Answer) -> None:
         if host.sent is not None:
@@ -215,6 +213,7 @@ class Window:
     def finish(self, host: HostWindow) -> None:
         """What was out has ended."""
         host.out = None
+        self._left(host)
         host.of.out -= 1
         self.ready(host)
 

@@ -55,7 +55,8 @@ def judged(demo: DemoServer, database_url: str, folder: Path, **more: object) ->
     settings = demo_settings(
         demo, database_url, POLITENESS_DELAY=LAW.delay_s, POLITENESS_SERVER_DELAY=LAW.server_delay_s,
         POLITENESS_HOSTS_PER_SERVER=LAW.hosts_per_server, POLITENESS_PAUSE_AFTER=LAW.pause_after, POLITENESS_PAUSE=LAW.pause_s,
-        POLITENESS_SLOWDOWN=LAW.slowdown, POLITENESS_MAX_DELAY=LAW.max_delay_s, FRONTIER_PAGES=26, FRONTIER_RETRIES=1, CRAWL_PATIENCE=0, **more,
+        POLITENESS_SLOWDOWN=LAW.slowdown, POLITENESS_MAX_DELAY=LAW.max_delay_s,
+        FRONTIER_PAGES=26, FRONTIER_RETRIES=1, CRAWL_PATIENCE=0, **more,
     )  # fmt: skip
     run_crawl(["site", "-a", "seeds=" + ",".join(roots(demo))], settings, folder)
     audited = run_command(["politeness", "audit", *map(str, folder.glob("log/requests-*.jsonl"))], folder)
