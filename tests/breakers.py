@@ -1,4 +1,7 @@
-"""Extensions that each break one rule of politeness, to see that it would be noticed. The log still says that all are kept."""
+"""Extensions that each break one rule of politeness, to see that it would be noticed. The log still says that all are kept.
+
+That a host is asked one at a time can't be broken in one place: Scrapy's own slots keep it as well.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 from crawlproj.dispatcher import Dispatcher
 from crawlproj.politeness import Answer, HostClock, HostRules, ServerClock
-from crawlproj.window import HostWindow, ServerWindow, Window
+from crawlproj.window import ServerWindow
 from middlewares.robots import RobotsMiddleware
 
 RULE: dict[str, Callable[[], None]] = {}
@@ -47,19 +50,6 @@ def retry_after() -> None:
 @breaks
 def back_off() -> None:
     _after(lambda answer, rules: (replace(answer, failed=False), rules))
-
-
-@breaks
-def one_at_a_time() -> None:
-    hosts_per_server()
-    true = Window.ready
-
-    def ready(self: Window, host: HostWindow) -> None:
-        out, host.out = host.out, None
-        true(self, host)
-        host.out = out
-
-    Window.ready = ready  # type: ignore[method-assign]
 
 
 @breaks

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from crawlproj.demo import DemoServer, FrozenClock, grid
 from crawlproj.demo.model import HostSpec, Profile
+from tests.breakers import RULE
 from tests.crawling import run_command, run_crawl
 from tests.judge import Law, violations
 from tests.webs import demo_settings, roots
@@ -24,7 +26,6 @@ NOTICED = {
     "slowdown": ("after a slow answer", "slowdown"),
     "retry_after": ("before Retry-After", "retry-after"),
     "back_off": ("after failure", "back-off"),
-    "one_at_a_time": ("had ended", "one at a time"),
     "server_delay": ("0.1 s asked for", "server delay"),
     "hosts_per_server": ("hosts at a time", "hosts per server"),
     "general_pause": ("before the pause", "general pause"),
@@ -44,37 +45,39 @@ def web() -> Profile:
     return dataclasses.replace(plain, hosts=hosts)
 
 
-@pytest.fixture
-def demo() -> Iterator[DemoServer]:
-    with DemoServer(web(), clock=FrozenClock(1_790_000_000.0), t0=1_789_999_000.0) as server:
-        yield server
-
-
-def judged(demo: DemoServer, database_url: str, folder: Path, **more: object) -> tuple[str, str]:
+def judged(database_url: str, folder: Path, **more: object) -> tuple[str, str]:
     """What both judges say about a crawl of that web."""
-    settings = demo_settings(
-        demo, database_url, POLITENESS_DELAY=LAW.delay_s, POLITENESS_SERVER_DELAY=LAW.server_delay_s,
-        POLITENESS_HOSTS_PER_SERVER=LAW.hosts_per_server, POLITENESS_PAUSE_AFTER=LAW.pause_after, POLITENESS_PAUSE=LAW.pause_s,
-        POLITENESS_SLOWDOWN=LAW.slowdown, POLITENESS_MAX_DELAY=LAW.max_delay_s,
-        FRONTIER_PAGES=26, FRONTIER_RETRIES=1, CRAWL_PATIENCE=0, **more,
-    )  # fmt: skip
-    run_crawl(["site", "-a", "seeds=" + ",".join(roots(demo))], settings, folder)
+    with DemoServer(web(), clock=FrozenClock(1_790_000_000.0), t0=1_789_999_000.0) as demo:
+        settings = demo_settings(
+            demo, database_url, POLITENESS_DELAY=LAW.delay_s, POLITENESS_SERVER_DELAY=LAW.server_delay_s,
+            POLITENESS_HOSTS_PER_SERVER=LAW.hosts_per_server, POLITENESS_PAUSE_AFTER=LAW.pause_after,
+            POLITENESS_PAUSE=LAW.pause_s, POLITENESS_SLOWDOWN=LAW.slowdown, POLITENESS_MAX_DELAY=LAW.max_delay_s,
+            FRONTIER_PAGES=26, FRONTIER_RETRIES=1, CRAWL_PATIENCE=0, **more,
+        )  # fmt: skip
+        run_crawl(["site", "-a", "seeds=" + ",".join(roots(demo))], settings, folder, 200)
+        seen = violations(demo.log.records(), LAW)
     audited = run_command(["politeness", "audit", *map(str, folder.glob("log/requests-*.jsonl"))], folder)
-    return "\n".join(violations(demo.log.records(), LAW)), audited.stdout
+    return "\n".join(seen), audited.stdout
+
+
+def test_every_rule_can_be_broken() -> None:
+    assert NOTICED.keys() == RULE.keys()
 
 
 @pytest.mark.slow
-def test_a_crawl_that_keeps_all_rules_is_not_blamed(demo: DemoServer, database_url: str, tmp_path: Path) -> None:
-    seen, audited = judged(demo, database_url, tmp_path)
+def test_both_judges_notice_each_broken_rule_and_blame_nobody_else(new_database: Callable[..., str], tmp_path: Path) -> None:
+    def judge(rule: str) -> tuple[str, str]:
+        broken = {"EXTENSIONS": {"tests.breakers.Breaker": 0}, "BROKEN": rule} if rule else {}
+        return judged(databases[rule], tmp_path / (rule or "kept"), **broken)
+
+    rules = ["", *NOTICED]
+    databases = {rule: new_database() for rule in rules}
+    with ThreadPoolExecutor(4) as pool:
+        verdicts = dict(zip(rules, pool.map(judge, rules), strict=True))
+    seen, audited = verdicts.pop("")
     assert seen == ""
     assert "every rule was kept" in audited
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rule", NOTICED)
-def test_both_judges_notice_a_broken_rule(rule: str, demo: DemoServer, database_url: str, tmp_path: Path) -> None:
-    extensions = {"tests.breakers.Breaker": 0}
-    seen, audited = judged(demo, database_url, tmp_path, EXTENSIONS=extensions, BROKEN=rule)
-    words, name = NOTICED[rule]
-    assert words in seen
-    assert name in audited
+    for rule, (words, name) in NOTICED.items():
+        seen, audited = verdicts[rule]
+        assert words in seen, f"{rule}: the judge saw only {seen!r}"
+        assert name in audited, f"{rule}: the auditor saw only {audited!r}"
