@@ -21,11 +21,12 @@ from crawlproj.politeness import Answer
 from crawlproj.times import Times
 from crawlproj.urls import host as host_of
 from crawlproj.urls import join, origin
-from crawlproj.window import HostWindow
+from crawlproj.window import HostWindow, ServerWindow
 
 UNSTORED = 5_000
 """So many ends may wait for the database before nothing more is handed out."""
 ROBOTS_HOPS = 5
+LATE_S = 0.05
 NOT_THE_SERVERS = NEVER_AGAIN | {"shutdown"}
 """Reasons why robots.txt was not read that say nothing about the URL which waits for it."""
 
@@ -45,6 +46,7 @@ class Dispatcher:
         self.allowed: Ticket | None = None
         """The ticket that was handed out last, if robots.txt allows it."""
         self._preparing: set[str] = set()
+        self._looked_at = time.monotonic()
         self._parked: deque[HostWindow] = deque()
 
     @property
@@ -68,9 +70,18 @@ class Dispatcher:
             if ticket is not None:
                 if not host.prepared:
                     self._preparing.add(host.name)
+                self._note_lateness(host.of, now)
                 self.window.start(host, ticket, now, self._asks(ticket))
                 return ticket
+        self._looked_at = now
         return None
+
+    def _note_lateness(self, server: ServerWindow, now: float) -> None:
+        """A clock that came round since we last found nothing to do was waited for: how well?"""
+        if server.entry is not None and server.entry[0] > self._looked_at:
+            self.count("scheduler/awaited", 1)
+            if now - server.entry[0] > LATE_S:
+                self.count("scheduler/late", 1)
 
     def _park(self, host: HostWindow) -> None:
         """However many new hosts there are, only so many are asked for the first time at once; the others wait here."""

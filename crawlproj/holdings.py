@@ -12,6 +12,7 @@ from crawlproj.errands import Errands
 from crawlproj.frontier.base import Host, Lease, Outlook, Pause, Want
 from crawlproj.keeper import Keeper, News, Tray
 from crawlproj.politeness import HostClock, ServerClock
+from crawlproj.revisit.shares import places
 from crawlproj.times import Times
 from crawlproj.window import HostWindow, ServerWindow, Window
 
@@ -166,12 +167,8 @@ class Holdings:
             del self._left[next(iter(self._left))]
 
     def _say_room(self, tray: Tray) -> None:
-        """How many servers may be leased, and of which kind, so that the shares hold over what is held, not over what is new."""
-        shares, held = self.config.spec.shares, list(self._kinds.values())
-        new, revisit = shares.get("new", 0.0), shares.get("revisit", 0.0)
-        places = ceil(self.config.servers * new / (new + revisit)) if new + revisit else self.config.servers
-        tray.room = self.config.servers - len(held)
-        tray.ranked = max(0, places - len(held) + held.count("timed"))
+        """How many servers may be leased, and of which kind."""
+        tray.room, tray.ranked = places(self.config.spec.shares, self.config.servers, list(self._kinds.values()))
         tray.unseen = self._unseen
         tray.unprepared = max(0, 2 * self.config.prepare - self._unprepared)
 

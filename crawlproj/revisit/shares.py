@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from math import ceil
 
 CLASSES = ("new", "revisit", "backfill")
 CAP = 3.0
@@ -29,3 +30,11 @@ class Shares:
         chosen = max(owed, key=lambda name: credit[name]) if owed else next(name for name in CLASSES if name in waiting)
         credit[chosen] = max(credit[chosen] - 1.0, 0.0)
         return chosen
+
+
+def places(shares: Mapping[str, float], servers: int, held: Sequence[str]) -> tuple[int, int]:
+    """How many servers may be leased besides those that are held (their kinds), and how many of these by rank: so that the shares
+    hold over what is held, not only over what is new."""
+    new, revisit = shares.get("new", 0.0), shares.get("revisit", 0.0)
+    for_new = ceil(servers * new / (new + revisit)) if new + revisit else servers
+    return servers - len(held), max(0, for_new - len(held) + held.count("timed"))
