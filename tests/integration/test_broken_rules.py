@@ -39,7 +39,7 @@ def web() -> Profile:
     """Four hosts on two addresses: one asks for a pause, one is slow, one is busy now and then, one forbids a part."""
     plain = grid(4, 2, HostSpec("", sections=("world",), articles=10, keep=12))
     odd = (
-        {"crawl_delay_s": 0.4}, {"busy_every": 4, "retry_after_s": 1}, {"latency_s": (0.15, 0.2)}, {"disallow": ("/world/",)},
+        {"crawl_delay_s": 0.4}, {"busy_every": 4, "retry_after_s": 1}, {"latency_s": (0.3, 0.4)}, {"disallow": ("/world/",)},
     )  # fmt: skip
     hosts = tuple(dataclasses.replace(host, **more) for host, more in zip(plain.hosts, odd, strict=True))
     return dataclasses.replace(plain, hosts=hosts)
