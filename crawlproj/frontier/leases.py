@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from heapq import merge
 from math import ceil
 from typing import Any
 
@@ -17,6 +18,8 @@ SOON = timedelta(seconds=10)
 """A host that rests longer than this is not leased yet."""
 YIELD = timedelta(seconds=2)
 """So long other crawls come first on a server that was given back for them."""
+UNPREPARED, PREPARED = 1, 2
+"""Stages of a host in `crawl_host`; those of 0 have no server."""
 
 
 class Leases:
@@ -55,15 +58,15 @@ class Leases:
     ) -> dict[int, str]:
         """Servers by best rank and by earliest time, and the kind of each. Each class first gets its places, then what is left."""
 
-        def look(prepared: Sequence[bool], limit: int) -> tuple[list[int], list[int]]:
-            flags = array(prepared)
-            by_rank = tx.rows("lease_ranked", spent=spent, prepared=flags, count=limit, **args)
-            by_time = tx.rows("lease_timed", prepared=flags, count=limit, **args)
-            return [row[0] for row in by_rank], [row[0] for row in by_time]
+        def look(stages: Sequence[int], limit: int) -> tuple[list[int], list[int]]:
+            by_rank = [tx.rows("lease_ranked", spent=spent, stage=stage, count=limit, **args) for stage in stages]
+            names = ("lease_retry", "lease_revisit")
+            by_time = [tx.rows(name, stage=stage, count=limit, **args) for stage in stages for name in names]
+            return _merged(by_rank)[:limit], _merged(by_time)[:limit]
 
         new, revisit = self._spec.shares.get("new", 0.0), self._spec.shares.get("revisit", 0.0)
         quota = ranked if ranked is not None else ceil(count * new / (new + revisit)) if new + revisit else count
-        best, due = look((True, False) if unprepared is None else (True,), count)
+        best, due = look((PREPARED, UNPREPARED) if unprepared is None else (PREPARED,), count)
         first = best[:quota]
         chosen = dict.fromkeys(first, "ranked")
         for kind, servers in (("timed", due), ("ranked", best)):
@@ -71,7 +74,7 @@ class Leases:
                 if len(chosen) < count:
                     chosen.setdefault(server, kind)
         if unprepared:
-            rest, again = look((False,), min(unprepared, count))
+            rest, again = look((UNPREPARED,), min(unprepared, count))
             fresh = [server for server in dict.fromkeys(rest + again) if server not in chosen][:unprepared]
             chosen |= dict.fromkeys(fresh, "unprepared")
         return chosen
@@ -108,6 +111,11 @@ class Leases:
             now = self._now(self._db)
             until, yielded = (now + YIELD, self.crawl) if yielding else (now, None)
             self._db.run("release", worker=worker, servers=array(servers), until=until, yielded=yielded)
+
+
+def _merged(walks: Iterable[Sequence[tuple[float, str, int]]]) -> list[int]:
+    """Servers of several walks, each where its best host stands: by rank or time, then by name."""
+    return list(dict.fromkeys(server for _, _, server in merge(*walks)))
 
 
 def _pause(allowed: datetime | None, reason: str, asked: int = 0, failures: int = 0) -> Pause | None:

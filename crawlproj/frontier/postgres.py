@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from crawlproj.db import Database, Queries, Transaction
 from crawlproj.errors import DatabaseError
@@ -27,10 +28,12 @@ from crawlproj.frontier.base import (
 )
 from crawlproj.frontier.columns import array
 from crawlproj.frontier.leases import Leases
+from crawlproj.frontier.prospects import outlook
 from crawlproj.frontier.room import Room
 from crawlproj.frontier.writing import Ended, UrlWriter, end_columns, put_contents
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 TRIES = 5
 CONFLICTS = frozenset({"40001", "40P01", "55P03"})
@@ -64,6 +67,7 @@ class PostgresFrontier:
             self._writer.crawl = self._leases.crawl = self._crawl
             if (ordering, max_depth) != (spec.order, spec.max_depth):
                 self._change(tx, ordering != spec.order, max_depth != spec.max_depth)
+            tx.run("sum_counts", crawl=self._crawl)
 
     def _change(self, tx: Transaction, order: bool, depth: bool) -> None:
         """The spider came back with another order or depth limit: known URLs follow it."""
@@ -81,10 +85,13 @@ class PostgresFrontier:
         return self.commit(Batch(urls=urls))
 
     def commit(self, batch: Batch, worker: str = "") -> Committed:
+        return self._firmly(lambda tx: self._commit(tx, batch, worker))
+
+    def _firmly(self, work: Callable[[Transaction], T]) -> T:
         for left in reversed(range(TRIES)):
             try:
                 with self.db.transaction() as tx:
-                    return self._commit(tx, batch, worker)
+                    return work(tx)
             except DatabaseError as error:
                 self._writer.forget()
                 if not left or error.sqlstate not in CONFLICTS:
@@ -155,7 +162,8 @@ class PostgresFrontier:
 
     def resolved(self, addresses: Mapping[str, str]) -> None:
         if addresses:
-            self.db.run("put_addresses", name=array(addresses), address=array(addresses.values()), now=self.now())
+            columns = {"name": array(addresses), "address": array(addresses.values())}
+            self._firmly(lambda tx: tx.run("put_addresses", now=self._now(tx), **columns))
 
     def _totals(self, queries: Queries) -> tuple[bool, int]:
         """Is a total quota used up, and how many pages were read; not looked up if there is no such quota."""
@@ -213,10 +221,7 @@ class PostgresFrontier:
             tx.run("refresh_hosts", crawl=crawl, hosts=array(hosts))
 
     def outlook(self, worker: str = "") -> Outlook:
-        spent = self._spent(self.db)
-        row = self.db.row("outlook", crawl=self._crawl, now=self.now(), worker=worker, spent=spent)
-        assert row is not None
-        return Outlook(ready=row[0], soonest=row[1], next_visit=row[2], leased_elsewhere=row[3], spent=spent)
+        return outlook(self.db, self._crawl, worker, self.now(), self._spent(self.db))
 
     def look(self, ids: Sequence[int]) -> dict[int, Found]:
         rows = self.db.rows("look", crawl=self._crawl, ids=array(ids)) if ids else []
