@@ -241,7 +241,7 @@ class PostgresFrontier:
 
 
 def _want_columns(wants: Sequence[Want], ids: Mapping[str, int]) -> dict[str, str]:
-    rows = [(w.host, ids[w.host], w.server, w.epoch, lane, w.count) for w in wants if w.host in ids for lane in Lane]
-    names = ("name", "host", "server", "epoch", "lane", "count")
+    rows = [(w.host, ids[w.host], w.server, w.epoch, w.count) for w in wants if w.host in ids]
+    names = ("name", "host", "server", "epoch", "count")
     columns = zip(*rows, strict=True) if rows else ((),) * len(names)
     return dict(zip(names, map(array, columns), strict=True))

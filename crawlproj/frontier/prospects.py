@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from math import inf
 
 from crawlproj.db import Database
 from crawlproj.frontier.base import MANY, Outlook
@@ -16,6 +17,7 @@ def outlook(db: Database, crawl: int, worker: str, now: datetime, spent: bool) -
     if (soonest is None or soonest > now) and len(ready) >= MANY and db.value("outlook_able", **place):
         soonest = now
     elif soonest is None or soonest > now:
-        soonest = db.value("outlook_later", **place)
+        free = db.value("outlook_retry", crawl=crawl, now=now, worker=worker)
+        soonest = db.value("outlook_later", latest=inf if free is None else free, **place)
     elsewhere = db.value("outlook_elsewhere", **place)
     return Outlook(min(len(ready), MANY), soonest, db.value("outlook_visit", crawl=crawl), elsewhere, spent)

@@ -349,15 +349,17 @@ where exists (
 update server set worker = null, until = %(until)s, yielded = %(yielded)s where id = any (%(servers)s::int[]) and worker = %(worker)s;
 
 -- name: refill
+-- Looked up one by one (limit 1): joined, a big table would be read as a whole as soon as many hosts are asked for.
 select u.id, u.canonical, w.name, w.server, w.epoch, u.visit, u.lane, u.state, u.depth, u.tries, u.hops, u.changes, u.interval_s,
     u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires
-from unnest(%(name)s::text[], %(host)s::int[], %(server)s::int[], %(epoch)s::int[], %(lane)s::smallint[], %(count)s::int[])
-    as w (name, host, server, epoch, lane, count)
-    join server s on s.id = w.server and s.epoch = w.epoch
-    join host h on h.id = w.host and h.server = w.server
+from unnest(%(name)s::text[], %(host)s::int[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[])
+    as w (name, host, server, epoch, count)
+    cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
+    cross join lateral (select from host h where h.id = w.host and h.server = w.server limit 1) h
+    cross join (values (0, 'Infinity'), (1, 'Infinity'), (2, extract(epoch from %(now)s::timestamptz)::float8), (3, 'Infinity'),
+        (4, extract(epoch from %(now)s::timestamptz)::float8)) as l (lane, latest)
     cross join lateral (
-        select * from url where crawl = %(crawl)s and host = w.host and lane = w.lane
-            and (w.lane not in (2, 4) or rank <= extract(epoch from %(now)s::timestamptz))
+        select * from url where crawl = %(crawl)s and host = w.host and lane = l.lane and rank <= l.latest
             and id <> all (%(holding)s::bigint[])
         order by rank, id limit w.count) u
 order by w.host, u.lane, u.rank, u.id;
@@ -399,9 +401,17 @@ select exists (
                 and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s) and greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) <= %(now)s order by c.revisit, c.name limit 1)
     ) n);
 
+-- name: outlook_retry
+-- The first retry whose host does not rest then.
+select min(n.retry) from unnest('{0,1,2}'::smallint[]) as g (stage) cross join lateral (
+    select c.retry from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+    where c.crawl = %(crawl)s and c.stage = g.stage and c.retry is not null
+        and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s)
+        and greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) <= greatest(to_timestamp(c.retry), %(now)s::timestamptz)
+    order by c.retry, c.name limit 1) n;
+
 -- name: outlook_later
--- If there is none: when is the first one? All that have a URL but rest are looked at; of the retries those up to the first one whose
--- host does not rest then.
+-- When may the first host be asked, if there is none now? Looks at all that have a URL but rest, and at retries up to `latest`.
 select least(
     (select min(n.allowed) from unnest('{0,1,2}'::smallint[]) as g (stage) cross join lateral (
         (select greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) as allowed from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
@@ -416,18 +426,10 @@ select least(
             where c.crawl = %(crawl)s and c.stage = g.stage and c.revisit <= extract(epoch from %(now)s::timestamptz)::float8
                 and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s))
     ) n),
-    (select min(n.at) from unnest('{0,1,2}'::smallint[]) as g (stage)
-        left join lateral (
-            select c.retry from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
-            where c.crawl = %(crawl)s and c.stage = g.stage and c.retry is not null
-                and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s)
-                and greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) <= greatest(to_timestamp(c.retry), %(now)s::timestamptz)
-            order by c.retry, c.name limit 1) as free on true
-        cross join lateral (
-            select greatest(to_timestamp(c.retry), greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz)) as at
-            from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
-            where c.crawl = %(crawl)s and c.stage = g.stage and c.retry <= coalesce(free.retry, 'Infinity')
-                and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s)) n));
+    (select min(greatest(to_timestamp(c.retry), greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz)))
+        from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+        where c.crawl = %(crawl)s and c.stage in (0, 1, 2) and c.retry <= %(latest)s
+            and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s)));
 
 -- name: outlook_visit
 select to_timestamp(min(n.revisit)) from unnest('{0,1,2}'::smallint[]) as g (stage) cross join lateral (
