@@ -99,4 +99,5 @@ def test_the_frontier_works_on_from_it(filled: tuple[PostgresFrontier, Maker]) -
     frontier.renew("round", list(work.leases))
     assert frontier.outlook("other").leased_elsewhere == len(work.leases)
     later = PostgresFrontier(frontier.db, frontier.spec, lambda: NOW + timedelta(days=40))
+    later.open()
     assert later.outlook().ready == 100 and len(later.lease("later", 100)) == 100
