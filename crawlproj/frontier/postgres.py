@@ -38,6 +38,8 @@ T = TypeVar("T")
 TRIES = 5
 CONFLICTS = frozenset({"40001", "40P01", "55P03"})
 """Two commits that lock the same rows the other way round: Postgres ends one, which is then simply done again."""
+SUM_EVERY = 1000
+"""Commits after which what they have counted is summed up."""
 
 
 class PostgresFrontier:
@@ -47,7 +49,7 @@ class PostgresFrontier:
         self.spec = spec
         self.db = database
         self._clock = clock
-        self._crawl = 0
+        self._crawl = self._commits = 0
         self._writer = UrlWriter(spec)
         self._leases = Leases(database, spec, self._now, self._spent)
 
@@ -107,6 +109,9 @@ class PostgresFrontier:
         self._put_robots(tx, batch.robots)
         self._put_clocks(tx, batch)
         self._sweep(tx, sorted(touched))
+        self._commits += 1
+        if self._commits % SUM_EVERY == 0:
+            tx.run("sum_counts", crawl=self._crawl)
         return replace(result, done=frozenset(ends.done), late=len(batch.outcomes) - len(ends.done))
 
     def _end(self, tx: Transaction, outcomes: Sequence[Outcome], worker: str, touched: set[int]) -> Ended:

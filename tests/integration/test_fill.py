@@ -79,6 +79,24 @@ def test_rows_are_what_the_frontier_writes(filled: tuple[PostgresFrontier, Maker
             assert row.lane == (None if not row.next_visit else Lane.RETRY if row.state is State.RETRY else Lane.REVISIT)
 
 
+def test_counts_are_summed_up_now_and_then(filled: tuple[PostgresFrontier, Maker], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each statement leaves a row per state; they must not become millions."""
+    monkeypatch.setattr("crawlproj.frontier.postgres.SUM_EVERY", 5)
+    frontier, _ = filled
+    work = Round(frontier)
+    work.lease(50)
+    work.refill()
+    for _ in range(25):
+        work.turn(5, NOW)
+    counted = dict(frontier.db.script("select state, count(*) from url group by state"))
+    assert counted == {state: number for state, number in frontier.counts().items() if state != "known"}
+    assert frontier.db.script("select count(*) <= 9 from url_count") == [(True,)]
+    frontier.db.script("delete from url where state = 'dead'")
+    assert frontier.counts()["dead"] == 0
+    frontier.db.script("delete from crawl")
+    assert frontier.db.script("select count(*) from url_count") == [(0,)]
+
+
 def test_the_frontier_works_on_from_it(filled: tuple[PostgresFrontier, Maker]) -> None:
     frontier, _ = filled
     work = Round(frontier)

@@ -75,14 +75,15 @@ create table crawl_host (
     pages bigint not null default 0,
     bytes bigint not null default 0,
     primary key (host, crawl)
-) with (fillfactor = 80);
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 create index crawl_host_ready on crawl_host (crawl, stage, ready, name) where ready is not null;
 create index crawl_host_retry on crawl_host (crawl, stage, retry, name) where retry is not null;
 create index crawl_host_revisit on crawl_host (crawl, stage, revisit, name) where revisit is not null;
 
 create type url_state as enum ('new', 'waiting', 'retry', 'dead', 'moved', 'gone', 'retired', 'forbidden', 'ignored');
 
--- Every URL ever seen. `id` is a 64-bit hash of crawl and canonical form, so that links need no look-up.
+-- Every URL ever seen. Each end of a visit changes its place in the queue, so room left in the table's pages would help no update.
+-- `id` is a 64-bit hash of crawl and canonical form, so that links need no look-up.
 create table url (
     id bigint primary key,
     crawl int not null references crawl on delete cascade,
@@ -113,7 +114,7 @@ create table url (
     expires timestamptz,
     request json,
     check ((lane is null) = (rank is null))
-) with (fillfactor = 85);
+) with (autovacuum_vacuum_scale_factor = 0.05);
 -- The queue: one index, read lane by lane. Only queued URLs are in it.
 create index url_queue on url (crawl, host, lane, rank, id) where lane is not null;
 -- Judged again when a robots.txt changes.
@@ -121,7 +122,7 @@ create index url_forbidden on url (host, id) where state = 'forbidden';
 create index url_seed on url (crawl, first_seen, id) where depth = 0;
 
 -- URLs per state: what each statement changed, so that nobody counts millions of rows, and no one waits for another's counter. The
--- rows of a crawl are summed up into one per state when it is opened.
+-- rows of a crawl are summed up into one per state now and then.
 create table url_count (
     crawl int not null references crawl on delete cascade,
     state url_state not null,
