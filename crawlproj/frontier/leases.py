@@ -58,24 +58,25 @@ class Leases:
     ) -> dict[int, str]:
         """Servers by best rank and by earliest time, and the kind of each. Each class first gets its places, then what is left."""
 
-        def look(stages: Sequence[int], limit: int) -> tuple[list[int], list[int]]:
-            by_rank = [tx.rows("lease_ranked", spent=spent, stage=stage, count=limit, **args) for stage in stages]
-            names = ("lease_retry", "lease_revisit")
-            by_time = [tx.rows(name, stage=stage, count=limit, **args) for stage in stages for name in names]
-            return _merged(by_rank)[:limit], _merged(by_time)[:limit]
+        def look(kind: str, stages: Sequence[int], limit: int, besides: Iterable[int] = ()) -> list[int]:
+            if limit <= 0:
+                return []
+            seen = list(besides)
+            every: dict[str, Any] = {**args, "seen": array(seen), "count": limit + len(seen)}
+            queues = [("lease_ranked", {"spent": spent})] if kind == "ranked" else [("lease_retry", {}), ("lease_revisit", {})]
+            walks = [tx.rows(name, stage=stage, **more, **every) for stage in stages for name, more in queues]
+            return _merged(walks)[:limit]
 
         new, revisit = self._spec.shares.get("new", 0.0), self._spec.shares.get("revisit", 0.0)
         quota = ranked if ranked is not None else ceil(count * new / (new + revisit)) if new + revisit else count
-        best, due = look((PREPARED, UNPREPARED) if unprepared is None else (PREPARED,), count)
-        first = best[:quota]
-        chosen = dict.fromkeys(first, "ranked")
-        for kind, servers in (("timed", due), ("ranked", best)):
-            for server in servers:
-                if len(chosen) < count:
-                    chosen.setdefault(server, kind)
+        stages = (PREPARED, UNPREPARED) if unprepared is None else (PREPARED,)
+        chosen = dict.fromkeys(look("ranked", stages, min(quota, count)), "ranked")
+        for kind in ("timed", "ranked"):
+            chosen |= dict.fromkeys(look(kind, stages, count - len(chosen), chosen), kind)
         if unprepared:
-            rest, again = look((UNPREPARED,), min(unprepared, count))
-            fresh = [server for server in dict.fromkeys(rest + again) if server not in chosen][:unprepared]
+            limit = min(unprepared, count)
+            rest = [*look("ranked", (UNPREPARED,), limit), *look("timed", (UNPREPARED,), limit)]
+            fresh = [server for server in dict.fromkeys(rest) if server not in chosen][:unprepared]
             chosen |= dict.fromkeys(fresh, "unprepared")
         return chosen
 

@@ -262,7 +262,7 @@ update crawl_host c set stage = case when f.prepared then 2 else 1 end from foun
 -- name: lease_ranked
 -- Free servers by their best host, one step of the index after the other: what is not looked at costs nothing.
 with recursive walk (at, name, server, seen) as (
-    select '-Infinity'::float8, '' collate "C", null::int, '{}'::int[]
+    select '-Infinity'::float8, '' collate "C", null::int, %(seen)s::int[]
     union all
     select n.ready, n.name, n.server, w.seen || n.server from walk w cross join lateral (
         select c.ready, c.name, h.server from crawl_host c join host h on h.id = c.host join server s on s.id = h.server
@@ -278,7 +278,7 @@ select at, name, server from walk where server is not null;
 
 -- name: lease_retry
 with recursive walk (at, name, server, seen) as (
-    select '-Infinity'::float8, '' collate "C", null::int, '{}'::int[]
+    select '-Infinity'::float8, '' collate "C", null::int, %(seen)s::int[]
     union all
     select n.retry, n.name, n.server, w.seen || n.server from walk w cross join lateral (
         select c.retry, c.name, h.server from crawl_host c join host h on h.id = c.host join server s on s.id = h.server
@@ -294,7 +294,7 @@ select at, name, server from walk where server is not null;
 
 -- name: lease_revisit
 with recursive walk (at, name, server, seen) as (
-    select '-Infinity'::float8, '' collate "C", null::int, '{}'::int[]
+    select '-Infinity'::float8, '' collate "C", null::int, %(seen)s::int[]
     union all
     select n.revisit, n.name, n.server, w.seen || n.server from walk w cross join lateral (
         select c.revisit, c.name, h.server from crawl_host c join host h on h.id = c.host join server s on s.id = h.server
