@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
 
 from crawlproj.frontier.base import Lane, Links, NewUrl, Ticket
 from crawlproj.text.document import PAGE_KINDS, Link
@@ -13,6 +12,9 @@ FOLLOWED = PAGE_KINDS | {"feed", "sitemap", "canonical"}
 """Images, scripts and style sheets are recorded only."""
 OUTSIDE = 0
 """In place of an id: this URL does not belong to the crawl."""
+BITS, SIGN = (1 << 64) - 1, 1 << 63
+NEVER = 1 << 30
+"""Deeper than anything: it has not gone through yet."""
 
 
 def score(depth: int) -> float:
@@ -21,12 +23,18 @@ def score(depth: int) -> float:
 
 
 class Sieve:
-    """Lets a URL of this crawl through once, and again only if it was found nearer. Bounded: what it forgets, Postgres knows."""
+    """Lets a URL of this crawl through once, and again only if it was found nearer. Bounded: what it forgets, Postgres knows.
+
+    What it knows is two numbers per URL, Python's hash of it and, in one number, depth and id: less than half of the memory
+    that the texts take, and 64 bits can be trusted here as they are in the ids. When half of the room is used, it is put aside and
+    the other half, what has not been met since, is dropped as a whole: dicts that only grow stay small.
+    """
 
     def __init__(self, crawl: str, wants: Callable[[str], bool], limit: int, follow_nofollow: bool = False) -> None:
         self.wants = wants
-        self._crawl, self._limit, self._follow_nofollow = crawl, limit, follow_nofollow
-        self._known: dict[str, tuple[int, int]] = {}
+        self._crawl, self._half, self._follow_nofollow = crawl, max(1, limit // 2), follow_nofollow
+        self._known: dict[int, int] = {}
+        self._older: dict[int, int] = {}
         self.too_long = 0
 
     def url(self, url: str, depth: int, parent: int | None = None, lane: Lane = Lane.NEW, hops: int = 0) -> NewUrl:
@@ -44,29 +52,34 @@ class Sieve:
             if kind not in FOLLOWED:
                 outside.append((url, kind, text))
                 continue
-            seen = known.get(url) or self._learn(url)
-            if seen[0] == OUTSIDE:
+            seen = known.get(hash(url))
+            if seen is None:
+                seen = self._recall(url)
+                known = self._known
+            id_ = (seen & BITS) - SIGN
+            if id_ == OUTSIDE:
                 outside.append((url, kind, text))
                 continue
-            inside.append((seen[0], kind, text))
-            if seen[1] > depth and follow and (not nofollow or self._follow_nofollow):
-                known[url] = (seen[0], depth)
-                fresh.append(NewUrl(seen[0], url, host(url), depth, score(depth), ticket.id))
+            inside.append((id_, kind, text))
+            if seen >> 64 > depth and follow and (not nofollow or self._follow_nofollow):
+                known[hash(url)] = depth << 64 | id_ + SIGN
+                fresh.append(NewUrl(id_, url, host(url), depth, score(depth), ticket.id))
         return Links(*_columns(inside), *_columns(outside)), fresh  # type: ignore[arg-type]
 
     def forget(self, url: str) -> None:
         """Let it through again: it is no longer in the queue, and a new link may bring it back."""
-        self._known.pop(url, None)
+        self._known.pop(hash(url), None)
+        self._older.pop(hash(url), None)
 
-    def _learn(self, url: str) -> tuple[int, int]:
-        if len(self._known) >= self._limit:
-            # Many at once: a dict is slow to find its first key when those before it were deleted one by one.
-            for old in list(islice(self._known, self._limit // 10 + 1)):
-                del self._known[old]
+    def _recall(self, url: str) -> int:
+        """Depth and id of a URL that was not met lately."""
         if len(url) > MAX_URL:
             self.too_long += 1
-            return (OUTSIDE, 0)
-        seen = self._known[url] = (key(self._crawl, url) if self.wants(url) else OUTSIDE, 1 << 30)
+            return NEVER << 64 | OUTSIDE + SIGN
+        if len(self._known) >= self._half:
+            self._older, self._known = self._known, {}
+        seen = self._older.get(hash(url)) or NEVER << 64 | (key(self._crawl, url) if self.wants(url) else OUTSIDE) + SIGN
+        self._known[hash(url)] = seen
         return seen
 
 

@@ -264,11 +264,15 @@ class Committed:
     """Hosts that have queued URLs which this commit added or revived."""
 
 
+MANY = 100
+"""Nobody counts further than this."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Is there more to do? `ready`: hosts with a URL that may be fetched now (rest of the host aside); `soonest`: when the next
-    host may be asked or the next retry is due; `next_visit`: earliest revisit; `leased_elsewhere`: servers with work here
-    that other workers hold; `spent`: the total quota is used up."""
+    """Is there more to do? `ready`: hosts with a URL that may be fetched now (rest of the host aside), counted up to MANY;
+    `soonest`: when the next host may be asked or the next retry is due; `next_visit`: earliest revisit; `leased_elsewhere`:
+    servers with work here that other workers hold; `spent`: the total quota is used up."""
 
     ready: int = 0
     soonest: datetime | None = None

@@ -62,6 +62,7 @@ class Chooser:
         return chosen
 
     def _candidates(self, prepared: Sequence[bool], now: datetime, work: Mapping[str, Work]) -> tuple[list[int], list[int]]:
+        """Servers where their best host stands: by rank or time, then by name."""
         ranked: dict[int, tuple[float, str]] = {}
         timed: dict[int, tuple[float, str]] = {}
         for name, here in work.items():
@@ -72,8 +73,8 @@ class Chooser:
                 continue
             for best, place in ((ranked, here.ready), (timed, here.due(now.timestamp()))):
                 if place is not None:
-                    other_place, other_name = best.get(host.server, (place, name))
-                    best[host.server] = min(place, other_place), min(name, other_name)
+                    at = place, name
+                    best[host.server] = min(at, best.get(host.server, at))
         return sorted(ranked, key=ranked.__getitem__), sorted(timed, key=timed.__getitem__)
 
     def _free(self, server: ServerRow, now: datetime) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from heapq import merge
 from math import ceil
 from typing import Any
 
@@ -17,6 +18,8 @@ SOON = timedelta(seconds=10)
 """A host that rests longer than this is not leased yet."""
 YIELD = timedelta(seconds=2)
 """So long other crawls come first on a server that was given back for them."""
+UNPREPARED, PREPARED = 1, 2
+"""Stages of a host in `crawl_host`; those of 0 have no server."""
 
 
 class Leases:
@@ -49,24 +52,25 @@ class Leases:
     ) -> dict[int, str]:
         """Servers by best rank and by earliest time, and the kind of each. Each class first gets its places, then what is left."""
 
-        def look(prepared: Sequence[bool], limit: int) -> tuple[list[int], list[int]]:
-            flags = array(prepared)
-            by_rank = tx.rows("lease_ranked", spent=spent, prepared=flags, count=limit, **args)
-            by_time = tx.rows("lease_timed", prepared=flags, count=limit, **args)
-            return [row[0] for row in by_rank], [row[0] for row in by_time]
+        def look(kind: str, stages: Sequence[int], limit: int, besides: Iterable[int] = ()) -> list[int]:
+            if limit <= 0:
+                return []
+            seen = list(besides)
+            every: dict[str, Any] = {**args, "seen": array(seen), "count": limit + len(seen)}
+            queues = [("lease_ranked", {"spent": spent})] if kind == "ranked" else [("lease_retry", {}), ("lease_revisit", {})]
+            walks = [tx.rows(name, stage=stage, **more, **every) for stage in stages for name, more in queues]
+            return _merged(walks)[:limit]
 
         new, revisit = self._spec.shares.get("new", 0.0), self._spec.shares.get("revisit", 0.0)
         quota = ranked if ranked is not None else ceil(count * new / (new + revisit)) if new + revisit else count
-        best, due = look((True, False) if unprepared is None else (True,), count)
-        first = best[:quota]
-        chosen = dict.fromkeys(first, "ranked")
-        for kind, servers in (("timed", due), ("ranked", best)):
-            for server in servers:
-                if len(chosen) < count:
-                    chosen.setdefault(server, kind)
+        stages = (PREPARED, UNPREPARED) if unprepared is None else (PREPARED,)
+        chosen = dict.fromkeys(look("ranked", stages, min(quota, count)), "ranked")
+        for kind in ("timed", "ranked"):
+            chosen |= dict.fromkeys(look(kind, stages, count - len(chosen), chosen), kind)
         if unprepared:
-            rest, again = look((False,), min(unprepared, count))
-            fresh = [server for server in dict.fromkeys(rest + again) if server not in chosen][:unprepared]
+            limit = min(unprepared, count)
+            rest = [*look("ranked", (UNPREPARED,), limit), *look("timed", (UNPREPARED,), limit)]
+            fresh = [server for server in dict.fromkeys(rest) if server not in chosen][:unprepared]
             chosen |= dict.fromkeys(fresh, "unprepared")
         return chosen
 
@@ -128,6 +132,11 @@ class Leases:
 def _lease(row: tuple[Any, ...], hosts: Sequence[Host], kind: str = "ranked") -> Lease:
     server, address, epoch, until, allowed, reason, dead = row
     return Lease(server, address, epoch, until, tuple(hosts), _pause(allowed, reason), dead, kind)
+
+
+def _merged(walks: Iterable[Sequence[tuple[float, str, int]]]) -> list[int]:
+    """Servers of several walks, each where its best host stands: by rank or time, then by name."""
+    return list(dict.fromkeys(server for _, _, server in merge(*walks)))
 
 
 def _pause(allowed: datetime | None, reason: str, asked: int = 0, failures: int = 0) -> Pause | None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from crawlproj.frontier.base import (
+    MANY,
     TIMED,
     Batch,
     Committed,
@@ -114,7 +115,7 @@ class MemoryFrontier:
     def unresolved(self, limit: int) -> list[str]:
         now, work = self.now(), self._book.work(spent=False)
         free = [h for h in self.store.hosts.values() if h.name in work and past(h.taken_until, now) and self._unsure(h, now)]
-        free.sort(key=lambda host: math.inf if (ready := work[host.name].ready) is None else ready)
+        free.sort(key=lambda host: (math.inf if (ready := work[host.name].ready) is None else ready, host.name))
         for host in free[:limit]:
             self.store.hosts[host.name] = replace(host, taken_until=now + RESOLVING)
         return [host.name for host in free[:limit]]
@@ -213,7 +214,9 @@ class MemoryFrontier:
                 later.append(max(retry, allowed))
         visits = [here.revisit for here in work.values() if here.revisit is not None]
         next_visit = from_s(min(visits)) if visits else None
-        return Outlook(len(ready), min(ready + later, default=None), next_visit, len(elsewhere), self.store.spent(self.spec))
+        return Outlook(
+            min(len(ready), MANY), min(ready + later, default=None), next_visit, len(elsewhere), self.store.spent(self.spec)
+        )
 
     def look(self, ids: Sequence[int]) -> dict[int, Found]:
         return {id_: self._book.rows[id_].found() for id_ in ids if id_ in self._book.rows}

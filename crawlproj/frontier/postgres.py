@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from crawlproj.db import Database, Queries, Transaction
 from crawlproj.errors import DatabaseError
@@ -28,14 +29,18 @@ from crawlproj.frontier.base import (
 )
 from crawlproj.frontier.columns import array
 from crawlproj.frontier.leases import Leases
+from crawlproj.frontier.prospects import outlook
 from crawlproj.frontier.room import Room
 from crawlproj.frontier.writing import Ended, UrlWriter, end_columns, put_contents
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 TRIES = 5
 CONFLICTS = frozenset({"40001", "40P01", "55P03"})
 """Two commits that lock the same rows the other way round: Postgres ends one, which is then simply done again."""
+SUM_EVERY = 1000
+"""Commits after which what they have counted is summed up."""
 
 
 class PostgresFrontier:
@@ -45,7 +50,7 @@ class PostgresFrontier:
         self.spec = spec
         self.db = database
         self._clock = clock
-        self._crawl = 0
+        self._crawl = self._commits = 0
         self._writer = UrlWriter(spec)
         self._leases = Leases(database, spec, self._now, self._spent)
 
@@ -66,6 +71,7 @@ class PostgresFrontier:
             self._mend_clocks(tx)
             if (ordering, max_depth) != (spec.order, spec.max_depth):
                 self._change(tx, ordering != spec.order, max_depth != spec.max_depth)
+            tx.run("sum_counts", crawl=self._crawl)
 
     def _mend_clocks(self, tx: Transaction) -> None:
         """Pauses and leases that end later than any that we make are from a time when the database's clock was wrong."""
@@ -89,10 +95,13 @@ class PostgresFrontier:
         return self.commit(Batch(urls=urls))
 
     def commit(self, batch: Batch, worker: str = "") -> Committed:
+        return self._firmly(lambda tx: self._commit(tx, batch, worker))
+
+    def _firmly(self, work: Callable[[Transaction], T]) -> T:
         for left in reversed(range(TRIES)):
             try:
                 with self.db.transaction() as tx:
-                    return self._commit(tx, batch, worker)
+                    return work(tx)
             except DatabaseError as error:
                 self._writer.forget()
                 if not left or error.sqlstate not in CONFLICTS:
@@ -108,6 +117,9 @@ class PostgresFrontier:
         self._put_robots(tx, batch.robots)
         self._put_clocks(tx, batch, worker)
         self._sweep(tx, sorted(touched))
+        self._commits += 1
+        if self._commits % SUM_EVERY == 0:
+            tx.run("sum_counts", crawl=self._crawl)
         return replace(result, done=frozenset(ends.done), late=len(batch.outcomes) - len(ends.done))
 
     def _end(self, tx: Transaction, outcomes: Sequence[Outcome], worker: str, touched: set[int]) -> Ended:
@@ -165,7 +177,8 @@ class PostgresFrontier:
 
     def resolved(self, addresses: Mapping[str, str]) -> None:
         if addresses:
-            self.db.run("put_addresses", name=array(addresses), address=array(addresses.values()), now=self.now())
+            columns = {"name": array(addresses), "address": array(addresses.values())}
+            self._firmly(lambda tx: tx.run("put_addresses", now=self._now(tx), **columns))
 
     def _totals(self, queries: Queries) -> tuple[bool, int]:
         """Is a total quota used up, and how many pages were read; not looked up if there is no such quota."""
@@ -226,10 +239,7 @@ class PostgresFrontier:
             tx.run("refresh_hosts", crawl=crawl, hosts=array(hosts))
 
     def outlook(self, worker: str = "") -> Outlook:
-        spent = self._spent(self.db)
-        row = self.db.row("outlook", crawl=self._crawl, now=self.now(), worker=worker, spent=spent)
-        assert row is not None
-        return Outlook(ready=row[0], soonest=row[1], next_visit=row[2], leased_elsewhere=row[3], spent=spent)
+        return outlook(self.db, self._crawl, worker, self.now(), self._spent(self.db))
 
     def look(self, ids: Sequence[int]) -> dict[int, Found]:
         rows = self.db.rows("look", crawl=self._crawl, ids=array(ids)) if ids else []
@@ -249,7 +259,7 @@ class PostgresFrontier:
 
 
 def _want_columns(wants: Sequence[Want], ids: Mapping[str, int]) -> dict[str, str]:
-    rows = [(w.host, ids[w.host], w.server, w.epoch, lane, w.count) for w in wants if w.host in ids for lane in Lane]
-    names = ("name", "host", "server", "epoch", "lane", "count")
+    rows = [(w.host, ids[w.host], w.server, w.epoch, w.count) for w in wants if w.host in ids]
+    names = ("name", "host", "server", "epoch", "count")
     columns = zip(*rows, strict=True) if rows else ((),) * len(names)
     return dict(zip(names, map(array, columns), strict=True))

@@ -45,7 +45,9 @@ select name from host where id = any (%(hosts)s::int[]);
 insert into host (name) select unnest(%(names)s::text[]) on conflict (name) do nothing returning name, id;
 
 -- name: add_crawl_hosts
-insert into crawl_host (crawl, host) select %(crawl)s, unnest(%(hosts)s::int[]) on conflict do nothing;
+insert into crawl_host (crawl, host, name, stage)
+select %(crawl)s, id, name, case when server is null then 0 when prepared then 2 else 1 end from host where id = any (%(hosts)s::int[])
+on conflict do nothing;
 
 -- name: crawled_hosts
 select h.name from host h join crawl_host c on c.host = h.id and c.crawl = %(crawl)s where h.name = any (%(names)s::text[]);
@@ -230,16 +232,43 @@ from unnest(%(id)s::int[], %(at)s::timestamptz[], %(reason)s::text[]) as n (id, 
 where s.id = n.id and %(worker)s in ('', s.worker);
 
 -- name: prepare_hosts
-update host set prepared = true where name = any (%(names)s::text[]) and not prepared;
+with prepared as (
+    update host set prepared = true where name = any (%(names)s::text[]) and not prepared
+)
+update crawl_host c set stage = 2 from host h where h.name = any (%(names)s::text[]) and c.host = h.id and c.stage = 1;
 
 -- name: take_unresolved
+-- Hosts without a server, best first; and of the next hundred in each queue, which will soon be asked, those looked up too long ago.
 update host set taken_until = %(now)s::timestamptz + interval '60 seconds'
 where id in (
-    select h.id from host h join crawl_host c on c.host = h.id and c.crawl = %(crawl)s left join server s on s.id = h.server
-    where h.taken_until <= %(now)s and (c.ready is not null or c.retry is not null or c.revisit is not null)
-        and (h.server is null or (s.until <= %(now)s and h.resolved
-            < %(now)s::timestamptz - case when h.failures > 0 then interval '5 minutes' else interval '1 day' end))
-    order by c.ready nulls last, h.id limit %(count)s for update of h skip locked)
+    select id from host where taken_until <= %(now)s and id = any (array(
+        select q.host from (
+            (select c.ready, c.host, c.name from crawl_host c join host h on h.id = c.host and h.taken_until <= %(now)s
+                where c.crawl = %(crawl)s and c.stage = 0 and c.ready is not null order by c.ready, c.name limit %(count)s)
+            union all
+            (select c.ready, c.host, c.name from crawl_host c join host h on h.id = c.host and h.taken_until <= %(now)s
+                where c.crawl = %(crawl)s and c.stage = 0 and c.retry is not null order by c.retry, c.name limit %(count)s)
+            union all
+            (select c.ready, c.host, c.name from crawl_host c join host h on h.id = c.host and h.taken_until <= %(now)s
+                where c.crawl = %(crawl)s and c.stage = 0 and c.revisit is not null order by c.revisit, c.name limit %(count)s)
+            union all
+            select n.ready, n.host, n.name from unnest('{1,2}'::smallint[]) as g (stage) cross join lateral (
+                (select c.ready, c.host, c.name, h.resolved, h.failures, h.taken_until
+                    from crawl_host c join host h on h.id = c.host join server s on s.id = h.server and s.until <= %(now)s
+                    where c.crawl = %(crawl)s and c.stage = g.stage and c.ready is not null order by c.ready, c.name limit 100)
+                union all
+                (select c.ready, c.host, c.name, h.resolved, h.failures, h.taken_until
+                    from crawl_host c join host h on h.id = c.host join server s on s.id = h.server and s.until <= %(now)s
+                    where c.crawl = %(crawl)s and c.stage = g.stage and c.retry is not null order by c.retry, c.name limit 100)
+                union all
+                (select c.ready, c.host, c.name, h.resolved, h.failures, h.taken_until
+                    from crawl_host c join host h on h.id = c.host join server s on s.id = h.server and s.until <= %(now)s
+                    where c.crawl = %(crawl)s and c.stage = g.stage and c.revisit is not null order by c.revisit, c.name limit 100)
+            ) n
+            where n.taken_until <= %(now)s and n.resolved
+                < %(now)s::timestamptz - case when n.failures > 0 then interval '5 minutes' else interval '1 day' end
+        ) q group by q.host order by min(q.ready) nulls last, min(q.name) limit %(count)s))
+    for update skip locked)
 returning name;
 
 -- name: put_addresses
@@ -249,22 +278,60 @@ with n as (
     insert into server (address) select distinct address from n on conflict (address) do nothing returning id, address
 ), servers as (
     select id, address from made union all select s.id, s.address from server s join (select distinct address from n) d using (address)
+), found as (
+    update host h set server = s.id, resolved = %(now)s from n join servers s using (address) where h.name = n.name
+    returning h.id, h.prepared
 )
-update host h set server = s.id, resolved = %(now)s from n join servers s using (address) where h.name = n.name;
+update crawl_host c set stage = case when f.prepared then 2 else 1 end from found f where c.host = f.id and c.stage = 0;
 
 -- name: lease_ranked
-select h.server, min(c.ready) from crawl_host c join host h on h.id = c.host join server s on s.id = h.server
-where c.crawl = %(crawl)s and c.ready is not null and (c.ready = '-Infinity' or not %(spent)s) and (s.until <= %(now)s or (s.worker is null and s.yielded is distinct from %(crawl)s))
-    and (h.next_allowed is null or h.next_allowed <= %(soon)s) and (s.next_allowed is null or s.next_allowed <= %(soon)s)
-    and h.prepared = any (%(prepared)s::bool[])
-group by h.server order by min(c.ready), min(h.name) limit %(count)s;
+-- Free servers by their best host, one step of the index after the other: what is not looked at costs nothing.
+with recursive walk (at, name, server, seen) as (
+    select '-Infinity'::float8, '' collate "C", null::int, %(seen)s::int[]
+    union all
+    select n.ready, n.name, n.server, w.seen || n.server from walk w cross join lateral (
+        select c.ready, c.name, h.server from crawl_host c join host h on h.id = c.host join server s on s.id = h.server
+        where c.crawl = %(crawl)s and c.stage = %(stage)s and (c.ready, c.name) > (w.at, w.name)
+            and c.ready <= case when %(spent)s then '-Infinity'::float8 else 'Infinity' end
+            and (s.until <= %(now)s or (s.worker is null and s.yielded is distinct from %(crawl)s))
+            and (h.next_allowed is null or h.next_allowed <= %(soon)s) and (s.next_allowed is null or s.next_allowed <= %(soon)s)
+            and h.server <> all (w.seen)
+        order by c.ready, c.name limit 1) n
+    where cardinality(w.seen) < %(count)s
+)
+select at, name, server from walk where server is not null;
 
--- name: lease_timed
-select h.server, min(least(c.retry, c.revisit)) from crawl_host c join host h on h.id = c.host join server s on s.id = h.server
-where c.crawl = %(crawl)s and least(c.retry, c.revisit) <= extract(epoch from %(now)s::timestamptz) and (s.until <= %(now)s or (s.worker is null and s.yielded is distinct from %(crawl)s))
-    and (h.next_allowed is null or h.next_allowed <= %(soon)s) and (s.next_allowed is null or s.next_allowed <= %(soon)s)
-    and h.prepared = any (%(prepared)s::bool[])
-group by h.server order by min(least(c.retry, c.revisit)), min(h.name) limit %(count)s;
+-- name: lease_retry
+with recursive walk (at, name, server, seen) as (
+    select '-Infinity'::float8, '' collate "C", null::int, %(seen)s::int[]
+    union all
+    select n.retry, n.name, n.server, w.seen || n.server from walk w cross join lateral (
+        select c.retry, c.name, h.server from crawl_host c join host h on h.id = c.host join server s on s.id = h.server
+        where c.crawl = %(crawl)s and c.stage = %(stage)s and (c.retry, c.name) > (w.at, w.name)
+            and c.retry <= extract(epoch from %(now)s::timestamptz)::float8
+            and (s.until <= %(now)s or (s.worker is null and s.yielded is distinct from %(crawl)s))
+            and (h.next_allowed is null or h.next_allowed <= %(soon)s) and (s.next_allowed is null or s.next_allowed <= %(soon)s)
+            and h.server <> all (w.seen)
+        order by c.retry, c.name limit 1) n
+    where cardinality(w.seen) < %(count)s
+)
+select at, name, server from walk where server is not null;
+
+-- name: lease_revisit
+with recursive walk (at, name, server, seen) as (
+    select '-Infinity'::float8, '' collate "C", null::int, %(seen)s::int[]
+    union all
+    select n.revisit, n.name, n.server, w.seen || n.server from walk w cross join lateral (
+        select c.revisit, c.name, h.server from crawl_host c join host h on h.id = c.host join server s on s.id = h.server
+        where c.crawl = %(crawl)s and c.stage = %(stage)s and (c.revisit, c.name) > (w.at, w.name)
+            and c.revisit <= extract(epoch from %(now)s::timestamptz)::float8
+            and (s.until <= %(now)s or (s.worker is null and s.yielded is distinct from %(crawl)s))
+            and (h.next_allowed is null or h.next_allowed <= %(soon)s) and (s.next_allowed is null or s.next_allowed <= %(soon)s)
+            and h.server <> all (w.seen)
+        order by c.revisit, c.name limit 1) n
+    where cardinality(w.seen) < %(count)s
+)
+select at, name, server from walk where server is not null;
 
 -- name: lease_take
 update server s set worker = %(worker)s, epoch = s.epoch + 1, until = %(until)s, yielded = null
@@ -308,23 +375,26 @@ select id, address, epoch, until, next_allowed, reason, false from server where 
 update server set until = %(until)s where id = any (%(servers)s::int[]) and worker = %(worker)s returning id, until;
 
 -- name: contested
-select distinct h.server from host h join crawl_host c on c.host = h.id and c.crawl <> %(crawl)s
-where h.server = any (%(servers)s::int[])
-    and (c.ready is not null or least(c.retry, c.revisit) <= extract(epoch from %(now)s::timestamptz));
+select id from unnest(%(servers)s::int[]) as s (id)
+where exists (
+    select from host h join crawl_host c on c.host = h.id and c.crawl <> %(crawl)s
+    where h.server = s.id and (c.ready is not null or least(c.retry, c.revisit) <= extract(epoch from %(now)s::timestamptz)));
 
 -- name: release
 update server set worker = null, until = %(until)s, yielded = %(yielded)s where id = any (%(servers)s::int[]) and worker = %(worker)s;
 
 -- name: refill
+-- Looked up one by one (limit 1): joined, a big table would be read as a whole as soon as many hosts are asked for.
 select u.id, u.canonical, w.name, w.server, w.epoch, u.visit, u.lane, u.state, u.depth, u.tries, u.hops, u.changes, u.interval_s,
     u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires
-from unnest(%(name)s::text[], %(host)s::int[], %(server)s::int[], %(epoch)s::int[], %(lane)s::smallint[], %(count)s::int[])
-    as w (name, host, server, epoch, lane, count)
-    join server s on s.id = w.server and s.epoch = w.epoch
-    join host h on h.id = w.host and h.server = w.server
+from unnest(%(name)s::text[], %(host)s::int[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[])
+    as w (name, host, server, epoch, count)
+    cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
+    cross join lateral (select from host h where h.id = w.host and h.server = w.server limit 1) h
+    cross join (values (0, 'Infinity'), (1, 'Infinity'), (2, extract(epoch from %(now)s::timestamptz)::float8), (3, 'Infinity'),
+        (4, extract(epoch from %(now)s::timestamptz)::float8)) as l (lane, latest)
     cross join lateral (
-        select * from url where crawl = %(crawl)s and host = w.host and lane = w.lane
-            and (w.lane not in (2, 4) or rank <= extract(epoch from %(now)s::timestamptz))
+        select * from url where crawl = %(crawl)s and host = w.host and lane = l.lane and rank <= l.latest
             and id <> all (%(holding)s::bigint[])
         order by rank, id limit w.count) u
 order by w.host, u.lane, u.rank, u.id;
@@ -333,20 +403,80 @@ order by w.host, u.lane, u.rank, u.id;
 select h.name, h.id, c.pages from host h left join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
 where h.name = any (%(names)s);
 
--- name: outlook
-with h as (
-    select c.ready is not null and (c.ready = '-Infinity' or not %(spent)s) as ranked, to_timestamp(c.retry) as retry,
-        to_timestamp(c.revisit) as revisit, greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) as allowed, h.server,
-        coalesce(s.until > %(now)s and s.worker is distinct from %(worker)s, false) as elsewhere
-    from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
-    where c.crawl = %(crawl)s and (c.ready is not null or c.retry is not null or c.revisit is not null)
-)
-select count(*) filter (where not elsewhere and (ranked or retry <= %(now)s or revisit <= %(now)s)),
-    min(case when elsewhere then null when ranked or retry <= %(now)s or revisit <= %(now)s then greatest(%(now)s::timestamptz, allowed)
-        when retry is not null then greatest(retry, allowed) end),
-    min(revisit),
-    count(distinct server) filter (where elsewhere and (ranked or retry is not null or revisit <= %(now)s))
-from h;
+-- name: outlook_ready
+-- Hosts that have a URL now and that no one else holds, a hundred at most of each queue, and when they may be asked.
+select n.host, n.allowed from unnest('{0,1,2}'::smallint[]) as g (stage) cross join lateral (
+    (select c.host, greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) as allowed from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+        where c.crawl = %(crawl)s and c.stage = g.stage and c.ready <= case when %(spent)s then '-Infinity'::float8 else 'Infinity' end
+            and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s) order by c.ready, c.name limit 100)
+    union all
+    (select c.host, greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) as allowed from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+        where c.crawl = %(crawl)s and c.stage = g.stage and c.retry <= extract(epoch from %(now)s::timestamptz)::float8
+            and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s) order by c.retry, c.name limit 100)
+    union all
+    (select c.host, greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) as allowed from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+        where c.crawl = %(crawl)s and c.stage = g.stage and c.revisit <= extract(epoch from %(now)s::timestamptz)::float8
+            and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s) order by c.revisit, c.name limit 100)
+) n;
+
+-- name: outlook_able
+-- Is there a host that may be asked at once?
+select exists (
+    select from unnest('{0,1,2}'::smallint[]) as g (stage) cross join lateral (
+        (select c.host from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+            where c.crawl = %(crawl)s and c.stage = g.stage and c.ready <= case when %(spent)s then '-Infinity'::float8 else 'Infinity' end
+                and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s) and greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) <= %(now)s order by c.ready, c.name limit 1)
+        union all
+        (select c.host from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+            where c.crawl = %(crawl)s and c.stage = g.stage and c.retry <= extract(epoch from %(now)s::timestamptz)::float8
+                and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s) and greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) <= %(now)s order by c.retry, c.name limit 1)
+        union all
+        (select c.host from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+            where c.crawl = %(crawl)s and c.stage = g.stage and c.revisit <= extract(epoch from %(now)s::timestamptz)::float8
+                and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s) and greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) <= %(now)s order by c.revisit, c.name limit 1)
+    ) n);
+
+-- name: outlook_retry
+-- The first retry whose host does not rest then.
+select min(n.retry) from unnest('{0,1,2}'::smallint[]) as g (stage) cross join lateral (
+    select c.retry from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+    where c.crawl = %(crawl)s and c.stage = g.stage and c.retry is not null
+        and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s)
+        and greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) <= greatest(to_timestamp(c.retry), %(now)s::timestamptz)
+    order by c.retry, c.name limit 1) n;
+
+-- name: outlook_later
+-- When may the first host be asked, if there is none now? Looks at all that have a URL but rest, and at retries up to `latest`.
+select least(
+    (select min(n.allowed) from unnest('{0,1,2}'::smallint[]) as g (stage) cross join lateral (
+        (select greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) as allowed from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+            where c.crawl = %(crawl)s and c.stage = g.stage and c.ready <= case when %(spent)s then '-Infinity'::float8 else 'Infinity' end
+                and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s))
+        union all
+        (select greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) as allowed from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+            where c.crawl = %(crawl)s and c.stage = g.stage and c.retry <= extract(epoch from %(now)s::timestamptz)::float8
+                and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s))
+        union all
+        (select greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) as allowed from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+            where c.crawl = %(crawl)s and c.stage = g.stage and c.revisit <= extract(epoch from %(now)s::timestamptz)::float8
+                and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s))
+    ) n),
+    (select min(greatest(to_timestamp(c.retry), greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz)))
+        from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+        where c.crawl = %(crawl)s and c.stage in (0, 1, 2) and c.retry <= %(latest)s
+            and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s)));
+
+-- name: outlook_visit
+select to_timestamp(min(n.revisit)) from unnest('{0,1,2}'::smallint[]) as g (stage) cross join lateral (
+    select c.revisit from crawl_host c where c.crawl = %(crawl)s and c.stage = g.stage and c.revisit is not null
+    order by c.revisit, c.name limit 1) n;
+
+-- name: outlook_elsewhere
+select count(*) from server s
+where (s.worker is not null or s.yielded is not null) and s.until > %(now)s and s.worker is distinct from %(worker)s and exists (
+    select from host h join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
+    where h.server = s.id and ((c.ready is not null and (c.ready = '-Infinity' or not %(spent)s)) or c.retry is not null
+        or c.revisit <= extract(epoch from %(now)s::timestamptz)));
 
 -- name: look
 select u.id, u.canonical, h.name, u.state, u.lane, u.rank, u.depth, u.score, u.parent, u.visit, u.tries, u.changes, u.status, u.why,
@@ -357,7 +487,15 @@ from url u join host h on h.id = u.host where u.id = any (%(ids)s::bigint[]) and
 select canonical from url where crawl = %(crawl)s and depth = 0 order by first_seen, id limit 10000;
 
 -- name: counts
-select state, count(*) from url where crawl = %(crawl)s group by state;
+select state, sum(number)::bigint from url_count where crawl = %(crawl)s group by state;
+
+-- name: sum_counts
+-- Those that another worker sums up at the same time are left to it.
+with gone as (
+    delete from url_count where ctid = any (array(select ctid from url_count where crawl = %(crawl)s for update skip locked))
+    returning state, number
+)
+insert into url_count select %(crawl)s, state, sum(number) from gone group by state having sum(number) <> 0;
 
 -- name: migration_lock
 -- Two workers that start at once: one migrates, the other waits and finds nothing to do. The number is ours alone.

@@ -30,7 +30,8 @@ create table server (
     next_allowed timestamptz,
     reason text not null default ''
 );
-create index server_worker on server (worker) where worker is not null;
+-- Those that are leased or just given back for others: few, however many there are in all.
+create index server_held on server (id) where worker is not null or yielded is not null;
 
 -- A host name, its clock, and the server that it was last found on. Hosts and servers are shared by all crawls.
 create table host (
@@ -48,7 +49,6 @@ create table host (
 create index host_server on host (server);
 -- All names below a domain, side by side.
 create index host_domain on host (reverse(name) collate "C");
-create index host_unresolved on host (id) where server is null;
 
 -- robots.txt belongs to scheme, host and port.
 create table origin (
@@ -63,24 +63,29 @@ create table origin (
     modified text
 );
 
--- What a host has to offer to a crawl: best rank of its ranked lanes, earliest times (epoch seconds) of its timed ones.
+-- What a host has to offer to a crawl: best rank of its ranked lanes, earliest times (epoch seconds) of its timed ones. `name` and
+-- `stage` repeat what the host says (0: its server is unknown, 1: its robots.txt still is, 2: all is known), so that an index leads
+-- straight to the next host of a kind.
 create table crawl_host (
     crawl int not null references crawl on delete cascade,
     host int not null references host on delete cascade,
+    name text not null collate "C",
+    stage smallint not null,
     ready float8,
     retry float8,
     revisit float8,
     pages bigint not null default 0,
     bytes bigint not null default 0,
-    primary key (crawl, host)
-) with (fillfactor = 80);
-create index crawl_host_ready on crawl_host (crawl, ready, host) where ready is not null;
-create index crawl_host_retry on crawl_host (crawl, retry, host) where retry is not null;
-create index crawl_host_revisit on crawl_host (crawl, revisit, host) where revisit is not null;
+    primary key (host, crawl)
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+create index crawl_host_ready on crawl_host (crawl, stage, ready, name) where ready is not null;
+create index crawl_host_retry on crawl_host (crawl, stage, retry, name) where retry is not null;
+create index crawl_host_revisit on crawl_host (crawl, stage, revisit, name) where revisit is not null;
 
 create type url_state as enum ('new', 'waiting', 'retry', 'dead', 'moved', 'gone', 'retired', 'forbidden', 'ignored');
 
--- Every URL ever seen. `id` is a 64-bit hash of crawl and canonical form, so that links need no look-up.
+-- Every URL ever seen. Each end of a visit changes its place in the queue, so room left in the table's pages would help no update.
+-- `id` is a 64-bit hash of crawl and canonical form, so that links need no look-up.
 create table url (
     id bigint primary key,
     crawl int not null references crawl on delete cascade,
@@ -111,13 +116,45 @@ create table url (
     expires timestamptz,
     request json,
     check ((lane is null) = (rank is null))
-) with (fillfactor = 85);
+) with (autovacuum_vacuum_scale_factor = 0.05);
 -- The queue: one index, read lane by lane. Only queued URLs are in it.
 create index url_queue on url (crawl, host, lane, rank, id) where lane is not null;
-create index url_state on url (crawl, state);
 -- Judged again when a robots.txt changes.
 create index url_forbidden on url (host, id) where state = 'forbidden';
-create index url_seed on url (crawl, first_seen) where depth = 0;
+create index url_seed on url (crawl, first_seen, id) where depth = 0;
+
+-- URLs per state: what each statement changed, so that nobody counts millions of rows, and no one waits for another's counter. The
+-- rows of a crawl are summed up into one per state now and then.
+create table url_count (
+    crawl int not null references crawl on delete cascade,
+    state url_state not null,
+    number bigint not null
+);
+create index url_count_crawl on url_count (crawl);
+
+create function count_added() returns trigger language plpgsql as $$
+begin
+    insert into crawlproj.url_count select crawl, state, count(*) from added group by crawl, state;
+    return null;
+end $$;
+create function count_changed() returns trigger language plpgsql as $$
+begin
+    insert into crawlproj.url_count
+    select crawl, state, sum(number) from (
+        select crawl, state, 1 as number from after union all select crawl, state, -1 from before) c
+    group by crawl, state having sum(number) <> 0;
+    return null;
+end $$;
+create function count_deleted() returns trigger language plpgsql as $$
+begin
+    insert into crawlproj.url_count select d.crawl, d.state, -count(*) from deleted d join crawlproj.crawl c on c.id = d.crawl
+    group by d.crawl, d.state;
+    return null;
+end $$;
+create trigger count_added after insert on url referencing new table as added for each statement execute function count_added();
+create trigger count_changed after update on url referencing old table as before new table as after
+    for each statement execute function count_changed();
+create trigger count_deleted after delete on url referencing old table as deleted for each statement execute function count_deleted();
 
 -- The latest reading of a page.
 create table page (

@@ -66,4 +66,12 @@ def test_it_stays_within_its_limit() -> None:
     made = sieve(limit=100)
     for start in range(0, 1000, 50):
         made.sort(ticket(), [Link(f"http://in/{n}", "a") for n in range(start, start + 50)])
-        assert len(made._known) <= 100
+        assert len(made._known) + len(made._older) <= 100
+
+
+def test_what_is_met_again_and_again_is_not_forgotten() -> None:
+    made, often = sieve(limit=100), Link("http://in/often", "a")
+    made.sort(ticket(), [often])
+    for start in range(0, 1000, 20):
+        assert made.sort(ticket(), [*(Link(f"http://in/{n}", "a") for n in range(start, start + 20)), often])[0].known[-1]
+        assert made.sort(ticket(), [often])[1] == []

@@ -1,0 +1,103 @@
+"""Fills a database with a crawl of any size: `python -m benchmarks.fill --urls 1e6 --hosts 1e5 (--dir FOLDER | --database URL)`.
+
+FOLDER holds an embedded Postgres, made if need be. The rows are those that the frontier would have written itself (see
+`madeup`), so it goes on from them as from its own. The user must be a superuser: references and counters are not checked row by
+row while filling.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+import time
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+
+from benchmarks.madeup import COLUMNS, RECEIVED, Maker, utc_now
+from crawlproj.db import Database
+from crawlproj.embedded import Embedded
+from crawlproj.migrations import migrate
+
+AT_ONCE = 20_000
+"""URLs per COPY."""
+
+
+def fill(dsn: str, crawl: str, urls: int, hosts: int, now: datetime | None = None, links: int = 8, seed: int = 1) -> Maker:
+    """Make the tables if need be and a new crawl in them. Indexes are made at the end, all at once, and statistics with them."""
+    database = Database(dsn)
+    migrate(database)
+    database.close()
+    connection = psycopg2.connect(dsn)
+    connection.autocommit = True
+    cursor = connection.cursor()
+    # Triggers and references would be looked at row by row; all of it is consistent by the way it is made.
+    cursor.execute("set search_path = crawlproj; set session_replication_role = replica; set maintenance_work_mem = '256MB'")
+    cursor.execute("insert into crawl (name, ordering, max_depth) values (%s, 'best', 0) returning id", (crawl,))
+    (number,) = cursor.fetchone()
+    cursor.execute("select 1 + greatest((select max(id) from host), (select max(id) from server), 0)")
+    maker = Maker(number, crawl, now or utc_now(), seed, cursor.fetchone()[0], links)
+    indexes = _without_indexes(cursor)
+    for _ in maker.hosts(hosts, urls):
+        if len(maker.rows["url"]) >= AT_ONCE:
+            _copy(cursor, maker)
+    _copy(cursor, maker)
+    for definition in indexes:
+        cursor.execute(definition)
+    _finish(cursor, maker)
+    connection.close()
+    return maker
+
+
+def _without_indexes(cursor: Any) -> list[str]:
+    """Drop all indexes that only serve reading; what makes them again."""
+    cursor.execute("""select i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid) from pg_index i
+        join pg_class c on c.oid = i.indrelid where c.relnamespace = 'crawlproj'::regnamespace and not i.indisunique""")
+    found = cursor.fetchall()
+    for name, _ in found:
+        cursor.execute(f"drop index {name}")
+    return [definition for _, definition in found]
+
+
+def _copy(cursor: Any, maker: Maker) -> None:
+    for table, names in COLUMNS.items():
+        if lines := maker.rows[table]:
+            text = io.StringIO("\n".join(lines) + "\n")
+            cursor.copy_expert(f"copy {table} ({names.replace(' ', ', ')}) from stdin", text)
+            lines.clear()
+
+
+def _finish(cursor: Any, maker: Maker) -> None:
+    totals = maker.pages, maker.pages * RECEIVED, maker.crawl
+    cursor.execute("update crawl set pages = %s, bytes = %s where id = %s", totals)
+    for state, number in maker.states.items():
+        cursor.execute("insert into url_count values (%s, %s, %s)", (maker.crawl, state.value, number))
+    for table in ("host", "server"):
+        cursor.execute(f"select setval(pg_get_serial_sequence('{table}', 'id'), (select max(id) from {table}))")
+    cursor.execute("vacuum (analyze)")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--urls", type=float, default=1e6)
+    parser.add_argument("--hosts", type=float, default=1e5)
+    parser.add_argument("--crawl", default="growth")
+    parser.add_argument("--links", type=int, default=8, help="stored links per page")
+    place = parser.add_mutually_exclusive_group(required=True)
+    place.add_argument("--dir", type=Path)
+    place.add_argument("--database")
+    given = parser.parse_args()
+    with ExitStack() as stack:
+        dsn = given.database or stack.enter_context(Embedded(given.dir)).start()
+        started = time.monotonic()
+        maker = fill(dsn, given.crawl, int(given.urls), int(given.hosts), links=given.links)
+        print(f"{sum(maker.states.values())} URLs on {int(given.hosts)} hosts in {time.monotonic() - started:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""Does a crawl get slower as it grows? `python -m benchmarks.growth [--small 1e4 --big 1e6] [--bloat ENDS] [--dir FOLDER]`.
+
+Two databases, filled with crawls of both sizes, are worked on in turn, round by round in one run, so that whatever else the machine
+does hits both. Printed are CPU per page (this process and its Postgres backend) of the cycle of leases, refills and commits, the
+CPU and the least time of a lease of 100 servers and of other questions of a worker, and the memory of a worker that has met as many
+URLs. Databases in FOLDER are kept and used again: the small one is soon used up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from benchmarks.bloat import bloat
+from benchmarks.fill import fill
+from benchmarks.rounds import Round
+from crawlproj.db import Database
+from crawlproj.embedded import Embedded
+from crawlproj.frontier.base import CrawlSpec, Lane, State, Ticket
+from crawlproj.frontier.postgres import PostgresFrontier
+from crawlproj.sieve import Sieve
+from crawlproj.text.document import Link
+from settings.base import FRONTIER_KNOWN_URLS
+
+T = TypeVar("T")
+GOALS = {"cpu_ratio": 1.1, "lease_cpu_ms": 10.0, "memory_mb": 10.0}
+URLS_PER_HOST = 10
+HELD = 50
+"""Servers that are held at a time: few enough for the small crawl, so that both rounds are alike."""
+WARM_UP = 3
+"""Rounds that don't count."""
+INDEXES = (
+    "url order by id", "url where lane is not null order by crawl, host, lane, rank, id", "page order by url",
+    "page_version order by url, at", "page_links order by url",
+)  # fmt: skip
+"""Read once before the first round: they have been in memory for long where a crawl has come this far, as far as they fit."""
+
+
+@dataclass(slots=True)
+class Bench:
+    """One database and what was measured on it."""
+
+    urls: int
+    dsn: str
+    own_us: list[float] = field(default_factory=list)
+    backend_us: list[float] = field(default_factory=list)
+    cpu_ms: dict[str, list[float]] = field(default_factory=dict)
+    wall_ms: dict[str, list[float]] = field(default_factory=dict)
+    frontier: PostgresFrontier = field(init=False)
+    backend: int = 0
+
+    def __post_init__(self) -> None:
+        self.frontier = PostgresFrontier(Database(self.dsn), CrawlSpec("growth"))
+        self.frontier.open()
+        ((self.backend,),) = self.frontier.db.script("select pg_backend_pid()")
+        for order in INDEXES:
+            self.frontier.db.script(f"set enable_seqscan = off; select count(*) from (select 1 from {order} offset 0) n")
+        self.frontier.db.script("reset enable_seqscan")
+
+    def cycle(self, pages: int, seed: int) -> None:
+        """Lease, refill, commit, release. The clocks of the hosts are reset afterwards, so that rounds are alike."""
+        work = Round(self.frontier, seed=seed)
+        own, backend = time.process_time(), self._backend_s()
+        work.lease(HELD)
+        while work.pages < pages and (work.tickets or work.refill(4)):
+            work.turn(100, self.frontier.now())
+        work.release()
+        self.own_us.append((time.process_time() - own) / work.pages * 1e6)
+        self.backend_us.append((self._backend_s() - backend) / work.pages * 1e6)
+        self.frontier.db.script("update host set next_allowed = null where next_allowed is not null")
+
+    def ask(self) -> None:
+        """The questions of a worker, each by itself."""
+        frontier, work = self.frontier, Round(self.frontier, "asking")
+        leases = self._timed("lease of 100 servers", lambda: work.lease(100, 8))
+        self._timed("their first URLs", lambda: work.refill(1))
+        held = [lease.server for lease in leases]
+        self._timed("arrivals", lambda: frontier.arrivals("asking", held, ()))
+        self._timed("contested", lambda: frontier.contested(held))
+        self._timed("renew", lambda: frontier.renew("asking", held))
+        self._timed("unresolved", lambda: frontier.unresolved(64))
+        self._timed("outlook", lambda: frontier.outlook("asking"))
+        self._timed("counts", frontier.counts)
+        work.release()
+
+    def _timed(self, name: str, work: Callable[[], T]) -> T:
+        started, own, backend = time.perf_counter(), time.process_time(), self._backend_s()
+        result = work()
+        wall = time.perf_counter() - started
+        self.wall_ms.setdefault(name, []).append(wall * 1e3)
+        self.cpu_ms.setdefault(name, []).append((time.process_time() - own + self._backend_s() - backend) * 1e3)
+        return result
+
+    def _backend_s(self) -> float:
+        return int(Path(f"/proc/{self.backend}/schedstat").read_text().split()[0]) / 1e9
+
+    def figures(self) -> dict[str, object]:
+        own, backend = statistics.median(self.own_us), statistics.median(self.backend_us)
+        asked = {name: [round(statistics.median(ms), 1), round(min(self.wall_ms[name]), 1)] for name, ms in self.cpu_ms.items()}
+        return {"urls": self.urls, "own_us": round(own), "backend_us": round(backend), "cpu_and_least_wall_ms": asked}
+
+
+def known_mb(urls: int) -> float:
+    """Peak memory of a process whose sieve has met so many URLs."""
+    command = [sys.executable, "-m", "benchmarks.growth", "--met", str(urls)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def meet(urls: int) -> float:
+    sieve, ticket = Sieve("growth", lambda _: True, FRONTIER_KNOWN_URLS), Ticket(1, "", "", 1, 1, 0, Lane.NEW, State.NEW)
+    for start in range(0, urls, 50):
+        paths = [f"https://www.paper{start % 999}.example/an-article-of-some-length-{start + n}" for n in range(50)]
+        sieve.sort(ticket, [Link(path, "a") for path in paths])
+    # Not getrusage: its peak is that of the process that started this one, if that was bigger.
+    (peak,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+    return int(peak.split()[1]) / 1024
+
+
+def compare(folder: Path, sizes: list[int], rounds: int, pages: int) -> list[Bench]:
+    with ExitStack() as stack:
+        benches = []
+        for urls in sizes:
+            place = folder / f"{urls}"
+            fresh = not (place / "pg").exists()
+            dsn = stack.enter_context(Embedded(place)).start()
+            if fresh:
+                fill(dsn, "growth", urls, urls // URLS_PER_HOST)
+            benches.append(Bench(urls, dsn))
+        for number in range(-WARM_UP, rounds):
+            for bench in benches:
+                bench.cycle(pages, number)
+                for _ in range(3):
+                    bench.ask()
+                if number < 0:
+                    bench.own_us, bench.backend_us, bench.cpu_ms, bench.wall_ms = [], [], {}, {}
+        for bench in benches:
+            bench.frontier.close()
+        return benches
+
+
+def report(benches: list[Bench]) -> bool:
+    small, big = benches
+    for bench in benches:
+        print(json.dumps(bench.figures()), flush=True)
+    costs = [statistics.median(map(sum, zip(bench.own_us, bench.backend_us, strict=True))) for bench in (big, small)]
+    figures = {
+        "cpu_ratio": round(costs[0] / costs[1], 3), "lease_cpu_ms": round(statistics.median(big.cpu_ms["lease of 100 servers"]), 1),
+        "memory_mb": round(known_mb(big.urls) - known_mb(small.urls), 1),
+    }  # fmt: skip
+    missed = {name: goal for name, goal in GOALS.items() if figures[name] > goal}
+    print(json.dumps(figures), f"NOT REACHED: {missed}" if missed else "", flush=True)
+    return not missed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--small", type=float, default=1e4)
+    parser.add_argument("--big", type=float, default=1e6)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--pages", type=int, default=400)
+    parser.add_argument("--dir", type=Path)
+    parser.add_argument("--bloat", type=float, default=0, help="only this: what so many ends of visits leave behind")
+    parser.add_argument("--met", type=int, default=0, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.met:
+        print(meet(given.met))
+        return 0
+    if given.bloat:
+        for row in bloat(int(given.bloat)):
+            print(json.dumps(row), flush=True)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="growth-") as folder:
+        return 0 if report(compare(given.dir or Path(folder), [int(given.small), int(given.big)], given.rounds, given.pages)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""A crawl that never was: rows as the frontier would have written them, for databases of any size.
+
+Each host is made by itself: some URLs never visited, some waiting, failed, moved, gone. What the frontier keeps twice (best rank
+and earliest times of a host, its pages and bytes, URLs per state) is reckoned here from the rows, not guessed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from crawlproj.frontier.base import Lane, State, rank
+from crawlproj.sieve import score
+from crawlproj.urls import key
+
+NULL = "\\N"
+RECEIVED = 20_000
+"""Bytes of each page."""
+COLUMNS = {
+    "server": "id address epoch next_allowed",
+    "host": "id name server resolved prepared next_allowed asked failures",
+    "origin": "origin host status body fetched expires",
+    "crawl_host": "crawl host name stage ready retry revisit pages bytes",
+    "url": "id crawl host canonical state lane rank depth score parent hops visit tries status why first_seen last_visit"
+    " last_change next_visit interval_s etag body_digest block_digest moved_to",
+    "page": "url at title content_type charset language length noindex noarchive elapsed_s",
+    "page_version": "url at status body_digest block_digest length",
+    "page_links": "url known known_kinds known_texts other other_kinds other_texts",
+}
+"""Tables and the columns that are given, in an order that keeps every reference."""
+SHARES = {
+    State.NEW: 50, State.WAITING: 35, State.RETRY: 3, State.MOVED: 4, State.DEAD: 3, State.GONE: 2, State.RETIRED: 1,
+    State.FORBIDDEN: 1, State.IGNORED: 1,
+}  # fmt: skip
+ENDS = {
+    State.WAITING: (200, "", 0), State.RETRY: (503, "status", 2), State.MOVED: (301, "", 0), State.DEAD: (0, "timeout", 5),
+    State.GONE: (404, "", 0), State.RETIRED: (404, "", 0), State.FORBIDDEN: (0, "robots", 0),
+}  # fmt: skip
+"""Status, reason and tries of those that were visited."""
+TITLES = ("Read more", "News of the day", "About us", "Older entries", "The council meets again on Thursday")
+
+
+@dataclass(slots=True)
+class Offer:
+    """What `crawl_host` keeps of a host."""
+
+    ready: float | None = None
+    retry: float | None = None
+    revisit: float | None = None
+    pages: int = 0
+
+    def take(self, lane: Lane, place: float) -> None:
+        name = {Lane.RETRY: "retry", Lane.REVISIT: "revisit"}.get(lane, "ready")
+        place = float("-inf") if lane is Lane.URGENT else place
+        known = getattr(self, name)
+        setattr(self, name, place if known is None else min(known, place))
+
+
+@dataclass(slots=True)
+class Maker:
+    """Makes hosts one after the other; `rows` are COPY lines per table, to be taken away now and then."""
+
+    crawl: int
+    name: str
+    now: datetime
+    seed: int = 1
+    first_id: int = 1
+    links: int = 8
+    order: str = "best"
+    rows: dict[str, list[str]] = field(default_factory=lambda: {table: [] for table in COLUMNS})
+    states: Counter[State] = field(default_factory=Counter)
+    pages: int = 0
+
+    def hosts(self, hosts: int, urls: int) -> Iterator[None]:
+        """Make so many; the number of URLs per host differs widely. Stops after each host, for the rows to be taken."""
+        chance = random.Random(self.seed)
+        sizes = [min(chance.paretovariate(1.2), 1000.0) for _ in range(hosts)]
+        scale, wanted, made = (urls - hosts) / sum(sizes), 0.0, 0
+        server = self.first_id
+        for number, size in enumerate(sizes):
+            wanted += 1 + size * scale
+            if chance.random() < 0.6:
+                server = self.first_id + number
+            count = urls - made if number == hosts - 1 else max(1, round(wanted) - made)
+            self._host(chance, self.first_id + number, server, count)
+            made += count
+            yield
+
+    def _host(self, chance: random.Random, host: int, server: int, urls: int) -> None:
+        """A server has the number of its first host. One host in 20 is not resolved yet, one in 10 not prepared."""
+        at, name = self.now.isoformat(), f"www.{chance.choice(('daily', 'paper', 'shop', 'town'))}{host}.example"
+        if server == host:
+            self._put("server", server, f"{server >> 16 & 255}.{server >> 8 & 255}.{server & 255}.10.{server >> 24}", 0, None)
+        lot = chance.random()
+        stage = 0 if lot < 0.05 else 1 if lot < 0.15 else 2
+        rests = self.now + timedelta(hours=chance.random()) if stage == 2 and chance.random() < 0.03 else None
+        resolved = (self.now - timedelta(hours=chance.random() * 20)).isoformat() if stage else "-infinity"
+        self._put("host", host, name, server if stage else None, resolved, stage == 2, rests and rests.isoformat(), urls % 50, 0)
+        if stage == 2:
+            body = "User-agent: *\\nDisallow: /private/\\n"
+            self._put("origin", f"https://{name}", name, 200, body, at, (self.now + timedelta(days=1)).isoformat())
+        offer = self._urls(chance, host, f"https://{name}", urls, visited=stage == 2)
+        self.pages += offer.pages
+        offers = offer.ready, offer.retry, offer.revisit, offer.pages, offer.pages * RECEIVED
+        self._put("crawl_host", self.crawl, host, name, stage, *offers)
+
+    def _urls(self, chance: random.Random, host: int, root: str, count: int, visited: bool) -> Offer:
+        offer = Offer()
+        states = chance.choices(list(SHARES), list(SHARES.values()), k=count) if visited else [State.NEW] * count
+        urls = [
+            f"{root}/" if n == 0 else f"{root}/{2000 + n % 26}/{n % 12 + 1:02}/an-article-of-some-length-{n}.html"
+            for n in range(count)
+        ]
+        ids = [key(self.name, url) for url in urls]
+        for n, (id_, url, state) in enumerate(zip(ids, urls, states, strict=True)):
+            self.states[state] += 1
+            depth = min(n, 1 + n.bit_length() // 2)
+            fate = self._fate(chance, state, depth, url)
+            if fate[0] is not None:
+                offer.take(fate[0], fate[1])
+            self._put(
+                "url", id_, self.crawl, host, url, state.value, *fate[:2], depth, score(depth), ids[0] if n else None, *fate[2:]
+            )
+            if state is State.WAITING:
+                offer.pages += 1
+                self._page(chance, id_, fate[8], fate[13], ids)
+        return offer
+
+    def _fate(self, chance: random.Random, state: State, depth: int, url: str) -> tuple[object, ...]:
+        """The columns of a URL from `lane` on, without depth, score and parent."""
+        seen = (self.now - timedelta(days=40)).isoformat()
+        if state in (State.NEW, State.IGNORED):
+            lane = chance.choices((Lane.NEW, Lane.BACKFILL, Lane.URGENT), (97, 2.9, 0.1))[0]
+            place = 0.0 if lane is Lane.URGENT else rank(self.order, depth, score(depth))
+            queued = (None, None, 21) if state is State.IGNORED else (lane, place, 0)
+            return (*queued, 0, 0, 0, "redirects" if state is State.IGNORED else "", seen, *[None] * 8)
+        status, why, tries = ENDS[state]
+        days = {State.WAITING: 30, State.RETRY: 0.2, State.GONE: 60, State.FORBIDDEN: 30}.get(state)
+        when = None if days is None else self.now + timedelta(days=chance.uniform(-0.04, 0.96) * days)
+        lane = None if when is None else Lane.RETRY if state is State.RETRY else Lane.REVISIT
+        last = (self.now - timedelta(days=chance.uniform(1, 30))).isoformat()
+        read = state is State.WAITING
+        digest = f"\\\\x{chance.getrandbits(128):032x}" if read else None
+        changed, interval, etag = (last, 86400.0 * 7, '"5f3a-61c"') if read else (None, None, None)
+        moved_to = f"{url}?moved" if state is State.MOVED else None
+        timed = when.timestamp() if when else None
+        when_text = when.isoformat() if when else None
+        return (
+            lane, timed, 0, chance.randint(1, 4), tries, status, why, seen, last, changed, when_text, interval, etag, digest,
+            digest, moved_to,
+        )  # fmt: skip
+
+    def _page(self, chance: random.Random, id_: int, at: object, digest: object, ids: list[int]) -> None:
+        self._put("page", id_, at, chance.choice(TITLES), "text/html", "utf-8", "en", RECEIVED, False, False, 0.2)
+        self._put("page_version", id_, at, 200, digest, digest, RECEIVED)
+        known = chance.sample(ids, min(self.links, len(ids)))
+        texts = "{" + ",".join(f'"{chance.choice(TITLES)}"' for _ in known) + "}"
+        other = "{" + ",".join(f'"https://elsewhere{chance.randint(1, 999)}.example/"' for _ in range(2)) + "}"
+        known_text = "{" + ",".join(map(str, known)) + "}"
+        self._put("page_links", id_, known_text, "a" * len(known), texts, other, "ai", '{"Elsewhere",""}')
+
+    def _put(self, table: str, *values: object) -> None:
+        self.rows[table].append("\t".join([_text(value) for value in values]))
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return NULL
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Lane):
+        return str(int(value))
+    return str(value)
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,203 @@
+"""What Postgres really does for each query of the frontier: `python -m benchmarks.plans > docs/plans.md`.
+
+A frontier on a filled database is asked for everything that it can do. Before each query the same query is explained, executed and
+undone; plans hold what was really read, not what was guessed. A test reads them too, and finds whatever reads too much.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from benchmarks.fill import fill
+from benchmarks.madeup import utc_now
+from benchmarks.rounds import Round
+from crawlproj.db import Database, Transaction
+from crawlproj.embedded import Embedded
+from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, RobotsRow
+from crawlproj.frontier.postgres import PostgresFrontier
+from crawlproj.queries import load_queries
+from crawlproj.urls import host, key, origin
+
+EXPLAIN = "explain (analyze, costs off, timing off, summary off, format json) "
+Plan = dict[str, Any]
+AT_START = "mend_"
+LIMITS: dict[str, Any] = {"max_depth": 50, "domain_hosts": 50}
+INTRODUCTION = """# Plans
+What Postgres does for each query of `crawlproj/sql/queries.sql` that a worker asks while it crawls, on a crawl of {urls:,} URLs on
+{hosts:,} hosts: each step of the plan with the index it uses and the rows it really read. Of several calls the one that read
+most is shown. A test keeps whole tables and long sorts out of it. Made by `python -m benchmarks.plans > docs/plans.md`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One query as it was asked, and how it was answered."""
+
+    name: str
+    plan: Plan
+
+    def nodes(self) -> Iterator[Plan]:
+        todo = [self.plan]
+        while todo:
+            node = todo.pop()
+            yield node
+            todo += node.get("Plans", [])
+
+
+def rows_read(node: Plan) -> float:
+    """What a node took in: of a scan all that it looked at, of others what came from below."""
+    if "Scan" in node["Node Type"]:
+        removed = sum(value for name, value in node.items() if name.startswith("Rows Removed"))
+        return float((node["Actual Rows"] + removed) * node["Actual Loops"])
+    return float(sum(below["Actual Rows"] * below["Actual Loops"] for below in node.get("Plans", [])))
+
+
+class WatchedTransaction(Transaction):
+    seen: list[Seen]
+
+    def _send(self, name: str, text: str, args: dict[str, Any] | None) -> tuple[int, list[tuple[Any, ...]]]:
+        if name in load_queries():
+            super()._send("savepoint", "savepoint watch", None)
+            plan = super()._send(name, EXPLAIN + text, args)[1][0][0][0]["Plan"]
+            super()._send("undo", "rollback to savepoint watch; release savepoint watch", None)
+            self.seen.append(Seen(name, plan))
+        return super()._send(name, text, args)
+
+
+class WatchedDatabase(Database):
+    """Explains whatever it is asked, before it does it."""
+
+    def __init__(self, dsn: str) -> None:
+        super().__init__(dsn)
+        self.seen: list[Seen] = []
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        with super().transaction() as plain:
+            watched = WatchedTransaction(self, plain._connection)
+            watched.seen = self.seen
+            yield watched
+
+    def _send(self, name: str, text: str, args: dict[str, Any] | None) -> tuple[int, list[tuple[Any, ...]]]:
+        if name in load_queries():
+            with self.transaction() as tx:
+                return tx._send(name, text, args)
+        return super()._send(name, text, args)
+
+
+def exercise(dsn: str, crawl: str) -> list[Seen]:
+    """Everything that workers of a crawl with quotas ask for in the course of a day."""
+    db = WatchedDatabase(dsn)
+    db.script(f"update crawl set max_depth = {LIMITS['max_depth']} where name = '{crawl}'")
+    frontier = PostgresFrontier(db, CrawlSpec(crawl, host_pages=500, pages=10**9, **LIMITS))
+    frontier.open()
+    work = Round(frontier, "watched")
+    names = frontier.unresolved(64)
+    frontier.resolved({name: f"10.1.1.{number}" for number, name in enumerate(names)})
+    work.lease(100)
+    work.refill()
+    frontier.robots([f"https://{ticket.host}" for ticket in work.tickets[:100]])
+    frontier.commit(_news(work))
+    while work.tickets:
+        work.turn(200, frontier.now())
+    work.refill()
+    held = list(work.leases)
+    frontier.arrivals("watched", held, [host.name for lease in work.leases.values() for host in lease.hosts][:50])
+    frontier.borrow("watched", [*(host.name for host in work.leases[held[0]].hosts), "elsewhere.example"])
+    frontier.renew("watched", held)
+    frontier.contested(held)
+    frontier.outlook("watched")
+    frontier.outlook("another")
+    _rejudge(db, frontier)
+    frontier.release("watched", held[:50], yielding=True)
+    frontier.lease("another", 100, unprepared=8)
+    db.script("update server set until = now() where worker = 'another'")
+    frontier.lease("third", 100, unprepared=8, unseen=3)
+    frontier.look([ticket.id for ticket in work.tickets[:100]])
+    frontier.seeds()
+    frontier.counts()
+    _over_quota(db, crawl)
+    _rest(db, crawl)
+    db.close()
+    return db.seen
+
+
+def _news(work: Round) -> Batch:
+    """A commit with a bit of everything: robots.txt of new hosts, known URLs found nearer and pushed, hosts never seen."""
+    now, spec, tickets = work.frontier.now(), work.frontier.spec, work.tickets[:100]
+    rows = [RobotsRow(f"https://{t.host}", t.host, 200, "User-agent: *\n", now, now + timedelta(days=1)) for t in tickets]
+    nearer = [NewUrl(t.id, t.url, t.host, max(0, t.depth - 1), 1.0, None) for t in tickets]
+    urls = [f"https://new{number}.{spec.name}.example/" for number in range(100)]
+    return Batch(urls=[*nearer, *(NewUrl(key(spec.name, url), url, host(url), 1) for url in urls)], robots=rows)
+
+
+def _rejudge(db: Database, frontier: PostgresFrontier) -> None:
+    (found,) = db.script("select canonical from url where state = 'forbidden' limit 1")
+    frontier.rejudge(origin(found[0]), lambda _: True)
+
+
+def _over_quota(db: Database, crawl: str) -> None:
+    frontier = PostgresFrontier(db, CrawlSpec(crawl, host_pages=1, **LIMITS))
+    frontier.open()
+    work = Round(frontier, "last")
+    work.lease(20)
+    work.refill()
+    work.turn(50, frontier.now())
+    work.release()
+
+
+def _rest(db: Database, crawl: str) -> None:
+    """The best hosts rest; then, in a crawl that has all its pages, on a day before anything is due, all that have work."""
+    best = "select host from crawl_host where stage = {} and {} is not null order by {}, name limit 300"
+    for stage, name in product((0, 1, 2), ("ready", "retry", "revisit")):
+        db.script(f"update host set next_allowed = now() + interval '1 hour' where id in ({best.format(stage, name, name)})")
+    PostgresFrontier(db, CrawlSpec(crawl, **LIMITS)).open()
+    frontier = PostgresFrontier(db, CrawlSpec(crawl, pages=1, **LIMITS), lambda: utc_now() - timedelta(days=25))
+    for other in (PostgresFrontier(db, CrawlSpec(crawl, **LIMITS)), frontier):
+        other.open()
+        other.outlook("watched")
+        other.lease("watched", 100, unprepared=8)
+
+
+def text(seen: Seen) -> str:
+    """A plan as short lines: what, by which index, how many rows were read."""
+    lines: list[str] = []
+
+    def walk(node: Plan, depth: int) -> None:
+        of = [f"{word} {node[name]}" for word, name in (("by", "Index Name"), ("of", "Relation Name")) if name in node]
+        about = node.get("Operation", "") if node["Node Type"] == "ModifyTable" else ""
+        what = " ".join([about or node["Node Type"], *of])
+        lines.append(f"{'  ' * depth}{what}: {rows_read(node):.0f}")
+        for below in node.get("Plans", []):
+            walk(below, depth + 1)
+
+    walk(seen.plan, 0)
+    return "\n".join(lines)
+
+
+def main(urls: int = 200_000, hosts: int = 20_000) -> int:
+    with tempfile.TemporaryDirectory(prefix="plans-") as folder, Embedded(Path(folder)) as server:
+        dsn = server.start()
+        fill(dsn, "plans", urls, hosts)
+        worst: dict[str, Seen] = {}
+        for seen in exercise(dsn, "plans"):
+            best = worst.setdefault(seen.name, seen)
+            worst[seen.name] = max(best, seen, key=lambda one: max(map(rows_read, one.nodes())))
+    print(INTRODUCTION.format(urls=urls, hosts=hosts))
+    for name, seen in sorted(worst.items()):
+        if name.startswith(AT_START):
+            continue
+        print(f"## {name}\n```\n{text(seen)}\n```")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
