@@ -43,7 +43,7 @@ class Holdings:
 
     def hear(self, news: News) -> None:
         """Take in what the keeper brought, then say what is wanted next."""
-        self.times.hear(news.now, news.monotonic)
+        self.times.hear(news.now, news.monotonic, news.asked_at)
         self._stored(news)
         if news.renewed is not None:
             self._renewed(news.renewed, news.contested)

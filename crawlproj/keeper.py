@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -27,8 +28,10 @@ LEASE_GAP_S = 0.5
 PREPARED_AT_ONCE = 64
 FIRST_WANT = 8
 ORIGINS = 5_000
-GRACE_S = 30.0
-"""How long a database may be away before the crawl gives up."""
+AGAIN_S = 0.5
+"""Pause between two tries of a database that does not answer."""
+HOPELESS = ("22", "23", "42")
+"""Classes of Postgres errors that mean a wrong statement or wrong data: another try would only repeat them."""
 
 
 @dataclass(slots=True)
@@ -54,17 +57,19 @@ class Tray:
     quiet: int | None = None
     """Number of the moment at which nothing at all was held here; asks for the outlook."""
 
-    def take_batch(self) -> Batch:
-        batch = Batch(self.outcomes, self.urls, self.robots, self.clocks, self.server_clocks)
-        self.outcomes, self.urls, self.robots, self.clocks, self.server_clocks = [], [], [], {}, {}
-        return batch
+    @property
+    def batch(self) -> Batch:
+        return Batch(self.outcomes, self.urls, self.robots, self.clocks, self.server_clocks)
 
-    def put_back(self, batch: Batch) -> None:
-        self.outcomes = [*batch.outcomes, *self.outcomes]
-        self.urls = [*batch.urls, *self.urls]
-        self.robots = [*batch.robots, *self.robots]
-        self.clocks = {**batch.clocks, **self.clocks}
-        self.server_clocks = {**batch.server_clocks, **self.server_clocks}
+    def clear_batch(self) -> None:
+        """It is stored."""
+        self.outcomes, self.urls, self.robots, self.clocks, self.server_clocks = [], [], [], {}, {}
+
+    def append(self, newer: Tray) -> None:
+        """What has come since this tray was taken, which goes back because the database was away."""
+        self.outcomes, self.urls, self.robots = self.outcomes + newer.outcomes, self.urls + newer.urls, self.robots + newer.robots
+        self.clocks, self.server_clocks = self.clocks | newer.clocks, self.server_clocks | newer.server_clocks
+        self.release, self.yielded = self.release + newer.release, self.yielded + newer.yielded
 
 
 @dataclass(slots=True)
@@ -73,6 +78,8 @@ class News:
 
     now: datetime
     monotonic: float
+    asked_at: float | None = None
+    """When the frontier was asked for its time; `monotonic` is when the answer was here."""
     stored: list[int] = field(default_factory=list)
     committed: list[Committed] = field(default_factory=list)
     leases: list[Lease] = field(default_factory=list)
@@ -91,11 +98,16 @@ class Keeper(threading.Thread):
 
     def __init__(
         self, frontier: Frontier, worker: str, resolver: Resolver, flush_s: float, pushes: Callable[[], Sequence[str]],
-        tell: Callable[[News], None], fail: Callable[[BaseException], None], agent: str = "",
+        tell: Callable[[News], None], fail: Callable[[BaseException], None], agent: str = "", patience_s: float = 60.0,
+        heal: Callable[[], object] | None = None,
     ) -> None:  # fmt: skip
+        """`heal` is called while the database is away, and brings it back if it can."""
         super().__init__(name="keeper", daemon=True)
         self.frontier, self.worker, self.resolver, self.flush_s = frontier, worker, resolver, flush_s
         self._pushes, self._tell, self._fail, self._agent = pushes, tell, fail, agent
+        self._patience_s, self._heal = patience_s, heal
+        self.away = False
+        """The database does not answer, or can't store anything: nothing more is to be handed out."""
         self._tray = Tray()
         self._lock = threading.Lock()
         self._bell = threading.Event()
@@ -106,6 +118,9 @@ class Keeper(threading.Thread):
         self._renewed_at = self._leased_at = time.monotonic()
         self._stored: list[int] = []
         self._committed: list[Committed] = []
+        self._leases: list[Lease] = []
+        self._renewed: dict[int, datetime] | None = None
+        self._missed = False
 
     def put(self, fill: Callable[[Tray], None], ring: bool = False) -> None:
         """Let the event loop put something into the tray; `ring` asks for a turn soon rather than at the next flush."""
@@ -132,31 +147,49 @@ class Keeper(threading.Thread):
         except BaseException as error:
             self._fail(error)
 
-    def _patiently(self, work: Callable[[], None]) -> None:
-        """A database that is away for a moment is waited for; what was to be written stays in the tray."""
+    def _patiently(self, work: Callable[[Tray], None]) -> None:
+        """A database that is away for a while is waited for; whatever was not done with the tray stays in it."""
         since = time.monotonic()
         while True:
+            with self._lock:
+                tray, self._tray = self._tray, Tray()
             try:
-                return work()
+                work(tray)
+                break
             except DatabaseError as error:
-                if time.monotonic() - since > GRACE_S:
-                    raise
-                log.warning("The database does not answer, trying again: %s", error)
-                time.sleep(1.0)
+                self._put_back(tray)
+                self._wait(error, since)
+        if self.away:
+            self.away = False
+            log.warning("The database answers again after %.0f s", time.monotonic() - since)
 
-    def _commit(self) -> None:
+    def _put_back(self, tray: Tray) -> None:
         with self._lock:
-            batch = self._tray.take_batch()
+            tray.append(self._tray)
+            self._tray = tray
+
+    def _wait(self, error: DatabaseError, since: float) -> None:
+        """Said once, however often it is tried. A push may have been missed meanwhile."""
+        if (error.sqlstate or "")[:2] in HOPELESS:
+            raise error
+        if time.monotonic() - since > self._patience_s:
+            raise DatabaseError(f"no use of the database for {self._patience_s:g} s (DATABASE_PATIENCE): {error}", error.sqlstate)
+        if not self.away:
+            log.warning("Nothing is handed out, because the database is away; waiting up to %g s: %s", self._patience_s, error)
+        self.away = self._missed = True
+        time.sleep(AGAIN_S)
+        if self._heal is not None:
+            with suppress(DatabaseError):
+                self._heal()
+
+    def _commit(self, tray: Tray) -> None:
+        batch = tray.batch
         if not (batch.outcomes or batch.urls or batch.robots or batch.clocks or batch.server_clocks):
             return
-        try:
-            self._rejudge(batch.robots)
-            self._committed.append(self.frontier.commit(batch, self.worker))
-        except BaseException:
-            with self._lock:
-                self._tray.put_back(batch)
-            raise
+        self._rejudge(batch.robots)
+        self._committed.append(self.frontier.commit(batch, self.worker))
         self._stored += [outcome.id for outcome in batch.outcomes]
+        tray.clear_batch()
 
     def _rejudge(self, rows: Sequence[RobotsRow]) -> None:
         """Before changed rules are stored, so that it is done again if we die in between."""
@@ -167,50 +200,57 @@ class Keeper(threading.Thread):
                 revived = self.frontier.rejudge(row.origin, partial(rules.allows, agent=self._agent))
                 self._committed.append(Committed(revived=revived, hosts=frozenset({row.host} if revived else ())))
 
-    def turn(self) -> None:
-        self._commit()
-        with self._lock:
-            tray, self._tray = self._tray, Tray()
-            self._tray.put_back(tray.take_batch())
-        news = News(self.frontier.now(), time.monotonic(), quiet=tray.quiet, pushed=bool(self._pushes()))
-        self._release(tray.release)
-        self._release(tray.yielded, yielding=True)
-        news.renewed = self._renew()
-        if news.renewed:
-            news.contested = self.frontier.contested(sorted(news.renewed))
-        news.leases = self._lease(tray, news.pushed)
+    def turn(self, tray: Tray) -> None:
+        """What is released is released after the ends that came before it are stored. What was leased or renewed is told, even if
+        the database is lost before the turn is over."""
+        self._commit(tray)
+        pushed = bool(self._pushes()) or self._missed
+        news = self._news(quiet=tray.quiet, pushed=pushed)
+        self._release(tray)
+        self._renew()
+        contested = self.frontier.contested(sorted(self._renewed)) if self._renewed else set()
+        self._lease(tray, news.pushed)
+        news.leases, news.renewed, news.contested = self._leases, self._renewed, contested
         news.asked = tray.wants + [Want(h.name, x.server, x.epoch, FIRST_WANT) for x in news.leases for h in x.hosts]
         news.tickets = self.frontier.refill(news.asked, tray.held)
         news.robots = self._robots(news.tickets)
         if tray.quiet is not None and not news.tickets:
             news.outlook = self.frontier.outlook(self.worker)
+        self._leases, self._renewed, self._missed = [], None, False
         self._report(news)
+
+    def _news(self, quiet: int | None = None, pushed: bool = False) -> News:
+        asked_at = time.monotonic()
+        now = self.frontier.now()
+        return News(now, time.monotonic(), asked_at, quiet=quiet, pushed=pushed)
 
     def _report(self, news: News) -> None:
         news.stored, news.committed, self._stored, self._committed = self._stored, self._committed, [], []
         self._tell(news)
 
-    def _release(self, servers: Sequence[int], yielding: bool = False) -> None:
-        self.frontier.release(self.worker, servers, yielding)
-        self._held.difference_update(servers)
+    def _release(self, tray: Tray) -> None:
+        self.frontier.release(self.worker, tray.release)
+        self.frontier.release(self.worker, tray.yielded, yielding=True)
+        self._held.difference_update(tray.release, tray.yielded)
+        tray.release, tray.yielded = [], []
 
-    def _lease(self, tray: Tray, pushed: bool) -> list[Lease]:
+    def _lease(self, tray: Tray, pushed: bool) -> None:
         """Names to be resolved, hosts that came up on held servers and new leases: looked for when there is reason to, else twice a
         second."""
         now = time.monotonic()
         reason = pushed or tray.eager or self._found_some or any(c.hosts for c in self._committed)
         if not reason and now - self._leased_at < LEASE_GAP_S:
-            return []
+            return
         self._leased_at = now
         self._resolve()
         leases = self.frontier.arrivals(self.worker, sorted(self._held), tray.known)
         if tray.room > 0:
             leases += self.frontier.lease(self.worker, tray.room, tray.ranked, tray.unprepared, tray.unseen)
+        self._leases += leases
         self._held.update(lease.server for lease in leases)
         self._found_some = bool(leases)
         if leases:
             self._bell.set()
-        return leases
 
     def _resolve(self) -> None:
         """Names that are stuck cost a thread each, never a turn."""
@@ -224,18 +264,18 @@ class Keeper(threading.Thread):
         if len(self._origins) > ORIGINS:
             self._origins.clear()
         origins = {origin(ticket.url) for ticket in tickets} - self._origins
+        found = self.frontier.robots(sorted(origins))
         self._origins |= origins
-        return self.frontier.robots(sorted(origins))
+        return found
 
-    def _renew(self) -> dict[int, datetime] | None:
+    def _renew(self) -> None:
         if not self._held or time.monotonic() - self._renewed_at < self.frontier.spec.lease.total_seconds() / 4:
-            return None
-        renewed = self.frontier.renew(self.worker, sorted(self._held))
-        self._held &= renewed.keys()
+            return
+        self._renewed = self.frontier.renew(self.worker, sorted(self._held))
+        self._held &= self._renewed.keys()
         self._renewed_at = time.monotonic()
-        return renewed
 
-    def _last(self) -> None:
-        self._commit()
+    def _last(self, tray: Tray) -> None:
+        self._commit(tray)
         self.frontier.release(self.worker, sorted(self._held))
-        self._report(News(self.frontier.now(), time.monotonic()))
+        self._report(self._news())

@@ -26,10 +26,11 @@ class Times:
         self._offset_s = 0.0
         self.hear(now, monotonic)
 
-    def hear(self, now: datetime, monotonic: float) -> None:
-        """The frontier said that it is `now`; its answer was here at `monotonic`."""
+    def hear(self, now: datetime, monotonic: float, asked_at: float | None = None) -> None:
+        """The frontier, asked at `asked_at`, said that it is `now`; its answer was here at `monotonic`. An answer that was not read
+        for long, since this process was stopped, is no sign of a clock that was set back."""
         sample = now.timestamp() - monotonic
-        if self._samples and sample < self._offset_s - JUMP_S:
+        if self._samples and now.timestamp() - (monotonic if asked_at is None else asked_at) < self._offset_s - JUMP_S:
             self._samples.clear()
         self._samples.append(sample)
         self._offset_s = max(self._samples)
