@@ -1,0 +1,133 @@
+"""Kill anything at any moment: nothing is lost, little is fetched twice, no rule of politeness is broken."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
+from tests.judge import Law, violations
+from tests.kills import Evidence, Kill, OwnPostgres, Scene
+from tests.webs import in_state, roots
+
+DELAY_S, SERVER_DELAY_S, FLUSH_S = 0.4, 0.05, 0.3
+# The law leaves room for what a busy machine adds between two processes: a server that is taken over wrongly is asked at once.
+LAW = Law(
+    delay_s=DELAY_S - 0.1, server_delay_s=0.0, hosts_per_server=5, pause_after=0, pause_s=0.0, slowdown=0.0, max_delay_s=0.2
+)  # fmt: skip
+SETTINGS: dict[str, object] = {
+    "POLITENESS_DELAY": DELAY_S, "POLITENESS_SERVER_DELAY": SERVER_DELAY_S, "POLITENESS_HOSTS_PER_SERVER": 5,
+    "POLITENESS_MAX_DELAY": 1, "FRONTIER_LEASE": "4s", "DOWNLOAD_TIMEOUT": 2, "FRONTIER_FLUSH": FLUSH_S, "CRAWL_PATIENCE": 20,
+    "FRONTIER_RETRY_DELAY": 1, "FRONTIER_RETRIES": 20, "REVISIT_INTERVAL": "1h", "LOG_REQUESTS": False, "PANEL_INTERVAL": 60,
+}  # fmt: skip
+HOSTS, PAGES_PER_HOST = 118, 17
+
+
+def web(hosts: int) -> Iterator[DemoServer]:
+    profile = grid(hosts, addresses=24, like=HostSpec("", articles=12, latency_s=(0.0, 0.05)))
+    with DemoServer(profile, clock=FrozenClock(1_790_000_000.0), t0=1_789_999_000.0) as server:
+        yield server
+
+
+@pytest.fixture
+def big() -> Iterator[DemoServer]:
+    yield from web(HOSTS)
+
+
+@pytest.fixture
+def small() -> Iterator[DemoServer]:
+    yield from web(40)
+
+
+@pytest.fixture
+def postgres(tmp_path: Path) -> Iterator[OwnPostgres]:
+    server = OwnPostgres(tmp_path / "database")
+    yield server
+    server.close()
+
+
+def chance() -> random.Random:
+    """Other moments in each run; the seed is printed, and KILLS_SEED brings a run's moments back."""
+    seed = int(os.environ.get("KILLS_SEED") or random.SystemRandom().randrange(1_000_000))
+    print(f"KILLS_SEED={seed}")
+    return random.Random(seed)
+
+
+def moments(number: int, pages: int, dice: random.Random) -> list[int]:
+    return sorted(dice.randrange(pages // 40, pages - pages // 20) for _ in range(number))
+
+
+def nothing_is_lost(demo: DemoServer, evidence: Evidence) -> None:
+    truth = demo.web.truth(demo.now(), seeds=roots(demo))
+    assert in_state(evidence.rows, "waiting") == set(truth.pages)
+    assert set(truth.pages) <= set(evidence.asked())
+    assert set(evidence.codes.values()) == {0}, evidence.logs
+    assert violations(evidence.records, LAW) == []
+
+
+def repeats_are_explained(evidence: Evidence, how: str = "kill") -> None:
+    """Whatever was fetched again had been under way, or not yet stored, at a kill."""
+    repeated = evidence.repeated()
+    wrong = {url: seen for url, seen in repeated.items() if not all(evidence.at_risk(r, FLUSH_S, how) for r in seen[:-1])}
+    assert wrong == {}, evidence.done
+    at_risk = sum(evidence.at_risk(record, FLUSH_S, how) for record in evidence.records)
+    twice = sum(len(seen) - 1 for seen in repeated.values())
+    print(f"{len(evidence.records)} requests, {twice} pages fetched again of {at_risk} at risk in {len(evidence.done)} kills")
+    assert twice <= at_risk
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [40])
+def test_workers_killed_at_random_moments_lose_nothing(kills: int, big: DemoServer, postgres: OwnPostgres, tmp_path: Path) -> None:
+    dice = chance()
+    plan = [Kill(pages, "worker", "kill") for pages in moments(kills, HOSTS * PAGES_PER_HOST, dice)]
+    with Scene(big, tmp_path, 3, SETTINGS, postgres) as scene:
+        scene.play(plan, dice)
+        evidence = scene.finish()
+    assert len(evidence.done) == kills
+    nothing_is_lost(big, evidence)
+    repeats_are_explained(evidence)
+
+
+@pytest.mark.slow
+def test_stopped_workers_fetch_nothing_twice(small: DemoServer, postgres: OwnPostgres, tmp_path: Path) -> None:
+    dice = chance()
+    plan = [Kill(pages, "worker", "term") for pages in moments(6, 40 * PAGES_PER_HOST, dice)]
+    with Scene(small, tmp_path, 3, SETTINGS, postgres) as scene:
+        scene.play(plan, dice)
+        evidence = scene.finish()
+    nothing_is_lost(small, evidence)
+    assert evidence.repeated() == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("victim", "how", "seconds", "times"),
+    [("postgres", "kill", 0.0, 5), ("postgres", "restart", 3.0, 3), ("wire", "cut", 20.0, 1), ("wire", "hang", 20.0, 1)],
+)
+def test_a_database_that_is_away_for_a_while_loses_nothing(
+    victim: str, how: str, seconds: float, times: int, small: DemoServer, postgres: OwnPostgres, tmp_path: Path
+) -> None:
+    dice = chance()
+    plan = [Kill(pages, victim, how, seconds) for pages in moments(times, 40 * PAGES_PER_HOST, dice)]
+    with Scene(small, tmp_path, 2, SETTINGS, postgres) as scene:
+        scene.play(plan, dice)
+        evidence = scene.finish()
+    nothing_is_lost(small, evidence)
+    repeats_are_explained(evidence, how)
+
+
+@pytest.mark.slow
+def test_the_embedded_database_is_started_again_when_it_is_killed(small: DemoServer, tmp_path: Path) -> None:
+    dice = chance()
+    plan = [Kill(pages, "postgres", "kill") for pages in moments(3, 40 * PAGES_PER_HOST, dice)]
+    with Scene(small, tmp_path, 2, SETTINGS) as scene:
+        scene.play(plan, dice)
+        evidence = scene.finish()
+    nothing_is_lost(small, evidence)
+    repeats_are_explained(evidence)
+    assert not (tmp_path / "shared" / "pg" / "data" / "postmaster.pid").exists()
