@@ -10,28 +10,27 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from crawlproj import robots
+from crawlproj.crew import Crew, crew_of
 from crawlproj.errors import DatabaseError
 from crawlproj.frontier.base import Batch, Committed, Frontier, Lease, NewUrl, Outcome, Outlook, Pause, RobotsRow, Ticket, Want
 from crawlproj.names import Resolver
+from crawlproj.patience import Patience
 from crawlproj.urls import origin
+from crawlproj.worker import is_dead
 
 log = logging.getLogger(__name__)
 
 MIN_GAP_S = 0.1
 LEASE_GAP_S = 0.5
+CREW_GAP_S = 2.0
 PREPARED_AT_ONCE = 64
 FIRST_WANT = 8
 ORIGINS = 5_000
-AGAIN_S = 0.5
-"""Pause between two tries of a database that does not answer."""
-HOPELESS = ("22", "23", "42")
-"""Classes of Postgres errors that mean a wrong statement or wrong data: another try would only repeat them."""
 
 
 @dataclass(slots=True)
@@ -65,11 +64,11 @@ class Tray:
         """It is stored."""
         self.outcomes, self.urls, self.robots, self.clocks, self.server_clocks = [], [], [], {}, {}
 
-    def append(self, newer: Tray) -> None:
-        """What has come since this tray was taken, which goes back because the database was away."""
-        self.outcomes, self.urls, self.robots = self.outcomes + newer.outcomes, self.urls + newer.urls, self.robots + newer.robots
-        self.clocks, self.server_clocks = self.clocks | newer.clocks, self.server_clocks | newer.server_clocks
-        self.release, self.yielded = self.release + newer.release, self.yielded + newer.yielded
+    def take_back(self, older: Tray) -> None:
+        """What was to be written or released and could not; what was wanted then is asked for anew."""
+        self.outcomes, self.urls, self.robots = older.outcomes + self.outcomes, older.urls + self.urls, older.robots + self.robots
+        self.clocks, self.server_clocks = older.clocks | self.clocks, older.server_clocks | self.server_clocks
+        self.release, self.yielded = older.release + self.release, older.yielded + self.yielded
 
 
 @dataclass(slots=True)
@@ -88,6 +87,7 @@ class News:
     tickets: list[Ticket] = field(default_factory=list)
     asked: list[Want] = field(default_factory=list)
     robots: dict[str, RobotsRow] = field(default_factory=dict)
+    crew: Crew | None = None
     pushed: bool = False
     outlook: Outlook | None = None
     quiet: int | None = None
@@ -99,15 +99,16 @@ class Keeper(threading.Thread):
     def __init__(
         self, frontier: Frontier, worker: str, resolver: Resolver, flush_s: float, pushes: Callable[[], Sequence[str]],
         tell: Callable[[News], None], fail: Callable[[BaseException], None], agent: str = "", patience_s: float = 60.0,
-        heal: Callable[[], object] | None = None,
+        heal: Callable[[], object] | None = None, rest_s: float = 60.0,
     ) -> None:  # fmt: skip
-        """`heal` is called while the database is away, and brings it back if it can."""
+        """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so long the servers of a worker rest
+        that is found dead."""
         super().__init__(name="keeper", daemon=True)
         self.frontier, self.worker, self.resolver, self.flush_s = frontier, worker, resolver, flush_s
         self._pushes, self._tell, self._fail, self._agent = pushes, tell, fail, agent
-        self._patience_s, self._heal = patience_s, heal
-        self.away = False
-        """The database does not answer, or can't store anything: nothing more is to be handed out."""
+        self._patience, self._rest = Patience(patience_s, heal), timedelta(seconds=rest_s)
+        self._attended_at = -CREW_GAP_S
+        self._wanting = False
         self._tray = Tray()
         self._lock = threading.Lock()
         self._bell = threading.Event()
@@ -121,6 +122,11 @@ class Keeper(threading.Thread):
         self._leases: list[Lease] = []
         self._renewed: dict[int, datetime] | None = None
         self._missed = False
+
+    @property
+    def away(self) -> bool:
+        """The database does not answer, or can't store anything: nothing more is to be handed out."""
+        return self._patience.away
 
     def put(self, fill: Callable[[Tray], None], ring: bool = False) -> None:
         """Let the event loop put something into the tray; `ring` asks for a turn soon rather than at the next flush."""
@@ -157,30 +163,11 @@ class Keeper(threading.Thread):
                 work(tray)
                 break
             except DatabaseError as error:
-                self._put_back(tray)
-                self._wait(error, since)
-        if self.away:
-            self.away = False
-            log.warning("The database answers again after %.0f s", time.monotonic() - since)
-
-    def _put_back(self, tray: Tray) -> None:
-        with self._lock:
-            tray.append(self._tray)
-            self._tray = tray
-
-    def _wait(self, error: DatabaseError, since: float) -> None:
-        """Said once, however often it is tried. A push may have been missed meanwhile."""
-        if (error.sqlstate or "")[:2] in HOPELESS:
-            raise error
-        if time.monotonic() - since > self._patience_s:
-            raise DatabaseError(f"no use of the database for {self._patience_s:g} s (DATABASE_PATIENCE): {error}", error.sqlstate)
-        if not self.away:
-            log.warning("Nothing is handed out, because the database is away; waiting up to %g s: %s", self._patience_s, error)
-        self.away = self._missed = True
-        time.sleep(AGAIN_S)
-        if self._heal is not None:
-            with suppress(DatabaseError):
-                self._heal()
+                with self._lock:
+                    self._tray.take_back(tray)
+                self._missed = True
+                self._patience.failed(error, since)
+        self._patience.succeeded()
 
     def _commit(self, tray: Tray) -> None:
         batch = tray.batch
@@ -209,6 +196,7 @@ class Keeper(threading.Thread):
         self._release(tray)
         self._renew()
         contested = self.frontier.contested(sorted(self._renewed)) if self._renewed else set()
+        news.crew = self._attend()
         self._lease(tray, news.pushed)
         news.leases, news.renewed, news.contested = self._leases, self._renewed, contested
         news.asked = tray.wants + [Want(h.name, x.server, x.epoch, FIRST_WANT) for x in news.leases for h in x.hosts]
@@ -234,6 +222,17 @@ class Keeper(threading.Thread):
         self._held.difference_update(tray.release, tray.yielded)
         tray.release, tray.yielded = [], []
 
+    def _attend(self) -> Crew | None:
+        """Who else is there? Those that died on this machine are buried, so that nobody waits for the end of their leases."""
+        if time.monotonic() - self._attended_at < min(CREW_GAP_S, self.frontier.spec.lease.total_seconds() / 4):
+            return None
+        peers = self.frontier.attend(self.worker, self._wanting)
+        self._attended_at = time.monotonic()
+        if dead := [peer.name for peer in peers if is_dead(peer.name)]:
+            log.info("Died on this machine, so what they held rests and is free then: %s", ", ".join(dead))
+            self.frontier.bury(dead, self._rest)
+        return crew_of(peer for peer in peers if peer.name not in dead)
+
     def _lease(self, tray: Tray, pushed: bool) -> None:
         """Names to be resolved, hosts that came up on held servers and new leases: looked for when there is reason to, else twice a
         second."""
@@ -244,8 +243,11 @@ class Keeper(threading.Thread):
         self._leased_at = now
         self._resolve()
         leases = self.frontier.arrivals(self.worker, sorted(self._held), tray.known)
+        self._wanting = False
         if tray.room > 0:
-            leases += self.frontier.lease(self.worker, tray.room, tray.ranked, tray.unprepared, tray.unseen)
+            found = self.frontier.lease(self.worker, tray.room, tray.ranked, tray.unprepared, tray.unseen)
+            leases += found
+            self._wanting = not found
         self._leases += leases
         self._held.update(lease.server for lease in leases)
         self._found_some = bool(leases)
@@ -278,4 +280,5 @@ class Keeper(threading.Thread):
     def _last(self, tray: Tray) -> None:
         self._commit(tray)
         self.frontier.release(self.worker, sorted(self._held))
+        self.frontier.leave(self.worker)
         self._report(self._news())

@@ -104,7 +104,7 @@ class CrawlScheduler(BaseScheduler):
         self.dispatcher = Dispatcher(config, timeout_s, self.frontier.now(), self._count, self._add_sitemaps)
         self.dispatcher.holdings.keeper = self._keeper = Keeper(
             self.frontier, self.worker, resolver, config.flush_s, self._pushes, self._later(self._hear), self._later(self._lost),
-            config.robot_name, config.database_patience_s, heal,
+            config.robot_name, config.database_patience_s, heal, max(config.rules.delay_s, config.rules.max_delay_s),
         )  # fmt: skip
         if learn := getattr(spider, "learn_seeds", None):
             learn(self.frontier.seeds())

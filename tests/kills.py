@@ -4,8 +4,8 @@
         scene.play([Kill(200, "worker", "kill"), Kill(500, "postgres", "kill")], random.Random(7))
         evidence = scene.finish()
 
-Victims and what may be done to them: worker: kill, term, stall; postgres: kill, restart; wire: cut, hang. A Redis would be a victim of
-its own in `VICTIMS`.
+Victims and what may be done to them: worker: kill, term, stall; postgres: kill, restart; wire: cut, hang. A Redis would be a
+victim of its own in `VICTIMS`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Evidence:
     def at_risk(self, record: Record, flush_s: float, how: str = "kill") -> bool:
         """Was it under way, or answered so shortly before that it may not have been stored, when its worker was killed?"""
         return any(
-            record.started <= done.began + ENDED_LATE_S and record.ended >= done.began - flush_s - ENDED_LATE_S
+            record.started <= done.ended + ENDED_LATE_S and record.ended >= done.began - flush_s - ENDED_LATE_S
             for done in self.done
             if done.how == how and (not done.agent or record.user_agent.startswith(done.agent))
         )

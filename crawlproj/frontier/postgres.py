@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from crawlproj.db import Database, Queries, Transaction
 from crawlproj.errors import DatabaseError
@@ -20,6 +20,7 @@ from crawlproj.frontier.base import (
     NewUrl,
     Outcome,
     Outlook,
+    Peer,
     RobotsRow,
     State,
     Ticket,
@@ -98,7 +99,7 @@ class PostgresFrontier:
         ends = self._end(tx, batch.outcomes, worker, touched)
         result = self._writer.write(tx, batch.urls, now, touched, ends.nearer)
         self._put_robots(tx, batch.robots)
-        self._put_clocks(tx, batch)
+        self._put_clocks(tx, batch, worker)
         self._sweep(tx, sorted(touched))
         return replace(result, done=frozenset(ends.done), late=len(batch.outcomes) - len(ends.done))
 
@@ -130,17 +131,17 @@ class PostgresFrontier:
         if hosts:
             tx.run("refresh_hosts", crawl=self._crawl, hosts=array(hosts))
 
-    def _put_clocks(self, tx: Transaction, batch: Batch) -> None:
+    def _put_clocks(self, tx: Transaction, batch: Batch, worker: str) -> None:
         if batch.clocks:
             pauses = list(batch.clocks.values())
             tx.run(
                 "put_clocks", name=array(batch.clocks), at=array(p.until for p in pauses), reason=array(p.reason for p in pauses),
-                asked=array(p.asked for p in pauses), failures=array(p.failures for p in pauses),
+                asked=array(p.asked for p in pauses), failures=array(p.failures for p in pauses), worker=worker,
             )  # fmt: skip
         if batch.server_clocks:
             rests = list(batch.server_clocks.values())
             ids, at, why = array(batch.server_clocks), array(p.until for p in rests), array(p.reason for p in rests)
-            tx.run("put_server_clocks", id=ids, at=at, reason=why)
+            tx.run("put_server_clocks", id=ids, at=at, reason=why, worker=worker)
 
     def _put_robots(self, tx: Transaction, rows: Sequence[RobotsRow]) -> None:
         latest = {row.origin: row for row in rows}
@@ -185,6 +186,15 @@ class PostgresFrontier:
 
     def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         self._leases.release(worker, servers, yielding)
+
+    def attend(self, worker: str, wanting: bool) -> list[Peer]:
+        return self._leases.attend(worker, wanting)
+
+    def leave(self, worker: str) -> None:
+        self._leases.leave(worker)
+
+    def bury(self, workers: Sequence[str], rest: timedelta) -> int:
+        return self._leases.bury(workers, rest)
 
     def refill(self, wants: Sequence[Want], held: int | None = None) -> list[Ticket]:
         if not wants:

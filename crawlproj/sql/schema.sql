@@ -32,6 +32,14 @@ create table server (
 );
 create index server_worker on server (worker) where worker is not null;
 
+-- A worker that lives: it says so again and again. `wanting`: it found no server to lease.
+create table worker (
+    name text primary key,
+    crawl int not null references crawl on delete cascade,
+    wanting bool not null,
+    until timestamptz not null
+);
+
 -- A host name, its clock, and the server that it was last found on. Hosts and servers are shared by all crawls.
 create table host (
     id int generated always as identity primary key,
