@@ -4,7 +4,7 @@
         scene.play([Kill(200, "worker", "kill"), Kill(500, "postgres", "kill")], random.Random(7))
         evidence = scene.finish()
 
-Victims and what may be done to them: worker: kill, term, stall; postgres: kill, restart; wire: cut, hang. A Redis would be a
+Victims and what may be done to them: worker: kill, term, stall; postgres: kill, restart; wire: cut, hang, deaf. A Redis would be a
 victim of its own in `VICTIMS`.
 """
 
@@ -192,6 +192,14 @@ class Scene:
         stats = {number: result.stats for number, result in results.items()}
         return Evidence(self.demo.log.records(), found, codes, logs, stats, tuple(self.done))
 
+    def agents(self, since: float) -> dict[str, set[str]]:
+        """Which worker asked which hosts since then."""
+        found: dict[str, set[str]] = {}
+        for record in self.demo.log.records():
+            if record.started >= since:
+                found.setdefault(record.user_agent, set()).add(record.host)
+        return found
+
     def random_worker(self, chance: random.Random) -> int:
         return chance.choice(sorted(self.started))
 
@@ -245,8 +253,11 @@ def restart_postgres(scene: Scene, kill: Kill, chance: random.Random) -> None:
 def cut_wire(scene: Scene, kill: Kill, chance: random.Random) -> None:
     assert scene.postgres
     began = time.monotonic()
-    (scene.postgres.wire.cut if kill.how == "cut" else scene.postgres.wire.hang)()
+    wire = scene.postgres.wire
+    {"cut": wire.cut, "hang": wire.hang, "deaf": wire.deafen}[kill.how]()
     time.sleep(kill.seconds)
+    if kill.how == "deaf":
+        wire.cut()
     scene.postgres.wire.mend()
     scene.note(kill, began)
 
@@ -259,4 +270,5 @@ VICTIMS: Mapping[tuple[str, str], Callable[[Scene, Kill, random.Random], None]] 
     ("postgres", "restart"): restart_postgres,
     ("wire", "cut"): cut_wire,
     ("wire", "hang"): cut_wire,
+    ("wire", "deaf"): cut_wire,
 }

@@ -13,12 +13,13 @@ RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: a close is a reset
 
 
 class Wire:
-    """`cut`: connections are reset and new ones refused; `hang`: nothing gets through any more, but nothing is closed; `mend`."""
+    """`cut`: connections are reset and new ones refused; `hang`: nothing gets through any more, but nothing is closed; `deafen`:
+    questions get through, answers don't; `mend`."""
 
     def __init__(self, target: str) -> None:
         """`target` is a socket's path."""
         self._target = target
-        self._open, self._cut, self._end = threading.Event(), threading.Event(), threading.Event()
+        self._open, self._cut, self._end, self._deaf = (threading.Event() for _ in range(4))
         self._open.set()
         self._pairs: set[tuple[socket.socket, socket.socket]] = set()
         self._server = socket.create_server(("127.0.0.1", 0))
@@ -36,7 +37,11 @@ class Wire:
     def hang(self) -> None:
         self._open.clear()
 
+    def deafen(self) -> None:
+        self._deaf.set()
+
     def mend(self) -> None:
+        self._deaf.clear()
         self._cut.clear()
         self._open.set()
 
@@ -79,5 +84,6 @@ class Wire:
             data = end.recv(65536)
             if not data or self._cut.is_set():
                 return False
-            (server if end is client else client).sendall(data)
+            if end is client or not self._deaf.is_set():
+                (server if end is client else client).sendall(data)
         return not self._end.is_set()

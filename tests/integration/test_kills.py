@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from tests.judge import Law, violations
 from tests.kills import Evidence, Kill, OwnPostgres, Scene
 from tests.webs import in_state, roots
 
-DELAY_S, SERVER_DELAY_S, FLUSH_S = 0.4, 0.05, 0.3
+DELAY_S, SERVER_DELAY_S, FLUSH_S = 0.8, 0.05, 0.2
 # The law leaves room for what a busy machine adds between two processes: a server that is taken over wrongly is asked at once.
 LAW = Law(
     delay_s=DELAY_S - 0.1, server_delay_s=0.0, hosts_per_server=5, pause_after=0, pause_s=0.0, slowdown=0.0, max_delay_s=0.2
@@ -107,7 +109,13 @@ def test_stopped_workers_fetch_nothing_twice(small: DemoServer, postgres: OwnPos
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("victim", "how", "seconds", "times"),
-    [("postgres", "kill", 0.0, 5), ("postgres", "restart", 3.0, 3), ("wire", "cut", 20.0, 1), ("wire", "hang", 20.0, 1)],
+    [
+        ("postgres", "kill", 0.0, 5),
+        ("postgres", "restart", 3.0, 3),
+        ("wire", "cut", 20.0, 1),
+        ("wire", "hang", 20.0, 1),
+        ("wire", "deaf", 1.0, 3),
+    ],
 )
 def test_a_database_that_is_away_for_a_while_loses_nothing(
     victim: str, how: str, seconds: float, times: int, small: DemoServer, postgres: OwnPostgres, tmp_path: Path
@@ -131,3 +139,70 @@ def test_the_embedded_database_is_started_again_when_it_is_killed(small: DemoSer
     nothing_is_lost(small, evidence)
     repeats_are_explained(evidence)
     assert not (tmp_path / "shared" / "pg" / "data" / "postmaster.pid").exists()
+
+
+@pytest.mark.slow
+def test_ends_of_a_worker_that_was_paused_too_long_are_ignored_and_counted(postgres: OwnPostgres, tmp_path: Path) -> None:
+    slow = grid(16, addresses=8, like=HostSpec("", articles=12, latency_s=(0.3, 0.6)))
+    with DemoServer(slow, clock=FrozenClock(1_790_000_000.0), t0=1_789_999_000.0) as demo:
+        with Scene(demo, tmp_path, 2, {**SETTINGS, "POLITENESS_SLOWDOWN": 0}, postgres) as scene:
+            scene.wait_for(lambda: scene.seen() > 80 and len(scene.agents(0.0)) == 2)
+            paused_at = time.monotonic()
+            scene.started[1].stop(signal.SIGSTOP)
+            its = {r.host for r in demo.log.records() if r.user_agent == "worker1"}
+            scene.wait_for(lambda: its <= scene.agents(paused_at + 1).get("worker2", set()))
+            scene.started[1].stop(signal.SIGCONT)
+            scene.note(Kill(0, "worker", "stall"), paused_at, "worker1")
+            evidence = scene.finish()
+        nothing_is_lost(demo, evidence)
+    late, lost = (evidence.stats[1].get(f"frontier/{name}") or 0 for name in ("late", "lost_leases"))
+    print(f"{late} late ends, {lost} lost leases")
+    assert late and lost
+    repeats_are_explained(evidence, "stall")
+
+
+@pytest.mark.slow
+def test_a_second_worker_gets_its_part_and_when_it_is_killed_its_part_moves_back(
+    small: DemoServer, postgres: OwnPostgres, tmp_path: Path
+) -> None:
+    twenty = grid(20, addresses=20, like=HostSpec("", articles=40, keep=40))
+    with DemoServer(twenty, clock=FrozenClock(1_790_000_000.0), t0=1_789_999_000.0) as demo:
+        with Scene(demo, tmp_path, 1, SETTINGS, postgres) as scene:
+            scene.wait_for(lambda: len(scene.agents(0.0).get("worker1", ())) == 20)
+            scene.start(2)
+            scene.wait_for(lambda: len(scene.agents(0.0).get("worker2", ())) >= 9)
+            since = time.monotonic()
+            scene.wait_for(lambda: sum(map(len, scene.agents(since).values())) >= 20)
+            parts = scene.agents(since)
+            assert 9 <= len(parts["worker2"]) <= 11 and not parts["worker1"] & parts["worker2"], parts
+            killed_at = time.monotonic()
+            scene.started[2].process.kill()
+            scene.started[2].process.wait()
+            scene.note(Kill(0, "worker", "kill"), killed_at, "worker2")
+            del scene.started[2]
+            scene.wait_for(lambda: len(scene.agents(killed_at).get("worker1", ())) == 20)
+            evidence = scene.finish()
+        nothing_is_lost(demo, evidence)
+    repeats_are_explained(evidence)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["cut", "hang"])
+def test_a_database_that_is_lost_for_good_ends_the_crawl_with_a_clear_line(
+    how: str, small: DemoServer, postgres: OwnPostgres, tmp_path: Path
+) -> None:
+    with Scene(small, tmp_path, 1, {**SETTINGS, "DATABASE_PATIENCE": "6s"}, postgres) as scene:
+        scene.wait_for(lambda: scene.seen() > 100)
+        lost_at = time.monotonic()
+        (postgres.wire.cut if how == "cut" else postgres.wire.hang)()
+        result = scene.started[1].wait()
+    assert result.code == 1
+    assert "no use of the database for 6 s (DATABASE_PATIENCE)" in result.log + result.stderr
+    assert result.log.count("Nothing is handed out, because the database is away") == 1
+    assert result.stats["finish_reason"] == "database_lost"
+    # Leases of 4 s, of which the last 2 s are for what is under way.
+    assert all(record.started < lost_at + 4 - 2 + 0.5 for record in small.log.records())
+    postgres.wire.mend()
+    with Scene(small, tmp_path, 1, SETTINGS, postgres) as scene:
+        evidence = scene.finish()
+    nothing_is_lost(small, evidence)
