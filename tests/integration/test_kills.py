@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
+from tests.crawling import Crawl
+from tests.full import small_disk
 from tests.judge import Law, violations
 from tests.kills import Evidence, Kill, OwnPostgres, Scene
 from tests.webs import in_state, roots
@@ -75,7 +77,7 @@ def repeats_are_explained(evidence: Evidence, how: str = "kill") -> None:
     """Whatever was fetched again had been under way, or not yet stored, at a kill."""
     repeated = evidence.repeated()
     wrong = {url: seen for url, seen in repeated.items() if not all(evidence.at_risk(r, FLUSH_S, how) for r in seen[:-1])}
-    assert wrong == {}, evidence.done
+    assert {url: [(r.user_agent, r.started, r.ended) for r in seen] for url, seen in wrong.items()} == {}, evidence.done
     at_risk = sum(evidence.at_risk(record, FLUSH_S, how) for record in evidence.records)
     twice = sum(len(seen) - 1 for seen in repeated.values())
     print(f"{len(evidence.records)} requests, {twice} pages fetched again of {at_risk} at risk in {len(evidence.done)} kills")
@@ -206,3 +208,38 @@ def test_a_database_that_is_lost_for_good_ends_the_crawl_with_a_clear_line(
     with Scene(small, tmp_path, 1, SETTINGS, postgres) as scene:
         evidence = scene.finish()
     nothing_is_lost(small, evidence)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("again", [True, False], ids=["room again", "no room"])
+def test_a_full_disk_stops_the_crawl_and_nothing_is_marked_done_that_is_not(again: bool, small: DemoServer, tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        postgres = OwnPostgres(disk.folder, {"min_wal_size": "32MB", "max_wal_size": "32MB"})
+        try:
+            with Scene(small, tmp_path, 2, {**SETTINGS, "DATABASE_PATIENCE": "30s" if again else "5s"}, postgres) as scene:
+                scene.wait_for(lambda: scene.seen() > 150)
+                disk.fill()
+                scene.wait_for(lambda: all("the database is away" in log(crawl) for crawl in scene.started.values()))
+                silent = scene.seen()
+                time.sleep(3)
+                assert scene.seen() <= silent + 20, "it went on handing out"
+                if not again:
+                    results = [crawl.wait() for crawl in scene.started.values()]
+                    assert {result.code for result in results} == {1}
+                    assert all("no use of the database for 5 s" in result.log for result in results)
+                disk.clear()
+                for number in () if again else scene.started:
+                    scene.start(number, DATABASE_PATIENCE="30s")
+                evidence = scene.finish()
+        finally:
+            disk.clear()
+            postgres.close()
+    nothing_is_lost(small, evidence)
+    said = [text.count("Nothing is handed out, because the database is away") for text in evidence.logs.values()]
+    print(f"said so {said} times")
+    done = {url for url, row in evidence.rows.items() if row.visits}
+    assert done <= set(evidence.asked())
+
+
+def log(crawl: Crawl) -> str:
+    return "".join(path.read_text(errors="replace") for path in (crawl.crawl_dir / "log").glob("*.log"))
