@@ -18,8 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from crawlproj.cluster import USER
+from crawlproj.db import Database
 from crawlproj.demo import DemoServer, Record
 from crawlproj.embedded import Embedded
 from crawlproj.postmaster import read_postmaster
@@ -28,10 +30,10 @@ from tests.webs import Row, demo_settings, roots, rows
 from tests.wire import Wire
 
 # A kill is no power cut, so fsync may be off; but what was committed must be out of the server's memory.
-OPTIONS = {"fsync": "off", "synchronous_commit": "on", "max_connections": "100"}
-PATIENCE_S = 240
-ENDED_LATE_S = 1.0
-"""A page that was answered may wait so long, besides FRONTIER_FLUSH, until its end is committed: on a busy machine."""
+OPTIONS = {"fsync": "off", "synchronous_commit": "on", "max_connections": "100", "track_commit_timestamp": "on"}
+PATIENCE_S = 400
+STORED = "select canonical from crawlproj.url where visit > 0"
+COMMITTED = "select canonical, extract(epoch from pg_xact_commit_timestamp(xmin))::float8 from crawlproj.url where visit > 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +48,21 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done: `began` and `ended` on this machine's monotonic clock; `agent` is the name that the worker showed the web."""
+    """What was done: `began` and `ended` on this machine's monotonic clock; `agent` is the name that the worker showed the web, a
+    new one with each start; `stored` are the URLs whose visit was in the database just after."""
 
     victim: str
     how: str
     began: float
     ended: float
     agent: str = ""
+    stored: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a crawl left behind. `codes` and `logs` of those workers that came to an end by themselves."""
+    """What a crawl left behind. `codes` and `logs` of those workers that came to an end by themselves; `lags` are the seconds from
+    the end of each page's last answer to the commit that stored it."""
 
     records: tuple[Record, ...]
     rows: Mapping[str, Row]
@@ -65,6 +70,7 @@ class Evidence:
     logs: Mapping[int, str]
     stats: Mapping[int, Mapping[str, object]]
     done: Sequence[Done]
+    lags: Mapping[str, float]
 
     def asked(self) -> dict[str, list[Record]]:
         """All requests for each URL, earliest first; robots.txt is no page."""
@@ -74,13 +80,17 @@ class Evidence:
                 found.setdefault(f"http://{record.host}{record.path}", []).append(record)
         return found
 
-    def at_risk(self, record: Record, flush_s: float, how: str = "kill") -> bool:
-        """Was it under way, or answered so shortly before that it may not have been stored, when its worker was killed?"""
-        return any(
-            record.started <= done.ended + ENDED_LATE_S and record.ended >= done.began - flush_s - ENDED_LATE_S
-            for done in self.done
-            if done.how == how and (not done.agent or record.user_agent.startswith(done.agent))
-        )
+    def unstored(self, record: Record) -> Done | None:
+        """What was done while it was under way or not stored yet: to its worker, or to the database."""
+        url = f"http://{record.host}{record.path}"
+        longest = max(self.lags.values())
+        for done in self.done:
+            if done.agent:
+                if done.agent == record.user_agent and url not in done.stored:
+                    return done
+            elif record.started <= done.ended and record.ended >= done.began - longest:
+                return done
+        return None
 
     def repeated(self) -> dict[str, list[Record]]:
         return {url: seen for url, seen in self.asked().items() if len(seen) > 1}
@@ -131,6 +141,7 @@ class Scene:
     """None: the embedded server of worker 1's folder, which all workers share."""
     started: dict[int, Crawl] = field(default_factory=dict)
     done: list[Done] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
 
     def __enter__(self) -> Scene:
         self._stack = ExitStack()
@@ -146,8 +157,9 @@ class Scene:
         return self.postgres.url if self.postgres else ""
 
     def start(self, number: int, **more: object) -> None:
-        """Worker `number`, whose requests say who it is."""
-        settings = demo_settings(self.demo, self.database_url, **{**self.settings, "ROBOT_NAME": f"worker{number}", **more})
+        """Worker `number`, whose requests say who it is, and how often it was started."""
+        self.names[number] = f"worker{number}-{int(self.names.get(number, '-0').partition('-')[2]) + 1}"
+        settings = demo_settings(self.demo, self.database_url, **{**self.settings, "ROBOT_NAME": self.names[number], **more})
         folder = self.folder / (f"worker{number}" if self.postgres else "shared")
         args = ["site", "-a", "seeds=" + ",".join(roots(self.demo))]
         if not self.postgres:
@@ -175,29 +187,40 @@ class Scene:
             self.wait_for(lambda kill=kill: self.seen() >= kill.pages)  # type: ignore[misc]
             VICTIMS[kill.victim, kill.how](self, kill, chance)
 
-    def note(self, kill: Kill, began: float, agent: str = "") -> None:
-        self.done.append(Done(kill.victim, kill.how, began, time.monotonic(), agent))
+    def note(self, kill: Kill, began: float, number: int = 0) -> None:
+        """`number`: of the worker that it was done to."""
+        stored = frozenset(row[0] for row in self.ask(STORED)) if number else frozenset()
+        self.done.append(Done(kill.victim, kill.how, began, time.monotonic(), self.names.get(number, ""), stored))
+
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        """Of the database, past the wire."""
+        with ExitStack() as stack:
+            url = self.postgres.direct if self.postgres else stack.enter_context(Embedded(self.folder / "shared")).start()
+            database = Database(url)
+            stack.callback(database.close)
+            return database.script(query)
 
     def finish(self, timeout_s: float = PATIENCE_S) -> Evidence:
         """Let all workers come to their end."""
         results = {number: crawl.wait(timeout_s) for number, crawl in self.started.items()}
-        url = self.postgres.direct if self.postgres else ""
-        if not url:
-            with Embedded(self.folder / "shared") as embedded:
-                found = rows(embedded.start())
-        else:
+        with ExitStack() as stack:
+            url = self.postgres.direct if self.postgres else stack.enter_context(Embedded(self.folder / "shared")).start()
             found = rows(url)
+        records = self.demo.log.records()
+        ended = {f"http://{r.host}{r.path}": r.ended_at for r in records}
+        committed = self.ask(COMMITTED) if self.postgres else []
+        lags = {url: at - ended[url] for url, at in committed if url in ended}
         codes = {number: result.code for number, result in results.items()}
         logs = {number: result.log + result.stderr for number, result in results.items()}
         stats = {number: result.stats for number, result in results.items()}
-        return Evidence(self.demo.log.records(), found, codes, logs, stats, tuple(self.done))
+        return Evidence(records, found, codes, logs, stats, tuple(self.done), lags or {"": 1.0})
 
     def agents(self, since: float) -> dict[str, set[str]]:
         """Which worker asked which hosts since then."""
         found: dict[str, set[str]] = {}
         for record in self.demo.log.records():
             if record.started >= since:
-                found.setdefault(record.user_agent, set()).add(record.host)
+                found.setdefault(record.user_agent.partition("-")[0], set()).add(record.host)
         return found
 
     def random_worker(self, chance: random.Random) -> int:
@@ -209,7 +232,7 @@ def kill_worker(scene: Scene, kill: Kill, chance: random.Random) -> None:
     began = time.monotonic()
     scene.started[number].process.kill()
     scene.started[number].process.wait()
-    scene.note(kill, began, f"worker{number}")
+    scene.note(kill, began, number)
     scene.start(number)
 
 
@@ -219,7 +242,7 @@ def stop_worker(scene: Scene, kill: Kill, chance: random.Random) -> None:
     scene.started[number].stop()
     # 0: it was at its end already; 130: stopped.
     assert (result := scene.started[number].wait()).code in (0, 130, -signal.SIGTERM), result
-    scene.note(kill, began, f"worker{number}")
+    scene.note(kill, began, number)
     scene.start(number)
 
 
@@ -229,7 +252,7 @@ def stall_worker(scene: Scene, kill: Kill, chance: random.Random) -> None:
     scene.started[number].stop(signal.SIGSTOP)
     time.sleep(kill.seconds)
     scene.started[number].stop(signal.SIGCONT)
-    scene.note(kill, began, f"worker{number}")
+    scene.note(kill, began, number)
 
 
 def kill_postgres(scene: Scene, kill: Kill, chance: random.Random) -> None:
