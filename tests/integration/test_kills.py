@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,12 @@ from statistics import median
 
 import pytest
 
+from crawlproj.db import Database
 from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
+from crawlproj.errors import DatabaseError
+from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, Outcome, State, Want
+from crawlproj.frontier.postgres import PostgresFrontier
+from crawlproj.migrations import migrate
 from tests.crawling import Crawl
 from tests.full import small_disk
 from tests.judge import Law, violations
@@ -249,3 +255,48 @@ def test_a_full_disk_stops_the_crawl_and_nothing_is_marked_done_that_is_not(agai
 
 def log(crawl: Crawl) -> str:
     return "".join(path.read_text(errors="replace") for path in (crawl.crawl_dir / "log").glob("*.log"))
+
+
+@pytest.mark.slow
+def test_a_commit_whose_answer_was_lost_is_done_again_without_harm(postgres: OwnPostgres) -> None:
+    database = Database(postgres.url)
+    migrate(database)
+    frontier = PostgresFrontier(database, CrawlSpec("site"))
+    frontier.open()
+    frontier.add([NewUrl(1, "http://a.test/", "a.test")])
+    frontier.resolved({"a.test": "192.0.2.1"})
+    (lease,) = frontier.lease("w", 1)
+    (ticket,) = frontier.refill([Want("a.test", lease.server, lease.epoch, 1)])
+    end = Outcome(1, ticket.visit, ticket.server, ticket.epoch, State.WAITING, frontier.now(), received=7)
+    batch = Batch([end], [NewUrl(2, "http://a.test/2", "a.test", parent=1)])
+    lost: list[DatabaseError] = []
+
+    def commit() -> None:
+        try:
+            frontier.commit(batch, "w")
+        except DatabaseError as error:
+            lost.append(error)
+
+    direct = Database(postgres.direct)
+    # The server commits, and its last answer is the one that gets lost.
+    direct.script("create function deafen() returns trigger language plpgsql as 'begin perform pg_sleep(1); return null; end'")
+    direct.script(
+        "create constraint trigger t after insert on crawlproj.url initially deferred for each row execute function deafen()"
+    )
+    waiting = threading.Thread(target=commit)
+    waiting.start()
+    while not direct.script("select 1 from pg_stat_activity where wait_event = 'PgSleep'"):
+        time.sleep(0.01)
+    postgres.wire.deafen()
+    while not direct.script("select 1 from crawlproj.url where visit = 1"):
+        time.sleep(0.01)
+    postgres.wire.cut()
+    waiting.join(60)
+    postgres.wire.mend()
+    assert len(lost) == 1
+    again = frontier.commit(batch, "w")
+    assert (again.done, again.late, again.added) == (frozenset(), 1, 0)
+    assert frontier.look([1])[1].visit == 1 and frontier.counts()["known"] == 2
+    assert direct.script("select pages, bytes from crawlproj.crawl") == [(0, 7)]
+    for one in (database, direct):
+        one.close()

@@ -39,3 +39,12 @@ def test_a_clock_that_is_set_is_followed_both_ways() -> None:
         now, monotonic = heard(101, 0)
         times.hear(now + timedelta(seconds=jump_s), monotonic)
         assert abs(times.unix(101) - (TRUE_S + 101 + jump_s)) < 1e-5
+
+
+def test_an_answer_that_lay_unread_while_this_process_was_stopped_changes_nothing() -> None:
+    times = Times(*heard(100, 0))
+    now, monotonic = heard(101, 30)
+    times.hear(now, monotonic, asked_at=101)
+    assert abs(times.unix(131) - (TRUE_S + 131)) < 1e-5
+    times.hear(now - timedelta(seconds=3600), monotonic, asked_at=101)
+    assert abs(times.unix(131) - (TRUE_S + 101 - 3600)) < 1e-5, "set back by more than the time that the answer may have taken"
