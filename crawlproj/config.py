@@ -154,6 +154,7 @@ class Config:
     """Everything that our components read, in one value."""
 
     database_url: str
+    database_patience_s: float
     crawl_dir: Path
     continuous: bool
     patience: timedelta
@@ -201,7 +202,8 @@ def read_config(settings: Any, crawl_name: str) -> Config:
     if not timedelta(0) < bounds.shortest <= bounds.longest:
         raise ConfigError(f"REVISIT_MIN = {bounds.shortest} must be more than 0 and at most REVISIT_MAX = {bounds.longest}")
     return Config(
-        database_url=read("DATABASE_URL", str), crawl_dir=crawl_dir(settings), continuous=read("CRAWL_CONTINUOUS", boolean),
+        database_url=read("DATABASE_URL", str), database_patience_s=read("DATABASE_PATIENCE", seconds),
+        crawl_dir=crawl_dir(settings), continuous=read("CRAWL_CONTINUOUS", boolean),
         patience=read("CRAWL_PATIENCE", duration), robot_name=read("ROBOT_NAME", robot_name), robot_contact=contact,
         guard=Guard(read("GUARD_ALLOW_PRIVATE", boolean), bool(contact)), dns_hosts=read("DNS_HOSTS", mapping),
         rules=_host_rules(read), server_rules=_server_rules(read), tenure_s=read("FRONTIER_TENURE", seconds),

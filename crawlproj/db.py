@@ -5,8 +5,11 @@ Whatever the driver raises comes out as DatabaseError (bad URLs as ConfigError),
 
 from __future__ import annotations
 
+import os
 import select
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -97,6 +100,7 @@ class Database(Queries):
         self._transaction: Transaction | None = None
         self._channels: dict[str, None] = {}
         self._lock = threading.RLock()
+        self._asked_at: float | None = None
 
     def __repr__(self) -> str:
         return f"<Database {self.place}>"
@@ -127,6 +131,19 @@ class Database(Queries):
                 with suppress(psycopg2.Error):
                     self._connection.close()
                 self._connection = None
+
+    @property
+    def silent_s(self) -> float:
+        """How long the server has not answered what it is asked now."""
+        asked_at = self._asked_at
+        return 0.0 if asked_at is None else time.monotonic() - asked_at
+
+    def hang_up(self) -> None:
+        """Cut the connection under a thread that waits for an answer: it gets a DatabaseError. A network that swallows packets
+        would let it wait for many minutes."""
+        connection = self._connection
+        with suppress(OSError, psycopg2.Error, AttributeError), socket.socket(fileno=os.dup(connection.fileno())) as wire:
+            wire.shutdown(socket.SHUT_RDWR)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -220,10 +237,13 @@ class Database(Queries):
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
         """Driver errors as ours, without their chain: its texts may quote what was typed into the URL."""
+        self._asked_at = time.monotonic()
         try:
             yield
         except psycopg2.Error as error:
             raise self._translated(what, error) from None
+        finally:
+            self._asked_at = None
 
     def _translated(self, what: str, error: psycopg2.Error) -> DatabaseError:
         state: str | None = error.pgcode

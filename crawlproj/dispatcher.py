@@ -15,10 +15,11 @@ from crawlproj.errands import is_own
 from crawlproj.frontier.base import NewUrl, Outcome, RobotsRow, Ticket
 from crawlproj.holdings import Holdings
 from crawlproj.items import Page, RobotsTicket
-from crawlproj.keeper import Keeper, News
+from crawlproj.keeper import Keeper
 from crawlproj.names import address_of
 from crawlproj.politeness import Answer
 from crawlproj.times import Times
+from crawlproj.tray import News
 from crawlproj.urls import host as host_of
 from crawlproj.urls import join, origin
 from crawlproj.window import HostWindow, ServerWindow
@@ -58,7 +59,7 @@ class Dispatcher:
         return self.holdings.keeper
 
     def next(self) -> Ticket | RobotsTicket | None:
-        if len(self.holdings.ending) > UNSTORED:
+        if self.keeper.away or len(self.holdings.ending) > UNSTORED:
             self.count("frontier/held_back", 1)
             return None
         now = time.monotonic()
@@ -135,6 +136,11 @@ class Dispatcher:
         if host.clock.reason == "taken over":
             host.clock = host.clock.resting_until(host.of.leased_at + host.clock.delay_s(self.config.rules), "taken over")
 
+    def may_ask(self, ticket: Ticket | RobotsTicket) -> bool:
+        """Is its lease still ours? Asked at the last moment: this process may have been stopped since the ticket was handed out."""
+        host = self.window.hosts.get(ticket.host)
+        return host is not None and host.of.epoch == ticket.epoch and time.monotonic() < host.of.deadline
+
     def add(self, urls: Sequence[NewUrl]) -> None:
         if urls:
             self.holdings.touch()
@@ -153,7 +159,7 @@ class Dispatcher:
 
     def put_back(self, ticket: Ticket) -> None:
         """It was not fetched after all, and is still due."""
-        if (host := self.window.hosts.get(ticket.host)) is not None:
+        if (host := self.window.hosts.get(ticket.host)) is not None and host.of.epoch == ticket.epoch:
             host.put(ticket, first=True)
             self._free(ticket)
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from math import ceil
 
 from crawlproj.config import Config
+from crawlproj.crew import Crew
 from crawlproj.errands import Errands
 from crawlproj.frontier.base import Host, Lease, Outlook, Pause, Want
-from crawlproj.keeper import Keeper, News, Tray
+from crawlproj.keeper import Keeper
 from crawlproj.politeness import HostClock, ServerClock
 from crawlproj.revisit.shares import places
 from crawlproj.times import Times
+from crawlproj.tray import News, Tray
 from crawlproj.window import HostWindow, ServerWindow, Window
 
+GIVE_GAP_S = 5.0
+"""Between two times of giving servers to other workers: so long they take to be seen with them."""
 REST_S = 10.0
 """A host that rests longer than this is given back meanwhile."""
 REMEMBERED = 1_000
@@ -45,6 +50,7 @@ class Holdings:
         self._unseen = ceil((config.spec.lease.total_seconds() - timeout_s) / max(config.rules.delay_s, 0.1))
         """How often a worker may have asked a host after it last stored a clock."""
         self._moment = 0
+        self._crew, self._gave_at, self._shared = Crew(), 0.0, set[int]()
 
     def touch(self) -> None:
         """Something has happened here: an outlook from before is no longer right."""
@@ -59,6 +65,8 @@ class Holdings:
             self._renewed(news.renewed, news.contested)
         for lease in news.leases:
             self._admit(lease)
+        if news.crew is not None:
+            self._share(news.crew)
         self.window.take(news.tickets)
         self._answered_wants(news)
         if news.outlook is not None and news.quiet == self._moment:
@@ -126,6 +134,21 @@ class Holdings:
             self.window.drop(lost)
         self._store_clocks(self.window.hosts.values(), self.window.servers.values())
 
+    def _share(self, crew: Crew) -> None:
+        """Give back what is beyond our share, servers with least to do first, if another worker of this crawl has too little."""
+        self._crew, now = crew, time.monotonic()
+        held = [server for server in self.window.servers.values() if not server.leaving]
+        if not (excess := crew.excess(len(held))) or now - self._gave_at < GIVE_GAP_S:
+            return
+        self._gave_at = now
+        waiting: Counter[int] = Counter()
+        for host in self.window.hosts.values():
+            waiting[host.of.id] += host.waiting + 1
+        for server in sorted(held, key=lambda server: (server.out, waiting[server.id]))[:excess]:
+            server.leaving = True
+            self._shared.add(server.id)
+        self._count("frontier/given", excess)
+
     def _nothing_left(self, outlook: Outlook) -> bool:
         if self.config.continuous or outlook.leased_elsewhere:
             return False
@@ -152,9 +175,11 @@ class Holdings:
             tray.errands, tray.elsewhere = self.errands.hosts(), self.errands.origins()
             self._say_room(tray)
             tray.eager = eager
-            tray.release.extend(server.id for server in idle if not server.leaving)
-            tray.yielded.extend(server.id for server in idle if server.leaving)
+            tray.release.extend(server.id for server in idle if not server.leaving or server.id in shared)
+            tray.yielded.extend(server.id for server in idle if server.leaving and server.id not in shared)
 
+        shared = self._shared & {server.id for server in idle}
+        self._shared -= shared
         unprepared = sum(not host.prepared for host in self.window.hosts.values())
         eager, self._unprepared = bool(idle) or unprepared < self._unprepared, unprepared
         self.keeper.put(fill, ring=pushed or eager or any(not h.waiting and h.out is None for h in hosts))
@@ -168,7 +193,9 @@ class Holdings:
 
     def _say_room(self, tray: Tray) -> None:
         """How many servers may be leased, and of which kind."""
-        tray.room, tray.ranked = places(self.config.spec.shares, self.config.servers, list(self._kinds.values()))
+        held = list(self._kinds.values())
+        room, tray.ranked = places(self.config.spec.shares, self.config.servers, held)
+        tray.room = min(room, self._crew.limit(len(held), self.config.servers) - len(held))
         tray.unseen = self._unseen
         tray.unprepared = max(0, 2 * self.config.prepare - self._unprepared)
 

@@ -10,92 +10,27 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from crawlproj import robots
+from crawlproj.crew import Crew, crew_of
 from crawlproj.errors import DatabaseError
-from crawlproj.frontier.base import Batch, Committed, Frontier, Lease, NewUrl, Outcome, Outlook, Pause, RobotsRow, Ticket, Want
+from crawlproj.frontier.base import Committed, Frontier, Lease, RobotsRow, Ticket, Want
 from crawlproj.names import Resolver
+from crawlproj.patience import Patience
+from crawlproj.tray import News, Tray, moment
 from crawlproj.urls import origin
+from crawlproj.worker import is_dead
 
 log = logging.getLogger(__name__)
 
 MIN_GAP_S = 0.1
 LEASE_GAP_S = 0.5
+CREW_GAP_S = 2.0
 PREPARED_AT_ONCE = 64
 FIRST_WANT = 8
 ORIGINS = 5_000
-GRACE_S = 30.0
-"""How long a database may be away before the crawl gives up."""
-
-
-@dataclass(slots=True)
-class Tray:
-    """What the event loop has for the frontier since the last turn."""
-
-    outcomes: list[Outcome] = field(default_factory=list)
-    urls: list[NewUrl] = field(default_factory=list)
-    robots: list[RobotsRow] = field(default_factory=list)
-    clocks: dict[str, Pause] = field(default_factory=dict)
-    server_clocks: dict[int, Pause] = field(default_factory=dict)
-    wants: list[Want] = field(default_factory=list)
-    release: list[int] = field(default_factory=list)
-    yielded: list[int] = field(default_factory=list)
-    room: int = 0
-    ranked: int = 0
-    unprepared: int = 0
-    eager: bool = False
-    """There is room that was not there before: look for leases at once."""
-    unseen: int = 0
-    held: int = 0
-    errands: list[str] = field(default_factory=list)
-    """Hosts that are needed though they have no work here."""
-    elsewhere: list[str] = field(default_factory=list)
-    """Origins whose robots.txt would spare us an errand."""
-    known: list[str] = field(default_factory=list)
-    quiet: int | None = None
-    """Number of the moment at which nothing at all was held here; asks for the outlook."""
-
-    def take_batch(self) -> Batch:
-        batch = Batch(self.outcomes, self.urls, self.robots, self.clocks, self.server_clocks)
-        self.outcomes, self.urls, self.robots, self.clocks, self.server_clocks = [], [], [], {}, {}
-        return batch
-
-    def put_back(self, batch: Batch, tray: Tray) -> None:
-        self.release, self.yielded = [*tray.release, *self.release], [*tray.yielded, *self.yielded]
-        self.outcomes = [*batch.outcomes, *self.outcomes]
-        self.urls = [*batch.urls, *self.urls]
-        self.robots = [*batch.robots, *self.robots]
-        self.clocks = {**batch.clocks, **self.clocks}
-        self.server_clocks = {**batch.server_clocks, **self.server_clocks}
-
-
-@dataclass(slots=True)
-class News:
-    """What a turn brought. `stored`: ends that are safe now; `asked`: whose wants were answered by `tickets`."""
-
-    now: datetime
-    asked_at: float
-    heard_at: float
-    stored: list[int] = field(default_factory=list)
-    committed: list[Committed] = field(default_factory=list)
-    leases: list[Lease] = field(default_factory=list)
-    renewed: dict[int, datetime] | None = None
-    contested: set[int] = field(default_factory=set)
-    tickets: list[Ticket] = field(default_factory=list)
-    asked: list[Want] = field(default_factory=list)
-    robots: dict[str, RobotsRow] = field(default_factory=dict)
-    pushed: bool = False
-    outlook: Outlook | None = None
-    quiet: int | None = None
-
-
-def moment(frontier: Frontier) -> tuple[datetime, float, float]:
-    """The frontier's time, and between which moments of ours it was read."""
-    asked = time.monotonic()
-    return frontier.now(), asked, time.monotonic()
 
 
 class Keeper(threading.Thread):
@@ -103,11 +38,17 @@ class Keeper(threading.Thread):
 
     def __init__(
         self, frontier: Frontier, worker: str, resolver: Resolver, flush_s: float, pushes: Callable[[], Sequence[str]],
-        tell: Callable[[News], None], fail: Callable[[BaseException], None], agent: str = "",
+        tell: Callable[[News], None], fail: Callable[[BaseException], None], agent: str = "", patience_s: float = 60.0,
+        heal: Callable[[], object] | None = None, rest_s: float = 60.0,
     ) -> None:  # fmt: skip
+        """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so long the servers of a worker rest
+        that is found dead."""
         super().__init__(name="keeper", daemon=True)
         self.frontier, self.worker, self.resolver, self.flush_s = frontier, worker, resolver, flush_s
         self._pushes, self._tell, self._fail, self._agent = pushes, tell, fail, agent
+        self._patience, self._rest = Patience(patience_s, heal), timedelta(seconds=rest_s)
+        self._attended_at = -CREW_GAP_S
+        self._wanting = False
         self._tray = Tray()
         self._lock = threading.Lock()
         self._bell = threading.Event()
@@ -119,6 +60,14 @@ class Keeper(threading.Thread):
         self._renewed_at = self._leased_at = time.monotonic()
         self._stored: list[int] = []
         self._committed: list[Committed] = []
+        self._leases: list[Lease] = []
+        self._renewed: dict[int, datetime] | None = None
+        self._missed = False
+
+    @property
+    def away(self) -> bool:
+        """The database does not answer, or can't store anything: nothing more is to be handed out."""
+        return self._patience.away
 
     def put(self, fill: Callable[[Tray], None], ring: bool = False) -> None:
         """Let the event loop put something into the tray; `ring` asks for a turn soon rather than at the next flush."""
@@ -145,38 +94,30 @@ class Keeper(threading.Thread):
         except BaseException as error:
             self._fail(error)
 
-    def _patiently(self, work: Callable[[], None]) -> None:
-        """A database that is away for a moment is waited for; what was to be written stays in the tray."""
+    def _patiently(self, work: Callable[[Tray], None]) -> None:
+        """A database that is away for a while is waited for; whatever was not done with the tray stays in it."""
         since = time.monotonic()
         while True:
+            with self._lock:
+                tray, self._tray = self._tray, Tray()
             try:
-                return work()
+                work(tray)
+                break
             except DatabaseError as error:
-                if time.monotonic() - since > GRACE_S:
-                    raise
-                log.warning("The database does not answer, trying again: %s", error)
-                time.sleep(1.0)
+                with self._lock:
+                    self._tray.take_back(tray)
+                self._missed = True
+                self._patience.failed(error, since)
+        self._patience.succeeded()
 
-    def _commit(self) -> Tray:
-        """Write what is in the tray, and give the rest of it. All of it is taken at once: a server is not given back before the
-        clocks are stored that were put in with its name."""
-        with self._lock:
-            tray, self._tray = self._tray, Tray()
-        batch = tray.take_batch()
+    def _commit(self, tray: Tray) -> None:
+        batch = tray.batch
         if not (batch.outcomes or batch.urls or batch.robots or batch.clocks or batch.server_clocks):
-            return tray
-        try:
-            self._rejudge(batch.robots)
-            self._committed.append(self.frontier.commit(batch, self.worker))
-        except BaseException:
-            self._put_back(batch, tray)
-            raise
+            return
+        self._rejudge(batch.robots)
+        self._committed.append(self.frontier.commit(batch, self.worker))
         self._stored += [outcome.id for outcome in batch.outcomes]
-        return tray
-
-    def _put_back(self, batch: Batch, tray: Tray) -> None:
-        with self._lock:
-            self._tray.put_back(batch, tray)
+        tray.clear_batch()
 
     def _rejudge(self, rows: Sequence[RobotsRow]) -> None:
         """Before changed rules are stored, so that it is done again if we die in between."""
@@ -187,62 +128,74 @@ class Keeper(threading.Thread):
                 revived = self.frontier.rejudge(row.origin, partial(rules.allows, agent=self._agent))
                 self._committed.append(Committed(revived=revived, hosts=frozenset({row.host} if revived else ())))
 
-    def turn(self) -> None:
-        tray = self._commit()
-        try:
-            self._report(self._serve(tray))
-        except DatabaseError:
-            self._put_back(Batch(), tray)
-            raise
-
-    def _serve(self, tray: Tray) -> News:
-        news = News(*moment(self.frontier), quiet=tray.quiet, pushed=bool(self._pushes()))
-        self._release(tray.release)
-        self._release(tray.yielded, yielding=True)
-        news.renewed = self._renew()
-        if news.renewed:
-            news.contested = self.frontier.contested(sorted(news.renewed))
-        news.leases = self._lease(tray, news.pushed) + self._borrow(tray)
+    def turn(self, tray: Tray) -> None:
+        """What is released is released after the ends and clocks that came before it are stored. What was leased or renewed is
+        told, even if the database is lost before the turn is over."""
+        self._commit(tray)
+        news = News(*moment(self.frontier), quiet=tray.quiet, pushed=bool(self._pushes()) or self._missed)
+        self._release(tray)
+        self._renew()
+        contested = self.frontier.contested(sorted(self._renewed)) if self._renewed else set()
+        news.crew = self._attend()
+        self._lease(tray, news.pushed)
+        self._borrow(tray)
+        news.leases, news.renewed, news.contested = self._leases, self._renewed, contested
         news.asked = tray.wants + [Want(h.name, x.server, x.epoch, FIRST_WANT) for x in news.leases for h in x.hosts]
         news.tickets = self.frontier.refill(news.asked, tray.held)
         news.robots = self._robots(news.tickets) | self.frontier.robots([*tray.elsewhere, *self._take_changed()])
         if tray.quiet is not None and not news.tickets:
             news.outlook = self.frontier.outlook(self.worker)
-        return news
+        self._leases, self._renewed, self._missed = [], None, False
+        self._report(news)
 
     def _report(self, news: News) -> None:
         news.stored, news.committed, self._stored, self._committed = self._stored, self._committed, [], []
         self._tell(news)
 
-    def _release(self, servers: Sequence[int], yielding: bool = False) -> None:
-        self.frontier.release(self.worker, servers, yielding)
-        self._held.difference_update(servers)
+    def _release(self, tray: Tray) -> None:
+        self.frontier.release(self.worker, tray.release)
+        self.frontier.release(self.worker, tray.yielded, yielding=True)
+        self._held.difference_update(tray.release, tray.yielded)
+        tray.release, tray.yielded = [], []
 
-    def _lease(self, tray: Tray, pushed: bool) -> list[Lease]:
+    def _attend(self) -> Crew | None:
+        """Who else is there? Those that died on this machine are buried, so that nobody waits for the end of their leases."""
+        if time.monotonic() - self._attended_at < min(CREW_GAP_S, self.frontier.spec.lease.total_seconds() / 4):
+            return None
+        peers = self.frontier.attend(self.worker, self._wanting)
+        self._attended_at = time.monotonic()
+        if dead := [peer.name for peer in peers if is_dead(peer.name)]:
+            log.info("Died on this machine, so what they held rests and is free then: %s", ", ".join(dead))
+            self.frontier.bury(dead, self._rest)
+        return crew_of(peer for peer in peers if peer.name not in dead)
+
+    def _lease(self, tray: Tray, pushed: bool) -> None:
         """Names to be resolved, hosts that came up on held servers and new leases: looked for when there is reason to, else twice a
         second."""
         now = time.monotonic()
         reason = pushed or tray.eager or self._found_some or any(c.hosts for c in self._committed)
         if not reason and now - self._leased_at < LEASE_GAP_S:
-            return []
+            return
         self._leased_at = now
         self._resolve()
         leases = self.frontier.arrivals(self.worker, sorted(self._held), tray.known)
+        self._wanting = False
         if tray.room > 0:
-            leases += self.frontier.lease(self.worker, tray.room, tray.ranked, tray.unprepared, tray.unseen)
+            found = self.frontier.lease(self.worker, tray.room, tray.ranked, tray.unprepared, tray.unseen)
+            leases += found
+            self._wanting = not found
+        self._leases += leases
         self._held.update(lease.server for lease in leases)
         self._found_some = bool(leases)
         if leases:
             self._bell.set()
-        return leases
 
-    def _borrow(self, tray: Tray) -> list[Lease]:
-        if not tray.errands:
-            return []
-        leases, homeless = self.frontier.borrow(self.worker, tray.errands, tray.unseen)
-        self.resolver.submit(homeless)
-        self._held.update(lease.server for lease in leases)
-        return leases
+    def _borrow(self, tray: Tray) -> None:
+        if tray.errands:
+            leases, homeless = self.frontier.borrow(self.worker, tray.errands, tray.unseen)
+            self.resolver.submit(homeless)
+            self._leases += leases
+            self._held.update(lease.server for lease in leases)
 
     def forget(self, origins: Iterable[str]) -> None:
         """Another worker has stored other rules for these; from any thread."""
@@ -266,18 +219,19 @@ class Keeper(threading.Thread):
         if len(self._origins) > ORIGINS:
             self._origins.clear()
         origins = {origin(ticket.url) for ticket in tickets} - self._origins
+        found = self.frontier.robots(sorted(origins))
         self._origins |= origins
-        return self.frontier.robots(sorted(origins))
+        return found
 
-    def _renew(self) -> dict[int, datetime] | None:
+    def _renew(self) -> None:
         if not self._held or time.monotonic() - self._renewed_at < self.frontier.spec.lease.total_seconds() / 4:
-            return None
-        renewed = self.frontier.renew(self.worker, sorted(self._held))
-        self._held &= renewed.keys()
+            return
+        self._renewed = self.frontier.renew(self.worker, sorted(self._held))
+        self._held &= self._renewed.keys()
         self._renewed_at = time.monotonic()
-        return renewed
 
-    def _last(self) -> None:
-        self._commit()
+    def _last(self, tray: Tray) -> None:
+        self._commit(tray)
         self.frontier.release(self.worker, sorted(self._held))
+        self.frontier.leave(self.worker)
         self._report(News(*moment(self.frontier)))

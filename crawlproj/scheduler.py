@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
-import socket
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
@@ -32,13 +30,16 @@ from crawlproj.frontier.base import Lane, NewUrl, Outcome, State, Ticket
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.guard import StaticNames
 from crawlproj.items import Page, RobotsTicket
-from crawlproj.keeper import Keeper, News, moment
+from crawlproj.keeper import Keeper
 from crawlproj.migrations import migrate
 from crawlproj.names import Resolver, SharedNetworks
 from crawlproj.pages import page_of_failure, page_of_response
 from crawlproj.requests import dump, is_plain, request_of, robots_request
 from crawlproj.sieve import Sieve, score
+from crawlproj.tray import News, moment
 from crawlproj.urls import MAX_URL, canonical, host, key
+from crawlproj.watch import Watch
+from crawlproj.worker import worker_name
 
 if TYPE_CHECKING:
     from typing import Self
@@ -58,7 +59,7 @@ class CrawlScheduler(BaseScheduler):
         assert crawler.spider is not None
         self.crawler, self.spider = crawler, crawler.spider
         self.config = read_config(crawler.settings, crawler.spider.name)
-        self.worker = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:6]}"
+        self.worker = worker_name()
         self.dispatcher: Dispatcher
         self.sieve: Sieve
         self._timer: asyncio.TimerHandle | None = None
@@ -89,14 +90,15 @@ class CrawlScheduler(BaseScheduler):
             self._database.listen(ROBOTS)
             resolver = Resolver(StaticNames(dict(config.dns_hosts)), SharedNetworks(config.shared_networks))
             stack.callback(resolver.close)
-            self._start(spider, resolver)
+            stack.callback(Watch(self._database, config.database_patience_s).stop)
+            self._start(spider, resolver, embedded.start if embedded else None)
             self._opened = stack.pop_all()
         # Looking for cycles took a tenth of the time of a crawl. Less often, and not among what stays anyway, it costs little.
         gc.collect()
         gc.freeze()
         gc.set_threshold(20_000, 20, 50)
 
-    def _start(self, spider: Spider, resolver: Resolver) -> None:
+    def _start(self, spider: Spider, resolver: Resolver, heal: Callable[[], str] | None) -> None:
         config = self.config
         wants = getattr(spider, "wants", None) or (lambda url: False)
         self.sieve = Sieve(config.spec.name, wants, config.known_urls, config.follow_nofollow)
@@ -104,7 +106,7 @@ class CrawlScheduler(BaseScheduler):
         self.dispatcher = Dispatcher(config, timeout_s, moment(self.frontier), self._count, self._add_sitemaps)
         self.dispatcher.holdings.keeper = self._keeper = Keeper(
             self.frontier, self.worker, resolver, config.flush_s, self._pushes, self._later(self._hear), self._later(self._lost),
-            config.robot_name,
+            config.robot_name, config.database_patience_s, heal, max(config.rules.delay_s, config.rules.max_delay_s),
         )  # fmt: skip
         if learn := getattr(spider, "learn_seeds", None):
             learn(self.frontier.seeds())

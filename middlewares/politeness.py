@@ -36,6 +36,9 @@ class PolitenessMiddleware:
             while (wait_s := host.clock.next_at - time.monotonic()) > 0:
                 self._crawler.stats.inc_value("politeness/held")
                 await asyncio.sleep(wait_s)
+        if ticket is not None and not self._dispatcher.may_ask(ticket):
+            self._crawler.stats.inc_value("politeness/too_late")
+            raise Refused("shutdown")
         request.meta["started"] = time.monotonic()
 
     def process_response(self, request: Request, response: Response) -> Response:

@@ -9,6 +9,7 @@ COMMANDS_MODULE = "crawlproj.commands"
 
 # --- Where things are -------------------------------------------------------------------------------------------------
 DATABASE_URL = ""  # Postgres; empty: our own, in CRAWL_DIR/pg
+DATABASE_PATIENCE = "60s"  # a database that is away for longer ends the crawl
 CRAWL_DIR = ".crawl"
 CRAWL_DIR_ABSOLUTE = False  # refuse a relative CRAWL_DIR (Scrapyd)
 CRAWL_NAME = ""  # empty: the spider's name

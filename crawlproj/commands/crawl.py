@@ -69,8 +69,8 @@ class Command(crawl.Command):
             return COULD_NOT_RUN
         stats = crawler.stats.get_stats()
         reason, done = stats.get("finish_reason"), tally(stats)
-        if reason in BROKEN:
-            complain(f"the crawl broke ({reason}): see {log}")
+        if reason in BROKEN or stats.get("scheduler/errors"):
+            complain(f"the crawl broke ({reason}): see {log}; what was not stored is fetched again by the next run")
             return COULD_NOT_RUN
         if reason is None:
             complain("stopped at once: what was not stored yet is fetched again by the next run")

@@ -228,6 +228,16 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class Peer:
+    """Another living worker. `ours`: of this crawl; `wanting`: it found no server to lease; `held`: how many it has."""
+
+    name: str
+    ours: bool
+    wanting: bool
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
 class Want:
     """Ask for up to `count` URLs of each lane of a leased host, none of them in `holding`."""
 
@@ -323,7 +333,7 @@ class Frontier(Protocol):
 
     def commit(self, batch: Batch, worker: str = "") -> Committed:
         """Write all of it or nothing. Ends whose visit or epoch is no longer current, or whose server `worker` does not hold,
-        are ignored and counted as late."""
+        are ignored and counted as late; clocks of a server that `worker` does not hold can only make a rest longer."""
 
     def unresolved(self, limit: int) -> list[str]:
         """Hosts with queued URLs whose address is not known, or not for sure any more (a day; five minutes after failures) while no
@@ -356,6 +366,16 @@ class Frontier(Protocol):
 
     def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         """Give servers back. Only what this worker holds is touched. `yielding`: other crawls come first for a moment."""
+
+    def attend(self, worker: str, wanting: bool) -> list[Peer]:
+        """Say that this worker lives, for as long as a lease, and hear who else does."""
+
+    def leave(self, worker: str) -> None:
+        """This worker lives no more."""
+
+    def bury(self, workers: Sequence[str], rest: timedelta) -> int:
+        """These workers are dead for sure: their leases end now, but their servers rest for `rest`, or until the lease would have
+        ended if that is sooner. How many servers."""
 
     def refill(self, wants: Sequence[Want], held: int | None = None) -> list[Ticket]:
         """Due URLs of leased hosts in the order of their lanes. Of pages that were never read (new, backfill, and retries of such)

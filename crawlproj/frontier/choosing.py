@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from crawlproj.frontier.base import CrawlSpec, Host, Lease
-from crawlproj.frontier.rows import HostRow, ServerRow, Work
+from crawlproj.frontier.base import CrawlSpec, Host, Lease, Pause, Peer
+from crawlproj.frontier.rows import HostRow, ServerRow, Work, WorkerRow
 from crawlproj.frontier.shelf import MemoryStore, past
 
 SOON = timedelta(seconds=10)
@@ -147,3 +148,21 @@ class Chooser:
     def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         until, by = (self._now() + YIELD, self._spec.name) if yielding else (self._now(), None)
         self._store.servers |= {s.id: replace(s, worker=None, until=until, yielded=by) for s in self._held(worker, servers)}
+
+    def attend(self, worker: str, wanting: bool) -> list[Peer]:
+        now, workers = self._now(), self._store.workers
+        workers[worker] = WorkerRow(self._spec.name, wanting, now + self._spec.lease)
+        held = Counter(s.worker for s in self._store.servers.values() if s.worker and not past(s.until, now))
+        living = sorted((name, row) for name, row in workers.items() if name != worker and not past(row.until, now))
+        return [Peer(name, row.crawl == self._spec.name, row.wanting, held[name]) for name, row in living]
+
+    def bury(self, workers: Sequence[str], rest: timedelta) -> int:
+        now, buried = self._now(), 0
+        for name in workers:
+            self._store.workers.pop(name, None)
+        for server in list(self._store.servers.values()):
+            if server.worker in workers and server.until and not past(server.until, now):
+                until = max(min(server.until, now + rest), server.next_allowed or now)
+                self._store.servers[server.id] = replace(server, until=now, pause=Pause(until, "taken over"))
+                buried += 1
+        return buried

@@ -11,7 +11,7 @@ from math import ceil
 from typing import Any
 
 from crawlproj.db import Database, Queries, Transaction
-from crawlproj.frontier.base import CrawlSpec, Host, Lease, Pause
+from crawlproj.frontier.base import CrawlSpec, Host, Lease, Pause, Peer
 from crawlproj.frontier.columns import array
 
 SOON = timedelta(seconds=10)
@@ -127,6 +127,23 @@ class Leases:
             now = self._now(self._db)
             until, yielded = (now + YIELD, self.crawl) if yielding else (now, None)
             self._db.run("release", worker=worker, servers=array(servers), until=until, yielded=yielded)
+
+    def attend(self, worker: str, wanting: bool) -> list[Peer]:
+        with self._db.transaction() as tx:
+            now = self._now(tx)
+            tx.run("attend", worker=worker, crawl=self.crawl, wanting=wanting, until=now + self._spec.lease)
+            return [Peer(*row) for row in tx.rows("peers", worker=worker, crawl=self.crawl, now=now)]
+
+    def leave(self, worker: str) -> None:
+        self._db.run("leave", worker=worker, now=self._now(self._db))
+
+    def bury(self, workers: Sequence[str], rest: timedelta) -> int:
+        if not workers:
+            return 0
+        with self._db.transaction() as tx:
+            now, names = self._now(tx), array(workers)
+            tx.run("forget_workers", workers=names)
+            return tx.run("bury", workers=names, now=now, rested=now + rest)
 
 
 def _lease(row: tuple[Any, ...], hosts: Sequence[Host], kind: str = "ranked") -> Lease:

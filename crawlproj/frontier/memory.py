@@ -24,6 +24,7 @@ from crawlproj.frontier.base import (
     Outcome,
     Outlook,
     Pause,
+    Peer,
     RobotsRow,
     State,
     Ticket,
@@ -91,15 +92,16 @@ class MemoryFrontier:
             if row.status and row.host in hosts:
                 hosts[row.host] = replace(hosts[row.host], prepared=True)
         for name, pause in batch.clocks.items():
-            if name in hosts and self._may_set(servers.get(hosts[name].server or 0), worker):
+            if name in hosts and self._counts(hosts[name].pause, pause, hosts[name].server, worker):
                 hosts[name] = replace(hosts[name], pause=pause)
         for id_, pause in batch.server_clocks.items():
-            if id_ in servers and self._may_set(servers[id_], worker):
+            if id_ in servers and self._counts(servers[id_].pause, pause, id_, worker):
                 servers[id_] = replace(servers[id_], pause=Pause(pause.until, pause.reason))
 
-    def _may_set(self, server: ServerRow | None, worker: str) -> bool:
-        """A worker that has lost its lease knows nothing of what the next one did."""
-        return not worker or (server is not None and server.worker == worker)
+    def _counts(self, old: Pause | None, new: Pause, server: int | None, worker: str) -> bool:
+        """A worker whose lease has moved on can only make a rest longer."""
+        holder = self.store.servers[server].worker if server is not None else None
+        return old is None or new.until > old.until or holder == worker
 
     def _end(self, writer: Writer, outcomes: Sequence[Outcome], worker: str) -> None:
         for end in outcomes:
@@ -159,6 +161,15 @@ class MemoryFrontier:
 
     def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         self._chooser.release(worker, servers, yielding)
+
+    def attend(self, worker: str, wanting: bool) -> list[Peer]:
+        return self._chooser.attend(worker, wanting)
+
+    def leave(self, worker: str) -> None:
+        self.store.workers.pop(worker, None)
+
+    def bury(self, workers: Sequence[str], rest: timedelta) -> int:
+        return self._chooser.bury(workers, rest)
 
     def refill(self, wants: Sequence[Want], held: int | None = None) -> list[Ticket]:
         tickets: list[Ticket] = []

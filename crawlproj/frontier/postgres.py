@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from crawlproj.db import Database, Queries, Transaction
@@ -22,6 +22,7 @@ from crawlproj.frontier.base import (
     NewUrl,
     Outcome,
     Outlook,
+    Peer,
     RobotsRow,
     State,
     Ticket,
@@ -211,6 +212,15 @@ class PostgresFrontier:
 
     def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         self._leases.release(worker, servers, yielding)
+
+    def attend(self, worker: str, wanting: bool) -> list[Peer]:
+        return self._leases.attend(worker, wanting)
+
+    def leave(self, worker: str) -> None:
+        self._leases.leave(worker)
+
+    def bury(self, workers: Sequence[str], rest: timedelta) -> int:
+        return self._leases.bury(workers, rest)
 
     def refill(self, wants: Sequence[Want], held: int | None = None) -> list[Ticket]:
         if not wants:

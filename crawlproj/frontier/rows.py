@@ -92,6 +92,15 @@ class ServerRow:
         return self.pause.until if self.pause else None
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class WorkerRow:
+    """A worker that said that it lives."""
+
+    crawl: str
+    wanting: bool
+    until: datetime
+
+
 @dataclass(slots=True)
 class Count:
     """Pages and bytes that were fetched."""

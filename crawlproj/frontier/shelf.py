@@ -9,7 +9,7 @@ from datetime import datetime
 
 from crawlproj.frontier.base import LONGEST, CrawlSpec, RobotsRow
 from crawlproj.frontier.book import Book
-from crawlproj.frontier.rows import HostRow, ServerRow, Work
+from crawlproj.frontier.rows import HostRow, ServerRow, Work, WorkerRow
 
 
 @dataclass(slots=True)
@@ -20,6 +20,7 @@ class MemoryStore:
     servers: dict[int, ServerRow] = field(default_factory=dict)
     origins: dict[str, RobotsRow] = field(default_factory=dict)
     crawls: dict[str, Book] = field(default_factory=dict)
+    workers: dict[str, WorkerRow] = field(default_factory=dict)
 
     @contextmanager
     def transaction(self, crawl: str) -> Iterator[None]:

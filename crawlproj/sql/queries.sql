@@ -221,15 +221,17 @@ where c.id = u.crawl and u.id = any (%(ids)s::bigint[]) and u.state = 'forbidden
 returning u.crawl, u.host;
 
 -- name: put_clocks
+-- A worker whose lease has moved on can only make a rest longer.
 update host h set next_allowed = n.at, reason = n.reason, asked = n.asked, failures = n.failures
 from unnest(%(name)s::text[], %(at)s::timestamptz[], %(reason)s::text[], %(asked)s::int[], %(failures)s::int[])
     as n (name, at, reason, asked, failures)
-where h.name = n.name and (%(worker)s = '' or exists (select from server s where s.id = h.server and s.worker = %(worker)s));
+where h.name = n.name and (h.next_allowed is null or n.at > h.next_allowed
+    or exists (select from server s where s.id = h.server and s.worker = %(worker)s));
 
 -- name: put_server_clocks
 update server s set next_allowed = n.at, reason = n.reason
 from unnest(%(id)s::int[], %(at)s::timestamptz[], %(reason)s::text[]) as n (id, at, reason)
-where s.id = n.id and %(worker)s in ('', s.worker);
+where s.id = n.id and (s.next_allowed is null or n.at > s.next_allowed or s.worker = %(worker)s);
 
 -- name: prepare_hosts
 with prepared as (
@@ -382,6 +384,24 @@ where exists (
 
 -- name: release
 update server set worker = null, until = %(until)s, yielded = %(yielded)s where id = any (%(servers)s::int[]) and worker = %(worker)s;
+
+-- name: attend
+insert into worker (name, crawl, wanting, until) values (%(worker)s, %(crawl)s, %(wanting)s, %(until)s)
+on conflict (name) do update set wanting = excluded.wanting, until = excluded.until;
+
+-- name: peers
+select w.name, w.crawl = %(crawl)s, w.wanting, (select count(*) from server s where s.worker = w.name and s.until > %(now)s)
+from worker w where w.name <> %(worker)s and w.until > %(now)s order by w.name;
+
+-- name: leave
+delete from worker where name = %(worker)s or until < %(now)s::timestamptz - interval '1 day';
+
+-- name: forget_workers
+delete from worker where name = any (%(workers)s::text[]);
+
+-- name: bury
+update server set until = %(now)s, reason = 'taken over', next_allowed = greatest(next_allowed, least(until, %(rested)s))
+where worker = any (%(workers)s::text[]) and until > %(now)s;
 
 -- name: refill
 -- Looked up one by one (limit 1): joined, a big table would be read as a whole as soon as many hosts are asked for.

@@ -33,6 +33,14 @@ create table server (
 -- Those that are leased or just given back for others: few, however many there are in all.
 create index server_held on server (id) where worker is not null or yielded is not null;
 
+-- A worker that lives: it says so again and again. `wanting`: it found no server to lease.
+create table worker (
+    name text primary key,
+    crawl int not null references crawl on delete cascade,
+    wanting bool not null,
+    until timestamptz not null
+);
+
 -- A host name, its clock, and the server that it was last found on. Hosts and servers are shared by all crawls.
 create table host (
     id int generated always as identity primary key,

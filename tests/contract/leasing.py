@@ -163,12 +163,14 @@ class Leasing:
         (lease,) = frontier.lease("w", 9)
         assert lease.hosts[0].pause.until == world.clock.after(10)
 
-    def test_a_clock_is_set_forwards_and_backwards(self, world: World) -> None:
+    def test_a_clock_is_set_forwards_and_backwards_by_who_holds_the_lease(self, world: World) -> None:
         one, two = world.frontier("one"), world.frontier("two")
         world.give(one, "/")
+        (held,) = one.lease("holder", 1)
         for seconds in (500, 5):
             clocks = {world.host("a"): Pause(world.clock.after(seconds)), world.host("unknown"): Pause(world.clock.now)}
-            one.commit(Batch(clocks=clocks))
+            one.commit(Batch(clocks=clocks), "holder")
+        one.release("holder", [held.server])
         world.give(two, "/")
         assert two.lease("w", 1)[0].hosts[0].pause.until == world.clock.after(5)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-PARTS = ("adding", "commits", "depths", "handing", "judging", "leasing", "quotas", "resolving", "revival", "visits")
+PARTS = ("adding", "commits", "depths", "handing", "judging", "leasing", "quotas", "resolving", "revival", "sharing", "visits")
 pytest.register_assert_rewrite(*(f"tests.contract.{part}" for part in PARTS))
 
 from tests.contract.frontier_contract import FrontierContract  # noqa: E402

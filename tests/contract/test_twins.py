@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -221,6 +222,10 @@ class Twins(RuleBasedStateMachine):
                 frontier.release(worker, list(names), yielding)
             said.append((contested, renewed))
         assert said[0] == said[1]
+
+    @rule(crawl=crawls, worker=workers, dead=workers, rest_s=st.sampled_from([0, 5, 30, 500]))
+    def die(self, crawl: str, worker: str, dead: str, rest_s: int) -> None:
+        self.both(crawl, worker, lambda frontier: frontier.bury([dead], timedelta(seconds=rest_s)), same=False)
 
     @rule(seconds=st.sampled_from([1, 30, 60, 121, 1000]))
     def wait(self, seconds: int) -> None:

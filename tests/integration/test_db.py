@@ -16,6 +16,7 @@ from crawlproj import db as module
 from crawlproj.db import Database
 from crawlproj.errors import ConfigError, CrawlprojError, DatabaseError
 from crawlproj.queries import Query, load_queries, parse_queries
+from crawlproj.watch import Watch
 from tests.conftest import beside
 
 EXTRA = parse_queries("""
@@ -268,3 +269,23 @@ def test_a_closed_database_connects_again_at_its_next_use(database: Database) ->
     database.close()
     database.close()
     assert database.value("whoami")
+
+
+def test_a_silent_server_is_hung_up_on_and_the_next_use_connects_again(database: Database) -> None:
+    errors: list[DatabaseError] = []
+
+    def wait() -> None:
+        try:
+            database.script("select pg_sleep(120)")
+        except DatabaseError as error:
+            errors.append(error)
+
+    database.hang_up()  # nothing is connected yet
+    waiting = threading.Thread(target=wait)
+    watch = Watch(database, 0.6)
+    waiting.start()
+    waiting.join(60)
+    watch.stop()
+    assert len(errors) == 1 and "lost the connection" in str(errors[0])
+    assert database.silent_s == 0.0
+    assert database.script("select 1") == [(1,)]

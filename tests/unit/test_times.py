@@ -55,3 +55,11 @@ def test_a_clock_that_drifts_is_followed_after_a_while() -> None:
     for second in range(1, 200):
         times.hear(*heard(second, jump_s=second * -0.001))
     assert abs(times.unix(200) - (TRUE_S + 200 - 0.2)) < 0.07
+
+
+def test_an_answer_that_lay_unread_while_this_process_was_stopped_changes_nothing() -> None:
+    times = Times(*heard(100))
+    times.hear(*heard(101, back_s=30))
+    assert abs(times.unix(131) - (TRUE_S + 131)) < ODD
+    times.hear(*heard(101, back_s=30, jump_s=-3600))
+    assert abs(times.unix(131) - (TRUE_S + 101 - 3600)) < ODD, "set back by more than the time that the answer may have taken"

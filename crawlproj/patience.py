@@ -1,0 +1,45 @@
+"""Waiting for a database that is away, or that can't store anything: for so long, and said once."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from crawlproj.errors import DatabaseError
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 0.5
+"""Pause between two tries."""
+HOPELESS = ("22", "23", "42")
+"""Classes of Postgres errors that mean a wrong statement or wrong data: another try would only repeat them."""
+
+
+class Patience:
+    """`away`: it failed, and has not succeeded since. `heal` is called meanwhile, and brings the database back if it can."""
+
+    def __init__(self, limit_s: float, heal: Callable[[], object] | None = None) -> None:
+        self._limit_s, self._heal = limit_s, heal
+        self._since = 0.0
+        self.away = False
+
+    def failed(self, error: DatabaseError, begun: float) -> None:
+        """Wait a little before the next try; raises when it is of no use. The first try began at `begun`."""
+        if (error.sqlstate or "")[:2] in HOPELESS:
+            raise error
+        if not self.away:
+            log.warning("Nothing is handed out, because the database is away; waiting up to %g s: %s", self._limit_s, error)
+            self._since, self.away = begun, True
+        if time.monotonic() - self._since > self._limit_s:
+            raise DatabaseError(f"no use of the database for {self._limit_s:g} s (DATABASE_PATIENCE): {error}", error.sqlstate)
+        time.sleep(AGAIN_S)
+        if self._heal is not None:
+            with suppress(DatabaseError):
+                self._heal()
+
+    def succeeded(self) -> None:
+        if self.away:
+            self.away = False
+            log.warning("The database answers again after %.0f s", time.monotonic() - self._since)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawlproj.crew import Crew, crew_of
+from crawlproj.frontier.base import Peer
+
+helds = st.lists(st.integers(0, 60), min_size=2, max_size=6)
+
+
+def crew(helds: list[int], me: int, wanting: bool = True) -> Crew:
+    return crew_of(Peer(str(n), True, wanting, held) for n, held in enumerate(helds) if n != me)
+
+
+def test_workers_of_other_crawls_do_not_count() -> None:
+    assert crew_of([Peer("a", True, False, 3), Peer("b", False, True, 9), Peer("c", True, True, 0)]) == Crew(2, 3, True)
+
+
+@given(helds, st.integers(0, 100))
+def test_while_nobody_wants_anything_everybody_takes_what_is_free(held: list[int], capacity: int) -> None:
+    alone = crew(held, 0, wanting=False)
+    assert (alone.excess(held[0]), alone.limit(held[0], capacity)) == (0, capacity)
+
+
+@given(helds)
+def test_what_is_given_back_is_not_taken_again(held: list[int]) -> None:
+    """Whether the others have taken it or not."""
+    mine, others = held[0], crew(held, 0)
+    given = others.excess(mine)
+    left = mine - given
+    assert left >= others.limit(left, 256) or not given
+
+
+@given(helds)
+def test_giving_and_taking_leads_to_equal_shares(held: list[int]) -> None:
+    free, total, wanting = 0, sum(held), [False] * len(held)
+    for _ in range(30):
+        for me in range(len(held)):
+            others = crew_of(Peer(str(n), True, wanting[n], held[n]) for n in range(len(held)) if n != me)
+            given = others.excess(held[me])
+            room = others.limit(held[me] - given, 256) - held[me] + given
+            taken = min(free, max(0, room))
+            wanting[me] = room > 0 and not taken
+            free, held[me] = free + given - taken, held[me] - given + taken
+    assert sum(held) + free == total
+    assert free == 0 and max(held) - min(held) <= 2
+
+
+@given(st.integers(0, 30), st.integers(2, 6))
+def test_somebody_takes_a_server_that_comes_up_when_all_are_equal(each: int, workers: int) -> None:
+    assert crew([each] * workers, 0).limit(each, 256) > each

@@ -1,0 +1,115 @@
+"""A ticket is good for as long as its lease, and no longer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from types import ModuleType
+
+import pytest
+from scrapy.settings import Settings
+
+from crawlproj.config import read_config
+from crawlproj.crew import Crew
+from crawlproj.dispatcher import Dispatcher
+from crawlproj.frontier.base import CrawlSpec, NewUrl, RobotsRow, Ticket
+from crawlproj.frontier.memory import MemoryFrontier
+from crawlproj.guard import StaticNames
+from crawlproj.keeper import Keeper
+from crawlproj.names import Resolver
+from crawlproj.tray import News, moment
+from settings import base
+
+SERVERS = 6
+
+
+def settings(module: ModuleType) -> Settings:
+    found = Settings({"GUARD_ALLOW_PRIVATE": True})
+    found.setmodule(module)
+    return found
+
+
+class Bench:
+    """Dispatcher and keeper on the twin in memory, turn by turn in one thread."""
+
+    def __init__(self) -> None:
+        config = read_config(settings(base), "c")
+        self.frontier = MemoryFrontier(CrawlSpec("c"))
+        self.frontier.open()
+        names = [f"h{n}.test" for n in range(SERVERS)]
+        self.frontier.add([NewUrl(n, f"http://{name}/", name) for n, name in enumerate(names, 1)])
+        self.frontier.resolved({name: f"192.0.2.{n}" for n, name in enumerate(names, 1)})
+        self.dispatcher = Dispatcher(config, 60.0, moment(self.frontier), lambda name, number: None, lambda urls, depth: None)
+        self.resolver = Resolver(StaticNames({"*": "192.0.2.1"}))
+        self.news: list[News] = []
+        self.keeper = Keeper(self.frontier, "w", self.resolver, 1.0, list, self.news.append, lambda error: None)
+        self.dispatcher.holdings.keeper = self.keeper
+        now = self.frontier.now()
+        for name in names:
+            row = RobotsRow(f"http://{name}", name, 404, "", now, now + timedelta(hours=1))
+            self.dispatcher.robots.put(row)
+        for _ in range(3):
+            self.turn()
+
+    def turn(self, crew: Crew | None = None) -> None:
+        self.keeper._leased_at = float("-inf")
+        self.keeper._patiently(self.keeper.turn)
+        news = self.news.pop()
+        news.crew = crew
+        self.dispatcher.hear(news)
+
+    def holds(self) -> set[int]:
+        return {server.id for server in self.frontier.store.servers.values() if server.worker == "w"}
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    bench = Bench()
+    yield bench
+    bench.resolver.close()
+
+
+def next_ticket(bench: Bench) -> Ticket:
+    ticket = bench.dispatcher.next()
+    assert isinstance(ticket, Ticket)
+    return ticket
+
+
+def test_a_ticket_may_not_be_asked_for_after_the_deadline_of_its_lease(bench: Bench) -> None:
+    ticket = next_ticket(bench)
+    assert bench.dispatcher.may_ask(ticket)
+    bench.dispatcher.window.hosts[ticket.host].of.deadline = time.monotonic() - 0.001
+    assert not bench.dispatcher.may_ask(ticket)
+
+
+def test_a_ticket_of_a_lease_that_was_lost_may_not_be_asked_for_nor_comes_it_back(bench: Bench) -> None:
+    ticket = next_ticket(bench)
+    host = bench.dispatcher.window.hosts[ticket.host]
+    host.of.epoch += 1
+    assert not bench.dispatcher.may_ask(ticket)
+    bench.dispatcher.put_back(ticket)
+    assert not host.waiting
+    bench.dispatcher.put_back(replace(ticket, epoch=ticket.epoch + 1))
+    assert host.waiting
+    bench.dispatcher.window.drop([host.of.id])
+    assert not bench.dispatcher.may_ask(ticket)
+
+
+def test_nothing_is_handed_out_while_the_database_is_away(bench: Bench) -> None:
+    bench.keeper._patience.away = True
+    assert bench.dispatcher.next() is None
+    bench.keeper._patience.away = False
+    assert bench.dispatcher.next() is not None
+
+
+def test_servers_beyond_the_share_are_given_back_and_not_taken_again_while_another_worker_is_wanting(bench: Bench) -> None:
+    assert len(bench.holds()) == SERVERS
+    for _ in range(3):
+        bench.turn(Crew(others=1, held=0, wanting=True))
+    assert len(bench.holds()) == SERVERS / 2
+    bench.frontier.lease("other", 2)
+    for _ in range(3):
+        bench.turn(Crew(others=1, held=2, wanting=False))
+    assert len(bench.holds()) == SERVERS - 2

@@ -1,0 +1,190 @@
+"""The keeper on the twin in memory, with a database that is lost in the middle of a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from crawlproj.errors import DatabaseError
+from crawlproj.frontier.base import Batch, Committed, CrawlSpec, NewUrl, Outcome, Pause, State, Want
+from crawlproj.frontier.memory import MemoryFrontier
+from crawlproj.guard import StaticNames
+from crawlproj.keeper import Keeper
+from crawlproj.names import Resolver
+from crawlproj.patience import Patience
+from crawlproj.tray import News, Tray
+
+NAMES = ("a.test", "b.test", "c.test")
+CALLS = ("commit", "now", "release", "renew", "contested", "attend", "arrivals", "lease", "refill", "robots")
+
+
+class Flaky(MemoryFrontier):
+    """Loses the connection once in a call of that name: before it was heard, or after it was done."""
+
+    fails, heard = "", False
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in CALLS or super().__getattribute__("fails") != name:
+            return found
+
+        def call(*args: Any, **options: Any) -> Any:
+            self.fails = ""
+            if self.heard:
+                found(*args, **options)
+            raise DatabaseError(f"lost during {name}")
+
+        return call
+
+
+class Desk:
+    """A keeper whose thread is the test's, and what it told."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 3, 1, tzinfo=UTC)
+        self.frontier = Flaky(CrawlSpec("c"), clock=lambda: self.now)
+        self.frontier.open()
+        self.frontier.add([NewUrl(n, f"http://{name}/", name) for n, name in enumerate(NAMES, 1)])
+        self.frontier.resolved({name: f"192.0.2.{n}" for n, name in enumerate(NAMES)})
+        self.resolver = Resolver(StaticNames({"*": "192.0.2.1"}))
+        self.news: list[News] = []
+        self.keeper = Keeper(self.frontier, "w", self.resolver, 1.0, list, self.news.append, lambda error: None)
+
+    def turn(self, fill: Callable[[Tray], None] = lambda tray: None) -> None:
+        self.keeper.put(fill)
+        self.keeper._renewed_at = self.keeper._leased_at = self.keeper._attended_at = float("-inf")
+        self.keeper._patiently(self.keeper.turn)
+
+    def outcome(self, ticket: Any) -> Outcome:
+        return Outcome(ticket.id, ticket.visit, ticket.server, ticket.epoch, State.WAITING, self.now, next_visit=None)
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    monkeypatch.setattr("crawlproj.patience.AGAIN_S", 0.0)
+    desk = Desk()
+    yield desk
+    desk.resolver.close()
+
+
+def ask_for(servers: int) -> Callable[[Tray], None]:
+    def fill(tray: Tray) -> None:
+        tray.room = tray.ranked = tray.unprepared = servers
+
+    return fill
+
+
+@pytest.mark.parametrize("heard", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("call", CALLS)
+def test_nothing_is_forgotten_wherever_in_a_turn_the_connection_is_lost(call: str, heard: bool, desk: Desk) -> None:
+    desk.turn(ask_for(2))
+    (first,) = desk.news
+    assert len(first.leases) == len(first.tickets) == 2
+    done, back = first.tickets
+
+    def fill(tray: Tray) -> None:
+        ask_for(1)(tray)
+        tray.outcomes.append(desk.outcome(done))
+        tray.clocks[done.host] = Pause(desk.now + timedelta(seconds=3), "delay")
+        tray.release.append(back.server)
+        tray.known, tray.quiet = [done.host], 7
+
+    desk.frontier.fails, desk.frontier.heard = call, heard
+    desk.turn(fill)
+    assert desk.frontier.fails == "" and not desk.keeper.away
+    second = desk.news[1]
+    assert second.stored == [done.id] and desk.frontier.look([done.id])[done.id].visit == 1
+    assert desk.frontier.store.hosts[done.host].next_allowed == desk.now + timedelta(seconds=3)
+    assert second.renewed is not None and done.server in second.renewed and back.server not in second.renewed
+    # What was given back is leased anew by someone: by this worker, or it is free.
+    held = {server.id: server for server in desk.frontier.store.servers.values() if server.worker == "w"}
+    told = {lease.server for lease in second.leases} | {done.server}
+    assert told <= held.keys()
+    if (call, heard) == ("lease", True):
+        assert len(held.keys() - told) == 1, "nobody heard of it, so it is held until the lease is over"
+    else:
+        assert held.keys() == told == desk.keeper._held
+
+
+def test_a_lease_that_nobody_heard_of_is_taken_over_with_a_full_delay(desk: Desk) -> None:
+    desk.frontier.fails, desk.frontier.heard = "lease", True
+    desk.turn(ask_for(3))
+    assert desk.news[0].leases == []
+    desk.turn(ask_for(3))
+    assert desk.news[1].leases == []
+    desk.now += timedelta(seconds=121)
+    desk.turn(ask_for(3))
+    assert [lease.taken_over for lease in desk.news[2].leases] == [True] * 3
+
+
+def test_a_takeover_is_told_as_such_although_the_connection_was_lost_after_it(desk: Desk) -> None:
+    desk.frontier.lease("dead", 3)
+    desk.now += timedelta(seconds=121)
+    desk.frontier.fails = "refill"
+    desk.turn(ask_for(3))
+    # They come again as arrivals, which changes nothing for those who have heard of them.
+    assert [lease.taken_over for lease in desk.news[0].leases][:3] == [True] * 3
+
+
+def test_an_end_that_comes_during_a_commit_is_stored_before_its_server_is_given_back(desk: Desk) -> None:
+    desk.turn(ask_for(1))
+    (ticket,) = desk.news[0].tickets
+    commit = desk.frontier.commit
+
+    def slow(batch: Batch, worker: str = "") -> Committed:
+        desk.frontier.commit = commit  # type: ignore[method-assign]
+        desk.keeper.put(lambda tray: (tray.outcomes.append(desk.outcome(ticket)), tray.release.append(ticket.server)))  # type: ignore[arg-type, return-value]
+        return commit(batch, worker)
+
+    desk.frontier.commit = slow  # type: ignore[method-assign]
+    desk.turn(lambda tray: tray.urls.append(NewUrl(9, "http://a.test/9", "a.test")))
+    desk.turn()
+    assert [committed.late for news in desk.news for committed in news.committed] == [0, 0]
+    assert desk.frontier.store.servers[ticket.server].worker is None
+
+
+def test_a_push_may_have_been_missed_while_the_connection_was_lost(desk: Desk) -> None:
+    desk.turn()
+    desk.frontier.fails = "now"
+    desk.turn()
+    desk.turn()
+    assert [news.pushed for news in desk.news] == [False, True, False]
+
+
+def test_the_end_gives_back_everything_although_the_connection_is_lost(desk: Desk) -> None:
+    desk.turn(ask_for(2))
+    done = desk.news[0].tickets[0]
+    desk.keeper.put(lambda tray: tray.outcomes.append(desk.outcome(done)))
+    desk.frontier.fails, desk.frontier.heard = "commit", True
+    desk.keeper._patiently(desk.keeper._last)
+    assert desk.frontier.look([done.id])[done.id].visit == 1
+    assert {server.worker for server in desk.frontier.store.servers.values()} == {None}
+    assert desk.frontier.store.workers == {}
+    assert desk.frontier.refill([Want(done.host, done.server, done.epoch, 5)]) == []
+
+
+def test_patience_ends_with_a_clear_line(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr("crawlproj.patience.AGAIN_S", 0.0)
+    healed: list[int] = []
+    patience = Patience(5.0, lambda: healed.append(1))
+    clock = [100.0]
+    monkeypatch.setattr("crawlproj.patience.time.monotonic", lambda: clock[0])
+    for clock[0] in (101.0, 103.0, 105.0):
+        patience.failed(DatabaseError("no room", "53100"), 100.0)
+    assert patience.away and len(healed) == 3
+    clock[0] = 105.5
+    with pytest.raises(DatabaseError, match=r"no use of the database for 5 s \(DATABASE_PATIENCE\): no room"):
+        patience.failed(DatabaseError("no room", "53100"), 100.0)
+    assert [record.getMessage() for record in caplog.records] == [
+        "Nothing is handed out, because the database is away; waiting up to 5 s: no room"
+    ]
+    patience.succeeded()
+    assert not patience.away and "answers again after 6 s" in caplog.text
+
+
+def test_a_wrong_statement_is_not_tried_again() -> None:
+    with pytest.raises(DatabaseError, match="no such column"):
+        Patience(60.0).failed(DatabaseError("no such column", "42703"), 0.0)
