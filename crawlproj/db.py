@@ -97,6 +97,12 @@ class Database(Queries):
         self._channels: dict[str, None] = {}
         self._lock = threading.RLock()
 
+    def another(self) -> Database:
+        """A connection of its own to the same place, for another thread that must not take turns with this one."""
+        twin = Database("")
+        twin._arguments = dict(self._arguments)
+        return twin
+
     def __repr__(self) -> str:
         return f"<Database {self.place}>"
 

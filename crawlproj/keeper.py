@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 MIN_GAP_S = 0.1
 LEASE_GAP_S = 0.5
+PUSH_GAP_S = 0.2
+"""How often we listen for pushes while there is nothing else to do."""
 PREPARED_AT_ONCE = 64
 FIRST_WANT = 8
 ORIGINS = 5_000
@@ -101,7 +103,7 @@ class Keeper(threading.Thread):
         self._bell = threading.Event()
         self._end = threading.Event()
         self._held: set[int] = set()
-        self._found_some = False
+        self._found_some = self._pushed = False
         self._origins: set[str] = set()
         self._renewed_at = self._leased_at = time.monotonic()
         self._stored: list[int] = []
@@ -123,14 +125,27 @@ class Keeper(threading.Thread):
     def run(self) -> None:
         try:
             while not self._end.is_set():
-                self._bell.wait(self.flush_s)
-                self._bell.clear()
+                self._wait()
                 started = time.monotonic()
                 self._patiently(self.turn)
                 self._end.wait(max(0.0, MIN_GAP_S - (time.monotonic() - started)))
             self._patiently(self._last)
         except BaseException as error:
             self._fail(error)
+
+    def _wait(self) -> None:
+        """Until the bell rings, a push comes, or it is time to flush."""
+        until = time.monotonic() + self.flush_s
+        while not self._pushed and (left := until - time.monotonic()) > 0 and not self._bell.wait(min(left, PUSH_GAP_S)):
+            self._listen()
+        self._bell.clear()
+
+    def _listen(self) -> None:
+        """A push that was heard is not forgotten before a turn has come to its end. One may be lost with the connection."""
+        try:
+            self._pushed = bool(self._pushes()) or self._pushed
+        except DatabaseError:
+            self._pushed = True
 
     def _patiently(self, work: Callable[[], None]) -> None:
         """A database that is away for a moment is waited for; what was to be written stays in the tray."""
@@ -172,7 +187,8 @@ class Keeper(threading.Thread):
         with self._lock:
             tray, self._tray = self._tray, Tray()
             self._tray.put_back(tray.take_batch())
-        news = News(self.frontier.now(), time.monotonic(), quiet=tray.quiet, pushed=bool(self._pushes()))
+        self._listen()
+        news = News(self.frontier.now(), time.monotonic(), quiet=tray.quiet, pushed=self._pushed)
         self._release(tray.release)
         self._release(tray.yielded, yielding=True)
         news.renewed = self._renew()
@@ -184,6 +200,7 @@ class Keeper(threading.Thread):
         news.robots = self._robots(news.tickets)
         if tray.quiet is not None and not news.tickets:
             news.outlook = self.frontier.outlook(self.worker)
+        self._pushed = False
         self._report(news)
 
     def _report(self, news: News) -> None:

@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
+from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
+from scrapy.utils.url import url_is_from_any_domain
 
 from crawlproj.config import read_config
 from crawlproj.ends import Ends
@@ -157,16 +159,31 @@ class RevisitPipeline:
         target, sieve = outcome.moved_to, self._scheduler.sieve
         if target is None:
             return []
+        if ticket.request is None and ticket.depth == 0 and (learn := getattr(self._spider, "learn_seeds", None)):
+            learn([target])
+        if not self._leads_on(target, outcome.status, ticket):
+            return []
         if ticket.request is not None:
             text = json.dumps(redirected(ticket.request, target, outcome.status))
             name = f"redirect:{ticket.id}:{target}"
             url = sieve.url(canonical(target) or target, ticket.depth, ticket.id, hops=ticket.hops + 1)
             return [replace(url, id=key(self._config.spec.name, name), request=text)]
-        if ticket.depth == 0 and (learn := getattr(self._spider, "learn_seeds", None)):
-            learn([target])
-        if not sieve.wants(target):
-            return []
         return [sieve.url(target, ticket.depth, ticket.id, hops=ticket.hops + 1)]
+
+    def _leads_on(self, target: str, status: int, ticket: Ticket) -> bool:
+        """Is a redirect followed? Of a URL, if the spider wants its target. Of an ordinary request as Scrapy would: not if the
+        spider takes the redirect itself, and not off its domains, unless it was a start or not to be filtered."""
+        spider, crawler, request = self._spider, self._crawler, ticket.request
+        if request is None and hasattr(spider, "wants"):
+            return self._scheduler.sieve.wants(target)
+        meta = request["meta"] if request is not None else {}
+        taken = meta.get("handle_httpstatus_list", getattr(spider, "handle_httpstatus_list", ()))
+        if meta.get("dont_redirect") or meta.get("handle_httpstatus_all") or status in taken:
+            return False
+        free = request["dont_filter"] if request is not None else ticket.depth == 0
+        domains = getattr(spider, "allowed_domains", None)
+        offsite = domains and crawler.get_downloader_middleware(OffsiteMiddleware) is not None
+        return bool(free or not offsite or url_is_from_any_domain(target, domains))
 
     @property
     def _spider(self) -> Spider | None:
