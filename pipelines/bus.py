@@ -21,6 +21,7 @@ from crawlproj.scheduler import PUSHES
 if TYPE_CHECKING:
     from typing import Self
 
+    from scrapy import Request
     from scrapy.crawler import Crawler
 
     from crawlproj.bus.courier import Arrived
@@ -88,24 +89,24 @@ class BusPipeline:
         return self._crawler.engine.scheduler  # type: ignore[return-value]
 
     def _read(self, payloads: Sequence[bytes | str]) -> tuple[list[NewUrl], int]:
-        """Rows for the frontier, and how many pushes made no sense. A spider that learns its seeds decides by them where to go, so
-        that a push is none of them."""
+        """Rows for the frontier, and how many pushes made no sense."""
         spider, rows, bad = self._crawler.spider, [], 0
         assert spider is not None
         for payload in payloads:
             try:
-                requests = list(self._requests_of(payload, spider))
+                found = [self._row(request) for request in self._requests_of(payload, spider)]
+                rows += [row for row in found if row is not None]
+                bad += None in found
             except Exception as error:
                 log.warning("This push makes no sense, left out: %r: %s", payload[:200], error)
                 bad += 1
-                continue
-            for request in requests:
-                request.dont_filter = request.meta["is_start_request"] = True
-                request.meta.setdefault("depth", 1 if hasattr(spider, "learn_seeds") else 0)
-            found = [self._scheduler.row_of(request) for request in requests]
-            rows += [row for row in found if row is not None]
-            bad += None in found
         return rows, bad
+
+    def _row(self, request: Request) -> NewUrl | None:
+        """A spider that learns its seeds decides by them where to go: a push is none of them."""
+        request.dont_filter = request.meta["is_start_request"] = True
+        request.meta.setdefault("depth", 1 if hasattr(self._crawler.spider, "learn_seeds") else 0)
+        return self._scheduler.row_of(request)
 
     def _came(self, arrived: Arrived) -> None:
         count, spider = self._crawler.stats.inc_value, self._crawler.spider

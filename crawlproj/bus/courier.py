@@ -54,6 +54,7 @@ class Courier(threading.Thread):
         self._items: deque[tuple[str, str | bytes]] = deque()
         self._end = threading.Event()
         self._swept_at = -SWEEP_S
+        self._in_hand: Taken | None = None
         self.busy = True
         self.sent = self.lost = 0
 
@@ -91,6 +92,7 @@ class Courier(threading.Thread):
             log.warning("Pushes wait in Redis, the database does not answer: %s", error)
         except Exception:
             log.exception("The bus failed; it goes on")
+            self._in_hand = None
         self.busy = False
         return RETRY_S
 
@@ -101,11 +103,13 @@ class Courier(threading.Thread):
                 self._store(taken)
             self._swept_at = time.monotonic()
         self.busy = True
-        taken_now = self._pushed.take(BATCH)
-        if taken_now is not None:
-            self._store(taken_now)
-        self.busy = taken_now is not None or self._pushed.under_way
-        return taken_now is not None
+        self._in_hand = self._in_hand or self._pushed.take(BATCH)
+        found = self._in_hand is not None
+        if self._in_hand is not None:
+            self._store(self._in_hand)
+            self._in_hand = None
+        self.busy = found or self._pushed.under_way
+        return found
 
     def _send_all(self) -> bool:
         while some := list(islice(self._items, BATCH)):
@@ -123,7 +127,7 @@ class Courier(threading.Thread):
         what need not be fetched again; what waits is not added twice anyway."""
         rows, bad = self._on_loop(lambda: self._read(taken.payloads))  # type: ignore[misc]
         known = self._frontier.look([row.id for row in rows])
-        since = self._frontier.now() - (SNAPSHOT if taken.doubtful else timedelta(seconds=taken.age_s))
+        since = self._frontier.now() - (SNAPSHOT if taken.doubtful else timedelta(seconds=time.monotonic() - taken.at))
         seen = {key for key, found in known.items() if found.last_visit is not None and found.last_visit >= since}
         fresh = [replace(row, depth=known[row.id].depth) if row.id in known else row for row in rows if row.id not in seen]
         if fresh:

@@ -7,8 +7,9 @@ push, and what a worker had taken when it died is found there by another one.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -40,11 +41,11 @@ return {found, redis.call('ZCARD', KEYS[2])}
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Pushes under one token, taken `age_s` ago. `doubtful`: Redis was started anew, so they may be an old snapshot's."""
+    """Pushes under one token, taken `at` (monotonic). `doubtful`: Redis was started anew, so they may be an old snapshot's."""
 
     token: str
     payloads: Sequence[bytes | str]
-    age_s: float = 0.0
+    at: float
     doubtful: bool = False
 
 
@@ -55,20 +56,29 @@ class Pushed:
         self._client, self.key = client, key
         self._run_id: str | None = None
         self._doubtful = False
+        self._unsure: Taken | None = None
         self.under_way = True
         """Something taken, by us or by others, was not yet stored when we last looked."""
 
     def take(self, count: int) -> Taken | None:
-        token = uuid4().hex
+        """Up to so many pushes. If the answer to the last time was lost, first what that may have moved aside."""
+        if self._unsure is not None and (lost := self._client.lrange(self._list(self._unsure.token), 0, -1)):
+            found, self._unsure = replace(self._unsure, payloads=lost), None
+            return found
+        self._unsure = mine = Taken(uuid4().hex, (), time.monotonic())
+        info, answer = self._move(mine.token, count)
+        if isinstance(answer, Exception):
+            raise answer
+        self._unsure = None
+        payloads, self.under_way = answer[0], bool(answer[1])
+        self._watch(info, bool(payloads))
+        return replace(mine, payloads=payloads, doubtful=self._doubtful) if payloads else None
+
+    def _move(self, token: str, count: int) -> Any:
         pipe = self._client.pipeline(transaction=False)
         pipe.info("server")
         pipe.eval(TAKE, 3, self.key, f"{self.key}:taken", self._list(token), count, token)
-        info, answer = pipe.execute(raise_on_error=False)
-        if isinstance(answer, Exception):
-            raise answer
-        payloads, self.under_way = answer[0], bool(answer[1])
-        self._watch(info, bool(payloads))
-        return Taken(token, payloads, doubtful=self._doubtful) if payloads else None
+        return pipe.execute(raise_on_error=False)
 
     def _watch(self, info: Any, found: bool) -> None:
         """A Redis that was started anew may have come back with an old snapshot, in which pushes stand that were taken since. They
@@ -83,7 +93,7 @@ class Pushed:
         return [self._again(token if isinstance(token, str) else token.decode(), now - since) for token, since in old]
 
     def _again(self, token: str, age_s: float) -> Taken:
-        return Taken(token, self._client.lrange(self._list(token), 0, -1), age_s)
+        return Taken(token, self._client.lrange(self._list(token), 0, -1), time.monotonic() - age_s)
 
     def forget(self, taken: Taken) -> None:
         """It is safe in the frontier."""
