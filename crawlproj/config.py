@@ -204,7 +204,8 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         raise ConfigError(f"REVISIT_MIN = {bounds.shortest} must be more than 0 and at most REVISIT_MAX = {bounds.longest}")
     return Config(
         database_url=read("DATABASE_URL", str),
-        redis_url=read("REDIS_URL", redis_url), redis_items=read("REDIS_ITEMS", boolean), crawl_dir=crawl_dir(settings), continuous=read("CRAWL_CONTINUOUS", boolean),
+        redis_url=read("REDIS_URL", redis_url), redis_items=read("REDIS_ITEMS", boolean),
+        crawl_dir=crawl_dir(settings), continuous=read("CRAWL_CONTINUOUS", boolean),
         patience=read("CRAWL_PATIENCE", duration), robot_name=read("ROBOT_NAME", robot_name), robot_contact=contact,
         guard=Guard(read("GUARD_ALLOW_PRIVATE", boolean), bool(contact)), dns_hosts=read("DNS_HOSTS", mapping),
         rules=_host_rules(read), server_rules=_server_rules(read), tenure_s=read("FRONTIER_TENURE", seconds),

@@ -33,7 +33,7 @@ PATIENCE_S = 30.0
 
 
 class BusPipeline:
-    """Off, and without importing anything of Redis, unless REDIS_URL or REDIS_HOST is set or the spider is one of scrapy-redis's."""
+    """Off, and nothing of Redis is imported, unless REDIS_URL or REDIS_HOST is set or the spider is one of scrapy-redis's."""
 
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
@@ -70,10 +70,10 @@ class BusPipeline:
     async def close_spider(self) -> None:
         await asyncio.to_thread(self._courier.finish)
         self._frontier.close()
-        stats = self._crawler.stats
-        for name, number in (("bus/items", self._courier.sent), ("bus/items_lost", self._courier.lost)):
-            if number:
-                stats.set_value(name, number)
+        if self._courier.sent:
+            self._crawler.stats.set_value("bus/items", self._courier.sent)
+        if self._courier.lost:
+            self._crawler.stats.set_value("bus/items_lost", self._courier.lost)
 
     def spider_idle(self) -> None:
         if self._courier.busy:
@@ -115,7 +115,7 @@ class BusPipeline:
             count("bus/bad", arrived.bad)
         if arrived.seen:
             count("bus/seen", arrived.seen)
-        if hasattr(spider, "spider_idle_start_time"):
+        if spider is not None and hasattr(spider, "spider_idle_start_time"):
             spider.spider_idle_start_time = int(time.time())
         dispatcher = self._scheduler.dispatcher
         dispatcher.holdings.touch()

@@ -181,7 +181,7 @@ class RevisitPipeline:
         if meta.get("dont_redirect") or meta.get("handle_httpstatus_all") or status in taken:
             return False
         free = request["dont_filter"] if request is not None else ticket.depth == 0
-        domains = getattr(spider, "allowed_domains", None)
+        domains: list[str] = list(getattr(spider, "allowed_domains", None) or ())
         offsite = domains and crawler.get_downloader_middleware(OffsiteMiddleware) is not None
         return bool(free or not offsite or url_is_from_any_domain(target, domains))
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
+from typing import Any
 
 from redis.exceptions import RedisError
 
@@ -46,7 +47,7 @@ class Courier(threading.Thread):
 
     def __init__(
         self, link: Link, pushed: Pushed, frontier: Frontier, read: Callable[[Sequence[bytes | str]], tuple[list[NewUrl], int]],
-        came: Callable[[Arrived], None], tell: Callable[[], None], on_loop: Callable[[Callable[[], object]], object],
+        came: Callable[[Arrived], None], tell: Callable[[], None], on_loop: Callable[[Callable[[], object]], Any],
     ) -> None:  # fmt: skip
         super().__init__(name="bus", daemon=True)
         self._link, self._pushed, self._frontier = link, pushed, frontier
@@ -122,10 +123,14 @@ class Courier(threading.Thread):
             self.sent += len(some)
         return False
 
+    def _rows(self, taken: Taken) -> tuple[list[NewUrl], int]:
+        found: tuple[list[NewUrl], int] = self._on_loop(lambda: self._read(taken.payloads))
+        return found
+
     def _store(self, taken: Taken) -> None:
         """Into the frontier, then out of Redis. If we die in between, another worker finds it, and knows by the visits since then
         what need not be fetched again; what waits is not added twice anyway."""
-        rows, bad = self._on_loop(lambda: self._read(taken.payloads))  # type: ignore[misc]
+        rows, bad = self._rows(taken)
         known = self._frontier.look([row.id for row in rows])
         since = self._frontier.now() - (SNAPSHOT if taken.doubtful else timedelta(seconds=time.monotonic() - taken.at))
         seen = {key for key, found in known.items() if found.last_visit is not None and found.last_visit >= since}

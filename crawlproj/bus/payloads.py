@@ -37,7 +37,9 @@ def read(text: str) -> Request:
 
 def plainly(request: Request) -> Request:
     """A form that has nothing of a form is a plain request."""
-    return request.replace(cls=Request) if type(request) is FormRequest and request.method == "GET" and not request.body else request
+    return (
+        request.replace(cls=Request) if type(request) is FormRequest and request.method == "GET" and not request.body else request
+    )
 
 
 def start_key(settings: BaseSettings, spider: Spider) -> str:

@@ -62,7 +62,7 @@ def serving() -> Iterator[type[Shop]]:
     """The running shop: its `base` URL, and what it was `asked` how often."""
 
     class Own(Shop):
-        asked: Counter[str] = Counter()
+        asked: Counter[str] = Counter()  # noqa: RUF012
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Own)
     Own.base = f"http://127.0.0.1:{server.server_port}"
