@@ -71,7 +71,8 @@ def main() -> int:
         frontier.open()
         fill(frontier, places)
         settings = demo_settings(
-            demo, url, REDIS_URL=redis.url, POLITENESS_DELAY=DELAY_S, POLITENESS_PAUSE_AFTER=0, FRONTIER_FLUSH=1, POLITENESS_MAX_DELAY=60
+            demo, url, REDIS_URL=redis.url, POLITENESS_DELAY=DELAY_S, POLITENESS_PAUSE_AFTER=0, FRONTIER_FLUSH=1,
+            POLITENESS_MAX_DELAY=60,
         )  # fmt: skip
 
         def by_command(url: str) -> None:

@@ -9,13 +9,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from scrapy import signals
+from scrapy import Request, signals
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
-from scrapy.utils.url import url_is_from_any_domain
 
 from crawlproj.config import read_config
 from crawlproj.ends import Ends
-from crawlproj.frontier.base import NewUrl, Outcome, State, Ticket
+from crawlproj.frontier.base import Lane, NewUrl, Outcome, State, Ticket
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.names import address_of
 from crawlproj.pages import name_of
@@ -44,6 +43,8 @@ AREAS = {
 }
 """How ends that are not pages are counted: `area/reason`."""
 
+CIRCLE_S, URGED = 60.0, 10_000
+
 
 class RevisitPipeline:
     def __init__(self, crawler: Crawler) -> None:
@@ -52,6 +53,7 @@ class RevisitPipeline:
         policy = choose_policy(config.policy, config.bounds, config.increase, config.decrease)
         self._ends = Ends(policy, config.retries, config.retry_delay, config.gone_limit, config.bounds.interval)
         self._requests: RequestLog | None = None
+        self._urged: dict[int, float] = {}
         crawler.signals.connect(self.item_dropped, signal=signals.item_dropped)
         crawler.signals.connect(self.item_error, signal=signals.item_error)
 
@@ -167,8 +169,18 @@ class RevisitPipeline:
             text = json.dumps(redirected(ticket.request, target, outcome.status))
             name = f"redirect:{ticket.id}:{target}"
             url = sieve.url(canonical(target) or target, ticket.depth, ticket.id, hops=ticket.hops + 1)
-            return [replace(url, id=key(self._config.spec.name, name), request=text)]
-        return [sieve.url(target, ticket.depth, ticket.id, hops=ticket.hops + 1)]
+            return [self._hurried(replace(url, id=key(self._config.spec.name, name), request=text), ticket)]
+        return [self._hurried(sieve.url(target, ticket.depth, ticket.id, hops=ticket.hops + 1), ticket)]
+
+    def _hurried(self, url: NewUrl, ticket: Ticket) -> NewUrl:
+        """Who pushed a URL wants what it leads to, also if that is known. Once in a while only: redirects may go in circles."""
+        now = time.monotonic()
+        if ticket.lane is not Lane.URGENT or now - self._urged.get(url.id, -CIRCLE_S) < CIRCLE_S:
+            return url
+        if len(self._urged) >= URGED:
+            self._urged.clear()
+        self._urged[url.id] = now
+        return replace(url, lane=Lane.URGENT)
 
     def _leads_on(self, target: str, status: int, ticket: Ticket) -> bool:
         """Is a redirect followed? Of a URL, if the spider wants its target. Of an ordinary request as Scrapy would: not if the
@@ -181,9 +193,8 @@ class RevisitPipeline:
         if meta.get("dont_redirect") or meta.get("handle_httpstatus_all") or status in taken:
             return False
         free = request["dont_filter"] if request is not None else ticket.depth == 0
-        domains: list[str] = list(getattr(spider, "allowed_domains", None) or ())
-        offsite = domains and crawler.get_downloader_middleware(OffsiteMiddleware) is not None
-        return bool(free or not offsite or url_is_from_any_domain(target, domains))
+        offsite = crawler.get_downloader_middleware(OffsiteMiddleware)
+        return free or offsite is None or spider is None or offsite.should_follow(Request(target), spider)
 
     @property
     def _spider(self) -> Spider | None:

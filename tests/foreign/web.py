@@ -11,7 +11,10 @@ from typing import Any
 
 ITEMS, LISTS = 12, 3
 ROBOTS = "User-agent: *\nDisallow: /private\nSitemap: {base}/sitemap.xml\n"
-MOVED = {"/old": (301, "/item/1"), "/away": (302, "/item/2"), "/login": (303, "/hello")}
+MOVED = {
+    "/start": (302, "/"), "/old": (301, "/item/1"), "/away": (302, "/item/2"), "/login": (303, "/hello"),
+    "/off": (302, "http://localhost:{port}/item/3"),
+}  # fmt: skip
 
 
 class Shop(BaseHTTPRequestHandler):
@@ -27,7 +30,7 @@ class Shop(BaseHTTPRequestHandler):
         body, kind = self.page(path)
         self.send_response(status if body or where else 404)
         if where:
-            self.send_header("Location", where)
+            self.send_header("Location", where.format(port=self.base.rpartition(":")[2]))
         if path == "/login":
             self.send_header("Set-Cookie", "session=ann; Path=/")
         self.send_header("X-Cookie", self.headers.get("Cookie") or "none")

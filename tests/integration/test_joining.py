@@ -90,7 +90,7 @@ def test_a_second_run_asks_only_for_what_is_due(project: Path, shop: type[web.Sh
     for _ in range(2):
         items_of(project, "rules", shop.base, {"DATABASE_URL": database_url, **QUICK})
     twice = {key for key, number in shop.asked.items() if number > 1}
-    assert twice == {"GET /"}, "the start URL"
+    assert twice == {"GET /start", "GET /"}, "the start URL, and where it leads"
 
 
 def test_a_crawlspider_reads_the_demo_web(project: Path, database_url: str) -> None:
@@ -101,7 +101,7 @@ def test_a_crawlspider_reads_the_demo_web(project: Path, database_url: str) -> N
         settings = {"DATABASE_URL": database_url, "DNS_HOSTS": demo.dns_hosts, **QUICK}
         host = next(iter(demo.web.sites))
         out = project / "out.jsonl"
-        words = ["-a", f"base={demo.url(host, '/').rstrip('/')}", "-a", "domain=demo.test", "-O", str(out)]
+        words = ["-a", f"base={demo.url(host, '/').rstrip('/')}", "-a", "start=/", "-a", "domain=demo.test", "-O", str(out)]
         done = scrapy(project, "crawl", "rules", *words, settings=settings)
         assert done.returncode == 0, done.stderr
         asked = [f"{record.host}{record.path}" for record in demo.log.records()]
@@ -213,3 +213,4 @@ def test_a_spider_of_scrapy_redis_runs_with_its_scheduler_taken_out(
     assert len(found) == 6
     assert shop.asked == {"GET /robots.txt": 1, **{f"GET /item/{n}": 1 for n in range(6)}}
     assert client.keys() == [b"live:items"]
+    assert "'bus/taken': 6" in text, "none by the spider's own idle handler, which keeps them in memory only"

@@ -12,9 +12,9 @@ class RulesSpider(CrawlSpider):
         Rule(LinkExtractor(allow=r"/list/")),
     )
 
-    def __init__(self, base, domain="127.0.0.1", **kwargs):
+    def __init__(self, base, start="/start", domain="127.0.0.1", **kwargs):
         super().__init__(**kwargs)
-        self.start_urls, self.allowed_domains = [base + "/"], [domain]
+        self.start_urls, self.allowed_domains = [base + start], [domain]
 
     def parse_item(self, response, via):
         yield {"kind": "item", "path": response.url.partition("/item/")[2], "title": response.css("h1::text").get(), "via": via}
@@ -36,6 +36,7 @@ class LoginSpider(scrapy.Spider):
     """POST, cookies, cb_kwargs, copied meta, a copied request, a redirect, an error page, a duplicate."""
 
     name = "login"
+    allowed_domains = ["127.0.0.1"]
 
     def __init__(self, base, **kwargs):
         super().__init__(**kwargs)
@@ -54,6 +55,7 @@ class LoginSpider(scrapy.Spider):
         own = {"cookies": {"own": "yes"}, "meta": {"cookiejar": "own"}}
         yield scrapy.Request(self.base + "/account?own=1", self.account, cb_kwargs={"n": 3}, **own)
         yield response.follow("/old", self.moved, headers={"X-Word": "hello"})
+        yield response.follow("/off", self.moved)
         yield response.follow("/away", self.moved, meta={"handle_httpstatus_list": [302]})
         yield response.follow("/missing", self.account, errback=self.failed)
         yield {"kind": "junk"}
