@@ -13,7 +13,7 @@ ITEMS, LISTS = 12, 3
 ROBOTS = "User-agent: *\nDisallow: /private\nSitemap: {base}/sitemap.xml\n"
 MOVED = {
     "/start": (302, "/"), "/old": (301, "/item/1"), "/away": (302, "/item/2"), "/login": (303, "/hello"),
-    "/off": (302, "http://localhost:{port}/item/3"),
+    "/round": (302, "/about"), "/about": (302, "/round"), "/off": (302, "http://localhost:{port}/item/3"),
 }  # fmt: skip
 
 

@@ -129,6 +129,17 @@ def test_a_url_that_is_known_is_fetched_again_by_a_push(
     assert rows(database_url)[url].visits == 2
 
 
+def test_a_push_hurries_what_it_leads_to_but_never_goes_in_circles(
+    demo: DemoServer, shop: type[web.Shop], redis_server: RedisServer, database_url: str, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        redis_server.client.rpush("modules:start_urls", f"{shop.base}/old", f"{shop.base}/round")
+        result = run_crawl(["modules"], live(demo, database_url, redis_server.url), tmp_path)
+        assert result.code == 0, result.stderr + result.log
+    assert (shop.asked["GET /old"], shop.asked["GET /item/1"]) == (2, 2)
+    assert max(shop.asked.values()) <= 4
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_thousand_pushes_over_a_restart_of_redis_are_fetched_once_each(
@@ -214,6 +225,21 @@ def test_a_redis_that_hangs_holds_up_nothing(
     truth = demo.web.truth(demo.now(), seeds=roots(demo))
     assert result.stats["end/waiting"] >= len(truth.pages)
     assert result.log.count(GONE) == 1
+
+
+def test_a_crawl_with_nothing_to_do_does_not_end_before_redis_has_answered(
+    demo: DemoServer, redis_server: RedisServer, database_url: str, tmp_path: Path
+) -> None:
+    settings = live(demo, database_url, redis_server.url, REDIS_PARAMS={"socket_timeout": 60})
+    redis_server.client.rpush("site:start_urls", roots(demo)[0])
+    redis_server.send(signal.SIGSTOP)
+    with start_crawl(["site"], settings, tmp_path) as crawl:
+        wait_for(lambda: "are fetched first" in log_of(tmp_path), crawl)
+        time.sleep(3)
+        redis_server.send(signal.SIGCONT)
+        result = crawl.wait()
+    assert (result.code, result.log.count(GONE)) == (0, 0)
+    assert asked(demo)[roots(demo)[0]] == 1
 
 
 @pytest.mark.parametrize("locked", [True, False], ids=["wrong password", "wrong kind of key"])
