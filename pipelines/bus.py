@@ -16,7 +16,9 @@ from crawlproj.config import read_config
 from crawlproj.frontier.base import NewUrl
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.items import Page
+from crawlproj.requests import OURS
 from crawlproj.scheduler import PUSHES
+from crawlproj.urls import MAX_URL
 
 if TYPE_CHECKING:
     from typing import Self
@@ -103,9 +105,14 @@ class BusPipeline:
         return rows, bad
 
     def _row(self, request: Request) -> NewUrl | None:
-        """A spider that learns its seeds decides by them where to go: a push is none of them."""
+        """A spider that learns its seeds decides by them where to go: a push is none of them. What is ours in `meta` is not for
+        others to say."""
+        if len(request.url) > MAX_URL:
+            raise ValueError("the URL is too long")
+        for name in OURS:
+            request.meta.pop(name, None)
         request.dont_filter = request.meta["is_start_request"] = True
-        request.meta.setdefault("depth", 1 if hasattr(self._crawler.spider, "learn_seeds") else 0)
+        request.meta["depth"] = 1 if hasattr(self._crawler.spider, "learn_seeds") else 0
         return self._scheduler.row_of(request)
 
     def _came(self, arrived: Arrived) -> None:

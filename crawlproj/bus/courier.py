@@ -30,6 +30,8 @@ ITEMS = 10_000
 SNAPSHOT = timedelta(hours=1)
 """How old a snapshot may be that Redis starts from; by default it saves at least that often."""
 FAREWELL_S = 5.0
+NONSENSE = ("22", "23", "54")
+"""Classes of SQLSTATE: bad data, broken constraint, too big."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,19 @@ class Courier(threading.Thread):
             self.sent += len(some)
         return False
 
+    def _add(self, rows: Sequence[NewUrl]) -> int:
+        """How many could not be stored. One that the database refuses for what is in it must not hold up the others for ever."""
+        try:
+            self._frontier.add(rows)
+        except DatabaseError as error:
+            if not (error.sqlstate or "").startswith(NONSENSE):
+                raise
+            if len(rows) > 1:
+                return sum(self._add([row]) for row in rows)
+            log.warning("This push can't be stored, left out: %s: %s", rows[0].url[:200], error)
+            return 1
+        return 0
+
     def _rows(self, taken: Taken) -> tuple[list[NewUrl], int]:
         found: tuple[list[NewUrl], int] = self._on_loop(lambda: self._read(taken.payloads))
         return found
@@ -136,7 +151,7 @@ class Courier(threading.Thread):
         seen = {key for key, found in known.items() if found.last_visit is not None and found.last_visit >= since}
         fresh = [replace(row, depth=known[row.id].depth) if row.id in known else row for row in rows if row.id not in seen]
         if fresh:
-            self._frontier.add(fresh)
+            bad += self._add(fresh)
             self._tell()
         self._on_loop(lambda: self._came(Arrived(len(taken.payloads), bad, len(rows) - len(fresh))))
         self._pushed.forget(taken)

@@ -62,9 +62,11 @@ def taken_aside(server: RedisServer) -> list[bytes]:
 def test_urls_and_json_of_any_kind_of_key_are_fetched(
     kind: str, demo: DemoServer, shop: type[web.Shop], redis_server: RedisServer, database_url: str, tmp_path: Path
 ) -> None:
-    first, second, third = *pages(demo, 2), f"{shop.base}/hello"
+    first, second, fourth, third = *pages(demo, 3), f"{shop.base}/hello"
     pushes: list[Any] = [
-        first, json.dumps({"url": second, "meta": {"word": "hello"}}), "not a url", "[1]", '{"meta": {}}',
+        first, json.dumps({"url": second, "meta": {"word": "hello", "parent": "x", "depth": [], "ticket": 1}}),
+        "not a url", "[1]", '{"meta": {}}', first + "x" * 2000,
+        json.dumps({"url": fourth, "meta": {"word": "\0"}}),
         json.dumps({"url": third, "method": "post", "a": "b"}),
     ]  # fmt: skip
     client, name = redis_server.client, "modules:start_urls"
@@ -76,10 +78,11 @@ def test_urls_and_json_of_any_kind_of_key_are_fetched(
         client.zadd(name, {push: n for n, push in enumerate(pushes)})
     result = run_crawl(["modules"], live(demo, database_url, redis_server.url), tmp_path)
     assert result.code == 0, result.stderr + result.log
-    assert (result.stats["bus/taken"], result.stats["bus/bad"], result.stats["bus/items"]) == (6, 3, 3)
+    assert (result.stats["bus/taken"], result.stats["bus/bad"], result.stats["bus/items"]) == (8, 4, 4)
     items = {item["url"]: item for item in map(json.loads, client.lrange("modules:items", 0, -1))}
     assert {url: (item["method"], item["body"], item["word"]) for url, item in items.items()} == {
         first: ("GET", "", None), second: ("GET", "", "hello"), third: ("POST", "a=b", None),
+        fourth: ("GET", "", "\0"),
     }  # fmt: skip
     assert client.keys() == [b"modules:items"], "nothing is left behind"
 

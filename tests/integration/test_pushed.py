@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from redis.exceptions import ConnectionError as RedisGone
@@ -11,8 +12,10 @@ from redis.exceptions import ConnectionError as RedisGone
 from crawlproj.bus.courier import Arrived, Courier
 from crawlproj.bus.link import Link
 from crawlproj.bus.pushed import ABANDONED_S, Pushed
-from crawlproj.frontier.base import Batch, CrawlSpec, Lane, NewUrl, Outcome, State, Want
+from crawlproj.db import Database
+from crawlproj.frontier.base import Batch, CrawlSpec, Frontier, Lane, NewUrl, Outcome, State, Want
 from crawlproj.frontier.memory import MemoryFrontier
+from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.urls import host, key
 from tests.redis_server import RedisServer
 
@@ -22,7 +25,7 @@ KEY, CRAWL = "c:start_urls", "c"
 class Desk:
     """A courier on a frontier in memory, turned by hand; `arrived` is what came of each batch."""
 
-    def __init__(self, server: RedisServer, frontier: MemoryFrontier) -> None:
+    def __init__(self, server: RedisServer, frontier: Frontier) -> None:
         self.frontier, self.arrived = frontier, list[Arrived]()
         self.pushed = Pushed(server.client, KEY)
         self.courier = Courier(
@@ -154,6 +157,25 @@ def test_a_connection_that_is_lost_at_any_step_loses_and_repeats_nothing(
         fetched += desk.visit_all()
     assert sorted(fetched) == sorted([*urls, "http://a.test/more"])
     assert redis_server.client.keys() == []
+
+
+def test_a_push_that_the_database_refuses_holds_up_no_other(
+    redis_server: RedisServer, database: Database, urls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frontier = PostgresFrontier(database, CrawlSpec(CRAWL))
+    frontier.open()
+    desk = Desk(redis_server, frontier)
+
+    def read(payloads: Sequence[bytes | str]) -> tuple[list[NewUrl], int]:
+        rows = Desk.read(payloads)[0]
+        return [replace(row, request="no JSON") if row.url == urls[2] else row for row in rows], 0
+
+    monkeypatch.setattr(desk.courier, "_read", read)
+    redis_server.client.rpush(KEY, *urls)
+    desk.turn()
+    assert desk.arrived == [Arrived(5, 1, 0)]
+    assert redis_server.client.keys() == []
+    assert sorted(found.url for found in frontier.look([key(CRAWL, url) for url in urls]).values()) == urls[:2] + urls[3:]
 
 
 @pytest.fixture
