@@ -214,3 +214,17 @@ def test_a_spider_of_scrapy_redis_runs_with_its_scheduler_taken_out(
     assert shop.asked == {"GET /robots.txt": 1, **{f"GET /item/{n}": 1 for n in range(6)}}
     assert client.keys() == [b"live:items"]
     assert "'bus/taken': 6" in text, "none by the spider's own idle handler, which keeps them in memory only"
+
+
+def test_a_crawlspider_of_scrapy_redis_follows_its_rules_from_what_is_pushed(
+    project: Path, shop: type[web.Shop], redis_server: RedisServer, database_url: str
+) -> None:
+    where = redis_server.url.removeprefix("unix://")
+    join(project, f"REDIS_PARAMS = {{'unix_socket_path': {where!r}}}\n")
+    redis_server.client.lpush("rules:in", f"{shop.base}/list/1")
+    settings = {"DATABASE_URL": database_url, "MAX_IDLE_TIME_BEFORE_CLOSE": 4, **QUICK}
+    done = scrapy(project, "crawl", "liverules", settings=settings)
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(item)["url"] for item in redis_server.client.lrange("liverules:items", 0, -1)]
+    assert sorted(found) == sorted(f"{shop.base}/item/{n}" for n in range(web.ITEMS))
+    assert max(shop.asked.values()) == 1
