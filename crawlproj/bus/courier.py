@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from crawlproj.bus.link import Link
 from crawlproj.bus.pushed import Pushed, Taken
 from crawlproj.errors import DatabaseError
-from crawlproj.frontier.base import Frontier, NewUrl
+from crawlproj.frontier.base import Batch, Frontier, NewUrl
 
 log = logging.getLogger(__name__)
 
@@ -125,15 +125,16 @@ class Courier(threading.Thread):
             self.sent += len(some)
         return False
 
-    def _add(self, rows: Sequence[NewUrl]) -> int:
-        """How many could not be stored. One that the database refuses for what is in it must not hold up the others for ever."""
+    def _add(self, rows: Sequence[NewUrl], since: datetime) -> int:
+        """How many could not be stored. One that the database refuses for what is in it must not hold up the others for ever. A
+        visit may end at this very moment: the frontier looks at `since` again when it holds the rows."""
         try:
-            self._frontier.add(rows)
+            self._frontier.commit(Batch(urls=rows, since=since))
         except DatabaseError as error:
             if not (error.sqlstate or "").startswith(NONSENSE):
                 raise
             if len(rows) > 1:
-                return sum(self._add([row]) for row in rows)
+                return sum(self._add([row], since) for row in rows)
             log.warning("This push can't be stored, left out: %s: %s", rows[0].url[:200], error)
             return 1
         return 0
@@ -151,7 +152,7 @@ class Courier(threading.Thread):
         seen = {key for key, found in known.items() if found.last_visit is not None and found.last_visit >= since}
         fresh = [replace(row, depth=known[row.id].depth) if row.id in known else row for row in rows if row.id not in seen]
         if fresh:
-            bad += self._add(fresh)
+            bad += self._add(fresh, since)
             self._tell()
         self._on_loop(lambda: self._came(Arrived(len(taken.payloads), bad, len(rows) - len(fresh))))
         self._pushed.forget(taken)

@@ -13,7 +13,7 @@ from crawlproj.bus.courier import Arrived, Courier
 from crawlproj.bus.link import Link
 from crawlproj.bus.pushed import ABANDONED_S, Pushed
 from crawlproj.db import Database
-from crawlproj.frontier.base import Batch, CrawlSpec, Frontier, Lane, NewUrl, Outcome, State, Want
+from crawlproj.frontier.base import Batch, Committed, CrawlSpec, Frontier, Lane, NewUrl, Outcome, State, Want
 from crawlproj.frontier.memory import MemoryFrontier
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.urls import host, key
@@ -132,6 +132,27 @@ def test_what_was_stored_and_visited_before_its_worker_died_is_not_fetched_again
     long_ago(redis_server, ABANDONED_S + 1)
     desk.turn()
     assert (taken is not None, desk.arrived) == (True, [Arrived(5, 0, 5)])
+    assert desk.visit_all() == []
+
+
+def test_a_visit_that_ends_while_a_push_is_done_again_is_not_repeated(
+    desk: Desk, redis_server: RedisServer, urls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Redis goes just after the push was stored; when it is stored again, the visits end between the look and the writing."""
+    redis_server.client.rpush(KEY, *urls)
+    break_once(monkeypatch, desk.pushed, "forget", after=False)
+    desk.turn()
+    real, fetched = desk.frontier.commit, list[str]()
+
+    def commit(batch: Batch, worker: str = "") -> Committed:
+        if batch.urls and not fetched:
+            monkeypatch.setattr(desk.frontier, "commit", real)
+            fetched.extend(desk.visit_all())
+        return real(batch, worker)
+
+    monkeypatch.setattr(desk.frontier, "commit", commit)
+    desk.turn()
+    assert sorted(fetched) == urls
     assert desk.visit_all() == []
 
 
