@@ -155,6 +155,8 @@ class Config:
 
     database_url: str
     database_patience_s: float
+    redis_url: str
+    redis_items: bool
     crawl_dir: Path
     continuous: bool
     patience: timedelta
@@ -203,6 +205,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         raise ConfigError(f"REVISIT_MIN = {bounds.shortest} must be more than 0 and at most REVISIT_MAX = {bounds.longest}")
     return Config(
         database_url=read("DATABASE_URL", str), database_patience_s=read("DATABASE_PATIENCE", seconds),
+        redis_url=read("REDIS_URL", redis_url), redis_items=read("REDIS_ITEMS", boolean),
         crawl_dir=crawl_dir(settings), continuous=read("CRAWL_CONTINUOUS", boolean),
         patience=read("CRAWL_PATIENCE", duration), robot_name=read("ROBOT_NAME", robot_name), robot_contact=contact,
         guard=Guard(read("GUARD_ALLOW_PRIVATE", boolean), bool(contact)), dns_hosts=read("DNS_HOSTS", mapping),
@@ -226,6 +229,12 @@ def crawl_dir(settings: Any) -> Path:
     if not path.is_absolute() and settings.getbool("CRAWL_DIR_ABSOLUTE"):
         raise ConfigError(f"CRAWL_DIR = {str(path)!r} must be an absolute path under Scrapyd")
     return path.absolute()
+
+
+def redis_url(value: object) -> str:
+    if value and not str(value).startswith(("redis://", "rediss://", "unix://")):
+        raise ValueError("a URL such as redis://host:6379/0, rediss://... or unix:///path")
+    return str(value)
 
 
 def robot_name(value: object) -> str:

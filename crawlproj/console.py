@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand
 
 from crawlproj.config import Config, read_config
@@ -57,6 +58,8 @@ class ProjectCommand(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         with exit_codes():
+            assert self.settings is not None
+            AddonManager.load_pre_crawler_settings(self.settings)  # of a project that has joined by the add-on
             check_words(args, *self.words, f"scrapy {type(self).__module__.rpartition('.')[2]} {self.syntax()}")
             self.exitcode = self.work(read_config(self.settings, DEFAULT_CRAWL), args, opts)
 
@@ -214,7 +217,7 @@ def same_again() -> str:
     """The command line that started us, if it is short enough to be shown."""
     words = sys.orig_argv
     at = next((n for n, word in enumerate(words) if word == "scrapy" or word.endswith("/scrapy")), len(words))
-    line = shlex.join([re.sub("^(DATABASE_URL=).*", r"\1...", word) for word in words[at + 1 :]])
+    line = shlex.join([re.sub("^((DATABASE|REDIS)_URL=).*", r"\1...", word) for word in words[at + 1 :]])
     return f"{program()} {line}" if 0 < len(line) < 160 else ""
 
 

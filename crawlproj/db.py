@@ -102,6 +102,12 @@ class Database(Queries):
         self._lock = threading.RLock()
         self._asked_at: float | None = None
 
+    def another(self) -> Database:
+        """A connection of its own to the same place, for another thread that must not take turns with this one."""
+        twin = Database("")
+        twin._arguments = dict(self._arguments)
+        return twin
+
     def __repr__(self) -> str:
         return f"<Database {self.place}>"
 

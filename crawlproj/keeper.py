@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 MIN_GAP_S = 0.1
 LEASE_GAP_S = 0.5
 CREW_GAP_S = 2.0
+PUSH_GAP_S = 0.2
+"""How often we listen for pushes while there is nothing else to do."""
 PREPARED_AT_ONCE = 64
 FIRST_WANT = 8
 ORIGINS = 5_000
@@ -54,7 +56,7 @@ class Keeper(threading.Thread):
         self._bell = threading.Event()
         self._end = threading.Event()
         self._held: set[int] = set()
-        self._found_some = False
+        self._found_some = self._pushed = False
         self._origins: set[str] = set()
         self._changed: set[str] = set()
         self._renewed_at = self._leased_at = time.monotonic()
@@ -62,7 +64,6 @@ class Keeper(threading.Thread):
         self._committed: list[Committed] = []
         self._leases: list[Lease] = []
         self._renewed: dict[int, datetime] | None = None
-        self._missed = False
 
     @property
     def away(self) -> bool:
@@ -85,14 +86,27 @@ class Keeper(threading.Thread):
     def run(self) -> None:
         try:
             while not self._end.is_set():
-                self._bell.wait(self.flush_s)
-                self._bell.clear()
+                self._wait()
                 started = time.monotonic()
                 self._patiently(self.turn)
                 self._end.wait(max(0.0, MIN_GAP_S - (time.monotonic() - started)))
             self._patiently(self._last)
         except BaseException as error:
             self._fail(error)
+
+    def _wait(self) -> None:
+        """Until the bell rings, a push comes, or it is time to flush."""
+        until = time.monotonic() + self.flush_s
+        while not self._pushed and (left := until - time.monotonic()) > 0 and not self._bell.wait(min(left, PUSH_GAP_S)):
+            self._listen()
+        self._bell.clear()
+
+    def _listen(self) -> None:
+        """A push that was heard is not forgotten before a turn has come to its end. One may be lost with the connection."""
+        try:
+            self._pushed = bool(self._pushes()) or self._pushed
+        except DatabaseError:
+            self._pushed = True
 
     def _patiently(self, work: Callable[[Tray], None]) -> None:
         """A database that is away for a while is waited for; whatever was not done with the tray stays in it."""
@@ -106,7 +120,7 @@ class Keeper(threading.Thread):
             except DatabaseError as error:
                 with self._lock:
                     self._tray.take_back(tray)
-                self._missed = True
+                self._pushed = True
                 self._patience.failed(error, since)
         self._patience.succeeded()
 
@@ -132,7 +146,8 @@ class Keeper(threading.Thread):
         """What is released is released after the ends and clocks that came before it are stored. What was leased or renewed is
         told, even if the database is lost before the turn is over."""
         self._commit(tray)
-        news = News(*moment(self.frontier), quiet=tray.quiet, pushed=bool(self._pushes()) or self._missed)
+        self._listen()
+        news = News(*moment(self.frontier), quiet=tray.quiet, pushed=self._pushed)
         self._release(tray)
         self._renew()
         contested = self.frontier.contested(sorted(self._renewed)) if self._renewed else set()
@@ -145,7 +160,7 @@ class Keeper(threading.Thread):
         news.robots = self._robots(news.tickets) | self.frontier.robots([*tray.elsewhere, *self._take_changed()])
         if tray.quiet is not None and not news.tickets:
             news.outlook = self.frontier.outlook(self.worker)
-        self._leases, self._renewed, self._missed = [], None, False
+        self._leases, self._renewed, self._pushed = [], None, False
         self._report(news)
 
     def _report(self, news: News) -> None:

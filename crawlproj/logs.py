@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.logformatter import LogFormatter, LogFormatterResult
 
+from crawlproj.items import Page
+
 if TYPE_CHECKING:
     from typing import Self
 
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from twisted.python.failure import Failure
-
-    from crawlproj.items import Page
 
 
 class QuietFormatter(LogFormatter):
@@ -34,7 +34,7 @@ class QuietFormatter(LogFormatter):
     def scraped(  # type: ignore[override]
         self, item: Any, response: Response | Failure | None, spider: Spider
     ) -> LogFormatterResult | None:
-        return super().scraped(item, response, spider) if self._debug else None
+        return super().scraped(item, response, spider) if self._debug and not isinstance(item, Page) else None
 
     def item_error(
         self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider

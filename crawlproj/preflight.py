@@ -50,7 +50,7 @@ def preflight(settings: BaseSettings, spider_name: str, arguments: Mapping[str, 
     check_folder(config.crawl_dir)
     check_folder(config.log_dir)
     check_log(settings)
-    embedded = check_database(config, stored_needed=hasattr(spider, "learn_seeds") and not seeds)
+    embedded = check_database(config, stored_needed=hasattr(spider, "learn_seeds") and not seeds and not config.redis_url)
     return Cleared(config, embedded, config.log_dir / (re.sub(r"[^\w.-]", "_", config.spec.name) + ".log"))
 
 

@@ -22,6 +22,10 @@ OURS = frozenset(
 """Keys of `meta` that belong to one handing-out, not to the request."""
 
 
+HANDED = frozenset({"dont_redirect", "dont_retry", "verbatim_url"})
+"""... and what we say there to Scrapy's own components."""
+
+
 def is_plain(request: Request) -> bool:
     """A GET that needs nothing but its URL, to be parsed by the spider's `parse`."""
     return (
@@ -49,6 +53,17 @@ def load(fields: dict[str, Any], spider: Spider) -> Request:
     return request_from_dict(data, spider=spider)
 
 
+def detach(request: Request, spider: Spider) -> None:
+    """A spider made this request out of one that was handed out: by copying it, or its meta. What belongs to the handing-out is
+    taken from it, what the first request had itself stays."""
+    ticket = request.meta["ticket"]
+    first: dict[str, Any] = getattr(ticket, "request", None) or {"meta": {}, "errback": None}
+    for name in (OURS | HANDED) - first["meta"].keys():
+        request.meta.pop(name, None)
+    if request.errback is not None and getattr(request.errback, "__self__", None) is not spider:
+        request.errback = getattr(spider, first["errback"]) if first["errback"] else None
+
+
 def meta_of(ticket: Ticket | RobotsTicket) -> dict[str, Any]:
     """What every request of ours says to Scrapy's own components."""
     return {"ticket": ticket, "dont_redirect": True, "dont_retry": True, "download_slot": ticket.host}
@@ -68,6 +83,7 @@ def request_of(ticket: Ticket, spider: Spider) -> Request:
 def robots_request(ticket: RobotsTicket, callback: Any, errback: Any) -> Request:
     """One byte more than is used, so that a file which is longer is known to be."""
     meta = {"handle_httpstatus_all": True, "verbatim_url": True, "read_at_most": MAX_BYTES + 1, **meta_of(ticket)}
+    meta |= {"dont_merge_cookies": True, "allow_offsite": True}
     headers = {"Accept-Encoding": "gzip"}
     return Request(ticket.url, callback=callback, errback=errback, headers=headers, meta=meta, dont_filter=True)
 

@@ -200,13 +200,13 @@ class CrawlScheduler(BaseScheduler):
         ticket = request.meta.get("ticket")
         if isinstance(ticket, Ticket | RobotsTicket):
             return self._replace(request, ticket)
-        url = self._new_url(request)
+        url = self.row_of(request)
         if url is None:
             return False
         self.dispatcher.add([url])
         return True
 
-    def _new_url(self, request: Request) -> NewUrl | None:
+    def row_of(self, request: Request) -> NewUrl | None:
         """A row for any request that a spider may make; None, said loudly, if it can't be stored."""
         meta, url = request.meta, canonical(request.url)
         depth, parent = int(meta.get("depth", 0)), meta.get("parent")

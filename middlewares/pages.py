@@ -10,6 +10,7 @@ from scrapy import Request, signals
 from crawlproj.frontier.base import Ticket
 from crawlproj.items import Page
 from crawlproj.pages import name_of, page_of_response
+from crawlproj.requests import detach
 
 if TYPE_CHECKING:
     from typing import Self
@@ -35,7 +36,9 @@ class PagesMiddleware:
         ticket = request.meta.get("ticket") if request is not None else None
         paged = False
         async for output in result:
-            if isinstance(output, Request) and isinstance(ticket, Ticket) and "ticket" not in output.meta:
+            if isinstance(output, Request) and isinstance(ticket, Ticket):
+                if "ticket" in output.meta:
+                    detach(output, self._crawler.spider)  # type: ignore[arg-type]
                 output.meta["depth"], output.meta["parent"] = ticket.depth + 1, ticket.id
             paged = paged or isinstance(output, Page)
             yield output

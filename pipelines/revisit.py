@@ -9,11 +9,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from scrapy import signals
+from scrapy import Request, signals
+from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 
 from crawlproj.config import read_config
 from crawlproj.ends import Ends
-from crawlproj.frontier.base import NewUrl, Outcome, State, Ticket
+from crawlproj.frontier.base import Lane, NewUrl, Outcome, State, Ticket
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.names import address_of
 from crawlproj.pages import name_of
@@ -42,6 +43,8 @@ AREAS = {
 }
 """How ends that are not pages are counted: `area/reason`."""
 
+CIRCLE_S, URGED = 60.0, 10_000
+
 
 class RevisitPipeline:
     def __init__(self, crawler: Crawler) -> None:
@@ -50,6 +53,7 @@ class RevisitPipeline:
         policy = choose_policy(config.policy, config.bounds, config.increase, config.decrease)
         self._ends = Ends(policy, config.retries, config.retry_delay, config.gone_limit, config.bounds.interval)
         self._requests: RequestLog | None = None
+        self._urged: dict[int, float] = {}
         crawler.signals.connect(self.item_dropped, signal=signals.item_dropped)
         crawler.signals.connect(self.item_error, signal=signals.item_error)
 
@@ -157,16 +161,40 @@ class RevisitPipeline:
         target, sieve = outcome.moved_to, self._scheduler.sieve
         if target is None:
             return []
+        if ticket.request is None and ticket.depth == 0 and (learn := getattr(self._spider, "learn_seeds", None)):
+            learn([target])
+        if not self._leads_on(target, outcome.status, ticket):
+            return []
         if ticket.request is not None:
             text = json.dumps(redirected(ticket.request, target, outcome.status))
             name = f"redirect:{ticket.id}:{target}"
             url = sieve.url(canonical(target) or target, ticket.depth, ticket.id, hops=ticket.hops + 1)
-            return [replace(url, id=key(self._config.spec.name, name), request=text)]
-        if ticket.depth == 0 and (learn := getattr(self._spider, "learn_seeds", None)):
-            learn([target])
-        if not sieve.wants(target):
-            return []
-        return [sieve.url(target, ticket.depth, ticket.id, hops=ticket.hops + 1)]
+            return [self._hurried(replace(url, id=key(self._config.spec.name, name), request=text), ticket)]
+        return [self._hurried(sieve.url(target, ticket.depth, ticket.id, hops=ticket.hops + 1), ticket)]
+
+    def _hurried(self, url: NewUrl, ticket: Ticket) -> NewUrl:
+        """Who pushed a URL wants what it leads to, also if that is known. Once in a while only: redirects may go in circles."""
+        now = time.monotonic()
+        if ticket.lane is not Lane.URGENT or now - self._urged.get(url.id, -CIRCLE_S) < CIRCLE_S:
+            return url
+        if len(self._urged) >= URGED:
+            self._urged.clear()
+        self._urged[url.id] = now
+        return replace(url, lane=Lane.URGENT)
+
+    def _leads_on(self, target: str, status: int, ticket: Ticket) -> bool:
+        """Is a redirect followed? Of a URL, if the spider wants its target. Of an ordinary request as Scrapy would: not if the
+        spider takes the redirect itself, and not off its domains, unless it was a start or not to be filtered."""
+        spider, crawler, request = self._spider, self._crawler, ticket.request
+        if request is None and hasattr(spider, "wants"):
+            return self._scheduler.sieve.wants(target)
+        meta = request["meta"] if request is not None else {}
+        taken = meta.get("handle_httpstatus_list", getattr(spider, "handle_httpstatus_list", ()))
+        if meta.get("dont_redirect") or meta.get("handle_httpstatus_all") or status in taken:
+            return False
+        free = request["dont_filter"] if request is not None else ticket.depth == 0
+        offsite = crawler.get_downloader_middleware(OffsiteMiddleware)
+        return free or offsite is None or spider is None or offsite.should_follow(Request(target), spider)
 
     @property
     def _spider(self) -> Spider | None:

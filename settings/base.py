@@ -10,6 +10,8 @@ COMMANDS_MODULE = "crawlproj.commands"
 # --- Where things are -------------------------------------------------------------------------------------------------
 DATABASE_URL = ""  # Postgres; empty: our own, in CRAWL_DIR/pg
 DATABASE_PATIENCE = "60s"  # a database that is away for longer ends the crawl
+REDIS_URL = ""  # live bus: URLs pushed to <spider>:start_urls come in, items go out to <spider>:items; empty: off
+REDIS_ITEMS = True  # send items out, if there is a Redis
 CRAWL_DIR = ".crawl"
 CRAWL_DIR_ABSOLUTE = False  # refuse a relative CRAWL_DIR (Scrapyd)
 CRAWL_NAME = ""  # empty: the spider's name
@@ -135,6 +137,7 @@ SPIDER_MIDDLEWARES = {
 ITEM_PIPELINES = {
     "pipelines.store.StorePipeline": 400,
     "pipelines.revisit.RevisitPipeline": 900,
+    "pipelines.bus.BusPipeline": 950,  # does nothing without REDIS_URL
 }
 EXTENSIONS = {
     "scrapy.extensions.logstats.LogStats": None,  # the panel says more

@@ -16,6 +16,7 @@ import pytest
 from crawlproj.db import Database
 from crawlproj.embedded import Embedded
 from crawlproj.migrations import migrate
+from tests.redis_server import RedisServer
 
 # Test data need not survive a power cut.
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "100"}
@@ -104,3 +105,10 @@ def database(database_url: str) -> Iterator[Database]:
     db = Database(database_url)
     yield db
     db.close()
+
+
+@pytest.fixture
+def redis_server() -> Iterator[RedisServer]:
+    """A new, empty Redis."""
+    with RedisServer() as server:
+        yield server

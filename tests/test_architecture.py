@@ -17,6 +17,9 @@ MAX_LINES, MAX_FUNCTION_LINES = 300, 40
 
 SCRAPY = {"scrapy", "twisted"}
 KNOW_SCRAPY = {
+    "crawlproj/addon.py",
+    "crawlproj/bus/link.py",
+    "crawlproj/bus/payloads.py",
     "crawlproj/console.py",
     "crawlproj/download.py",
     "crawlproj/closing.py",
@@ -32,7 +35,7 @@ KNOW_SCRAPY = {
 ENTRY_POINTS = {"spiders", "middlewares", "pipelines", "settings"}
 THROUGH_SCRAPY = {"twisted", "typing_extensions"}
 """Scrapy hands these to us, so that it decides their versions."""
-PACKAGES = {"ada_url": "ada-url", "psycopg2": "psycopg2-binary"}
+PACKAGES = {"ada_url": "ada-url", "psycopg2": "psycopg2-binary", "scrapy_redis": "scrapy-redis"}
 LONGER_THAN_300: set[str] = {"crawlproj/frontier/base.py"}
 """The Protocol with its values: one idea, mostly declarations."""
 

@@ -6,6 +6,7 @@ import argparse
 import logging
 from typing import Any
 
+from scrapy.addons import AddonManager
 from scrapy.commands import crawl
 from scrapy.crawler import Crawler
 
@@ -38,6 +39,7 @@ class Command(crawl.Command):
     def check(self, spider_name: str, opts: argparse.Namespace) -> None:
         settings = self.settings
         assert settings is not None
+        AddonManager.load_pre_crawler_settings(settings)
         self.cleared = cleared = preflight(settings, spider_name, opts.spargs)
         # PANEL=off (as under Scrapyd) leaves the log where Scrapy has it.
         if settings.get("PANEL") != "off" and not settings.get("LOG_FILE") and settings.getbool("LOG_ENABLED"):

@@ -35,7 +35,7 @@ class Command(ProjectCommand):
             frontier = frontier_of(database, config, name, make=True)
             now = frontier.now()
             known = frontier.look([key(name, url) for url in urls])
-            done = frontier.add([_pushed(name, url, known) for url in urls])
+            done = frontier.add([pushed(name, url, known) for url in urls])
             database.notify(PUSHES, name)
             running = any(row[0] == name and row[2] for row in database.rows("status_hosts", now=now))
         fate = "the running crawl fetches them first" if running else "they are the first that the next run fetches"
@@ -43,7 +43,7 @@ class Command(ProjectCommand):
         return FINE
 
 
-def _pushed(crawl: str, url: str, known: Mapping[int, Found]) -> NewUrl:
+def pushed(crawl: str, url: str, known: Mapping[int, Found]) -> NewUrl:
     """As deep as it is known to be; a new one is no seed, so that its host does not become part of the crawl."""
     id_ = key(crawl, url)
     depth = known[id_].depth if id_ in known else 1

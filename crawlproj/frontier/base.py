@@ -257,6 +257,8 @@ class Batch:
     robots: Sequence[RobotsRow] = ()
     clocks: Mapping[str, Pause] = field(default_factory=dict)
     server_clocks: Mapping[int, Pause] = field(default_factory=dict)
+    since: datetime | None = None
+    """URLs that were visited at this time or later are not queued again, however they are added."""
 
 
 @dataclass(frozen=True, slots=True)

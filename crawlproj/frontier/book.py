@@ -146,7 +146,7 @@ class Writer:
 
     # URLs
 
-    def add(self, urls: Iterable[NewUrl], now: datetime) -> None:
+    def add(self, urls: Iterable[NewUrl], now: datetime, since: datetime | None = None) -> None:
         batch = list(folded(urls))
         refused = self._surplus({new.host for new in batch if is_found(new)})
         for new in batch:
@@ -157,7 +157,7 @@ class Writer:
             if row is None:
                 self._insert(new, now)
             elif row.url == new.url:
-                self._again(row, new)
+                self._again(row, new, since)
         self._spread()
 
     def _surplus(self, names: set[str]) -> set[str]:
@@ -189,12 +189,13 @@ class Writer:
         if lane is not None:
             self.hosts.add(new.host)
 
-    def _again(self, row: Row, new: NewUrl) -> None:
+    def _again(self, row: Row, new: NewUrl, since: datetime | None) -> None:
         if new.depth < row.depth:
             row = self._nearer(row, new.depth, new.parent, new.score)
             self.nearer.add(row.id)
+        visited = since is not None and row.last_visit is not None and row.last_visit >= since
         urgent = new.lane is Lane.URGENT and row.lane is not Lane.URGENT
-        if urgent or row.state is State.RETIRED or self._shut_out(row):
+        if not visited and (urgent or row.state is State.RETIRED or self._shut_out(row)):
             self._revive(row, urgent)
 
     def _nearer(self, row: Row, depth: int, parent: int | None, score: float) -> Row:

@@ -78,7 +78,7 @@ class MemoryFrontier:
         with self.store.transaction(self.spec.name):
             writer = Writer(self._book, self.spec)
             self._end(writer, batch.outcomes, worker)
-            writer.add(batch.urls, self.now())
+            writer.add(batch.urls, self.now(), batch.since)
             writer.enforce_quotas()
             for url in batch.urls:
                 self.store.hosts.setdefault(url.host, HostRow(url.host))

@@ -114,7 +114,7 @@ class PostgresFrontier:
         now = self._now(tx)
         touched: set[int] = set()
         ends = self._end(tx, batch.outcomes, worker, touched)
-        result = self._writer.write(tx, batch.urls, now, touched, ends.nearer)
+        result = self._writer.write(tx, batch.urls, now, touched, ends.nearer, batch.since)
         self._put_robots(tx, batch.robots)
         self._put_clocks(tx, batch, worker)
         self._sweep(tx, sorted(touched))

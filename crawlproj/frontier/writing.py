@@ -35,8 +35,9 @@ class UrlWriter:
         self._hosts.clear()
 
     def write(
-        self, tx: Transaction, urls: Sequence[NewUrl], now: datetime, touched: set[int], nearer: Iterable[tuple[int, int]]
-    ) -> Committed:
+        self, tx: Transaction, urls: Sequence[NewUrl], now: datetime, touched: set[int], nearer: Iterable[tuple[int, int]],
+        since: datetime | None = None,
+    ) -> Committed:  # fmt: skip
         """`nearer`: ids and depths of pages whose links are to be counted anew."""
         offered = _folded(urls)
         batch = self._within_domains(tx, offered)
@@ -44,7 +45,7 @@ class UrlWriter:
         added = self._add(tx, batch, ids, now)
         new = {row[0] for row in added}
         known = [url for key, url in batch.items() if key not in new]
-        closer, revived = self._known(tx, known) if known else ([], [])
+        closer, revived = self._known(tx, known, since) if known else ([], [])
         revived += self._spread(tx, [*nearer, *((key, depth) for key, _, depth in closer)], touched)
         queued = {row[1] for row in added if row[2] is not None} | {host for _, host in revived}
         touched.update(queued, (host for _, host, _ in closer))
@@ -114,7 +115,9 @@ class UrlWriter:
             return "redirects"
         return "quota" if full and url.lane in (Lane.NEW, Lane.BACKFILL) else ""
 
-    def _known(self, tx: Transaction, urls: Sequence[NewUrl]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    def _known(
+        self, tx: Transaction, urls: Sequence[NewUrl], since: datetime | None
+    ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
         ordering, max_depth = self.spec.order, self.spec.max_depth
         names = {"id": array(u.id for u in urls), "canonical": array(u.url for u in urls)}
         nearer = tx.rows(
@@ -126,7 +129,7 @@ class UrlWriter:
             **names,
         )
         urgent = array(u.lane is Lane.URGENT for u in urls)
-        return nearer, tx.rows("revive_urls", ordering=ordering, max_depth=max_depth, urgent=urgent, **names)
+        return nearer, tx.rows("revive_urls", ordering=ordering, max_depth=max_depth, since=since, urgent=urgent, **names)
 
     def _spread(self, tx: Transaction, nearer: Iterable[tuple[int, int]], touched: set[int]) -> list[tuple[Any, ...]]:
         """Carry shorter depths on along stored links, ring by ring, the nearest first; rows that came within the depth limit."""

@@ -104,7 +104,7 @@ update url u set
     lane = case when n.urgent then 0 else 1 end,
     rank = case when n.urgent then 0 else case %(ordering)s when 'bfs' then u.depth when 'dfs' then -u.depth else -u.score end end
 from unnest(%(id)s::bigint[], %(canonical)s::text[], %(urgent)s::bool[]) as n (id, canonical, urgent)
-where u.id = n.id and u.canonical = n.canonical and (
+where u.id = n.id and u.canonical = n.canonical and (u.last_visit >= %(since)s::timestamptz) is not true and (
     (n.urgent and u.lane is distinct from 0) or u.state = 'retired'
     or (u.state = 'ignored' and u.why = 'depth' and (%(max_depth)s = 0 or u.depth <= %(max_depth)s)))
 returning u.id, u.host;

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from crawlproj.frontier.base import (
+    Batch,
     Committed,
     Frontier,
     Lane,
@@ -54,6 +56,19 @@ class Revival:
         assert committed == Committed(revived=1, hosts=frozenset({world.host("a")}))
         assert world.see(frontier) == replace(before, lane=Lane.URGENT, rank=0)
         assert [(t.state, t.lane, t.tries) for t in Hand(world, frontier).tickets()] == [(state, Lane.URGENT, 3)]
+
+    @pytest.mark.parametrize("state", [*QUEUED, *UNQUEUED, State.RETIRED])
+    def test_what_was_visited_since_is_not_queued_again(self, world: World, state: State) -> None:
+        frontier = world.frontier()
+        visited(world, frontier, state)
+        before, at = world.see(frontier), world.see(frontier).last_visit
+        assert at is not None
+        pushes = [world.url(frontier, "/", lane=Lane.URGENT), world.url(frontier, "/new", lane=Lane.URGENT)]
+        assert frontier.commit(Batch(urls=pushes, since=at)).revived == 0
+        assert world.see(frontier) == before
+        assert world.see(frontier, "/new").lane is Lane.URGENT, "it was never visited"
+        assert frontier.commit(Batch(urls=pushes, since=at + timedelta(seconds=1))).revived == 1
+        assert world.see(frontier).lane is Lane.URGENT
 
     @pytest.mark.parametrize("state", [*UNQUEUED, State.RETIRED])
     def test_pushed_urgently_any_other_url_is_new(self, world: World, state: State) -> None:

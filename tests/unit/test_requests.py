@@ -8,7 +8,7 @@ from scrapy import FormRequest, Request
 from scrapy.http import JsonRequest
 
 from crawlproj.frontier.base import Lane, State, Ticket
-from crawlproj.requests import dump, is_plain, load, redirected, request_of
+from crawlproj.requests import detach, dump, is_plain, load, redirected, request_of
 
 
 class Spider(scrapy.Spider):
@@ -71,3 +71,28 @@ def test_a_redirect_of_a_post_becomes_a_get_unless_its_status_says_otherwise() -
     )
     again = load(redirected(fields, "http://b.org/", 307), SPIDER)
     assert (again.url, again.method, again.body) == ("http://b.org/", "POST", b"x")
+
+
+def handed_out(request: Request | None) -> Request:
+    fields = json.loads(dump(request, SPIDER)) if request is not None else None
+    out = request_of(Ticket(1, "http://a.org/", "a.org", 1, 1, 0, Lane.NEW, State.NEW, depth=2, request=fields), SPIDER)
+    out.errback = lambda failure: None
+    return out
+
+
+def test_a_copy_of_what_was_handed_out_is_as_the_spider_made_it() -> None:
+    copy = handed_out(FULL).replace(url="http://a.org/y")
+    detach(copy, SPIDER)
+    assert (copy.meta, copy.errback, copy.callback) == (FULL.meta, SPIDER.failed, SPIDER.other)
+    dump(copy, SPIDER)
+    plain = handed_out(None).copy()
+    detach(plain, SPIDER)
+    assert is_plain(plain)
+
+
+def test_what_the_spider_said_itself_stays_in_copied_meta() -> None:
+    first = Request("http://a.org/", callback=SPIDER.other, meta={"dont_redirect": True, "n": 1})
+    request = Request("http://a.org/z", callback=SPIDER.other, errback=SPIDER.failed, meta=handed_out(first).meta)
+    detach(request, SPIDER)
+    assert request.meta == {"dont_redirect": True, "n": 1}
+    assert request.errback == SPIDER.failed

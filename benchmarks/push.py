@@ -1,0 +1,95 @@
+"""How soon is a pushed URL asked for? `python -m benchmarks.push`: while 100,000 others wait, through Redis and by `scrapy push`.
+
+Each push goes to one of many hosts that are being crawled. From the moment it is in Redis (or committed and notified, as `scrapy
+push` does) to the moment the server sees the request; and what of it is beyond the host's clock as it stood then.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from crawlproj.commands.push import pushed
+from crawlproj.db import Database
+from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
+from crawlproj.embedded import Embedded
+from crawlproj.frontier.base import CrawlSpec, NewUrl
+from crawlproj.frontier.postgres import PostgresFrontier
+from crawlproj.migrations import migrate
+from crawlproj.scheduler import PUSHES
+from crawlproj.urls import host, key
+from tests.crawling import Crawl, start_crawl
+from tests.redis_server import RedisServer
+from tests.webs import demo_settings, roots
+
+WAITING, HOSTS, DELAY_S, PUSHED = 100_000, 40, 1.0, 40
+
+
+def fill(frontier: PostgresFrontier, places: Sequence[str]) -> None:
+    urls = [f"{places[n % len(places)]}?n={n}" for n in range(WAITING)]
+    rows = [NewUrl(key("site", url), url, host(url)) for url in urls]
+    for at in range(0, len(rows), 2000):
+        frontier.add(rows[at : at + 2000])
+
+
+def latencies(demo: DemoServer, crawl: Crawl, places: Sequence[str], name: str, push: Callable[[str], None]) -> dict[str, object]:
+    """Every push after another, to random hosts."""
+    chance, took, unforced = random.Random(1), [], []
+    for n in range(PUSHED):
+        place = chance.choice(places)
+        path = f"/?{name}={n}"
+        at = time.time()
+        push(place.rstrip("/") + path)
+        while not (seen := [r for r in demo.log.records() if r.path == path]):
+            assert crawl.process.poll() is None and time.time() - at < 60, crawl.wait()
+            time.sleep(0.02)
+        started = seen[0].started_at
+        before = [r.started_at for r in demo.log.records() if r.host == seen[0].host and r.started_at < at]
+        took.append(started - at)
+        unforced.append(started - max([at, *(start + DELAY_S for start in before[-1:])]))
+        time.sleep(chance.random() / 2)
+    return {
+        "way": name, "pushes": PUSHED, "p50_s": round(statistics.median(took), 2), "max_s": round(max(took), 2),
+        "beyond_clock_p50_s": round(statistics.median(unforced), 2), "beyond_clock_max_s": round(max(unforced), 2),
+    }  # fmt: skip
+
+
+def main() -> int:
+    folder = Path(tempfile.mkdtemp(prefix="push-"))
+    web = grid(HOSTS, HOSTS, HostSpec("", articles=12))
+    with DemoServer(web, clock=FrozenClock()) as demo, Embedded(folder / "db") as postgres, RedisServer() as redis:
+        url, places = postgres.start(), roots(demo)
+        database = Database(url)
+        migrate(database)
+        frontier = PostgresFrontier(database, CrawlSpec("site"))
+        frontier.open()
+        fill(frontier, places)
+        settings = demo_settings(
+            demo, url, REDIS_URL=redis.url, POLITENESS_DELAY=DELAY_S, POLITENESS_PAUSE_AFTER=0, FRONTIER_FLUSH=1,
+            POLITENESS_MAX_DELAY=60,
+        )  # fmt: skip
+
+        def by_command(url: str) -> None:
+            frontier.add([pushed("site", url, frontier.look([key("site", url)]))])
+            database.notify(PUSHES, "site")
+
+        def by_redis(url: str) -> None:
+            redis.client.rpush("site:start_urls", url)
+
+        with start_crawl(["site"], settings, folder / "crawl") as crawl:
+            while len(demo.log.records()) < 4 * HOSTS:
+                time.sleep(0.1)
+            print(json.dumps(latencies(demo, crawl, places, "redis", by_redis)), flush=True)
+            print(json.dumps(latencies(demo, crawl, places, "command", by_command)), flush=True)
+        database.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""One line to join an existing Scrapy project: ADDONS = {"crawlproj.addon.CrawlprojAddon": 100}.
+
+Everything is set with the priority of add-ons, below the project's own settings: what a project says itself, it keeps. Scrapy's own
+components stay on, except those whose work the frontier does.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
+
+from crawlproj.copies import different_folders, package_files
+from crawlproj.errors import ConfigError, CrawlprojError
+
+DEFAULTS = "settings.base"
+SCRAPYS = (
+    "SCHEDULER", "DUPEFILTER_CLASS", "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "CONCURRENT_ITEMS", "DOWNLOAD_DELAY",
+    "DOWNLOAD_TIMEOUT", "DOWNLOAD_MAXSIZE", "DOWNLOAD_WARNSIZE", "REDIRECT_MAX_TIMES", "ROBOTSTXT_OBEY", "TELNETCONSOLE_ENABLED",
+    "REMOTE_CONTROL_ENABLED", "LOG_FORMATTER",
+)  # fmt: skip
+"""Scrapy's settings that crawlproj needs different. Cookies, referers and log level stay as the project has them."""
+STAY = ("offsite", "httpauth", "httpproxy", "stats", "depth", "referer", "urllength", "metacopy", "logstats")
+"""Modules of Scrapy's components that crawlproj's own spiders don't need, but others may."""
+COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
+REDIS_PIPELINE = "scrapy_redis.pipelines.RedisPipeline"
+
+
+class CrawlprojAddon:
+    """Scrapy makes one per crawl; `update_pre_crawler_settings` comes first, once per process."""
+
+    @classmethod
+    def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
+        files = {name: file for name, file in package_files().items() if name != "spiders"}
+        if folders := different_folders(files):
+            places = "; ".join(f"{name} from {folder}" for name, folder in folders.items())
+            raise CrawlprojError(f"crawlproj needs its own packages, but the path has others of their names first: {places}")
+        base = import_module(DEFAULTS)
+        for name in (*base.OURS, *SCRAPYS):
+            settings.set(name, getattr(base, name), "addon")
+        settings.set("PANEL", "off", "addon")  # the log is on the screen already
+        settings.set("ITEM_PROCESSOR", "crawlproj.exports.SpiderItems", "addon")
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        self.update_pre_crawler_settings(settings)
+        base = import_module(DEFAULTS)
+        if settings["SCHEDULER"] != base.SCHEDULER:
+            raise ConfigError(f"SCHEDULER = {settings['SCHEDULER']!r}: take that line out, crawlproj needs its own scheduler")
+        for name in COMPONENTS:
+            for path, place in getattr(base, name).items():
+                if path.split(".")[-2] not in STAY:
+                    settings.setdefault_in_component_priority_dict(name, load_object(path), place)
+        handlers = {**base.DOWNLOAD_HANDLERS, **settings.getdict("DOWNLOAD_HANDLERS")}
+        settings.set("DOWNLOAD_HANDLERS", handlers, _priority(settings, "DOWNLOAD_HANDLERS"))
+        self._one_sender(settings)
+
+    def _one_sender(self, settings: BaseSettings) -> None:
+        """scrapy-redis's own pipeline would send every item a second time."""
+        pipelines: dict[Any, Any] = settings.getdict("ITEM_PIPELINES")
+        if REDIS_PIPELINE in pipelines:
+            settings.set("ITEM_PIPELINES", pipelines | {REDIS_PIPELINE: None}, _priority(settings, "ITEM_PIPELINES"))
+
+
+def _priority(settings: BaseSettings, name: str) -> int:
+    return settings.getpriority(name) or 0

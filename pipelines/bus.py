@@ -1,0 +1,144 @@
+"""950: the live bus through Redis. Items of spiders go out when all other pipelines are done with them; pushed URLs come in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.exceptions import DontCloseSpider, NotConfigured
+
+from crawlproj.config import read_config
+from crawlproj.frontier.base import NewUrl
+from crawlproj.frontier.postgres import PostgresFrontier
+from crawlproj.items import Page
+from crawlproj.requests import OURS
+from crawlproj.scheduler import PUSHES
+from crawlproj.urls import MAX_URL
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+    from crawlproj.bus.courier import Arrived
+    from crawlproj.scheduler import CrawlScheduler
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S = 30.0
+
+
+class BusPipeline:
+    """Off, and nothing of Redis is imported, unless REDIS_URL or REDIS_HOST is set or the spider is one of scrapy-redis's."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        settings = crawler.settings
+        if not (settings.get("REDIS_URL") or settings.get("REDIS_HOST") or hasattr(crawler.spidercls, "redis_key")):
+            raise NotConfigured
+        self._crawler = crawler
+        self._items = read_config(settings, crawler.spidercls.name or "").redis_items
+        crawler.signals.connect(self.spider_idle, signal=signals.spider_idle)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+    def open_spider(self) -> None:
+        from scrapy_redis.pipelines import RedisPipeline  # type: ignore[import-untyped]
+
+        from crawlproj.bus.courier import Courier
+        from crawlproj.bus.link import Link, connect
+        from crawlproj.bus.payloads import requests_of, start_key, take_over
+        from crawlproj.bus.pushed import Pushed
+
+        settings, spider, scheduler = self._crawler.settings, self._crawler.spider, self._scheduler
+        assert spider is not None
+        take_over(spider)
+        self._loop, self._requests_of = asyncio.get_running_loop(), requests_of
+        self._out, link = RedisPipeline.from_settings(settings), Link(connect(settings))
+        self._frontier = PostgresFrontier(scheduler.frontier.db.another(), scheduler.frontier.spec)
+        pushed = Pushed(link.client, start_key(settings, spider))
+        self._courier = Courier(link, pushed, self._frontier, self._read, self._came, self._tell, self._on_loop)
+        self._frontier.open()
+        self._courier.start()
+        log.info("URLs pushed to %s of Redis at %s are fetched first", pushed.key, link.place)
+
+    async def close_spider(self) -> None:
+        await asyncio.to_thread(self._courier.finish)
+        self._frontier.close()
+        if self._courier.sent:
+            self._crawler.stats.set_value("bus/items", self._courier.sent)
+        if self._courier.lost:
+            self._crawler.stats.set_value("bus/items_lost", self._courier.lost)
+
+    def spider_idle(self) -> None:
+        if self._courier.busy:
+            raise DontCloseSpider
+
+    def process_item(self, item: Any) -> Any:
+        if self._items and not isinstance(item, Page):
+            self._courier.send(self._out.item_key(item, self._crawler.spider), self._out.serialize(item))
+        return item
+
+    @property
+    def _scheduler(self) -> CrawlScheduler:
+        return self._crawler.engine.scheduler  # type: ignore[return-value]
+
+    def _read(self, payloads: Sequence[bytes | str]) -> tuple[list[NewUrl], int]:
+        """Rows for the frontier, and how many pushes made no sense."""
+        spider, rows, bad = self._crawler.spider, [], 0
+        assert spider is not None
+        for payload in payloads:
+            try:
+                found = [self._row(request) for request in self._requests_of(payload, spider)]
+                rows += [row for row in found if row is not None]
+                bad += None in found
+            except Exception as error:
+                log.warning("This push makes no sense, left out: %r: %s", payload[:200], error)
+                bad += 1
+        return rows, bad
+
+    def _row(self, request: Request) -> NewUrl | None:
+        """A spider that learns its seeds decides by them where to go: a push is none of them. What is ours in `meta` is not for
+        others to say."""
+        if len(request.url) > MAX_URL:
+            raise ValueError("the URL is too long")
+        for name in OURS:
+            request.meta.pop(name, None)
+        request.dont_filter = request.meta["is_start_request"] = True
+        request.meta["depth"] = 1 if hasattr(self._crawler.spider, "learn_seeds") else 0
+        return self._scheduler.row_of(request)
+
+    def _came(self, arrived: Arrived) -> None:
+        count, spider = self._crawler.stats.inc_value, self._crawler.spider
+        count("bus/taken", arrived.taken)
+        if arrived.bad:
+            count("bus/bad", arrived.bad)
+        if arrived.seen:
+            count("bus/seen", arrived.seen)
+        if spider is not None and hasattr(spider, "spider_idle_start_time"):
+            spider.spider_idle_start_time = int(time.time())
+        dispatcher = self._scheduler.dispatcher
+        dispatcher.holdings.touch()
+        dispatcher.keeper.put(lambda tray: None, ring=True)
+
+    def _tell(self) -> None:
+        self._frontier.db.notify(PUSHES, self._frontier.spec.name)
+
+    def _on_loop(self, call: Callable[[], object]) -> object:
+        done: Future[object] = Future()
+        self._loop.call_soon_threadsafe(_into, done, call)
+        return done.result(PATIENCE_S)
+
+
+def _into(done: Future[object], call: Callable[[], object]) -> None:
+    try:
+        done.set_result(call())
+    except BaseException as error:
+        done.set_exception(error)
