@@ -7,7 +7,6 @@ thread talks to the database. Whatever goes wrong in here closes the crawl with 
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -21,7 +20,7 @@ from scrapy.http import Request, Response
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
-from crawlproj import store
+from crawlproj import garbage, store
 from crawlproj.config import read_config
 from crawlproj.dispatcher import NOT_THE_SERVERS, Dispatcher
 from crawlproj.download import ABORT
@@ -93,10 +92,7 @@ class CrawlScheduler(BaseScheduler):
             stack.callback(Watch(self._database, config.database_patience_s).stop)
             self._start(spider, resolver, embedded.start if embedded else None)
             self._opened = stack.pop_all()
-        # Looking for cycles took a tenth of the time of a crawl. Less often, and not among what stays anyway, it costs little.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(20_000, 20, 50)
+        garbage.calm()
 
     def _start(self, spider: Spider, resolver: Resolver, heal: Callable[[], str] | None) -> None:
         config = self.config
