@@ -93,7 +93,7 @@ class CrawlScheduler(BaseScheduler):
         # Looking for cycles took a tenth of the time of a crawl. Less often, and not among what stays anyway, it costs little.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(20_000, 20, 50)
+        gc.set_threshold(50_000, 20, 50)
 
     def _start(self, spider: Spider, resolver: Resolver) -> None:
         config = self.config

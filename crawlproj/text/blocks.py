@@ -15,10 +15,13 @@ from crawlproj.urls import Joiner
 
 MAX_BODY: Final = 10_000_000
 """Bytes that are read of a page."""
+MAX_SPARE: Final = 4
 _LONG: Final = 100_000
 _MANY_TAGS: Final = 20_000
 _PIECE: Final = 16_384
 _ODD_SPACES: Final = "\r\f\v\x1c\x1d\x1e\x1f"
+_spare: Final[list[Reader]] = []
+"""Readers to be used again; each thread that is reading a page has one of its own."""
 _link = partial(tuple.__new__, Link)
 _block = partial(tuple.__new__, Block)
 
@@ -43,7 +46,7 @@ def parse(
     joiner = Joiner(url)
     base = joiner(reader.base) if reader.base else None
     links = _links(_with_scripts(reader), Joiner(base) if base else joiner)
-    return Document(
+    document = Document(
         url,
         base or url,
         title=without(reader.title, INVISIBLE),
@@ -55,14 +58,22 @@ def parse(
         blocks=_blocks(reader.blocks),
         cut=cut or len(body) > MAX_BODY,
     )
+    if type(reader) is Reader and len(_spare) < MAX_SPARE:
+        reader.begin(())
+        _spare.append(reader)
+    return document
 
 
 def _read(text: bytes, agents: tuple[str, ...]) -> tuple[Reader, bool]:
     if len(text) > _LONG and text.count(b"<") > _MANY_TAGS:
         return _read_guarded(text, agents)
-    reader = Reader(agents)
     try:
-        etree.fromstring(text, etree.HTMLParser(encoding="utf-8", target=reader, huge_tree=True))
+        reader = _spare.pop()
+        reader.agents = agents
+    except IndexError:
+        reader = Reader(agents)
+    try:
+        etree.fromstring(text, reader.parser)
     except etree.LxmlError:
         # An empty page, or one without any tag or text.
         reader.close()
@@ -72,8 +83,7 @@ def _read(text: bytes, agents: tuple[str, ...]) -> tuple[Reader, bool]:
 def _read_guarded(text: bytes, agents: tuple[str, ...]) -> tuple[Reader, bool]:
     """In pieces, because libxml2 reads what it was given to the end, whatever its target says."""
     reader = GuardedReader(agents)
-    parser = etree.HTMLParser(encoding="utf-8", target=reader, huge_tree=True)
-    cut = False
+    parser, cut = reader.parser, False
     try:
         for at in range(0, len(text), _PIECE):
             parser.feed(text[at : at + _PIECE])
