@@ -44,7 +44,7 @@ class Reader:
         self.begin(agents)
 
     def begin(self, agents: tuple[str, ...]) -> None:
-        """Forget the page before. A parser costs as much as a small page to make, and dies in a cycle with its reader: keep both."""
+        """Forget the page before. A parser costs as much as a small page to make, and dies in a cycle with its reader: kept."""
         self.agents = agents
         self.buffer.clear()
         self.links: list[RawLink] = []
