@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import partial
 from typing import Final
 
@@ -108,16 +109,17 @@ def _with_scripts(reader: Reader) -> list[RawLink]:
 
 def _links(raw: list[RawLink], join: Joiner) -> list[Link]:
     """Canonical links, each (url, kind) once, in document order; a later one only lends its anchor text."""
-    urls = join.many([link[0] for link in raw])
-    found: dict[tuple[str, str], RawLink] = {}
-    for url, link in zip(urls, raw, strict=True):
-        if url is None:
-            continue
-        first = found.get(key := (url, link[1]))
-        if first is None or (link[2] and not first[2]):
-            _, kind, text, title, nofollow = link
-            found[key] = (url, kind, text, title, nofollow)
-    return list(map(_link, found.values()))
+    found: list[Link] = []
+    places: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for url, (_, kind, text, title, nofollow) in zip(join.many([link[0] for link in raw]), raw, strict=True):
+        if url is not None:
+            # Without a key of both: a string knows its hash, a pair of strings does not.
+            place = places[kind].setdefault(url, len(found))
+            if place == len(found):
+                found.append(_link((url, kind, text, title, nofollow)))
+            elif text and not found[place][2]:
+                found[place] = _link((url, kind, text, title, nofollow))
+    return found
 
 
 def _paragraphs(text: str) -> list[Block]:
