@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from functools import lru_cache
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import aiohttp
@@ -55,6 +57,9 @@ class Names(AbstractResolver):
 
     async def close(self) -> None:
         await self._system.close()
+
+
+_address = lru_cache(maxsize=10_000)(ip_address)
 
 
 def guarded_socket(guard: Guard) -> Any:
@@ -112,6 +117,25 @@ class GuardedHandler(AiohttpDownloadHandler):
     def _extract_headers(response: _ClientResponse) -> Headers:
         """The bytes as they came: not all of them are UTF-8."""
         return Headers(response.raw_headers)
+
+    @staticmethod
+    def _request_headers(request: Request) -> Headers:
+        """A copy, as Scrapy's own does it, but the names are right already."""
+        headers = Headers()
+        dict.update(headers, request.headers)
+        dict.pop(headers, b"Proxy-Authorization", None)
+        return headers
+
+    @staticmethod
+    def _build_base_response_args(response: _ClientResponse, request: Request, headers: Headers) -> Any:
+        """Called when the head of the answer has come."""
+        version, peer, tls = response.version, response._peername, response._ssl_object
+        assert peer is not None
+        return {
+            "status": response.status, "url": request.url, "headers": headers,
+            "certificate": tls.getpeercert(binary_form=True) if tls is not None else None, "ip_address": _address(peer[0]),
+            "protocol": f"HTTP/{version.major}.{version.minor}" if version else "HTTP/1.1",
+        }  # fmt: skip
 
     async def download_request(self, request: Request) -> Response:
         limit = asyncio.timeout(None)

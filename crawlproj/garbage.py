@@ -8,4 +8,4 @@ import gc
 def calm() -> None:
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
+    gc.set_threshold(50_000, 20, 50)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 NO_ADDRESS = "?"
@@ -21,6 +22,7 @@ class Guard:
     allow_private: bool = False
     has_contact: bool = False
 
+    @lru_cache(maxsize=10_000)  # noqa: B019  # there is one guard
     def refusal(self, address: str) -> str:
         try:
             ip = ip_address(address.partition("%")[0])

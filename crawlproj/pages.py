@@ -30,7 +30,11 @@ from crawlproj.text.document import Block, Document, Link
 from crawlproj.text.orders import NO_ORDERS, read_headers
 from crawlproj.times import Times
 
-KEPT_HEADERS = ("location", "etag", "last-modified", "retry-after", "content-type", "x-robots-tag", "content-language", "link")
+KEPT_HEADERS = tuple(
+    (name.title().encode(), name)
+    for name in ("location", "etag", "last-modified", "retry-after", "content-type", "x-robots-tag", "content-language", "link")
+)
+"""As Scrapy's Headers are keyed, and as a Page says them."""
 
 
 class Refused(IgnoreRequest):
@@ -109,7 +113,7 @@ def page_of_failure(failure: Failure, times: Times) -> Page:
 
 def page_of_response(response: Response, request: Request, times: Times, agents: tuple[str, ...] = ("robots",)) -> Page:
     ticket = request.meta["ticket"]
-    headers = {name: _text(value) for name in KEPT_HEADERS if (value := response.headers.get(name))}
+    headers = {name: _text(values[-1]) for key, name in KEPT_HEADERS if (values := dict.get(response.headers, key)) and values[-1]}
     started_s, ended_s = _when(request, times)
     page = Page(
         ticket, response.url, response.status, times.now(), started_s=started_s, ended_s=ended_s,

@@ -84,6 +84,8 @@ OURS = frozenset(name for name in dir() if name.isupper() and name not in (*SCRA
 # --- Scrapy -----------------------------------------------------------------------------------------------------------
 SCHEDULER = "crawlproj.scheduler.CrawlScheduler"
 DUPEFILTER_CLASS = "scrapy.dupefilters.BaseDupeFilter"
+DOWNLOADER = "crawlproj.shortcuts.DirectDownloader"
+STATS_CLASS = "crawlproj.shortcuts.Counts"
 TWISTED_REACTOR_ENABLED = False
 ASYNCIO_EVENT_LOOP = "uvloop.Loop"
 DOWNLOAD_HANDLERS = {

@@ -30,10 +30,11 @@ KNOW_SCRAPY = {
     "crawlproj/preflight.py",
     "crawlproj/requests.py",
     "crawlproj/scheduler.py",
+    "crawlproj/shortcuts.py",
 }
 """Modules of crawlproj that Scrapy calls or that speak its language; besides crawlproj/commands/. All others are free of it."""
 ENTRY_POINTS = {"spiders", "middlewares", "pipelines", "settings"}
-THROUGH_SCRAPY = {"twisted", "typing_extensions"}
+THROUGH_SCRAPY = {"pydispatch", "twisted", "typing_extensions"}
 """Scrapy hands these to us, so that it decides their versions."""
 PACKAGES = {"ada_url": "ada-url", "psycopg2": "psycopg2-binary", "scrapy_redis": "scrapy-redis"}
 LONGER_THAN_300: set[str] = {"crawlproj/frontier/base.py"}

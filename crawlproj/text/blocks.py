@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import partial
 from typing import Final
 
@@ -15,10 +16,13 @@ from crawlproj.urls import Joiner
 
 MAX_BODY: Final = 10_000_000
 """Bytes that are read of a page."""
+MAX_SPARE: Final = 4
 _LONG: Final = 100_000
 _MANY_TAGS: Final = 20_000
 _PIECE: Final = 16_384
 _ODD_SPACES: Final = "\r\f\v\x1c\x1d\x1e\x1f"
+_spare: Final[list[Reader]] = []
+"""Readers to be used again; each thread that is reading a page has one of its own."""
 _link = partial(tuple.__new__, Link)
 _block = partial(tuple.__new__, Block)
 
@@ -43,7 +47,7 @@ def parse(
     joiner = Joiner(url)
     base = joiner(reader.base) if reader.base else None
     links = _links(_with_scripts(reader), Joiner(base) if base else joiner)
-    return Document(
+    document = Document(
         url,
         base or url,
         title=without(reader.title, INVISIBLE),
@@ -55,14 +59,22 @@ def parse(
         blocks=_blocks(reader.blocks),
         cut=cut or len(body) > MAX_BODY,
     )
+    if type(reader) is Reader and len(_spare) < MAX_SPARE:
+        reader.begin(())
+        _spare.append(reader)
+    return document
 
 
 def _read(text: bytes, agents: tuple[str, ...]) -> tuple[Reader, bool]:
     if len(text) > _LONG and text.count(b"<") > _MANY_TAGS:
         return _read_guarded(text, agents)
-    reader = Reader(agents)
     try:
-        etree.fromstring(text, etree.HTMLParser(encoding="utf-8", target=reader, huge_tree=True))
+        reader = _spare.pop()
+        reader.agents = agents
+    except IndexError:
+        reader = Reader(agents)
+    try:
+        etree.fromstring(text, reader.parser)
     except etree.LxmlError:
         # An empty page, or one without any tag or text.
         reader.close()
@@ -72,8 +84,7 @@ def _read(text: bytes, agents: tuple[str, ...]) -> tuple[Reader, bool]:
 def _read_guarded(text: bytes, agents: tuple[str, ...]) -> tuple[Reader, bool]:
     """In pieces, because libxml2 reads what it was given to the end, whatever its target says."""
     reader = GuardedReader(agents)
-    parser = etree.HTMLParser(encoding="utf-8", target=reader, huge_tree=True)
-    cut = False
+    parser, cut = reader.parser, False
     try:
         for at in range(0, len(text), _PIECE):
             parser.feed(text[at : at + _PIECE])
@@ -98,16 +109,17 @@ def _with_scripts(reader: Reader) -> list[RawLink]:
 
 def _links(raw: list[RawLink], join: Joiner) -> list[Link]:
     """Canonical links, each (url, kind) once, in document order; a later one only lends its anchor text."""
-    urls = join.many([link[0] for link in raw])
-    found: dict[tuple[str, str], RawLink] = {}
-    for url, link in zip(urls, raw, strict=True):
-        if url is None:
-            continue
-        first = found.get(key := (url, link[1]))
-        if first is None or (link[2] and not first[2]):
-            _, kind, text, title, nofollow = link
-            found[key] = (url, kind, text, title, nofollow)
-    return list(map(_link, found.values()))
+    found: list[Link] = []
+    places: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for url, (_, kind, text, title, nofollow) in zip(join.many([link[0] for link in raw]), raw, strict=True):
+        if url is not None:
+            # Without a key of both: a string knows its hash, a pair of strings does not.
+            place = places[kind].setdefault(url, len(found))
+            if place == len(found):
+                found.append(_link((url, kind, text, title, nofollow)))
+            elif text and not found[place][2]:
+                found[place] = _link((url, kind, text, title, nofollow))
+    return found
 
 
 def _paragraphs(text: str) -> list[Block]:

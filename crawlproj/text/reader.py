@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from lxml import etree  # type: ignore[import-untyped]
+
 from crawlproj.text.document import Kind
 from crawlproj.text.elements import ENDS, MAX_ANCHOR, STARTS, Attrs, close_block, open_block
 from crawlproj.text.orders import NO_ORDERS, Orders
@@ -32,13 +34,19 @@ class Reader:
 
     __slots__ = (
         "agents", "alt", "anchor", "base", "blocks", "buffer", "data", "href", "language", "linked", "links", "main",
-        "mark", "nofollow", "path", "robots", "scripts", "skip", "skip_mark", "stack", "tip", "title",
+        "mark", "nofollow", "parser", "path", "robots", "scripts", "skip", "skip_mark", "stack", "tip", "title",
     )  # fmt: skip
 
     def __init__(self, agents: tuple[str, ...]) -> None:
-        self.agents = agents
         self.buffer: list[str] = []
         self.data = self.buffer.append
+        self.parser = etree.HTMLParser(encoding="utf-8", target=self, huge_tree=True)
+        self.begin(agents)
+
+    def begin(self, agents: tuple[str, ...]) -> None:
+        """Forget the page before. A parser costs as much as a small page to make, and dies in a cycle with its reader: kept."""
+        self.agents = agents
+        self.buffer.clear()
         self.links: list[RawLink] = []
         self.blocks: list[RawBlock] = []
         self.scripts: list[str] = []
@@ -109,8 +117,8 @@ class GuardedReader(Reader):
     __slots__ = ("depth",)
 
     def __init__(self, agents: tuple[str, ...]) -> None:
-        super().__init__(agents)
         self.depth = 0
+        super().__init__(agents)
 
     def start(self, tag: str, attrib: Attrs) -> None:
         self.depth += 1

@@ -1,0 +1,61 @@
+"""Readers are used again for page after page."""
+
+from __future__ import annotations
+
+import gc
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawlproj.text import blocks
+from crawlproj.text.blocks import parse
+from crawlproj.text.document import Document
+
+URL = "https://example.org/"
+PAGE = b"<html lang=en><title>T</title><body><p class=a>One <a href=/1>two</a><script>x='/s/t/'</script><p>three"
+UNENDED = (
+    "<title>A", "<script>'/a/b.html'", "<a href=/x title=t rel=nofollow>y", "<svg>", "<main><p>text", "<p onclick=\"open('/c')\">",
+    "", "\x01", "<base href=//other.org/>", "<meta name=robots content=noindex>", "<!-- ", "<p", "<a href='", "text",
+)  # fmt: skip
+
+
+def alone(body: bytes) -> Document:
+    blocks._spare.clear()
+    return parse(body, URL)
+
+
+@given(st.lists(st.sampled_from(UNENDED)).map("".join))
+def test_a_page_leaves_nothing_behind_for_the_next(before: str) -> None:
+    wanted = alone(PAGE)
+    parse(before.encode(), "https://other.org/", agents=("robots", "me"))
+    assert parse(PAGE, URL) == wanted
+    assert parse(before.encode(), URL) == alone(before.encode())
+
+
+def test_orders_to_one_robot_are_not_those_to_the_next() -> None:
+    body = b"<meta name=me content=noindex><p>x"
+    assert parse(body, URL, agents=("robots", "me")).robots.noindex
+    assert not parse(body, URL).robots.noindex
+
+
+def test_reading_pages_leaves_nothing_to_the_garbage_collector() -> None:
+    parse(PAGE, URL)
+    gc.collect()
+    gc.disable()
+    try:
+        for n in range(10):
+            parse(PAGE * n, URL)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("size", [1, 400])
+def test_pages_are_read_in_threads_at_the_same_time(size: int) -> None:
+    pages = [f"<p>{n}</p><a href=/{n}>a{n}</a>".encode() * size for n in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda body: parse(body, URL), pages))
+    assert found == [alone(body) for body in pages]
+    assert len(blocks._spare) <= blocks.MAX_SPARE
