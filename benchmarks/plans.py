@@ -157,7 +157,7 @@ def _over_quota(db: Database, crawl: str) -> None:
 def _rest(db: Database, crawl: str) -> None:
     """The best hosts rest; then, in a crawl that has all its pages, on a day before anything is due, all that have work."""
     best = "select host from crawl_host where stage = {} and {} is not null order by {}, name limit 300"
-    for stage, name in product((0, 1, 2), ("ready", "retry", "revisit")):
+    for stage, name in product((0, 1, 2), ("place", "retry", "revisit")):
         db.script(f"update host set next_allowed = now() + interval '1 hour' where id in ({best.format(stage, name, name)})")
     PostgresFrontier(db, CrawlSpec(crawl, **LIMITS)).open()
     frontier = PostgresFrontier(db, CrawlSpec(crawl, pages=1, **LIMITS), lambda: utc_now() - timedelta(days=25))

@@ -67,6 +67,8 @@ class Holdings:
             self._admit(lease)
         if news.crew is not None:
             self._share(news.crew)
+        if news.crowded:
+            self._take_turns()
         self.window.take(news.tickets)
         self._answered_wants(news)
         if news.outlook is not None and news.quiet == self._moment:
@@ -148,6 +150,16 @@ class Holdings:
             server.leaving = True
             self._shared.add(server.id)
         self._count("frontier/given", excess)
+
+    def _take_turns(self) -> None:
+        """Servers that were held for long enough make room for those that wait: a quarter at a time, the longest held first."""
+        now = time.monotonic()
+        held = [server for server in self.window.servers.values() if not server.leaving]
+        over = sorted((s for s in held if now - s.leased_at > self.config.tenure_s), key=lambda server: server.leased_at)
+        for server in over[: ceil(self.config.servers / 4)]:
+            server.leaving = True
+            self._shared.add(server.id)
+            self._count("frontier/turns", 1)
 
     def _nothing_left(self, outlook: Outlook) -> bool:
         if self.config.continuous or outlook.leased_elsewhere:

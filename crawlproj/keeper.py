@@ -151,6 +151,7 @@ class Keeper(threading.Thread):
         self._release(tray)
         self._renew()
         contested = self.frontier.contested(sorted(self._renewed)) if self._renewed else set()
+        news.crowded = bool(self._renewed) and tray.room <= 0 and self.frontier.crowded()
         news.crew = self._attend()
         self._lease(tray, news.pushed)
         self._borrow(tray)

@@ -69,6 +69,8 @@ class News:
     asked: list[Want] = field(default_factory=list)
     robots: dict[str, RobotsRow] = field(default_factory=dict)
     crew: Crew | None = None
+    crowded: bool = False
+    """All places are taken, and other servers of this crawl wait for one."""
     pushed: bool = False
     outlook: Outlook | None = None
     quiet: int | None = None

@@ -367,7 +367,11 @@ class Frontier(Protocol):
         """Those of the servers that other crawls have due URLs on."""
 
     def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
-        """Give servers back. Only what this worker holds is touched. `yielding`: other crawls come first for a moment."""
+        """Give servers back. Only what this worker holds is touched. `yielding`: other crawls come first for a moment. The turn of
+        their hosts is over: hosts that have waited for longer come first, the slow and the failing ones later."""
+
+    def crowded(self) -> bool:
+        """Are there free servers with due URLs of this crawl?"""
 
     def attend(self, worker: str, wanting: bool) -> list[Peer]:
         """Say that this worker lives, for as long as a lease, and hear who else does."""

@@ -40,14 +40,25 @@ class Book:
     versions: list[tuple[int, datetime, Content]] = field(default_factory=list)
     total: Count = field(default_factory=Count)
     hosts: dict[str, Count] = field(default_factory=dict)
+    since: dict[str, float] = field(default_factory=dict)
+    """Hosts with ranked URLs, and since when they wait for a turn, in unix seconds."""
 
     def copy(self) -> Book:
         hosts = {host: Count(c.pages, c.bytes) for host, c in self.hosts.items()}
         total = Count(self.total.pages, self.total.bytes)
-        return Book(self.order, self.max_depth, dict(self.rows), list(self.versions), total, hosts)
+        return Book(self.order, self.max_depth, dict(self.rows), list(self.versions), total, hosts, dict(self.since))
 
     def count(self, host: str) -> Count:
         return self.hosts.setdefault(host, Count())
+
+    def refresh(self, now: datetime) -> None:
+        """Hosts that have something to rank now, and had nothing before, begin to wait."""
+        ready = [host for host, work in self.work(spent=False).items() if work.ready is not None]
+        self.since = {host: self.since.get(host, now.timestamp()) for host in ready}
+
+    def place(self, host: str, work: Work) -> float | None:
+        """Whose turn is first: an hour of waiting is worth a whole rank."""
+        return None if work.ready is None else self.since.get(host, 0.0) + 3600 * work.ready
 
     def work(self, spent: bool) -> dict[str, Work]:
         """Queues of all hosts that have one; without what a spent crawl may not fetch any more."""

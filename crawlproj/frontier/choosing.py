@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crawlproj.frontier.base import CrawlSpec, Host, Lease, Pause, Peer
+from crawlproj.frontier.book import Book
 from crawlproj.frontier.rows import HostRow, ServerRow, Work, WorkerRow
 from crawlproj.frontier.shelf import MemoryStore, past
 
@@ -72,7 +73,7 @@ class Chooser:
                 continue
             if not self._free(self._store.servers[host.server], now):
                 continue
-            for best, place in ((ranked, here.ready), (timed, here.due(now.timestamp()))):
+            for best, place in ((ranked, self._book.place(name, here)), (timed, here.due(now.timestamp()))):
                 if place is not None:
                     at = place, name
                     best[host.server] = min(at, best.get(host.server, at))
@@ -145,7 +146,22 @@ class Chooser:
                 contested |= {self._store.hosts[host].server for host in waiting}
         return {id_ for id_ in servers if id_ in contested}
 
+    @property
+    def _book(self) -> Book:
+        return self._store.crawls[self._spec.name]
+
+    def crowded(self) -> bool:
+        return bool(self._choose(1, None, None, self._now(), self._store.work(self._spec)))
+
+    def _end_turns(self, servers: Sequence[int], now: datetime) -> None:
+        for name in self._book.since:
+            host = self._store.hosts[name]
+            if host.server in servers:
+                rest_s = 0.0 if host.next_allowed is None else (host.next_allowed - now).total_seconds()
+                self._book.since[name] = now.timestamp() + min(3600.0, 60 * max(0.0, rest_s))
+
     def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
+        self._end_turns([server.id for server in self._held(worker, servers)], self._now())
         until, by = (self._now() + YIELD, self._spec.name) if yielding else (self._now(), None)
         self._store.servers |= {s.id: replace(s, worker=None, until=until, yielded=by) for s in self._held(worker, servers)}
 

@@ -126,7 +126,14 @@ class Leases:
         if servers:
             now = self._now(self._db)
             until, yielded = (now + YIELD, self.crawl) if yielding else (now, None)
-            self._db.run("release", worker=worker, servers=array(servers), until=until, yielded=yielded)
+            with self._db.transaction() as tx:
+                tx.run("end_turns", crawl=self.crawl, worker=worker, servers=array(servers), now=now)
+                tx.run("release", worker=worker, servers=array(servers), until=until, yielded=yielded)
+
+    def crowded(self) -> bool:
+        with self._db.transaction() as tx:
+            now = self._now(tx)
+            return bool(self._choose(tx, 1, None, None, {"crawl": self.crawl, "now": now, "soon": now + SOON}, self._spent(tx)))
 
     def attend(self, worker: str, wanting: bool) -> list[Peer]:
         with self._db.transaction() as tx:

@@ -61,6 +61,7 @@ class MemoryFrontier:
         self.store.crawls.setdefault(self.spec.name, Book(self.spec.order, self.spec.max_depth))
         Writer(self._book, self.spec).open()
         self.store.mend_clocks(self.now())
+        self._book.refresh(self.now())
 
     def close(self) -> None:
         """Nothing to give back."""
@@ -83,6 +84,7 @@ class MemoryFrontier:
             for url in batch.urls:
                 self.store.hosts.setdefault(url.host, HostRow(url.host))
             self._put(batch, worker)
+            self._book.refresh(self.now())
             return writer.committed()
 
     def _put(self, batch: Batch, worker: str) -> None:
@@ -117,7 +119,8 @@ class MemoryFrontier:
     def unresolved(self, limit: int) -> list[str]:
         now, work = self.now(), self._book.work(spent=False)
         free = [h for h in self.store.hosts.values() if h.name in work and past(h.taken_until, now) and self._unsure(h, now)]
-        free.sort(key=lambda host: (math.inf if (ready := work[host.name].ready) is None else ready, host.name))
+        places = {host.name: self._book.place(host.name, work[host.name]) for host in free}
+        free.sort(key=lambda host: (math.inf if (place := places[host.name]) is None else place, host.name))
         for host in free[:limit]:
             self.store.hosts[host.name] = replace(host, taken_until=now + RESOLVING)
         return [host.name for host in free[:limit]]
@@ -158,6 +161,9 @@ class MemoryFrontier:
 
     def contested(self, servers: Sequence[int]) -> set[int]:
         return self._chooser.contested(servers)
+
+    def crowded(self) -> bool:
+        return self._chooser.crowded()
 
     def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         self._chooser.release(worker, servers, yielding)
@@ -201,6 +207,7 @@ class MemoryFrontier:
             writer = Writer(book, self.spec if ours else CrawlSpec(name, book.order, max_depth=book.max_depth))
             writer.allow(origin, allows)
             writer.enforce_quotas()
+            book.refresh(self.now())
             revived += writer.revived if ours else 0
         return revived
 

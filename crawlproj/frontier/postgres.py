@@ -149,7 +149,7 @@ class PostgresFrontier:
         if full := self._writer.full(tx, hosts):
             tx.run("ignore_over_quota", crawl=self._crawl, hosts=array(full))
         if hosts:
-            tx.run("refresh_hosts", crawl=self._crawl, hosts=array(hosts))
+            tx.run("refresh_hosts", crawl=self._crawl, hosts=array(hosts), now=self._now(tx))
 
     def _put_clocks(self, tx: Transaction, batch: Batch, worker: str) -> None:
         if batch.clocks:
@@ -210,6 +210,9 @@ class PostgresFrontier:
     def contested(self, servers: Sequence[int]) -> set[int]:
         return self._leases.contested(servers)
 
+    def crowded(self) -> bool:
+        return self._leases.crowded()
+
     def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         self._leases.release(worker, servers, yielding)
 
@@ -246,7 +249,7 @@ class PostgresFrontier:
         if crawl == self._crawl:
             self._sweep(tx, hosts)
         else:
-            tx.run("refresh_hosts", crawl=crawl, hosts=array(hosts))
+            tx.run("refresh_hosts", crawl=crawl, hosts=array(hosts), now=self._now(tx))
 
     def outlook(self, worker: str = "") -> Outlook:
         return outlook(self.db, self._crawl, worker, self.now(), self._spent(self.db))

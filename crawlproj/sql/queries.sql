@@ -176,7 +176,8 @@ update url u set state = 'ignored', why = 'quota', lane = null, rank = null
 where crawl = %(crawl)s and host = any (%(hosts)s::int[]) and lane in (1, 3) and state = 'new';
 
 -- name: refresh_hosts
-update crawl_host c set ready = q.ready, retry = q.retry, revisit = q.revisit
+update crawl_host c set ready = q.ready, retry = q.retry, revisit = q.revisit,
+    since = case when c.ready is null and q.ready is not null then extract(epoch from %(now)s::timestamptz) else c.since end
 from (
     select h.host, case when urgent.rank is not null then '-Infinity' else least(new.rank, backfill.rank) end as ready,
         retry.rank as retry, revisit.rank as revisit
@@ -245,31 +246,31 @@ update host set taken_until = %(now)s::timestamptz + interval '60 seconds'
 where id in (
     select id from host where taken_until <= %(now)s and id = any (array(
         select q.host from (
-            (select c.ready, c.host, c.name from crawl_host c join host h on h.id = c.host and h.taken_until <= %(now)s
-                where c.crawl = %(crawl)s and c.stage = 0 and c.ready is not null order by c.ready, c.name limit %(count)s)
+            (select c.place, c.host, c.name from crawl_host c join host h on h.id = c.host and h.taken_until <= %(now)s
+                where c.crawl = %(crawl)s and c.stage = 0 and c.place is not null order by c.place, c.name limit %(count)s)
             union all
-            (select c.ready, c.host, c.name from crawl_host c join host h on h.id = c.host and h.taken_until <= %(now)s
+            (select c.place, c.host, c.name from crawl_host c join host h on h.id = c.host and h.taken_until <= %(now)s
                 where c.crawl = %(crawl)s and c.stage = 0 and c.retry is not null order by c.retry, c.name limit %(count)s)
             union all
-            (select c.ready, c.host, c.name from crawl_host c join host h on h.id = c.host and h.taken_until <= %(now)s
+            (select c.place, c.host, c.name from crawl_host c join host h on h.id = c.host and h.taken_until <= %(now)s
                 where c.crawl = %(crawl)s and c.stage = 0 and c.revisit is not null order by c.revisit, c.name limit %(count)s)
             union all
-            select n.ready, n.host, n.name from unnest('{1,2}'::smallint[]) as g (stage) cross join lateral (
-                (select c.ready, c.host, c.name, h.resolved, h.failures, h.taken_until
+            select n.place, n.host, n.name from unnest('{1,2}'::smallint[]) as g (stage) cross join lateral (
+                (select c.place, c.host, c.name, h.resolved, h.failures, h.taken_until
                     from crawl_host c join host h on h.id = c.host join server s on s.id = h.server and s.until <= %(now)s
-                    where c.crawl = %(crawl)s and c.stage = g.stage and c.ready is not null order by c.ready, c.name limit 100)
+                    where c.crawl = %(crawl)s and c.stage = g.stage and c.place is not null order by c.place, c.name limit 100)
                 union all
-                (select c.ready, c.host, c.name, h.resolved, h.failures, h.taken_until
+                (select c.place, c.host, c.name, h.resolved, h.failures, h.taken_until
                     from crawl_host c join host h on h.id = c.host join server s on s.id = h.server and s.until <= %(now)s
                     where c.crawl = %(crawl)s and c.stage = g.stage and c.retry is not null order by c.retry, c.name limit 100)
                 union all
-                (select c.ready, c.host, c.name, h.resolved, h.failures, h.taken_until
+                (select c.place, c.host, c.name, h.resolved, h.failures, h.taken_until
                     from crawl_host c join host h on h.id = c.host join server s on s.id = h.server and s.until <= %(now)s
                     where c.crawl = %(crawl)s and c.stage = g.stage and c.revisit is not null order by c.revisit, c.name limit 100)
             ) n
             where n.taken_until <= %(now)s and n.resolved
                 < %(now)s::timestamptz - case when n.failures > 0 then interval '5 minutes' else interval '1 day' end
-        ) q group by q.host order by min(q.ready) nulls last, min(q.name) limit %(count)s))
+        ) q group by q.host order by min(q.place) nulls last, min(q.name) limit %(count)s))
     for update skip locked)
 returning name;
 
@@ -291,14 +292,14 @@ update crawl_host c set stage = case when f.prepared then 2 else 1 end from foun
 with recursive walk (at, name, server, seen) as (
     select '-Infinity'::float8, '' collate "C", null::int, %(seen)s::int[]
     union all
-    select n.ready, n.name, n.server, w.seen || n.server from walk w cross join lateral (
-        select c.ready, c.name, h.server from crawl_host c join host h on h.id = c.host join server s on s.id = h.server
-        where c.crawl = %(crawl)s and c.stage = %(stage)s and (c.ready, c.name) > (w.at, w.name)
-            and c.ready <= case when %(spent)s then '-Infinity'::float8 else 'Infinity' end
+    select n.place, n.name, n.server, w.seen || n.server from walk w cross join lateral (
+        select c.place, c.name, h.server from crawl_host c join host h on h.id = c.host join server s on s.id = h.server
+        where c.crawl = %(crawl)s and c.stage = %(stage)s and (c.place, c.name) > (w.at, w.name)
+            and c.place <= case when %(spent)s then '-Infinity'::float8 else 'Infinity' end
             and (s.until <= %(now)s or (s.worker is null and s.yielded is distinct from %(crawl)s))
             and (h.next_allowed is null or h.next_allowed <= %(soon)s) and (s.next_allowed is null or s.next_allowed <= %(soon)s)
             and h.server <> all (w.seen)
-        order by c.ready, c.name limit 1) n
+        order by c.place, c.name limit 1) n
     where cardinality(w.seen) < %(count)s
 )
 select at, name, server from walk where server is not null;
@@ -385,6 +386,13 @@ where exists (
 -- name: release
 update server set worker = null, until = %(until)s, yielded = %(yielded)s where id = any (%(servers)s::int[]) and worker = %(worker)s;
 
+-- name: end_turns
+-- Whose turn is over waits for the next one from now, slow and failing hosts up to an hour longer.
+update crawl_host c set since = extract(epoch from %(now)s::timestamptz)
+    + least(3600, 60 * greatest(0, coalesce(extract(epoch from h.next_allowed - %(now)s::timestamptz), 0)))
+from host h where h.server = any (%(servers)s::int[]) and c.host = h.id and c.crawl = %(crawl)s and c.ready is not null
+    and exists (select from server s where s.id = h.server and s.worker = %(worker)s);
+
 -- name: attend
 insert into worker (name, crawl, wanting, until) values (%(worker)s, %(crawl)s, %(wanting)s, %(until)s)
 on conflict (name) do update set wanting = excluded.wanting, until = excluded.until;
@@ -427,8 +435,8 @@ where h.name = any (%(names)s);
 -- Hosts that have a URL now and that no one else holds, a hundred at most of each queue, and when they may be asked.
 select n.host, n.allowed from unnest('{0,1,2}'::smallint[]) as g (stage) cross join lateral (
     (select c.host, greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) as allowed from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
-        where c.crawl = %(crawl)s and c.stage = g.stage and c.ready <= case when %(spent)s then '-Infinity'::float8 else 'Infinity' end
-            and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s) order by c.ready, c.name limit 100)
+        where c.crawl = %(crawl)s and c.stage = g.stage and c.place <= case when %(spent)s then '-Infinity'::float8 else 'Infinity' end
+            and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s) order by c.place, c.name limit 100)
     union all
     (select c.host, greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) as allowed from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
         where c.crawl = %(crawl)s and c.stage = g.stage and c.retry <= extract(epoch from %(now)s::timestamptz)::float8
@@ -444,8 +452,8 @@ select n.host, n.allowed from unnest('{0,1,2}'::smallint[]) as g (stage) cross j
 select exists (
     select from unnest('{0,1,2}'::smallint[]) as g (stage) cross join lateral (
         (select c.host from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
-            where c.crawl = %(crawl)s and c.stage = g.stage and c.ready <= case when %(spent)s then '-Infinity'::float8 else 'Infinity' end
-                and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s) and greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) <= %(now)s order by c.ready, c.name limit 1)
+            where c.crawl = %(crawl)s and c.stage = g.stage and c.place <= case when %(spent)s then '-Infinity'::float8 else 'Infinity' end
+                and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s) and greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) <= %(now)s order by c.place, c.name limit 1)
         union all
         (select c.host from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
             where c.crawl = %(crawl)s and c.stage = g.stage and c.retry <= extract(epoch from %(now)s::timestamptz)::float8
@@ -470,7 +478,7 @@ select min(n.retry) from unnest('{0,1,2}'::smallint[]) as g (stage) cross join l
 select least(
     (select min(n.allowed) from unnest('{0,1,2}'::smallint[]) as g (stage) cross join lateral (
         (select greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) as allowed from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
-            where c.crawl = %(crawl)s and c.stage = g.stage and c.ready <= case when %(spent)s then '-Infinity'::float8 else 'Infinity' end
+            where c.crawl = %(crawl)s and c.stage = g.stage and c.place <= case when %(spent)s then '-Infinity'::float8 else 'Infinity' end
                 and (s.until is null or s.until <= %(now)s or s.worker = %(worker)s))
         union all
         (select greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) as allowed from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server

@@ -14,6 +14,7 @@ from tests.contract.quotas import Quotas
 from tests.contract.resolving import Resolving
 from tests.contract.revival import Reopening, Revival
 from tests.contract.sharing import Sharing
+from tests.contract.turns import Turns
 from tests.contract.visits import Ends
 
 
@@ -25,7 +26,7 @@ class Ending(Ends, LateEnds, AllOrNothing, Robots, Judging, RealTime):
     """How visits end."""
 
 
-class Leaving(Resolving, Leasing, Arrivals, Borrowing, Sharing, Handing, Quotas, Looking):
+class Leaving(Resolving, Leasing, Arrivals, Borrowing, Sharing, Turns, Handing, Quotas, Looking):
     """How URLs are let out."""
 
 

@@ -80,13 +80,15 @@ create table crawl_host (
     name text not null collate "C",
     stage smallint not null,
     ready float8,
+    since float8 not null default 0,
+    place float8 generated always as (since + 3600 * ready) stored,
     retry float8,
     revisit float8,
     pages bigint not null default 0,
     bytes bigint not null default 0,
     primary key (host, crawl)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
-create index crawl_host_ready on crawl_host (crawl, stage, ready, name) where ready is not null;
+create index crawl_host_place on crawl_host (crawl, stage, place, name) where place is not null;
 create index crawl_host_retry on crawl_host (crawl, stage, retry, name) where retry is not null;
 create index crawl_host_revisit on crawl_host (crawl, stage, revisit, name) where revisit is not null;
 
