@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from crawlproj.db import Database
 from crawlproj.embedded import Embedded
+from crawlproj.errors import DatabaseError
+
+RECOVERY_S = 600.0
+NOT_YET = ("starting up", "not yet accepting", "in recovery mode")
+"""In the words of Postgres, which gives no code to those it does not let in; ours speaks English."""
 
 
 def open_database(database_url: str, crawl_dir: Path) -> tuple[Database, Embedded | None]:
@@ -14,13 +20,20 @@ def open_database(database_url: str, crawl_dir: Path) -> tuple[Database, Embedde
         return _connected(database_url), None
     embedded = Embedded(crawl_dir)
     try:
-        return _connected(embedded.start()), embedded
+        return _connected(embedded.start(), RECOVERY_S), embedded
     except BaseException:
         embedded.close()
         raise
 
 
-def _connected(dsn: str) -> Database:
-    database = Database(dsn)
-    database.connect()
-    return database
+def _connected(dsn: str, patience_s: float = 0.0) -> Database:
+    """A server that recovers from a crash already answers, but lets nobody in yet."""
+    database, begun = Database(dsn), time.monotonic()
+    while True:
+        try:
+            database.connect()
+            return database
+        except DatabaseError as error:
+            if not any(words in str(error) for words in NOT_YET) or time.monotonic() - begun > patience_s:
+                raise
+        time.sleep(0.1)

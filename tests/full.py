@@ -46,16 +46,27 @@ def small_disk(folder: Path, size: str = "160m") -> Iterator[SmallDisk]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def limit_files(data: Path, size: int) -> None:
-    """No process of that server can write beyond `size` bytes of any file; Postgres takes that for a full disk."""
-    server = read_postmaster(data)
-    assert server is not None
-    for number in {server.pid, *children(server.pid)}:
-        try:
-            _, hard = resource.prlimit(number, resource.RLIMIT_FSIZE)
-            resource.prlimit(number, resource.RLIMIT_FSIZE, (size, hard))
-        except ProcessLookupError:
-            continue
+class SmallFiles:
+    """No process of a server can write beyond 64 KB of any file, which Postgres takes for a full disk: since it can't write its log
+    either, it goes down. Works without any right."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+
+    def fill(self) -> None:
+        self._limit(65_536)
+
+    def clear(self) -> None:
+        self._limit(resource.RLIM_INFINITY)
+
+    def _limit(self, size: int) -> None:
+        server = read_postmaster(self._data)
+        for number in {server.pid, *children(server.pid)} if server else ():
+            try:
+                _, hard = resource.prlimit(number, resource.RLIMIT_FSIZE)
+                resource.prlimit(number, resource.RLIMIT_FSIZE, (size, hard))
+            except ProcessLookupError:
+                continue
 
 
 def children(pid: int) -> set[int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ from crawlproj.db import Database
 from crawlproj.demo import DemoServer, Record
 from crawlproj.embedded import Embedded
 from crawlproj.postmaster import read_postmaster
+from crawlproj.store import open_database
 from tests.crawling import Crawl, start_crawl
 from tests.webs import Row, demo_settings, roots, rows
 from tests.wire import Wire
@@ -92,6 +94,10 @@ class Evidence:
                 return done
         return None
 
+    def failed(self) -> set[str]:
+        """URLs that a worker gave up for a while, e.g. since no answer came in time; it says so in its log."""
+        return {url for text in self.logs.values() for url in re.findall(r"INFO: Retry \(.*: (http\S+)$", text, re.M)}
+
     def repeated(self) -> dict[str, list[Record]]:
         return {url: seen for url, seen in self.asked().items() if len(seen) > 1}
 
@@ -101,7 +107,7 @@ class OwnPostgres:
 
     def __init__(self, home: Path, options: Mapping[str, str] | None = None) -> None:
         self._embedded = Embedded(home, options={**OPTIONS, **(options or {})})
-        self._data = home.resolve() / "pg" / "data"
+        self._home, self._data = home, home.resolve() / "pg" / "data"
         self.direct = self._embedded.start()
         self.wire = Wire(f"{read(self._data).socket_dir}/.s.PGSQL.5432")
         self.url = f"postgresql://{USER}@127.0.0.1:{self.wire.port}/postgres"
@@ -111,7 +117,9 @@ class OwnPostgres:
         os.kill(read(self._data).pid, signal.SIGKILL)
 
     def start(self) -> None:
+        """Comes back when it lets us in: a server that recovers answers before."""
         self._embedded.start()
+        open_database("", self._home)[0].close()
 
     def restart(self, away_s: float = 0.0) -> None:
         self._embedded.stop()
