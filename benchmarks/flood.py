@@ -1,0 +1,76 @@
+"""Do dead and stuck names slow good hosts down? `python -m benchmarks.flood`: 20 good hosts alone, then among 10,000 bad names.
+
+Half of the bad names have no address, half lead to one of 50 addresses that take a connection and never answer. The time that the
+good hosts take, seen from their server, is compared; 1 is perfect.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from crawlproj.demo import DemoServer, FrozenClock, grid
+from crawlproj.demo.model import HostSpec
+from crawlproj.embedded import Embedded
+from tests.crawling import start_crawl
+from tests.webs import demo_settings, roots
+
+BAD, STUCK_ADDRESSES, GOOD = 10_000, 50, 20
+LONGEST_S = 600.0
+
+
+@contextmanager
+def stuck_servers(port: int) -> Iterator[dict[str, str]]:
+    """Names -> addresses of servers that never answer; the kernel takes their connections."""
+    with ExitStack() as stack:
+        names = {}
+        for number in range(1, STUCK_ADDRESSES + 1):
+            names[f"*.stuck{number}.test"] = f"127.9.0.{number}"
+            stack.enter_context(socket.create_server((f"127.9.0.{number}", port), backlog=4096))
+        yield names
+
+
+def bad_seeds(port: int) -> list[str]:
+    dead = [f"http://n{number}.invalid/" for number in range(BAD // 2)]
+    return dead + [f"http://n{number}.stuck{number % STUCK_ADDRESSES + 1}.test:{port}/" for number in range(BAD // 2)]
+
+
+def crawl_s(seeds: Sequence[str], expected: int | None, demo: DemoServer, names: dict[str, str]) -> tuple[int, float]:
+    """Requests that the good hosts saw, and how long they took."""
+    with tempfile.TemporaryDirectory(prefix="flood-") as name, Embedded(Path(name) / "db") as postgres:
+        folder = Path(name)
+        (folder / "seeds.txt").write_text("\n".join(seeds))
+        settings = demo_settings(
+            demo, postgres.start(), POLITENESS_DELAY=0.5, POLITENESS_SERVER_DELAY=0.1, DOWNLOAD_TIMEOUT=10, CRAWL_PATIENCE=1,
+            POLITENESS_SLOWDOWN=1, POLITENESS_HOSTS_PER_SERVER=4, DNS_HOSTS=demo.dns_hosts | names,
+        )  # fmt: skip
+        with start_crawl(["site", "-a", f"seeds_file={folder / 'seeds.txt'}"], settings, folder / "crawl") as crawl:
+            until = time.monotonic() + LONGEST_S
+            while crawl.process.poll() is None and len(demo.log.records()) != expected and time.monotonic() < until:
+                time.sleep(0.1)
+            if crawl.process.poll() is None:
+                crawl.stop()
+            crawl.wait(60)
+    records = demo.log.records()
+    demo.log.clear()
+    return len(records), max(r.ended for r in records) - min(r.started for r in records)
+
+
+def main() -> int:
+    web = grid(GOOD, 10, HostSpec("", sections=("world",), articles=40, keep=50))
+    with DemoServer(web, clock=FrozenClock(1_790_000_000.0)) as demo, stuck_servers(demo.port) as names:
+        asked, alone_s = crawl_s(roots(demo), None, demo, names)
+        seen, among_s = crawl_s([*bad_seeds(demo.port), *roots(demo)], asked, demo, names)
+    figures = {"requests": [asked, seen], "alone_s": round(alone_s, 1), "among_s": round(among_s, 1)}
+    print(json.dumps(figures | {"ratio": round(among_s / alone_s, 3)}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
