@@ -34,6 +34,8 @@ from tests.wire import Wire
 # A kill is no power cut, so fsync may be off; but what was committed must be out of the server's memory.
 OPTIONS = {"fsync": "off", "synchronous_commit": "on", "max_connections": "100", "track_commit_timestamp": "on"}
 PATIENCE_S = 400
+UNTIMED_S = 1.0
+"""Taken for the longest time to a commit where the database does not note when a commit was."""
 STORED = "select canonical from crawlproj.url where visit > 0"
 COMMITTED = "select canonical, extract(epoch from pg_xact_commit_timestamp(xmin))::float8 from crawlproj.url where visit > 0"
 
@@ -85,7 +87,7 @@ class Evidence:
     def unstored(self, record: Record) -> Done | None:
         """What was done while it was under way or not stored yet: to its worker, or to the database."""
         url = f"http://{record.host}{record.path}"
-        longest = max(self.lags.values())
+        longest = max(self.lags.values(), default=UNTIMED_S)
         for done in self.done:
             if done.agent:
                 if done.agent == record.user_agent and url not in done.stored:
@@ -119,7 +121,10 @@ class OwnPostgres:
     def start(self) -> None:
         """Comes back when it lets us in: a server that recovers answers before."""
         self._embedded.start()
-        open_database("", self._home)[0].close()
+        database, user = open_database("", self._home)
+        database.close()
+        if user:
+            user.leave_running()
 
     def restart(self, away_s: float = 0.0) -> None:
         self._embedded.stop()
@@ -221,7 +226,7 @@ class Scene:
         codes = {number: result.code for number, result in results.items()}
         logs = {number: result.log + result.stderr for number, result in results.items()}
         stats = {number: result.stats for number, result in results.items()}
-        return Evidence(records, found, codes, logs, stats, tuple(self.done), lags or {"": 1.0})
+        return Evidence(records, found, codes, logs, stats, tuple(self.done), lags)
 
     def agents(self, since: float) -> dict[str, set[str]]:
         """Which worker asked which hosts since then."""
