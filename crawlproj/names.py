@@ -12,8 +12,8 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from crawlproj.guard import NO_ADDRESS, StaticNames
 
 PATIENCE_S = 30.0
-"""A look-up that takes longer counts as failed; its thread is left to itself."""
-THREADS = 32
+"""A look-up that takes longer counts as failed; its thread is left to itself. Those that wait for a thread are not asked yet."""
+THREADS = 64
 
 
 class SharedNetworks:
@@ -48,7 +48,8 @@ class Resolver:
     def __init__(self, names: StaticNames, shared: SharedNetworks | None = None, threads: int = THREADS) -> None:
         self._names, self._shared = names, shared or SharedNetworks(())
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
-        self._asked: dict[str, tuple[float, Future[str | None]]] = {}
+        self._asked: dict[str, Future[str | None]] = {}
+        self._begun: dict[str, float] = {}
         self._found: dict[str, str] = {}
 
     @property
@@ -61,17 +62,22 @@ class Resolver:
             if address is not None:
                 self._found[host] = self.server(host, address)
             elif host not in self._asked:
-                self._asked[host] = (time.monotonic(), self._pool.submit(look_up, host))
+                self._asked[host] = self._pool.submit(self._look_up, host)
 
     def finished(self) -> dict[str, str]:
         now = time.monotonic()
-        for host, (since, answer) in list(self._asked.items()):
-            if answer.done() or now - since > PATIENCE_S:
-                del self._asked[host]
-                self._found[host] = self.server(host, answer.result() if answer.done() and not answer.cancelled() else None)
-                answer.cancel()
+        for host in list(self._begun):
+            answer = self._asked.get(host)
+            if answer is None or answer.done() or now - self._begun[host] > PATIENCE_S:
+                self._asked.pop(host, None)
+                self._begun.pop(host, None)
+                self._found[host] = self.server(host, answer.result() if answer is not None and answer.done() else None)
         found, self._found = self._found, {}
         return found
+
+    def _look_up(self, host: str) -> str | None:
+        self._begun[host] = time.monotonic()
+        return look_up(host)
 
     def server(self, host: str, address: str | None) -> str:
         if address is None:

@@ -93,17 +93,14 @@ def check_contact(config: Config, seeds: Sequence[str]) -> None:
     resolver = Resolver(StaticNames(dict(config.dns_hosts)))
     hosts = list(dict.fromkeys(map(host, seeds)))
     try:
-        known = {name: resolver.known(name) for name in hosts}
-        if not config.robot_contact:
-            known = {name: address or look_up(name) for name, address in known.items()}
+        for name in hosts:
+            address = resolver.known(name)
+            if not config.robot_contact and not _is_loopback(address or look_up(name) or ""):
+                raise ConfigError(f"ROBOT_CONTACT is empty: without it only this machine may be crawled, not {name}")
+            if refusal := config.guard.refusal(address) if address else "":
+                raise ConfigError(f"the seed host {name} is refused: {refusal} (GUARD_ALLOW_PRIVATE=1 allows private addresses)")
     finally:
         resolver.close()
-    for name, address in known.items():
-        refusal = config.guard.refusal(address) if address else ""
-        if not config.robot_contact and not (address and _is_loopback(address)):
-            raise ConfigError(f"ROBOT_CONTACT is empty: without it only this machine may be crawled, not {name}")
-        if refusal:
-            raise ConfigError(f"the seed host {name} is refused: {refusal} (GUARD_ALLOW_PRIVATE=1 allows private addresses)")
 
 
 def _is_loopback(address: str) -> bool:

@@ -52,7 +52,7 @@ FRONTIER_HOST_BYTES = 0
 FRONTIER_LEASE = "120s"
 FRONTIER_TENURE = "10m"  # a server that another crawl waits for is given back after so long
 FRONTIER_FLUSH = "1s"
-FRONTIER_PREPARE = 16  # hosts that are asked for their first robots.txt at a time
+FRONTIER_PREPARE = 48  # hosts that are asked for their first robots.txt at a time
 FRONTIER_SERVERS = 256  # leased by a worker at a time
 FRONTIER_WINDOW = 20  # URLs of a host held in memory
 FRONTIER_KNOWN_URLS = 70_000  # remembered in memory, so that links to them cost nothing
@@ -96,7 +96,7 @@ DOWNLOAD_HANDLERS = {
     "ftp": None,
     "s3": None,
 }
-CONCURRENT_REQUESTS = 64
+CONCURRENT_REQUESTS = 128
 CONCURRENT_REQUESTS_PER_DOMAIN = 1
 CONCURRENT_ITEMS = 1  # Scrapy starts so many tasks per response
 DOWNLOAD_DELAY = 0  # pauses are the scheduler's
