@@ -22,7 +22,7 @@ from tests.crawling import start_crawl
 from tests.webs import demo_settings, roots
 
 BAD, STUCK_ADDRESSES, GOOD = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000, 50, 20
-LONGEST_S = 150.0
+LONGEST_S = 120.0
 
 
 @contextmanager

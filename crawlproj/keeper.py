@@ -30,7 +30,7 @@ LEASE_GAP_S = 0.5
 CREW_GAP_S = 2.0
 PUSH_GAP_S = 0.2
 """How often we listen for pushes while there is nothing else to do."""
-PREPARED_AT_ONCE = 4_096
+PREPARED_AT_ONCE = 20_000
 """So many names may wait to be looked up. Those that are known without asking never wait behind them."""
 FIRST_WANT = 8
 ORIGINS = 5_000

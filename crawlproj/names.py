@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.resources import files
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from random import randrange
 
 from crawlproj.guard import NO_ADDRESS, StaticNames
 
@@ -47,37 +48,45 @@ class Resolver:
 
     def __init__(self, names: StaticNames, shared: SharedNetworks | None = None, threads: int = THREADS) -> None:
         self._names, self._shared = names, shared or SharedNetworks(())
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
-        self._asked: dict[str, Future[str | None]] = {}
-        self._begun: dict[str, float] = {}
+        self._pool, self._threads = ThreadPoolExecutor(threads, thread_name_prefix="resolve"), threads
+        self._waiting: list[str] = []
+        self._wanted: set[str] = set()
+        self._asked: dict[str, tuple[float, Future[str | None]]] = {}
         self._found: dict[str, str] = {}
 
     @property
     def pending(self) -> int:
-        return len(self._asked)
+        return len(self._wanted)
 
     def submit(self, hosts: Iterable[str]) -> None:
         for host in hosts:
             address = self.known(host)
             if address is not None:
                 self._found[host] = self.server(host, address)
-            elif host not in self._asked:
-                self._asked[host] = self._pool.submit(self._look_up, host)
+            elif host not in self._wanted:
+                self._wanted.add(host)
+                self._waiting.append(host)
+        self._ask()
+
+    def _ask(self) -> None:
+        """As many at once as there are threads, in any order: whoever came with a thousand dead names holds nobody up for long."""
+        while self._waiting and len(self._asked) < self._threads:
+            place = randrange(len(self._waiting))
+            self._waiting[place], self._waiting[-1] = self._waiting[-1], self._waiting[place]
+            host = self._waiting.pop()
+            self._asked[host] = (time.monotonic(), self._pool.submit(look_up, host))
 
     def finished(self) -> dict[str, str]:
         now = time.monotonic()
-        for host in list(self._begun):
-            answer = self._asked.get(host)
-            if answer is None or answer.done() or now - self._begun[host] > PATIENCE_S:
-                self._asked.pop(host, None)
-                self._begun.pop(host, None)
-                self._found[host] = self.server(host, answer.result() if answer is not None and answer.done() else None)
+        for host, (since, answer) in list(self._asked.items()):
+            if answer.done() or now - since > PATIENCE_S:
+                del self._asked[host]
+                self._wanted.discard(host)
+                self._found[host] = self.server(host, answer.result() if answer.done() and not answer.cancelled() else None)
+                answer.cancel()
+        self._ask()
         found, self._found = self._found, {}
         return found
-
-    def _look_up(self, host: str) -> str | None:
-        self._begun[host] = time.monotonic()
-        return look_up(host)
 
     def server(self, host: str, address: str | None) -> str:
         if address is None:
