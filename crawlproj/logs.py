@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 from scrapy.logformatter import LogFormatter, LogFormatterResult
@@ -18,12 +19,24 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
 
+PASSWORD = re.compile(r"(://[^\s:/@'\"]*:)[^\s/'\"]+@")
+
+
+def without_passwords(record: logging.LogRecord) -> bool:
+    """Those in URLs of databases are nobody's business."""
+    if "://" in (text := record.getMessage()):
+        record.msg, record.args = PASSWORD.sub(r"\1***@", text), None
+    return True
+
+
 class QuietFormatter(LogFormatter):
     def __init__(self, debug: bool = False) -> None:
         self._debug = debug
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
+        """Called just before Scrapy writes all settings that were changed into the log."""
+        logging.getLogger("scrapy.crawler").addFilter(without_passwords)
         return cls(crawler.settings.get("LOG_LEVEL") == "DEBUG")
 
     def crawled(  # type: ignore[override]  # Scrapy allows None, its types don't
