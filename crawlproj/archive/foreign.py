@@ -1,0 +1,147 @@
+"""WARC (and ARC) files of other tools, read as exchanges: WARC/1.0, not packed, one gzip over all, cut, damaged."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
+from warcio.bufferedreaders import ChunkedDataReader  # type: ignore[import-untyped]
+from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
+
+from crawlproj.archive import heads
+from crawlproj.archive.check import Problem
+from crawlproj.archive.exchange import Exchange, Original, Truncated
+from crawlproj.archive.members import next_member
+from crawlproj.archive.records import digest
+from crawlproj.archive.stored import Stored
+from crawlproj.errors import ArchiveError
+
+KINDS = ("response", "resource", "revisit")
+MAX_BLOCK = 256 << 20
+GZIP = b"\x1f\x8b"
+_CHUNKED = "chunked"
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """An exchange of another tool. One that is a revisit has no body; `refers_to` says of what, if the record does."""
+
+    exchange: Exchange
+    kind: str
+    refers_to: Original | None
+    record_id: str
+    digest: str
+
+
+def read_foreign(path: Path, tell: Callable[[Problem], None], max_block: int = MAX_BLOCK) -> Iterator[Foreign]:
+    """All exchanges with http or https URLs; `tell` hears of what could not be read. ArchiveError if it is no archive at all."""
+    pending: Foreign | None = None
+    request: Stored | None = None
+    for stored in _records(path, tell, max_block):
+        if stored.kind == "request" and pending is not None and _belong(stored, pending):
+            yield _asked(pending, stored)
+            pending = request = None
+        elif stored.kind == "request":
+            request = stored
+        elif stored.kind in KINDS and stored.url.lower().startswith(("http://", "https://")):
+            if pending is not None:
+                yield pending
+            pending = _foreign(stored)
+            if request is not None and _belong(request, pending):
+                yield _asked(pending, request)
+                pending = request = None
+    if pending is not None:
+        yield pending
+
+
+def _records(path: Path, tell: Callable[[Problem], None], max_block: int) -> Iterator[Stored]:
+    """Whole records. After a damaged place in a packed file it goes on with the next that is whole."""
+    offset, count = 0, 0
+    with _opened(path) as file:
+        packed = file.read(2) == GZIP and not isinstance(file, gzip.GzipFile)
+        while True:
+            file.seek(offset)
+            found = ArchiveIterator(file, no_record_parse=True, arc2warc=True)
+            try:
+                for record in found:
+                    stored = _stored(record, found, path.name, tell, max_block)
+                    if stored is not None:
+                        count += 1
+                        yield stored
+                    offset = found.offset
+                return
+            except (ArchiveLoadFailed, OSError, EOFError, ValueError) as error:
+                if not count and not offset:
+                    raise ArchiveError(f"{path.name} is no WARC file: {str(error).strip()[:200]}") from None
+                tell(Problem(path.name, offset, f"no record: {str(error).strip()[:200]}"))
+            following = next_member(file, offset + 1) if packed else None
+            if following is None:
+                return
+            offset = following.offset
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The file; a gzip of many records in one member is unpacked as a whole."""
+    file = path.open("rb")
+    try:
+        records = iter(ArchiveIterator(file, no_record_parse=True))
+        for _ in range(2):
+            next(records, None)
+    except ArchiveLoadFailed as error:
+        if "gzip" in str(error).lower():
+            file.close()
+            return cast("BinaryIO", gzip.open(path))
+    except (OSError, EOFError, ValueError):
+        pass  # it is said where it is read
+    file.seek(0)
+    return file
+
+
+def _stored(record: Any, found: Any, name: str, tell: Callable[[Problem], None], max_block: int) -> Stored | None:
+    """One whole record, else None, and it is told."""
+    block, offset = record.raw_stream.read(max_block + 1), found.offset
+    if record.length is None or len(block) < record.length:
+        tell(Problem(name, offset, "the record is cut"))
+        return None
+    if len(block) > max_block:
+        tell(Problem(name, offset, f"more than {max_block} bytes in one record"))
+        return None
+    fields = {key.lower(): value for key, value in record.rec_headers.headers}
+    stored = Stored(fields, block, offset)
+    try:
+        _ = stored.at
+    except (KeyError, ValueError):
+        tell(Problem(name, offset, "a record without a date"))
+        return None
+    return stored
+
+
+def _foreign(stored: Stored) -> Foreign:
+    is_http = heads.is_http(stored.block) and stored.kind in ("response", "revisit")
+    head, body = heads.split(stored.block) if is_http else (b"", stored.block)
+    if heads.field(head, "Transfer-Encoding").lower() == _CHUNKED:
+        body = ChunkedDataReader(BytesIO(body)).read(-1)
+    cut = stored.fields.get("warc-truncated", "")
+    exchange = Exchange(
+        stored.url, stored.at, head, body, address=stored.fields.get("warc-ip-address", ""),
+        truncated=None if not cut else Truncated(cut) if cut in set(Truncated) else Truncated.UNSPECIFIED,
+    )  # fmt: skip
+    return Foreign(exchange, stored.kind, stored.refers_to, stored.id, stored.digest or digest(body))
+
+
+def _belong(request: Stored, answer: Foreign) -> bool:
+    """By their ids, or (where a tool leaves them out) by their URLs."""
+    said = request.fields.get("warc-concurrent-to", "")
+    return said == answer.record_id if said else request.url == answer.exchange.url
+
+
+def _asked(answer: Foreign, request: Stored) -> Foreign:
+    head, body = heads.split(request.block)
+    old = answer.exchange
+    exchange = Exchange(old.url, old.at, old.head, old.body, head, body, old.address, truncated=old.truncated)
+    return Foreign(exchange, answer.kind, answer.refers_to, answer.record_id, answer.digest)
