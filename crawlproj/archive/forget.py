@@ -2,7 +2,7 @@
 
 Places in a file change when something before them goes, and a database may hold places. So a file is never changed: its successor
 (`NAME-r1.warc.gz`) is written beside it, the caller writes the new places down, and then `drop` removes the old file. A kill at any
-moment leaves either state or both, and doing it again ends it. Records of other pages that were stored as "the same as the forgotten one"
+moment leaves either state or both, and doing it again ends it. Records of other pages that were stored as "the same as this one"
 become whole: their content is theirs.
 """
 

@@ -1,9 +1,11 @@
 """HTTP heads as the archive keeps them.
 
-A head that is well formed is kept byte by byte. Readers of WARC files differ in what they make of any other, and one that finds the
-end of a head elsewhere finds another payload, with another digest. So lines that are no header become `X-Crawler-Line: ...`, empty
-ones go, and a status line that readers refuse is replaced and kept as `X-Crawler-Status-Line`. The chunks of a body are joined when
-it is received, so `Transfer-Encoding` becomes `X-Crawler-Transfer-Encoding`: a reader must not look for chunks again.
+A head that is well formed is kept byte by byte. Readers of WARC files differ in what they make of any other, and one that finds
+the end of a head elsewhere finds another payload, with another digest. So lines that are no header become `X-Crawler-Line: ...`,
+empty ones go, and a status line that readers refuse is replaced and kept as `X-Crawler-Status-Line`. FastWARC gives up a file at
+a head of more than 32 KB, so the longest headers are left out of such a head and counted in `X-Crawler-Omitted`. Heads that had to
+be changed are in the metadata record as they came. The chunks of a body are joined when it is received, so `Transfer-Encoding`
+becomes `X-Crawler-Transfer-Encoding`: a reader must not look for chunks again.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ _FIELD = re.compile(_TOKEN + rb"[ \t]*:").match
 _CHUNKED = re.compile(rb"(?im)^(?=transfer-encoding[ \t]*:)")
 _END = re.compile(rb"\r?\n[^\S\r\n]*\r?\n")
 _VISIBLE = re.compile(rb"[!-~]").search
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n[ \t][^\r\n]*)*\r\n")
+MAX_HEAD = 32_000
 
 
 def is_http(head: bytes) -> bool:
@@ -30,13 +34,16 @@ def is_http(head: bytes) -> bool:
     return _STATUS(head) is not None and (head[:5].upper() == b"HTTP/" or head[:4] == b"ICY ")
 
 
+def is_plain(head: bytes) -> bool:
+    """Whether it can be kept as it is."""
+    return len(head) <= MAX_HEAD and _PLAIN_ANSWER(head) is not None
+
+
 def answer(head: bytes) -> bytes:
     """The head of an answer as it is stored."""
-    if not _PLAIN_ANSWER(head):
-        head = _repaired(head)
-    if b"ransfer-" in head or b"RANSFER-" in head or b"ransfer-" in head.lower():
-        head = _CHUNKED.sub(b"X-Crawler-", head)
-    return head
+    if not is_plain(head):
+        head = _shortened(_repaired(head))
+    return _CHUNKED.sub(b"X-Crawler-", head) if b"transfer-" in head.lower() else head
 
 
 def request(head: bytes) -> bytes | None:
@@ -58,6 +65,22 @@ def _repaired(head: bytes) -> bytes:
         elif _VISIBLE(line):
             kept.append(line if line[:1] in b" \t" and len(kept) > 1 else b"X-Crawler-Line: " + line)
     return b"\r\n".join(kept) + b"\r\n\r\n"
+
+
+def _shortened(head: bytes) -> bytes:
+    """Without its longest headers, if it is too long."""
+    if len(head) <= MAX_HEAD:
+        return head
+    status, *lines = _LINE.findall(head)[:-1]
+    status = status[: MAX_HEAD // 2].rstrip() + b"\r\n"
+    left, kept = MAX_HEAD - len(status) - 50, set[int]()
+    for number in sorted(range(len(lines)), key=lambda number: len(lines[number])):
+        left -= len(lines[number])
+        if left < 0:
+            break
+        kept.add(number)
+    omitted = b"X-Crawler-Omitted: %d\r\n\r\n" % (len(lines) - len(kept))
+    return b"".join((status, *(line for number, line in enumerate(lines) if number in kept), omitted))
 
 
 def split(block: bytes) -> tuple[bytes, bytes]:

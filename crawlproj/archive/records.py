@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from base64 import b32encode
+from base64 import b32encode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from crawlproj.archive import heads
-from crawlproj.archive.exchange import Exchange, Facts, Original
+from crawlproj.archive.exchange import Exchange, Original
 
 NOT_MODIFIED: Final = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 IDENTICAL: Final = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -100,7 +100,7 @@ def records(exchange: Exchange, original: Original | None, info_id: str, algorit
             fields["WARC-Payload-Digest"] = digest(exchange.request_body, algorithm)
         data = record("request", exchange.at, head + exchange.request_body, REQUEST, fields, algorithm)
         out.append(Record("request", fields["WARC-Record-ID"], url, exchange.at, data))
-    if block := _metadata(exchange.facts, exchange.elapsed_s):
+    if block := _metadata(exchange):
         fields = {"WARC-Record-ID": new_id(), **common, "WARC-Refers-To": first.id}
         data = record("metadata", exchange.at, block, FIELDS, fields, algorithm)
         out.append(Record("metadata", fields["WARC-Record-ID"], url, exchange.at, data))
@@ -152,11 +152,13 @@ def _address(text: str) -> str:
         return ""
 
 
-def _metadata(facts: Facts | None, elapsed_s: float | None) -> bytes:
+def _metadata(exchange: Exchange) -> bytes:
     pairs: list[tuple[str, object]] = []
-    if elapsed_s is not None:
-        pairs.append(("fetchTimeMs", round(elapsed_s * 1000)))
-    if facts is not None:
+    if exchange.elapsed_s is not None:
+        pairs.append(("fetchTimeMs", round(exchange.elapsed_s * 1000)))
+    if heads.is_http(exchange.head) and not heads.is_plain(exchange.head):
+        pairs.append(("httpHeadBase64", b64encode(exchange.head).decode()))
+    if (facts := exchange.facts) is not None:
         if facts.title:
             pairs.append(("title", facts.title))
         pairs += [("outlink", f"{plain_url(url)} {HOPS.get(kind, 'X ' + kind)}") for url, kind in facts.links]
