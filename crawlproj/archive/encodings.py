@@ -97,7 +97,7 @@ def _brotli(body: bytes, limit: int) -> bytes:
                 break  # cut
     except brotli.error:
         return bytes(out) if out else body
-    return bytes(out) if out or layer.is_finished() else body
+    return bytes(out) if out or not body.isascii() else body  # nothing tells a short text from the start of a stream
 
 
 LAYERS: dict[str, Callable[[bytes, int], bytes]] = {

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
-from warcio.bufferedreaders import ChunkedDataReader  # type: ignore[import-untyped]
 from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 
 from crawlproj.archive import heads
 from crawlproj.archive.check import Problem
 from crawlproj.archive.exchange import Exchange, Original, Truncated
-from crawlproj.archive.members import next_member
+from crawlproj.archive.members import PIECE, next_member
 from crawlproj.archive.records import digest
 from crawlproj.archive.stored import Stored
 from crawlproj.errors import ArchiveError
@@ -24,7 +23,7 @@ from crawlproj.errors import ArchiveError
 KINDS = ("response", "resource", "revisit")
 MAX_BLOCK = 256 << 20
 GZIP = b"\x1f\x8b"
-_CHUNKED = "chunked"
+_CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Foreign:
 
 
 def read_foreign(path: Path, tell: Callable[[Problem], None], max_block: int = MAX_BLOCK) -> Iterator[Foreign]:
-    """All exchanges with http or https URLs; `tell` hears of what could not be read. ArchiveError if it is no archive at all."""
+    """All exchanges with http or https URLs; `tell` hears of what could not be read. ArchiveError if none is in it."""
     pending: Foreign | None = None
     request: Stored | None = None
     for stored in _records(path, tell, max_block):
@@ -73,9 +72,13 @@ def _records(path: Path, tell: Callable[[Problem], None], max_block: int) -> Ite
                     if stored is not None:
                         count += 1
                         yield stored
-                    offset = found.offset
+                if not count:
+                    raise ArchiveError(f"{path.name} holds no whole record")
+                if packed and found.offset < path.stat().st_size:
+                    tell(Problem(path.name, found.offset, "the file ends inside a record"))
                 return
             except (ArchiveLoadFailed, OSError, EOFError, ValueError) as error:
+                offset = found.offset
                 if not count and not offset:
                     raise ArchiveError(f"{path.name} is no WARC file: {str(error).strip()[:200]}") from None
                 tell(Problem(path.name, offset, f"no record: {str(error).strip()[:200]}"))
@@ -93,7 +96,7 @@ def _opened(path: Path) -> BinaryIO:
         for _ in range(2):
             next(records, None)
     except ArchiveLoadFailed as error:
-        if "gzip" in str(error).lower():
+        if "non-chunked" in str(error).lower():
             file.close()
             return cast("BinaryIO", gzip.open(path))
     except (OSError, EOFError, ValueError):
@@ -104,12 +107,12 @@ def _opened(path: Path) -> BinaryIO:
 
 def _stored(record: Any, found: Any, name: str, tell: Callable[[Problem], None], max_block: int) -> Stored | None:
     """One whole record, else None, and it is told."""
-    block, offset = record.raw_stream.read(max_block + 1), found.offset
-    if record.length is None or len(block) < record.length:
-        tell(Problem(name, offset, "the record is cut"))
-        return None
+    block, offset = _read(record.raw_stream, max_block + 1), found.offset
     if len(block) > max_block:
         tell(Problem(name, offset, f"more than {max_block} bytes in one record"))
+        return None
+    if record.length is None or len(block) < record.length:
+        tell(Problem(name, offset, "the record is cut"))
         return None
     fields = {key.lower(): value for key, value in record.rec_headers.headers}
     stored = Stored(fields, block, offset)
@@ -121,17 +124,40 @@ def _stored(record: Any, found: Any, name: str, tell: Callable[[Problem], None],
     return stored
 
 
+def _read(stream: Any, limit: int) -> bytes:
+    """Its reads are short."""
+    pieces, left = [], limit
+    while left > 0 and (piece := stream.read(min(left, PIECE))):
+        pieces.append(piece)
+        left -= len(piece)
+    return b"".join(pieces)
+
+
 def _foreign(stored: Stored) -> Foreign:
     is_http = heads.is_http(stored.block) and stored.kind in ("response", "revisit")
     head, body = heads.split(stored.block) if is_http else (b"", stored.block)
-    if heads.field(head, "Transfer-Encoding").lower() == _CHUNKED:
-        body = ChunkedDataReader(BytesIO(body)).read(-1)
+    if heads.field(head, "Transfer-Encoding").lower() == "chunked":
+        body = joined(body)
     cut = stored.fields.get("warc-truncated", "")
     exchange = Exchange(
         stored.url, stored.at, head, body, address=stored.fields.get("warc-ip-address", ""),
         truncated=None if not cut else Truncated(cut) if cut in set(Truncated) else Truncated.UNSPECIFIED,
     )  # fmt: skip
     return Foreign(exchange, stored.kind, stored.refers_to, stored.id, stored.digest or digest(body))
+
+
+def joined(body: bytes) -> bytes:
+    """A body without its chunks' frames; one that has none stays as it is, of one that is cut comes what is there."""
+    pieces: list[bytes] = []
+    at = 0
+    while found := _CHUNK.match(body, at):
+        size, start = int(found[1], 16), found.end()
+        if size == 0:
+            return b"".join(pieces)
+        pieces.append(body[start : start + size])
+        at = start + size
+        at += 2 if body[at : at + 2] == b"\r\n" else body[at : at + 1] == b"\n"
+    return b"".join(pieces) if pieces else body
 
 
 def _belong(request: Stored, answer: Foreign) -> bool:

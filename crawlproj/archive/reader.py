@@ -16,7 +16,7 @@ from crawlproj.archive.encodings import decode
 from crawlproj.archive.exchange import Original
 from crawlproj.archive.files import OPEN, SUFFIX, index_path
 from crawlproj.archive.members import BrokenError, Member, member, members
-from crawlproj.archive.records import digest
+from crawlproj.archive.records import digest, plain_url
 from crawlproj.archive.sorting import INDEX, covered, parts
 from crawlproj.archive.stored import Stored, parse
 from crawlproj.errors import ArchiveError
@@ -76,7 +76,10 @@ class Archive:
         return read_record(path if path.exists() else path.with_name(path.name + OPEN), offset, length)
 
     def versions(self, url: str) -> list[Entry]:
-        """All entries of a URL, oldest first."""
+        """All entries of a URL, oldest first.
+
+        The index knows pages by keys that leave out case, scheme and `www.`; other spellings count only if this one isn't there.
+        """
         whole, names = covered(self.folder)
         found: set[Entry] = set()
         if whole:
@@ -84,7 +87,8 @@ class Archive:
         for path in parts(self.folder):
             if path.name not in names:
                 found |= set(lookup(path, url))
-        return sorted(found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
+        exact = {entry for entry in found if entry.url == plain_url(url)}
+        return sorted(exact or found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
 
     def get(self, url: str, at: datetime | None = None) -> Capture | None:
         """The version in force at that time: the latest one until then; if all are later, the first. By default the last."""

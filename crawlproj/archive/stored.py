@@ -65,12 +65,15 @@ class Stored:
         url, date = self.fields.get("warc-refers-to-target-uri"), self.fields.get("warc-refers-to-date")
         if self.kind != "revisit" or not url or not date:
             return None
-        return Original(url, instant(date), self.digest, self.fields.get("warc-refers-to", ""))
+        try:
+            return Original(url, instant(date), self.digest, self.fields.get("warc-refers-to", ""))
+        except ValueError:
+            return None
 
 
 def instant(text: str) -> datetime:
     """A WARC-Date, of whatever precision; ValueError if it is none."""
-    found = datetime.fromisoformat(text)
+    found = datetime.fromisoformat(text + {4: "-01-01", 7: "-01"}.get(len(text), ""))
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
