@@ -15,7 +15,7 @@ from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 from crawlproj.archive import heads
 from crawlproj.archive.check import Problem
 from crawlproj.archive.exchange import Exchange, Original, Truncated
-from crawlproj.archive.members import PIECE, next_member
+from crawlproj.archive.members import PIECE, BrokenError, members, next_member
 from crawlproj.archive.records import digest
 from crawlproj.archive.stored import Stored
 from crawlproj.errors import ArchiveError
@@ -68,14 +68,15 @@ def _records(path: Path, tell: Callable[[Problem], None], max_block: int) -> Ite
             found = ArchiveIterator(file, no_record_parse=True, arc2warc=True)
             try:
                 for record in found:
+                    offset = found.offset
                     stored = _stored(record, found, path.name, tell, max_block)
                     if stored is not None:
                         count += 1
                         yield stored
                 if not count:
                     raise ArchiveError(f"{path.name} holds no whole record")
-                if packed and found.offset < path.stat().st_size:
-                    tell(Problem(path.name, found.offset, "the file ends inside a record"))
+                if packed:
+                    _check_end(file, offset, path.name, tell)
                 return
             except (ArchiveLoadFailed, OSError, EOFError, ValueError) as error:
                 offset = found.offset
@@ -86,6 +87,15 @@ def _records(path: Path, tell: Callable[[Problem], None], max_block: int) -> Ite
             if following is None:
                 return
             offset = following.offset
+
+
+def _check_end(file: BinaryIO, offset: int, name: str, tell: Callable[[Problem], None]) -> None:
+    """A packed file that ends inside a member seems to end before it, if too little of that can be unpacked."""
+    try:
+        for _ in members(file, offset):
+            pass
+    except BrokenError as error:
+        tell(Problem(name, error.offset, error.why))
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -111,7 +121,8 @@ def _stored(record: Any, found: Any, name: str, tell: Callable[[Problem], None],
     if len(block) > max_block:
         tell(Problem(name, offset, f"more than {max_block} bytes in one record"))
         return None
-    if record.length is None or len(block) < record.length:
+    said = record.rec_headers.get_header("Content-Length") or ""
+    if not said.strip().isdecimal() or record.length is None or len(block) < record.length:
         tell(Problem(name, offset, "the record is cut"))
         return None
     fields = {key.lower(): value for key, value in record.rec_headers.headers}

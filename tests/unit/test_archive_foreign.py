@@ -152,7 +152,7 @@ def test_a_file_cut_anywhere_gives_its_whole_records_and_a_word_about_the_rest(t
             continue
         whole = sum(end <= size for end in answers)
         assert whole <= len(found) <= whole + 1
-        assert problems or any(end - 30 <= size <= end for end in ends), "without its last bytes a member may still be whole"
+        assert bool(problems) == (size not in ends)
         assert all(each.exchange.body.startswith(PAGE) and len(each.exchange.body) == len(PAGE) + 1 for each in found)
 
 
