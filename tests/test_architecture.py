@@ -32,7 +32,7 @@ KNOW_SCRAPY = {
 ENTRY_POINTS = {"spiders", "middlewares", "pipelines", "settings"}
 THROUGH_SCRAPY = {"backports", "brotli", "compression", "twisted", "typing_extensions"}
 """Scrapy hands these to us, so that it decides their versions."""
-PACKAGES = {"ada_url": "ada-url", "psycopg2": "psycopg2-binary", "zlib_ng": "zlib-ng"}
+PACKAGES = {"ada_url": "ada-url", "psycopg2": "psycopg2-binary"}
 LONGER_THAN_300: set[str] = {"crawlproj/frontier/base.py"}
 """The Protocol with its values: one idea, mostly declarations."""
 

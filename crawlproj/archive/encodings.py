@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
+import zlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import brotli  # type: ignore[import-untyped]
-from zlib_ng import zlib_ng
-
-from crawlproj.archive.members import ZLIB_ERROR
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -20,7 +18,7 @@ else:
 MAX_LAYERS = 3
 MAX_BYTES = 256 << 20
 PIECE = 1 << 20
-BROKEN = (ZLIB_ERROR, zstd.ZstdError, brotli.error, EOFError, ValueError)
+BROKEN = (zlib.error, zstd.ZstdError, brotli.error, EOFError, ValueError)
 
 
 def decode(body: bytes, encoding: str, limit: int = MAX_BYTES) -> bytes:
@@ -38,7 +36,7 @@ def decode(body: bytes, encoding: str, limit: int = MAX_BYTES) -> bytes:
 
 def _inflate(body: bytes, limit: int, *windows: int) -> bytes:
     for window in windows:
-        out = _pieces(body, limit, partial(zlib_ng.decompressobj, window), _zlib_step)
+        out = _pieces(body, limit, partial(zlib.decompressobj, window), _zlib_step)
         if out is not None:
             return out
     return body

@@ -105,7 +105,7 @@ def _rewrite(
             yield data
         note = [*about, ("records", len(removed)), *(("removedRecord", each) for each in removed)]
         fields = {"WARC-Record-ID": new_id(), "WARC-Warcinfo-ID": info_id(file)}
-        yield pack(record("metadata", now, warc_fields(note), FIELDS, fields), 6)
+        yield pack(record("metadata", now, (warc_fields(note),), FIELDS, fields), 6)
 
     with path.open("rb", buffering=1 << 18) as file:
         write_file(new, pieces(file))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from zlib_ng import zlib_ng
+import deflate
 
 from crawlproj.errors import ArchiveError
 
-ZLIB_ERROR: type[Exception] = zlib_ng.error  # type: ignore[assignment]  # its stub says that it is one
 GZIP = 31
 """Window bits that mean gzip, with zlib's largest window."""
 MAGIC = b"\x1f\x8b\x08"
@@ -38,13 +38,13 @@ class Member:
 
 def pack(data: bytes, level: int) -> bytes:
     """One member. The same data always gives the same bytes: no time is written."""
-    return zlib_ng.compress(data, level, GZIP)
+    return bytes(deflate.gzip_compress(data, level))
 
 
 def member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> Member | None:
     """The member at `offset`; None at the end of the file. BrokenError if it is cut, damaged, or unpacked more than `limit`."""
     file.seek(offset)
-    inflater, pieces, length, size = zlib_ng.decompressobj(GZIP), [], 0, 0
+    inflater, pieces, length, size = zlib.decompressobj(GZIP), [], 0, 0
     chunk = file.read(FIRST)
     if not chunk:
         return None
@@ -58,7 +58,7 @@ def member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> Member | Non
             if size > limit:
                 raise BrokenError(offset, f"more than {limit} bytes in one record")
             chunk = b"" if inflater.eof else file.read(PIECE)
-    except ZLIB_ERROR as error:
+    except zlib.error as error:
         raise BrokenError(offset, f"no gzip member ({error})") from None
     return Member(offset, length - len(inflater.unused_data), b"".join(pieces))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from crawlproj.archive.stored import Stored, parse
 from crawlproj.errors import ArchiveError
 
 REVISIT = "warc/revisit"
+SETTLED_NS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class Archive:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._seen, self._whole, self._covered, self._others = -1, False, set[str](), list[Path]()
 
     def read(self, file: str, offset: int, length: int | None = None) -> Stored:
         """The record at that place; of a file that is still written, too."""
@@ -80,15 +83,22 @@ class Archive:
 
         The index knows pages by keys that leave out case, scheme and `www.`; other spellings count only if this one isn't there.
         """
-        whole, names = covered(self.folder)
+        self._look()
         found: set[Entry] = set()
-        if whole:
-            found |= {entry for entry in lookup(self.folder / INDEX, url) if index_path(Path(entry.file)).name in names}
-        for path in parts(self.folder):
-            if path.name not in names:
-                found |= set(lookup(path, url))
+        if self._whole:
+            found |= {entry for entry in lookup(self.folder / INDEX, url) if index_path(Path(entry.file)).name in self._covered}
+        for path in self._others:
+            found |= set(lookup(path, url))
         exact = {entry for entry in found if entry.url == plain_url(url)}
         return sorted(exact or found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
+
+    def _look(self) -> None:
+        """Which indexes there are; again only if a name in the folder has changed, which its time tells (not to the nanosecond)."""
+        changed = self.folder.stat().st_mtime_ns
+        if changed != self._seen:
+            self._whole, self._covered = covered(self.folder)
+            self._others = [path for path in parts(self.folder) if path.name not in self._covered]
+            self._seen = changed if time.time_ns() - changed > SETTLED_NS else -1
 
     def get(self, url: str, at: datetime | None = None) -> Capture | None:
         """The version in force at that time: the latest one until then; if all are later, the first. By default the last."""
@@ -124,7 +134,7 @@ class Archive:
         ]  # fmt: skip
         for entry in sorted(fitting, key=lambda entry: (entry.timestamp != stamp, entry.timestamp > stamp)):
             record = self.read(entry.file, entry.offset, entry.length)
-            if not target.digest or target.digest == digest(record.body, target.digest.partition(":")[0]):
+            if not target.digest or target.digest == digest(record.body, algorithm=target.digest.partition(":")[0]):
                 return record
         raise ArchiveError(f"The original of {revisit.url} of {revisit.at:%Y-%m-%d %H:%M:%S} is not here: {target.url}")
 

@@ -25,7 +25,6 @@ HOPS: Final = {
     "iframe": "E iframe/@src", "frame": "E frame/@src", "redirect": "R Location:", "feed": "L feed", "sitemap": "L sitemap",
 }  # fmt: skip
 """How Heritrix writes kinds of links, which those who read metadata records know."""
-_ODD = re.compile(r"[^!-~]")
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
@@ -55,33 +54,44 @@ def date(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def digest(data: bytes, algorithm: str = "sha1") -> str:
-    return f"{algorithm}:{b32encode(hashlib.new(algorithm, data, usedforsecurity=False).digest()).decode()}"
+def digest(*pieces: bytes, algorithm: str = "sha1") -> str:
+    found = hashlib.new(algorithm, usedforsecurity=False)
+    for piece in pieces:
+        found.update(piece)
+    return f"{algorithm}:{b32encode(found.digest()).decode()}"
 
 
 def plain_url(url: str) -> str:
     """Without anything that could end the header's line or that is not ASCII."""
-    return quote(url, safe="!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~") if _ODD.search(url) else url
+    if url.isascii() and url.isprintable() and " " not in url:
+        return url
+    return quote(url, safe="!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
-def record(kind: str, at: datetime, block: bytes, content_type: str, fields: Mapping[str, str], algorithm: str = "sha1") -> bytes:
-    """The bytes of a record. Fields without a value are left out."""
+def record(
+    kind: str, at: datetime, block: tuple[bytes, ...], content_type: str, fields: Mapping[str, str], algorithm: str = "sha1"
+) -> bytes:  # fmt: skip
+    """The bytes of a record with a block of these pieces. Fields without a value are left out."""
     lines = [f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Date: {date(at)}"]
-    lines += [f"{name}: {_BREAKS.sub(' ', value)}" for name, value in fields.items() if value]
-    lines.append(f"WARC-Block-Digest: {digest(block, algorithm)}\r\nContent-Type: {content_type}\r\nContent-Length: {len(block)}")
-    return b"".join(("\r\n".join(lines).encode("utf-8", "replace"), b"\r\n\r\n", block, b"\r\n\r\n"))
+    lines += [f"{name}: {value if value.isprintable() else _BREAKS.sub(' ', value)}" for name, value in fields.items() if value]
+    lines.append(f"WARC-Block-Digest: {digest(*block, algorithm=algorithm)}\r\nContent-Type: {content_type}")
+    lines.append(f"Content-Length: {sum(map(len, block))}\r\n\r\n")
+    return b"".join(("\r\n".join(lines).encode("utf-8", "replace"), *block, b"\r\n\r\n"))
 
 
 def warc_fields(pairs: list[tuple[str, object]]) -> bytes:
     """A block of application/warc-fields."""
-    return "".join(f"{name}: {_BREAKS.sub(' ', str(value))}\r\n" for name, value in pairs).encode("utf-8", "replace")
+    lines = [f"{name}: {value}" for name, value in pairs]
+    if not "".join(lines).isprintable():
+        lines = [_BREAKS.sub(" ", line) for line in lines]
+    return "\r\n".join([*lines, ""]).encode("utf-8", "replace")
 
 
 def warcinfo(name: str, at: datetime, info: Mapping[str, object], algorithm: str = "sha1") -> Record:
     """The first record of the file `name`; `info` says by whom, with what and under which rules it was made."""
     about = {"software": "crawlproj", "format": "WARC File Format 1.1", **info}
     fields = {"WARC-Record-ID": new_id(), "WARC-Filename": name}
-    data = record("warcinfo", at, warc_fields(list(about.items())), FIELDS, fields, algorithm)
+    data = record("warcinfo", at, (warc_fields(list(about.items())),), FIELDS, fields, algorithm)
     return Record("warcinfo", fields["WARC-Record-ID"], "", at, data)
 
 
@@ -97,12 +107,12 @@ def records(exchange: Exchange, original: Original | None, info_id: str, algorit
     if (head := heads.request(exchange.request)) is not None:
         fields = {"WARC-Record-ID": new_id(), **common, "WARC-IP-Address": _address(exchange.address)}
         if exchange.request_body:
-            fields["WARC-Payload-Digest"] = digest(exchange.request_body, algorithm)
-        data = record("request", exchange.at, head + exchange.request_body, REQUEST, fields, algorithm)
+            fields["WARC-Payload-Digest"] = digest(exchange.request_body, algorithm=algorithm)
+        data = record("request", exchange.at, (head, exchange.request_body), REQUEST, fields, algorithm)
         out.append(Record("request", fields["WARC-Record-ID"], url, exchange.at, data))
     if block := _metadata(exchange):
         fields = {"WARC-Record-ID": new_id(), **common, "WARC-Refers-To": first.id}
-        data = record("metadata", exchange.at, block, FIELDS, fields, algorithm)
+        data = record("metadata", exchange.at, (block,), FIELDS, fields, algorithm)
         out.append(Record("metadata", fields["WARC-Record-ID"], url, exchange.at, data))
     return tuple(out)
 
@@ -114,21 +124,21 @@ def answer(exchange: Exchange, original: Original | None, info_id: str, algorith
         "WARC-Record-ID": new, "WARC-Warcinfo-ID": info_id, "WARC-Target-URI": url, "WARC-IP-Address": _address(exchange.address),
     }  # fmt: skip
     if not heads.is_http(exchange.head):
-        whole = exchange.head + exchange.body
-        fields |= {"WARC-Payload-Digest": digest(whole, algorithm), "WARC-Truncated": exchange.truncated or ""}
+        whole = (exchange.head, exchange.body)
+        fields |= {"WARC-Payload-Digest": digest(*whole, algorithm=algorithm), "WARC-Truncated": exchange.truncated or ""}
         data = record("resource", at, whole, OCTETS, fields, algorithm)
         here = Original(url, at, fields["WARC-Payload-Digest"], new)
         return Record("resource", new, url, at, data, here.digest, OCTETS, 200, True, here)
-    head, found, status = heads.answer(exchange.head), digest(exchange.body, algorithm), heads.status(exchange.head)
+    head, found, status = heads.answer(exchange.head), digest(exchange.body, algorithm=algorithm), heads.status(exchange.head)
     if original is not None and (profile := _profile(exchange, status, found, original)):
         fields |= {
             "WARC-Profile": profile, "WARC-Refers-To": original.record_id, "WARC-Refers-To-Target-URI": plain_url(original.url),
             "WARC-Refers-To-Date": date(original.at), "WARC-Payload-Digest": original.digest,
         }  # fmt: skip
-        data = record("revisit", at, head, ANSWER, fields, algorithm)
+        data = record("revisit", at, (head,), ANSWER, fields, algorithm)
         return Record("revisit", new, url, at, data, original.digest, "warc/revisit", status, profile == IDENTICAL, original)
     fields |= {"WARC-Payload-Digest": found, "WARC-Truncated": exchange.truncated or ""}
-    data = record("response", at, head + exchange.body, ANSWER, fields, algorithm)
+    data = record("response", at, (head, exchange.body), ANSWER, fields, algorithm)
     return Record("response", new, url, at, data, found, mime(head), status, status != 304, Original(url, at, found, new))
 
 
@@ -161,5 +171,5 @@ def _metadata(exchange: Exchange) -> bytes:
     if (facts := exchange.facts) is not None:
         if facts.title:
             pairs.append(("title", facts.title))
-        pairs += [("outlink", f"{plain_url(url)} {HOPS.get(kind, 'X ' + kind)}") for url, kind in facts.links]
+        pairs += [("outlink", f"{plain_url(url)} {HOPS.get(kind) or 'X ' + kind}") for url, kind in facts.links]
     return warc_fields(pairs)

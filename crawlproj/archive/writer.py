@@ -40,7 +40,7 @@ class Shape:
     max_age_s: float = 86_400.0
     queue_bytes: int = 64_000_000
     sync_bytes: int = 8_000_000
-    level: int = 4
+    level: int = 2
     algorithm: str = "sha1"
 
 
