@@ -130,9 +130,8 @@ def main() -> None:
         merge_indexes(folder / "half1")
         print(f"{(time.process_time() - start) * 1000:.0f} ms to merge the index")
         for kind, times in zip(("", " of CPU"), map(sorted, zip(*reads(folder / "half1", count // 2), strict=True)), strict=True):
-            print(
-                f"{READS} reads by URL and time: median {times[READS // 2]:.2f} ms{kind}, p95 {times[READS * 95 // 100]:.2f} ms{kind}"
-            )
+            middle, late = times[READS // 2], times[READS * 95 // 100]
+            print(f"{READS} reads by URL and time: median {middle:.2f} ms{kind}, p95 {late:.2f} ms{kind}")
 
 
 if __name__ == "__main__":

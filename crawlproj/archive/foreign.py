@@ -6,6 +6,7 @@ import gzip
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -15,14 +16,13 @@ from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 from crawlproj.archive import heads
 from crawlproj.archive.check import Problem
 from crawlproj.archive.exchange import Exchange, Original, Truncated
-from crawlproj.archive.members import PIECE, BrokenError, members, next_member
+from crawlproj.archive.members import MAGIC, PIECE, BrokenError, member, next_member
 from crawlproj.archive.records import digest
 from crawlproj.archive.stored import Stored
 from crawlproj.errors import ArchiveError
 
 KINDS = ("response", "resource", "revisit")
 MAX_BLOCK = 256 << 20
-GZIP = b"\x1f\x8b"
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 
 
@@ -59,43 +59,44 @@ def read_foreign(path: Path, tell: Callable[[Problem], None], max_block: int = M
 
 
 def _records(path: Path, tell: Callable[[Problem], None], max_block: int) -> Iterator[Stored]:
-    """Whole records. After a damaged place in a packed file it goes on with the next that is whole."""
-    offset, count = 0, 0
+    """Whole records; ArchiveError if there is none."""
+    count = 0
     with _opened(path) as file:
-        packed = file.read(2) == GZIP and not isinstance(file, gzip.GzipFile)
-        while True:
-            file.seek(offset)
-            found = ArchiveIterator(file, no_record_parse=True, arc2warc=True)
-            try:
-                for record in found:
-                    offset = found.offset
-                    stored = _stored(record, found, path.name, tell, max_block)
-                    if stored is not None:
-                        count += 1
-                        yield stored
-                if not count:
-                    raise ArchiveError(f"{path.name} holds no whole record")
-                if packed:
-                    _check_end(file, offset, path.name, tell)
-                return
-            except (ArchiveLoadFailed, OSError, EOFError, ValueError) as error:
-                offset = found.offset
-                if not count and not offset:
-                    raise ArchiveError(f"{path.name} is no WARC file: {str(error).strip()[:200]}") from None
-                tell(Problem(path.name, offset, f"no record: {str(error).strip()[:200]}"))
-            following = next_member(file, offset + 1) if packed else None
-            if following is None:
-                return
-            offset = following.offset
+        packed = not isinstance(file, gzip.GzipFile) and file.read(len(MAGIC)) == MAGIC
+        file.seek(0)
+        streams = _unpacked(file, path.name, tell) if packed else [(0, file)]
+        for offset, stream in streams:
+            for stored in _from(stream, offset, path.name, tell, max_block):
+                count += 1
+                yield stored
+    if not count:
+        raise ArchiveError(f"{path.name} holds no whole record")
 
 
-def _check_end(file: BinaryIO, offset: int, name: str, tell: Callable[[Problem], None]) -> None:
-    """A packed file that ends inside a member seems to end before it, if too little of that can be unpacked."""
+def _unpacked(file: BinaryIO, name: str, tell: Callable[[Problem], None]) -> Iterator[tuple[int, BinaryIO]]:
+    """Each member alone. After a damaged place it goes on with the next that is whole."""
+    offset = 0
+    while True:
+        try:
+            found = member(file, offset)
+        except BrokenError as error:
+            tell(Problem(name, offset, error.why))
+            found = next_member(file, offset + 1)
+        if found is None:
+            return
+        yield found.offset, BytesIO(found.data)
+        offset = found.offset + found.length
+
+
+def _from(stream: BinaryIO, base: int, name: str, tell: Callable[[Problem], None], max_block: int) -> Iterator[Stored]:
+    found = ArchiveIterator(stream, no_record_parse=True, arc2warc=True)
     try:
-        for _ in members(file, offset):
-            pass
-    except BrokenError as error:
-        tell(Problem(name, error.offset, error.why))
+        for record in found:
+            stored = _stored(record, base + found.offset, name, tell, max_block)
+            if stored is not None:
+                yield stored
+    except (ArchiveLoadFailed, OSError, EOFError, ValueError) as error:
+        tell(Problem(name, base + found.offset, f"no record: {str(error).strip()[:200]}"))
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -115,9 +116,9 @@ def _opened(path: Path) -> BinaryIO:
     return file
 
 
-def _stored(record: Any, found: Any, name: str, tell: Callable[[Problem], None], max_block: int) -> Stored | None:
+def _stored(record: Any, offset: int, name: str, tell: Callable[[Problem], None], max_block: int) -> Stored | None:
     """One whole record, else None, and it is told."""
-    block, offset = _read(record.raw_stream, max_block + 1), found.offset
+    block = _read(record.raw_stream, max_block + 1)
     if len(block) > max_block:
         tell(Problem(name, offset, f"more than {max_block} bytes in one record"))
         return None
