@@ -40,7 +40,7 @@ class Entry:
         found = json.loads(rest)
         status = str(found.get("status", ""))
         return cls(
-            key, timestamp, found["url"], found.get("mime", "-"), int(status) if status.isdecimal() else 0,
+            key, timestamp, found["url"], found.get("mime", ""), int(status) if status.isdecimal() else 0,
             found.get("digest", ""), int(found["length"]), int(found["offset"]), found["filename"],
         )  # fmt: skip
 
@@ -55,7 +55,7 @@ class Entry:
 
         An answer that says 304 is not listed: replay would show the 304 itself, which is nothing to see.
         """
-        status = heads.status(stored.head) if stored.is_http else 200
+        status = heads.status(stored.head) if stored.is_http else 0
         if stored.kind not in ("response", "revisit", "resource") or status == 304 or not stored.url:
             return None
         if stored.kind == "revisit":
@@ -66,12 +66,13 @@ class Entry:
         return cls(surt(stored.url), stamp, stored.url, kind, status, stored.digest, stored.length, stored.offset, file)
 
     def line(self) -> bytes:
-        """Numbers are strings, as all tools write them."""
+        """Numbers are strings, and what isn't known is left out, as all tools write it."""
         rest = {
-            "url": self.url, "mime": self.mime, "status": str(self.status) if self.status else "-", "digest": self.digest,
+            "url": self.url, "mime": self.mime, "status": str(self.status or ""), "digest": self.digest,
             "length": str(self.length), "offset": str(self.offset), "filename": self.file,
         }  # fmt: skip
-        return f"{self.key} {self.timestamp} {_encode(rest)}\n".encode("utf-8", "replace")
+        known = {name: value for name, value in rest.items() if value}
+        return f"{self.key} {self.timestamp} {_encode(known)}\n".encode("utf-8", "replace")
 
     @property
     def at(self) -> datetime:

@@ -39,7 +39,7 @@ class Record:
     at: datetime
     data: bytes
     digest: str = ""
-    mime: str = "-"
+    mime: str = ""
     status: int = 0
     indexed: bool = False
     original: Original | None = None
@@ -128,7 +128,7 @@ def answer(exchange: Exchange, original: Original | None, info_id: str, algorith
         fields |= {"WARC-Payload-Digest": digest(*whole, algorithm=algorithm), "WARC-Truncated": exchange.truncated or ""}
         data = record("resource", at, whole, OCTETS, fields, algorithm)
         here = Original(url, at, fields["WARC-Payload-Digest"], new)
-        return Record("resource", new, url, at, data, here.digest, OCTETS, 200, True, here)
+        return Record("resource", new, url, at, data, here.digest, OCTETS, 0, True, here)
     head, found, status = heads.answer(exchange.head), digest(exchange.body, algorithm=algorithm), heads.status(exchange.head)
     if original is not None and (profile := _profile(exchange, status, found, original)):
         fields |= {
@@ -151,7 +151,7 @@ def _profile(exchange: Exchange, status: int, found: str, original: Original) ->
 
 def mime(head: bytes) -> str:
     """The content type of an answer, for the index."""
-    return re.split(r"[;\s,]", heads.field(head, "Content-Type"), maxsplit=1)[0].lower() or "-"
+    return re.split(r"[;\s,]", heads.field(head, "Content-Type"), maxsplit=1)[0].lower()
 
 
 def _address(text: str) -> str:

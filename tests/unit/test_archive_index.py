@@ -81,12 +81,13 @@ def entry(number: int, **more: object) -> Entry:
 
 
 def test_a_line_is_as_pywb_writes_it() -> None:
-    line = entry(1, status=0).line().decode()
+    line = entry(1).line().decode()
     key, timestamp, rest = line.split(" ", 2)
     assert (key, timestamp) == ("org,example)/1", "20260101000000")
     assert list(json.loads(rest)) == ["url", "mime", "status", "digest", "length", "offset", "filename"]
     assert {type(value) for value in json.loads(rest).values()} == {str}
     assert line.endswith("}\n")
+    assert b'"status"' not in entry(1, status=0).line(), "what isn't known is left out"
 
 
 @given(st.integers(0, 599), st.integers(0, 10**12), st.integers(0, 10**12), st.text(max_size=20))
@@ -190,5 +191,5 @@ def test_the_index_lists_what_replay_can_show(tmp_path: Path) -> None:
     (path,) = tmp_path.glob("*.cdxj")
     entries = [Entry.of(line) for line in path.read_bytes().splitlines()]
     assert len(entries) == len(all_kinds())
-    assert {entry.status for entry in entries} == {200, 301, 404}
-    assert {entry.mime for entry in entries} == {"text/html", "audio/mpeg", "application/octet-stream", "-"}
+    assert {entry.status for entry in entries} == {0, 200, 301, 404}
+    assert {entry.mime for entry in entries} == {"text/html", "audio/mpeg", "application/octet-stream", ""}
