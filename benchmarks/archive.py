@@ -118,14 +118,16 @@ def main() -> None:
         folder = Path(name)
         written(folder / "warm", 300, some)
         before = resident_mb()
-        halves = [written(folder / f"half{half}", count // 2, some, Shape(max_bytes=50_000_000)) for half in (1, 2)]
-        after = resident_mb()
+        halves, memory = [], [before]
+        for half in (1, 2):
+            halves.append(written(folder / f"half{half}", count // 2, some, Shape(max_bytes=50_000_000)))
+            memory.append(resident_mb())
         few = min(count, 600)
         _, size = written(folder / "size", few, some)
         ours, theirs = sum(ms for ms, _ in halves) / 2, warcio_ms(few, some)
         print(f"{ours:.3f} ms CPU per page of 50 KB (response, request, metadata); warcio: {theirs:.3f} ms")
         print(f"{size / gzip_6(few, some):.3f} of the size with gzip -6")
-        print(f"{before:.0f} MB before, {after:.0f} MB after {count} pages")
+        print("{:.0f} MB before, {:.0f} MB after a half, {:.0f} MB after all of".format(*memory), count, "pages")
         start = time.process_time()
         merge_indexes(folder / "half1")
         print(f"{(time.process_time() - start) * 1000:.0f} ms to merge the index")

@@ -105,7 +105,7 @@ def _rewrite(
             yield data
         note = [*about, ("records", len(removed)), *(("removedRecord", each) for each in removed)]
         fields = {"WARC-Record-ID": new_id(), "WARC-Warcinfo-ID": info_id(file)}
-        yield pack(record("metadata", now, (warc_fields(note),), FIELDS, fields), 6)
+        yield pack(record("metadata", now, (warc_fields(note),), FIELDS, fields))
 
     with path.open("rb", buffering=1 << 18) as file:
         write_file(new, pieces(file))
@@ -132,4 +132,4 @@ def _whole(archive: Archive, stored: Stored) -> bytes:
         return b""
     exchange = Exchange(stored.url, stored.at, found.head, found.payload, address=stored.fields.get("warc-ip-address", ""))
     made = answer(exchange, None, stored.fields.get("warc-warcinfo-id", ""), stored.digest.partition(":")[0])
-    return pack(made.data.replace(made.id.encode(), stored.id.encode(), 1), 6)
+    return pack(made.data.replace(made.id.encode(), stored.id.encode(), 1))

@@ -2,10 +2,10 @@
 
 A head that is well formed is kept byte by byte. Readers of WARC files differ in what they make of any other, and one that finds
 the end of a head elsewhere finds another payload, with another digest. So lines that are no header become `X-Crawler-Line: ...`,
-empty ones go, and a status line that readers refuse is replaced and kept as `X-Crawler-Status-Line`. FastWARC gives up a file at
-a head of more than 32 KB, so the longest headers are left out of such a head and counted in `X-Crawler-Omitted`. Heads that had to
-be changed are in the metadata record as they came. The chunks of a body are joined when it is received, so `Transfer-Encoding`
-becomes `X-Crawler-Transfer-Encoding`: a reader must not look for chunks again.
+empty ones go, control characters become spaces, and a status line that readers refuse is replaced and kept as
+`X-Crawler-Status-Line`. FastWARC gives up a file at a head of more than 32 KB, so the longest headers are left out of such a head
+and counted in `X-Crawler-Omitted`. Heads that had to be changed are in the metadata record as they came. The chunks of a body are
+joined when it is received, so `Transfer-Encoding` becomes `X-Crawler-Transfer-Encoding`: a reader must not look for chunks again.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import re
 from functools import lru_cache
 
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_FIELDS = rb"(?:" + _TOKEN + rb":[^\r\n]*\r\n)*\r\n"
-_PLAIN_ANSWER = re.compile(rb"HTTP/1\.[01] [0-9]{3}(?: [^\r\n]*)?\r\n" + _FIELDS).fullmatch
+_VALUE = rb"[\t\x20-\x7e\x80-\xff]*"
+_FIELDS = rb"(?:" + _TOKEN + rb":" + _VALUE + rb"\r\n)*\r\n"
+_PLAIN_ANSWER = re.compile(rb"HTTP/1\.[01] [0-9]{3}(?: " + _VALUE + rb")?\r\n" + _FIELDS).fullmatch
 _PLAIN_REQUEST = re.compile(
     rb"(?:GET|HEAD|POST|PUT|DELETE|TRACE|OPTIONS|CONNECT|PATCH) [^\r\n]+ HTTP/1\.[01]\r\n" + _FIELDS
 ).fullmatch
@@ -26,6 +27,7 @@ _CHUNKED = re.compile(rb"(?im)^(?=transfer-encoding[ \t]*:)")
 _END = re.compile(rb"\r?\n[^\S\r\n]*\r?\n")
 _VISIBLE = re.compile(rb"[!-~]").search
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n[ \t][^\r\n]*)*\r\n")
+_NO_CONTROLS = bytes(code if code == 9 or 32 <= code != 127 else 32 for code in range(256))
 MAX_HEAD = 32_000
 
 
@@ -53,7 +55,7 @@ def request(head: bytes) -> bytes | None:
 
 def _repaired(head: bytes) -> bytes:
     """Lines that every reader takes for what they are."""
-    status, *lines = [line.rstrip(b"\r").replace(b"\r", b" ") for line in head.split(b"\n")]
+    status, *lines = [line.rstrip(b"\r").translate(_NO_CONTROLS) for line in head.split(b"\n")]
     kept = [status]
     if not _READ_BY_ALL(status):
         found = _STATUS(status)

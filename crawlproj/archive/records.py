@@ -8,6 +8,7 @@ from base64 import b32encode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import quote
@@ -49,6 +50,7 @@ def new_id() -> str:
     return f"<urn:uuid:{uuid4()}>"
 
 
+@lru_cache(8)
 def date(at: datetime) -> str:
     """To the microsecond, as Postgres keeps it: what a revisit refers to is found by it."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -154,6 +156,7 @@ def mime(head: bytes) -> str:
     return re.split(r"[;\s,]", heads.field(head, "Content-Type"), maxsplit=1)[0].lower()
 
 
+@lru_cache(256)
 def _address(text: str) -> str:
     """An address as WARC has it, or nothing."""
     try:

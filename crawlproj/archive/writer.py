@@ -23,7 +23,7 @@ from crawlproj.archive.cdxj import Entry
 from crawlproj.archive.exchange import Exchange, Original, Place
 from crawlproj.archive.files import OpenFile, file_name
 from crawlproj.archive.inbox import Inbox, Job, Receipt, settle
-from crawlproj.archive.members import pack
+from crawlproj.archive.members import BY_SIZE, pack
 from crawlproj.archive.records import Record, records, warcinfo
 from crawlproj.errors import ArchiveError
 
@@ -34,13 +34,13 @@ RETRY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How files are made: when the next begins, how much may wait, how often it is synced unasked, packed how, digests of what."""
+    """How files are made: when the next begins, how much may wait, how often it is synced unasked, packed how, which digests."""
 
     max_bytes: int = 1_000_000_000
     max_age_s: float = 86_400.0
     queue_bytes: int = 64_000_000
     sync_bytes: int = 8_000_000
-    level: int = 2
+    level: int = BY_SIZE
     algorithm: str = "sha1"
 
 
