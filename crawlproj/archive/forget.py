@@ -20,12 +20,14 @@ from crawlproj.archive.exchange import Exchange
 from crawlproj.archive.files import SUFFIX, index_path
 from crawlproj.archive.members import BrokenError, member, members, pack
 from crawlproj.archive.reader import Archive
-from crawlproj.archive.records import FIELDS, answer, new_id, record, warc_fields
+from crawlproj.archive.records import FIELDS, NOT_MODIFIED, answer, new_id, record, warc_fields
 from crawlproj.archive.recovery import index
 from crawlproj.archive.sorting import INDEX, merge_indexes, sync_folder, write_file
 from crawlproj.archive.stored import Stored, parse
 from crawlproj.errors import ArchiveError
 
+Gone = Callable[[str, datetime], bool]
+"""Whether what was captured from a URL at that time is to go."""
 _REVISION = re.compile(r"(?:-r([0-9]+))?\.warc\.gz$")
 
 
@@ -39,8 +41,11 @@ class Rewritten:
     moved: dict[int, tuple[int, int]] = field(repr=False)
 
 
-def forget(archive: Archive, gone: Callable[[str], bool], what: str, reason: str, now: datetime) -> Iterator[Rewritten]:
-    """Write successors of all files that hold records of URLs that are `gone`; `what` and `reason` are for the record of it."""
+def forget(archive: Archive, gone: Gone, what: str, reason: str, now: datetime) -> Iterator[Rewritten]:
+    """Write successors of all files that hold records that are to go; `what` and `reason` are for the record of it.
+
+    A 304 goes with the version that it speaks of.
+    """
     lost = _removed(archive, gone)
     for path in archive.files():
         if path.name in lost.files or lost.heirs.get(path.name):
@@ -68,15 +73,19 @@ class _Lost:
     heirs: dict[str, set[int]] = field(default_factory=dict)
 
 
-def _removed(archive: Archive, gone: Callable[[str], bool]) -> _Lost:
+def _removed(archive: Archive, gone: Gone) -> _Lost:
     """One look at every record."""
     lost = _Lost()
     for path, stored in archive.records():
-        if gone(stored.url):
+        if _goes(stored, gone):
             lost.files.add(path.name)
-        elif stored.kind == "revisit" and (target := stored.refers_to) is not None and gone(target.url):
+        elif stored.kind == "revisit" and (target := stored.refers_to) is not None and gone(target.url, target.at):
             lost.heirs.setdefault(path.name, set()).add(stored.offset)
     return lost
+
+
+def _goes(stored: Stored, gone: Gone) -> bool:
+    return bool(stored.url) and gone(stored.url, stored.at)
 
 
 def successor(path: Path) -> Path:
@@ -85,7 +94,7 @@ def successor(path: Path) -> Path:
 
 
 def _rewrite(
-    archive: Archive, path: Path, gone: Callable[[str], bool], lost: _Lost, about: list[tuple[str, object]], now: datetime
+    archive: Archive, path: Path, gone: Gone, lost: _Lost, about: list[tuple[str, object]], now: datetime
 ) -> Rewritten:  # fmt: skip
     heirs, moved, new = lost.heirs.get(path.name, set()), dict[int, tuple[int, int]](), successor(path)
     removed: list[str] = []
@@ -95,7 +104,7 @@ def _rewrite(
         for found in members(file):
             stored = parse(found)
             data = b""
-            if not gone(stored.url):
+            if not _goes(stored, gone):
                 data = _whole(archive, stored) if found.offset in heirs else os.pread(file.fileno(), found.length, found.offset)
             if not data:
                 removed.append(stored.id)
@@ -126,6 +135,8 @@ def info_id(file: BinaryIO) -> str:
 
 def _whole(archive: Archive, stored: Stored) -> bytes:
     """A revisit as a response of its own, with its id; empty if it can't be: then it has no content, and would name the page."""
+    if stored.fields.get("warc-profile") == NOT_MODIFIED:
+        return b""
     try:
         found = archive.resolved(stored)
     except ArchiveError:

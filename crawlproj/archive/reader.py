@@ -94,7 +94,7 @@ class Archive:
 
     def _look(self) -> None:
         """Which indexes there are; again only if a name in the folder has changed, which its time tells (not to the nanosecond)."""
-        changed = self.folder.stat().st_mtime_ns
+        changed = self.folder.stat().st_mtime_ns if self.folder.is_dir() else 0
         if changed != self._seen:
             self._whole, self._covered = covered(self.folder)
             self._others = [path for path in parts(self.folder) if path.name not in self._covered]

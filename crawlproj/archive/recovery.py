@@ -15,7 +15,7 @@ from typing import BinaryIO
 from crawlproj.archive.cdxj import Entry
 from crawlproj.archive.files import OPEN, SUFFIX, index_path, locked
 from crawlproj.archive.members import BrokenError, Member, member, next_member
-from crawlproj.archive.sorting import Sorter, sync_folder, write_file
+from crawlproj.archive.sorting import PART, Sorter, sync_folder, write_file
 from crawlproj.archive.stored import Stored, parse
 
 
@@ -37,6 +37,10 @@ def repair(folder: Path) -> list[Repaired]:
         if (file := locked(path)) is not None:
             with os.fdopen(file, "r+b", buffering=1 << 18) as opened:
                 found.append(_close(path, opened))
+    for path in folder.glob(f"*{PART}"):
+        if (half := locked(path)) is not None:
+            path.unlink()
+            os.close(half)
     return found
 
 

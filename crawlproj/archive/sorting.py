@@ -16,6 +16,7 @@ from typing import IO
 RUN_BYTES = 4 << 20
 MAX_RUNS = 64
 """So many files are merged, and open, at a time."""
+PART = ".part"
 INDEX, COVER, LOCK = "index.cdxj", "index.json", "index.lock"
 
 
@@ -79,10 +80,11 @@ def unique(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def write_file(path: Path, lines: Iterable[bytes]) -> None:
-    """All or nothing: under another name first, on disk, then renamed."""
-    half = path.with_name(path.name + ".open")
+    """All or nothing: under another name first, locked, on disk, then renamed. What a kill leaves of it is removed by a repair."""
+    half = path.with_name(path.name + PART)
     try:
         with half.open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
             file.writelines(lines)
             file.flush()
             os.fsync(file.fileno())

@@ -217,7 +217,7 @@ def test_a_forgotten_page_is_gone_and_the_rest_is_there(tmp_path: Path) -> None:
     merge_indexes(tmp_path)
     untouched = archive.files()[0].name
     old = archive.files()[1]
-    done = list(forget(archive, lambda url: url == PAGE_0, PAGE_0, "asked by its owner", START))
+    done = list(forget(archive, lambda url, at: url == PAGE_0, PAGE_0, "asked by its owner", START))
     assert [(each.old.name, each.removed) for each in done] == [(old.name, 12)]
     drop(done)
     assert archive.get(PAGE_0) is None
@@ -235,7 +235,7 @@ def test_a_forgotten_page_is_gone_and_the_rest_is_there(tmp_path: Path) -> None:
 
 def test_the_removal_is_on_record(tmp_path: Path) -> None:
     archive = visited(tmp_path)
-    drop(list(forget(archive, lambda url: "example.org" in url, "host example.org", "law", START)))
+    drop(list(forget(archive, lambda url, at: "example.org" in url, "host example.org", "law", START)))
     (path,) = archive.files()
     with path.open("rb") as file:
         info, note = map(parse, members(file))
@@ -247,7 +247,7 @@ def test_the_removal_is_on_record(tmp_path: Path) -> None:
 def test_the_new_places_are_told(tmp_path: Path) -> None:
     places = write(tmp_path, [(exchange(n, b"%d" % n), None) for n in range(6)])
     archive = Archive(tmp_path)
-    (done,) = forget(archive, lambda url: url.endswith(("/1", "/4")), "two pages", "", START)
+    (done,) = forget(archive, lambda url, at: url.endswith(("/1", "/4")), "two pages", "", START)
     for number, place in enumerate(places):
         if number in (1, 4):
             assert place.offset not in done.moved
@@ -259,13 +259,28 @@ def test_the_new_places_are_told(tmp_path: Path) -> None:
 
 def test_forgetting_can_be_done_again_after_a_kill(tmp_path: Path) -> None:
     archive = visited(tmp_path)
-    list(forget(archive, lambda url: url == PAGE_0, PAGE_0, "", START))
-    done = list(forget(archive, lambda url: url == PAGE_0, PAGE_0, "", START))
+    list(forget(archive, lambda url, at: url == PAGE_0, PAGE_0, "", START))
+    done = list(forget(archive, lambda url, at: url == PAGE_0, PAGE_0, "", START))
     drop(done)
     drop(done)
     assert archive.get(PAGE_0) is None
     assert len(archive.files()) == 1
-    assert not list(forget(archive, lambda url: url == PAGE_0, PAGE_0, "", START))
+    assert not list(forget(archive, lambda url, at: url == PAGE_0, PAGE_0, "", START))
+
+
+def test_old_versions_can_go_while_later_ones_stay(tmp_path: Path) -> None:
+    archive = visited(tmp_path)
+    drop(list(forget(archive, lambda url, at: at < START + timedelta(hours=1), "all before", "retention", START)))
+    found = [(archive.capture(entry).record.kind, archive.capture(entry).content) for entry in archive.versions(PAGE_0)]
+    assert found == [("response", b"one"), ("response", b"two")], "the revisit has its content now"
+    assert not list(check_revisits(archive))
+    assert not [record for _, record in archive.records() if record.block.startswith(b"HTTP/1.1 304")]
+
+
+def test_an_archive_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "missing")
+    assert archive.get(PAGE_0) is None
+    assert not list(archive.captures())
 
 
 def test_successors_are_numbered() -> None:

@@ -76,8 +76,9 @@ def test_repairing_goes_on_where_another_repair_was_killed(tmp_path: Path) -> No
         (folder / (name + ".open")).write_bytes(half)
         if index_is_there:
             (folder / name.replace(".warc.gz", ".cdxj")).write_bytes(b"something old\n")
-            (folder / name.replace(".warc.gz", ".cdxj.open")).write_bytes(b"half")
+            (folder / name.replace(".warc.gz", ".cdxj.part")).write_bytes(b"half")
         repair(folder)
+        assert not list(folder.glob("*.part"))
         assert not list(check_file(folder / name))
 
 
