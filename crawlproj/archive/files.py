@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 from crawlproj.archive.cdxj import Entry
+from crawlproj.archive.locks import locked
 from crawlproj.archive.sorting import Sorter, sync_folder, write_file
 
 SUFFIX, OPEN = ".warc.gz", ".open"
@@ -25,25 +25,6 @@ def file_name(prefix: str, worker: str, serial: int, now: datetime) -> str:
 def index_path(warc: Path) -> Path:
     """Of a WARC file, open or closed."""
     return warc.with_name(warc.name.removesuffix(OPEN).removesuffix(".gz").removesuffix(".warc") + ".cdxj")
-
-
-def locked(path: Path, flags: int = os.O_RDWR) -> int | None:
-    """The file, locked for this process; None if another has it, or if it is gone or renamed meanwhile."""
-    try:
-        file = os.open(path, flags | os.O_CLOEXEC, 0o644)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(file), path.stat()):
-            return file
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    except BaseException:
-        os.close(file)
-        raise
-    os.close(file)
-    return None
 
 
 class OpenFile:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from crawlproj.archive.cdxj import Entry
-from crawlproj.archive.files import OPEN, SUFFIX, index_path, locked
+from crawlproj.archive.files import OPEN, SUFFIX, index_path
+from crawlproj.archive.locks import locked
 from crawlproj.archive.members import BrokenError, Member, member, next_member
 from crawlproj.archive.sorting import PART, Sorter, sync_folder, write_file
 from crawlproj.archive.stored import Stored, parse

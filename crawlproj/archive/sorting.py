@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
+from crawlproj.archive.locks import new_locked
+
 RUN_BYTES = 4 << 20
 MAX_RUNS = 64
 """So many files are merged, and open, at a time."""
@@ -83,12 +85,11 @@ def write_file(path: Path, lines: Iterable[bytes]) -> None:
     """All or nothing: under another name first, locked, on disk, then renamed. What a kill leaves of it is removed by a repair."""
     half = path.with_name(path.name + PART)
     try:
-        with half.open("wb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with os.fdopen(new_locked(half), "wb") as file:
             file.writelines(lines)
             file.flush()
             os.fsync(file.fileno())
-        half.replace(path)
+            half.replace(path)  # while it is locked
     except BaseException:
         half.unlink(missing_ok=True)
         raise

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from crawlproj.archive.check import check_file
 from crawlproj.archive.files import OpenFile
 from crawlproj.archive.members import BrokenError, Member, members, pack
 from crawlproj.archive.recovery import index, repair
+from crawlproj.archive.sorting import write_file
 from crawlproj.archive.stored import Stored, parse
 from crawlproj.archive.writer import Writer
 from tests.archiving import accepted, exchange, write
@@ -156,6 +159,25 @@ def test_locks_are_those_of_the_open_file(tmp_path: Path) -> None:
     assert repair(tmp_path) == []
     file.leave()
     assert len(repair(tmp_path)) == 1
+
+
+def test_a_repair_beside_a_writer_removes_nothing_that_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+    done = threading.Event()
+
+    def keep_repairing() -> None:
+        while not done.is_set():
+            assert repair(tmp_path) == []
+
+    with ThreadPoolExecutor() as pool:
+        repairing = pool.submit(keep_repairing)
+        try:
+            for number in range(300):
+                write_file(tmp_path / "x.cdxj", [b"%d\n" % number] * 100)
+                assert (tmp_path / "x.cdxj").read_bytes() == b"%d\n" % number * 100
+        finally:
+            done.set()
+        repairing.result()
 
 
 def test_records_are_parsed_to_the_byte() -> None:
