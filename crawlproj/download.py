@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from collections.abc import AsyncIterator
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,7 +14,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.connector import Connection
 from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
-from scrapy.exceptions import DownloadCancelledError, ResponseDataLossError
+from scrapy.exceptions import DownloadCancelledError, DownloadFailedError, ResponseDataLossError
 from scrapy.http import Headers
 from scrapy.utils._download_handlers import make_response
 
@@ -22,6 +23,7 @@ from crawlproj.guard import Guard, StaticNames
 from crawlproj.names import address_of
 from crawlproj.pages import GuardError
 from crawlproj.unpacking import Unpacker, first_bytes
+from crawlproj.wire import Wire, tap, wire_of
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -75,16 +77,26 @@ def guarded_socket(guard: Guard) -> Any:
 
 
 def response_class(crawler: Crawler) -> type[_ClientResponse]:
-    """Scrapy's, which also tells the clocks when the request has left, perhaps later than planned."""
+    """Scrapy's, which also tells the clocks when the request has left, perhaps later than planned, and keeps what came over the
+    wire."""
 
     class Timed(_ClientResponse):
+        wire: Wire | None = None
+
         async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+            end = connection.protocol
             scheduler: Any = crawler.engine.scheduler
             window = scheduler.dispatcher.window
             if (host := window.hosts.get(self.url.raw_host or "")) is not None:
                 # The event loop writes at the end of its round: in the next one the request has left for sure.
                 asyncio.get_running_loop().call_soon(lambda: window.sent(host, time.monotonic()))
-            return await super().start(connection)
+            try:
+                await super().start(connection)
+            except aiohttp.ClientError as error:
+                error.wire = wire_of(self, end)  # type: ignore[attr-defined]  # what came was no head
+                raise
+            self.wire = wire_of(self, end)
+            return self
 
     return Timed
 
@@ -108,6 +120,8 @@ class GuardedHandler(AiohttpDownloadHandler):
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
             max_line_size=MAX_HEADER, max_field_size=MAX_HEADER, max_headers=MAX_HEADERS,
         )  # fmt: skip
+        if crawler.settings.getbool("WARC_ENABLED"):
+            tap(self._session.connector)
         # A second try that nobody planned would come without a pause; another try is the frontier's to make.
         self._session._retry_connection = False
         self._running: set[asyncio.Timeout] = set()
@@ -131,11 +145,17 @@ class GuardedHandler(AiohttpDownloadHandler):
         """Called when the head of the answer has come."""
         version, peer, tls = response.version, response._peername, response._ssl_object
         assert peer is not None
+        request.meta["wire"] = getattr(response, "wire", None)
         return {
             "status": response.status, "url": request.url, "headers": headers,
             "certificate": tls.getpeercert(binary_form=True) if tls is not None else None, "ip_address": _address(peer[0]),
             "protocol": f"HTTP/{version.major}.{version.minor}" if version else "HTTP/1.1",
         }  # fmt: skip
+
+    @staticmethod
+    def _iter_body_chunks(response: _ClientResponse) -> AsyncIterator[bytes]:
+        wire: Wire | None = getattr(response, "wire", None)
+        return response.content.iter_any() if wire is None else wire.keep(response.content.iter_any())
 
     async def download_request(self, request: Request) -> Response:
         limit = asyncio.timeout(None)
@@ -145,6 +165,9 @@ class GuardedHandler(AiohttpDownloadHandler):
                 return await super().download_request(request)
         except TimeoutError:
             raise DownloadCancelledError("shutdown") from None
+        except DownloadFailedError as error:
+            request.meta["wire"] = request.meta.get("wire") or getattr(error.__cause__, "wire", None)
+            raise
         finally:
             self._running.discard(limit)
 
@@ -153,7 +176,10 @@ class GuardedHandler(AiohttpDownloadHandler):
         file that is huge, endless or a bomb is used as far as it is wanted."""
         limit = request.meta.get("read_at_most")
         if limit is None:
-            return await super()._read_response(response, request)
+            whole = await super()._read_response(response, request)
+            if (wire := request.meta.get("wire")) is not None:
+                wire.chunks = [whole.body]  # the same bytes once
+            return whole
         headers = self._extract_headers(response)
         unpacker = Unpacker.of(headers.to_unicode_dict().get("Content-Encoding", ""))
         try:

@@ -1,6 +1,7 @@
 """Everything that can go wrong on purpose.
 
     CrawlprojError
+    |-- ArchiveError         a WARC file cannot be written (disk full), or cannot be read
     |-- ConfigError          a setting or an input is nonsense; the text says which and what would be right
     `-- DatabaseError        Postgres is unreachable, too old, was lost, or refused a statement
         |-- EmbeddedError    our own Postgres could not be made, started or stopped
@@ -14,6 +15,10 @@ from __future__ import annotations
 
 class CrawlprojError(Exception):
     """Base of all of them: catch this one to print a clear line and exit."""
+
+
+class ArchiveError(CrawlprojError):
+    """A WARC file cannot be written or read."""
 
 
 class ConfigError(CrawlprojError):
