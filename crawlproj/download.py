@@ -18,6 +18,7 @@ from scrapy.exceptions import DownloadCancelledError, DownloadFailedError, Respo
 from scrapy.http import Headers
 from scrapy.utils._download_handlers import make_response
 
+from crawlproj.archive.exchange import Truncated
 from crawlproj.config import read_config
 from crawlproj.guard import Guard, StaticNames
 from crawlproj.names import address_of
@@ -35,6 +36,8 @@ KEEP_ALIVE_S = 1.0
 """Servers close idle connections after two seconds and more. One that we use at that moment would fail for nothing."""
 MAX_HEADER, MAX_HEADERS = 65_536, 1_000
 """As much as browsers take."""
+PARTIAL = {"dataloss": Truncated.DISCONNECT, "download_stopped": Truncated.UNSPECIFIED}
+"""Flags that Scrapy gives to answers whose body is not whole."""
 ABORT = object()
 """Signal: end all downloads now."""
 
@@ -101,6 +104,15 @@ def response_class(crawler: Crawler) -> type[_ClientResponse]:
     return Timed
 
 
+def _begun(response: _ClientResponse, request: Request) -> Wire | None:
+    """What is kept of an exchange whose answer has begun."""
+    wire: Wire | None = getattr(response, "wire", None)
+    if wire is not None:
+        peer = response._peername
+        wire.request_body, wire.address = request.body, str(peer[0]) if peer else ""
+    return wire
+
+
 class GuardedHandler(AiohttpDownloadHandler):
     """Scrapy's handler, with a session of our own."""
 
@@ -120,7 +132,7 @@ class GuardedHandler(AiohttpDownloadHandler):
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
             max_line_size=MAX_HEADER, max_field_size=MAX_HEADER, max_headers=MAX_HEADERS,
         )  # fmt: skip
-        if crawler.settings.getbool("WARC_ENABLED"):
+        if config.warc is not None:
             tap(self._session.connector)
         # A second try that nobody planned would come without a pause; another try is the frontier's to make.
         self._session._retry_connection = False
@@ -145,7 +157,6 @@ class GuardedHandler(AiohttpDownloadHandler):
         """Called when the head of the answer has come."""
         version, peer, tls = response.version, response._peername, response._ssl_object
         assert peer is not None
-        request.meta["wire"] = getattr(response, "wire", None)
         return {
             "status": response.status, "url": request.url, "headers": headers,
             "certificate": tls.getpeercert(binary_form=True) if tls is not None else None, "ip_address": _address(peer[0]),
@@ -175,10 +186,12 @@ class GuardedHandler(AiohttpDownloadHandler):
         """With `read_at_most` in its meta, a request is content with that much of the body, unpacked, and hangs up after it: so a
         file that is huge, endless or a bomb is used as far as it is wanted."""
         limit = request.meta.get("read_at_most")
+        wire = request.meta["wire"] = _begun(response, request)
         if limit is None:
             whole = await super()._read_response(response, request)
-            if (wire := request.meta.get("wire")) is not None:
-                wire.chunks = [whole.body]  # the same bytes once
+            if wire is not None:
+                wire.whole, wire.chunks = True, [whole.body]  # the same bytes once
+                wire.truncated = next((kind for flag, kind in PARTIAL.items() if flag in whole.flags), None)
             return whole
         headers = self._extract_headers(response)
         unpacker = Unpacker.of(headers.to_unicode_dict().get("Content-Encoding", ""))
@@ -188,6 +201,8 @@ class GuardedHandler(AiohttpDownloadHandler):
             raise ResponseDataLossError(str(error)) from error
         if cut:
             response.close()
+        if wire is not None:
+            wire.whole, wire.truncated = True, Truncated.LENGTH if cut else None
         if unpacker is not None:
             headers.pop("Content-Encoding", None)
         return make_response(

@@ -16,6 +16,8 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_writer import _serialize_headers
 
+from crawlproj.archive.exchange import Truncated
+
 _END: Final = re.compile(rb"\r?\n\r?\n")
 _INTERIM: Final = re.compile(rb"HTTP/1\.[01] 1(?!01)[0-9][0-9]").match
 MAX_HEAD: Final = 1_000_000
@@ -24,11 +26,16 @@ MAX_HEAD: Final = 1_000_000
 
 @dataclass(slots=True)
 class Wire:
-    """`chunks` are the pieces of the body that have come: unpacked from their frames, but not from their Content-Encoding."""
+    """`chunks` are the pieces of the body that have come: unpacked from their frames, but not from their Content-Encoding. `whole`:
+    all that was wanted has come; `truncated`: that is not all there was."""
 
     request: bytes
     head: bytes
     chunks: list[bytes] = field(default_factory=list)
+    request_body: bytes = b""
+    address: str = ""
+    whole: bool = False
+    truncated: Truncated | None = None
 
     @property
     def body(self) -> bytes:
