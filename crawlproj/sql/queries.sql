@@ -604,3 +604,7 @@ from unnest(%(host)s::int[], %(name)s::text[]) as w (host, name)
     cross join lateral (
         select * from url where crawl = %(crawl)s and host = w.host and lane = l.lane order by rank, id limit %(count)s) u
 order by w.host, u.lane, u.rank, u.id;
+
+-- name: archived_places
+select warc_file, warc_offset, warc_length from page where url = any (%(ids)s::bigint[]) and warc_file is not null
+union select warc_file, warc_offset, warc_length from page_version where url = any (%(ids)s::bigint[]) and warc_file is not null;
