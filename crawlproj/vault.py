@@ -53,7 +53,7 @@ class Vault:
         if self._config.obey_noarchive and is_private(page):
             return "noarchive"
         document = page.document
-        facts = Facts(document.title, tuple((link.url, link.kind) for link in document.links)) if document is not None else None
+        facts = Facts(document.title, document.links) if document is not None else None
         truncated = wire.truncated if wire.whole else ENDS.get(page.reason.partition(":")[0], Truncated.UNSPECIFIED)
         exchange = Exchange(
             page.url, datetime.fromtimestamp(page.started_s, UTC) if page.started_s is not None else page.at, wire.head, wire.body,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 
 class Truncated(StrEnum):
@@ -18,10 +20,10 @@ class Truncated(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was read from a page, for its metadata record. `links` are (URL, kind) as the parser names kinds."""
+    """What was read from a page, for its metadata record. `links` are (URL, kind, ...) as the parser names kinds."""
 
     title: str = ""
-    links: tuple[tuple[str, str], ...] = ()
+    links: Sequence[tuple[Any, ...]] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from crawlproj.archive.exchange import Exchange, Original, Place
 from crawlproj.errors import ArchiveError
 
+WAKE_BYTES, WAKE_S = 1_000_000, 1.0
+"""The thread is woken for so much, after so long, or for a flush: two threads that take turns at every page cost more than the
+writing does."""
+
 
 @dataclass(slots=True, eq=False)
 class Receipt:
@@ -32,6 +36,7 @@ class Inbox:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes, self._bytes = max_bytes, 0
+        self._wake_bytes, self._unheard = min(WAKE_BYTES, max_bytes // 2), 0
         self._items: deque[Job | Future[None]] = deque()
         self._rooms: list[Future[None]] = []
         self._changed = threading.Condition()
@@ -48,7 +53,10 @@ class Inbox:
                 raise ArchiveError("The archive is closed")
             self._items.append(job)
             self._bytes += job.exchange.size
-            self._changed.notify()
+            self._unheard += job.exchange.size
+            if self._unheard >= self._wake_bytes:
+                self._unheard = 0
+                self._changed.notify()
 
     def flush(self) -> Future[None]:
         future: Future[None] = Future()
@@ -79,9 +87,9 @@ class Inbox:
     # for the thread that empties it
 
     def next(self, timeout_s: float | None) -> Job | Future[None] | None:
-        """None if nothing has come within that time, or if it is closed and empty."""
+        """None if nothing has come within that time (a second at most), or if it is closed and empty."""
         with self._changed:
-            self._changed.wait_for(lambda: self._items or self.closed, timeout_s)
+            self._changed.wait_for(lambda: self._items or self.closed, WAKE_S if timeout_s is None else min(timeout_s, WAKE_S))
             return self._items.popleft() if self._items else None
 
     def back(self, jobs: Iterable[Job]) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from crawlproj.archive import heads
-from crawlproj.archive.exchange import Exchange, Original
+from crawlproj.archive.exchange import Exchange, Facts, Original
 
 NOT_MODIFIED: Final = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 IDENTICAL: Final = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
@@ -171,8 +171,14 @@ def _metadata(exchange: Exchange) -> bytes:
         pairs.append(("fetchTimeMs", round(exchange.elapsed_s * 1000)))
     if heads.is_http(exchange.head) and not heads.is_plain(exchange.head):
         pairs.append(("httpHeadBase64", b64encode(exchange.head).decode()))
-    if (facts := exchange.facts) is not None:
-        if facts.title:
-            pairs.append(("title", facts.title))
-        pairs += [("outlink", f"{plain_url(url)} {HOPS.get(kind) or 'X ' + kind}") for url, kind in facts.links]
-    return warc_fields(pairs)
+    if (facts := exchange.facts) is not None and facts.title:
+        pairs.append(("title", facts.title))
+    return warc_fields(pairs) + (_outlinks(facts) if facts is not None else b"")
+
+
+def _outlinks(facts: Facts) -> bytes:
+    """One look at all URLs together: hardly ever is one of them not plain."""
+    text = "".join([link[0] for link in facts.links])
+    clean = str if text.isascii() and text.isprintable() and " " not in text else plain_url
+    lines = [f"outlink: {clean(link[0])} {HOPS.get(link[1]) or 'X ' + link[1]}\r\n" for link in facts.links]
+    return "".join(lines).encode("utf-8", "replace")

@@ -31,8 +31,8 @@ def _turned(scheme: str, host: str, port: str) -> str:
         with suppress(UnicodeError):
             host = host.encode("idna").decode("ascii")
     host = _WWW.sub("", host, count=1) if _WWW.match(host) else host
-    turned = host.strip("[]") if host.startswith("[") else _escaped(",".join(reversed(host.split("."))).encode("utf-8", "replace"))
-    return turned + (f":{port}" if port and port != _DEFAULT_PORTS[scheme] else "")
+    turned = host.strip("[]") if host.startswith("[") else ",".join(reversed(host.split(".")))
+    return _escaped(turned.encode("utf-8", "replace")) + (f":{port}" if port and port != _DEFAULT_PORTS[scheme] else "")
 
 
 def surt(url: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crawlproj.archive import Archive
@@ -65,6 +65,7 @@ def test_keys_are_those_of_other_tools(url: str) -> None:
 
 
 @given(st.text(max_size=40))
+@example("[\x80")
 def test_every_url_has_a_key_without_spaces(text: str) -> None:
     for url in (text, f"http://{text}", f"https://h/{text}"):
         assert surt(url)
