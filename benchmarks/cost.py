@@ -1,7 +1,8 @@
 """CPU per page against bare Scrapy, on the same web in the same run: `python -m benchmarks.cost [ROUNDS]`.
 
-In turn, pinned to one core, the web on another: Scrapy as it comes (600 pages), Scrapy tuned hard, crawlproj. What Postgres
-uses counts as ours. The web and the two baselines are not part of the project; BENCH_DIR says where they are.
+In turn, pinned to one core, the web on another: Scrapy as it comes (600 pages), Scrapy tuned hard, crawlproj without and with
+its archive. What Postgres uses counts as ours. The web and the two baselines are not part of the project; BENCH_DIR says where
+they are.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def baseline(kind: str, port: int) -> dict[str, Any]:
     return result
 
 
-def crawlproj(port: int) -> dict[str, Any]:
+def crawlproj(port: int, archived: bool) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="cost-"))
     seeds, meter = folder / "seeds.txt", folder / "meter.json"
     seeds.write_text("\n".join(f"http://127.0.1.{n}:{port}/" for n in range(1, HOSTS + 1)))
@@ -69,7 +70,7 @@ def crawlproj(port: int) -> dict[str, Any]:
             url = postgres.start()
             more = {"CRAWL_DIR": folder, "DATABASE_URL": url, "METER_FILE": meter, "METER_PG_DATA": folder / "db" / "pg" / "data"}
             command = [sys.executable, "-m", "scrapy", "crawl", "site", "-a", f"seeds_file={seeds}"]
-            for name, value in {**QUIET, **more}.items():
+            for name, value in {**QUIET, **more, "WARC_ENABLED": archived}.items():
                 command += ["-s", f"{name}={value}"]
             subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         result: dict[str, Any] = json.loads(meter.read_text())
@@ -82,17 +83,20 @@ def main(rounds: int) -> int:
     if not (BENCH_DIR / "newsweb.py").exists():
         print(f"The web to measure on is not here ({BENCH_DIR}); nothing measured.")
         return 0
-    found: dict[str, list[dict[str, Any]]] = {"stock": [], "tuned": [], "crawlproj": []}
+    found: dict[str, list[dict[str, Any]]] = {"stock": [], "tuned": [], "crawlproj": [], "archived": []}
     with web() as port:
         for _ in range(rounds):
             for kind in found:
-                result = crawlproj(port) if kind == "crawlproj" else baseline(kind, port)
+                result = baseline(kind, port) if kind in ("stock", "tuned") else crawlproj(port, kind == "archived")
                 found[kind].append(result)
                 print(json.dumps(result), flush=True)
     cost = {kind: statistics.median(result["cpu_us_per_page"] for result in results) for kind, results in found.items()}
     figures = {
         "cheaper_than_stock": round(cost["stock"] / cost["crawlproj"], 2), "of_tuned": round(cost["tuned"] / cost["crawlproj"], 2),
+        "archived_cheaper_than_stock": round(cost["stock"] / cost["archived"], 2),
+        "archive_us_per_page": round(cost["archived"] - cost["crawlproj"]),
         "rss_mb": max(result["rss_mb"] for result in found["crawlproj"]),
+        "archived_rss_mb": max(result["rss_mb"] for result in found["archived"]),
     }  # fmt: skip
     print(json.dumps(figures))
     low = [name for name, floor in FLOORS["cost"].items() if figures[name] < floor]

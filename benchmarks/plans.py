@@ -15,13 +15,16 @@ from datetime import timedelta
 from itertools import product
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from benchmarks.fill import fill
 from benchmarks.madeup import utc_now
 from benchmarks.rounds import Round
+from crawlproj.archive.exchange import Place
+from crawlproj.archive.inbox import Receipt
 from crawlproj.db import Database, Transaction
 from crawlproj.embedded import Embedded
-from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, RobotsRow
+from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, Outcome, RobotsRow, State
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.queries import load_queries
 from crawlproj.urls import host, key, origin
@@ -117,6 +120,7 @@ def exercise(dsn: str, crawl: str) -> list[Seen]:
     frontier.outlook("watched")
     frontier.outlook("another")
     _rejudge(db, frontier)
+    frontier.commit(Batch(_stored_again(work)), "watched")
     frontier.release("watched", held[:50], yielding=True)
     frontier.lease("another", 100, unprepared=8)
     db.script("update server set until = now() where worker = 'another'")
@@ -140,6 +144,14 @@ def _news(work: Round) -> Batch:
     nearer = [NewUrl(t.id, t.url, t.host, max(0, t.depth - 1), 1.0, None) for t in tickets]
     urls = [f"https://new{number}.{spec.name}.example/" for number in range(100)]
     return Batch(urls=[*nearer, *(NewUrl(key(spec.name, url), url, host(url), 1) for url in urls)], robots=rows)
+
+
+def _stored_again(work: Round) -> list[Outcome]:
+    """Pages that have not changed, but whose bodies went into the archive."""
+    now = work.frontier.now()
+    place = Place("a.warc.gz", 1, 2, "response", f"<urn:uuid:{UUID(int=1)}>", "sha1:A", now, None)
+    whose = [(t.id, t.visit, t.server, t.epoch, State.WAITING, now) for t in work.tickets[:50]]
+    return [Outcome(*who, status=200, next_visit=now + timedelta(days=1), receipt=Receipt(place)) for who in whose]
 
 
 def _rejudge(db: Database, frontier: PostgresFrontier) -> None:

@@ -11,6 +11,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TypeVar
 
+from crawlproj.archive.writer import Shape
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.base import ORDERS, CrawlSpec
 from crawlproj.guard import Guard
@@ -135,6 +136,12 @@ def fraction(value: object) -> float:
     return number(value)
 
 
+def level(value: object) -> int:
+    if whole(value) > 12:
+        raise ValueError("a level of compression from 1 to 12, or 0")
+    return whole(value)
+
+
 class Reader:
     """Reads settings by name and type; the first bad one is a ConfigError."""
 
@@ -187,6 +194,9 @@ class Config:
     follow_nofollow: bool
     log_requests: bool
     log_requests_bytes: int
+    warc: Shape | None
+    """None: nothing is archived."""
+    obey_noarchive: bool
 
     @property
     def user_agent(self) -> str:
@@ -195,6 +205,10 @@ class Config:
     @property
     def log_dir(self) -> Path:
         return self.crawl_dir / "log"
+
+    @property
+    def warc_dir(self) -> Path:
+        return self.crawl_dir / "warc"
 
 
 def read_config(settings: Any, crawl_name: str) -> Config:
@@ -220,6 +234,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         policy=read("REVISIT_POLICY", str), increase=read("REVISIT_INCREASE", number), decrease=read("REVISIT_DECREASE", fraction),
         revisit_filter=read("REVISIT_FILTER", kinds), follow_nofollow=read("FOLLOW_NOFOLLOW", boolean),
         log_requests=read("LOG_REQUESTS", boolean), log_requests_bytes=read("LOG_REQUESTS_MAX_SIZE", size),
+        warc=_shape(read) if read("WARC_ENABLED", boolean) else None, obey_noarchive=read("WARC_OBEY_NOARCHIVE", boolean),
     )  # fmt: skip
 
 
@@ -255,6 +270,10 @@ def _server_rules(read: Reader) -> ServerRules:
         delay_s=read("POLITENESS_SERVER_DELAY", seconds), hosts=max(1, read("POLITENESS_HOSTS_PER_SERVER", whole)),
         pause_after=read("POLITENESS_PAUSE_AFTER", whole), pause_s=read("POLITENESS_PAUSE", seconds),
     )  # fmt: skip
+
+
+def _shape(read: Reader) -> Shape:
+    return Shape(max_bytes=read("WARC_MAX_SIZE", size), max_age_s=read("WARC_MAX_AGE", seconds), level=read("WARC_LEVEL", level))
 
 
 def _spec(read: Reader, name: str) -> CrawlSpec:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from collections.abc import AsyncIterator
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,15 +14,17 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.connector import Connection
 from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
-from scrapy.exceptions import DownloadCancelledError, ResponseDataLossError
+from scrapy.exceptions import DownloadCancelledError, DownloadFailedError, ResponseDataLossError
 from scrapy.http import Headers
 from scrapy.utils._download_handlers import make_response
 
+from crawlproj.archive.exchange import Truncated
 from crawlproj.config import read_config
 from crawlproj.guard import Guard, StaticNames
 from crawlproj.names import address_of
 from crawlproj.pages import GuardError
 from crawlproj.unpacking import Unpacker, first_bytes
+from crawlproj.wire import Wire, tap, wire_of
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -33,6 +36,8 @@ KEEP_ALIVE_S = 1.0
 """Servers close idle connections after two seconds and more. One that we use at that moment would fail for nothing."""
 MAX_HEADER, MAX_HEADERS = 65_536, 1_000
 """As much as browsers take."""
+PARTIAL = {"dataloss": Truncated.DISCONNECT, "download_stopped": Truncated.UNSPECIFIED}
+"""Flags that Scrapy gives to answers whose body is not whole."""
 ABORT = object()
 """Signal: end all downloads now."""
 
@@ -75,18 +80,37 @@ def guarded_socket(guard: Guard) -> Any:
 
 
 def response_class(crawler: Crawler) -> type[_ClientResponse]:
-    """Scrapy's, which also tells the clocks when the request has left, perhaps later than planned."""
+    """Scrapy's, which also tells the clocks when the request has left, perhaps later than planned, and keeps what came over the
+    wire."""
 
     class Timed(_ClientResponse):
+        wire: Wire | None = None
+
         async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+            end = connection.protocol
             scheduler: Any = crawler.engine.scheduler
             window = scheduler.dispatcher.window
             if (host := window.hosts.get(self.url.raw_host or "")) is not None:
                 # The event loop writes at the end of its round: in the next one the request has left for sure.
                 asyncio.get_running_loop().call_soon(lambda: window.sent(host, time.monotonic()))
-            return await super().start(connection)
+            try:
+                await super().start(connection)
+            except aiohttp.ClientError as error:
+                error.wire = wire_of(self, end)  # type: ignore[attr-defined]  # what came was no head
+                raise
+            self.wire = wire_of(self, end)
+            return self
 
     return Timed
+
+
+def _begun(response: _ClientResponse, request: Request) -> Wire | None:
+    """What is kept of an exchange whose answer has begun."""
+    wire: Wire | None = getattr(response, "wire", None)
+    if wire is not None:
+        peer = response._peername
+        wire.request_body, wire.address = request.body, str(peer[0]) if peer else ""
+    return wire
 
 
 class GuardedHandler(AiohttpDownloadHandler):
@@ -108,6 +132,8 @@ class GuardedHandler(AiohttpDownloadHandler):
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
             max_line_size=MAX_HEADER, max_field_size=MAX_HEADER, max_headers=MAX_HEADERS,
         )  # fmt: skip
+        if config.warc is not None:
+            tap(self._session.connector)
         # A second try that nobody planned would come without a pause; another try is the frontier's to make.
         self._session._retry_connection = False
         self._running: set[asyncio.Timeout] = set()
@@ -137,6 +163,11 @@ class GuardedHandler(AiohttpDownloadHandler):
             "protocol": f"HTTP/{version.major}.{version.minor}" if version else "HTTP/1.1",
         }  # fmt: skip
 
+    @staticmethod
+    def _iter_body_chunks(response: _ClientResponse) -> AsyncIterator[bytes]:
+        wire: Wire | None = getattr(response, "wire", None)
+        return response.content.iter_any() if wire is None else wire.keep(response.content.iter_any())
+
     async def download_request(self, request: Request) -> Response:
         limit = asyncio.timeout(None)
         self._running.add(limit)
@@ -145,6 +176,9 @@ class GuardedHandler(AiohttpDownloadHandler):
                 return await super().download_request(request)
         except TimeoutError:
             raise DownloadCancelledError("shutdown") from None
+        except DownloadFailedError as error:
+            request.meta["wire"] = request.meta.get("wire") or getattr(error.__cause__, "wire", None)
+            raise
         finally:
             self._running.discard(limit)
 
@@ -152,8 +186,13 @@ class GuardedHandler(AiohttpDownloadHandler):
         """With `read_at_most` in its meta, a request is content with that much of the body, unpacked, and hangs up after it: so a
         file that is huge, endless or a bomb is used as far as it is wanted."""
         limit = request.meta.get("read_at_most")
+        wire = request.meta["wire"] = _begun(response, request)
         if limit is None:
-            return await super()._read_response(response, request)
+            whole = await super()._read_response(response, request)
+            if wire is not None:
+                wire.whole, wire.chunks = True, [whole.body]  # the same bytes once
+                wire.truncated = next((kind for flag, kind in PARTIAL.items() if flag in whole.flags), None)
+            return whole
         headers = self._extract_headers(response)
         unpacker = Unpacker.of(headers.to_unicode_dict().get("Content-Encoding", ""))
         try:
@@ -162,6 +201,8 @@ class GuardedHandler(AiohttpDownloadHandler):
             raise ResponseDataLossError(str(error)) from error
         if cut:
             response.close()
+        if wire is not None:
+            wire.whole, wire.truncated = True, Truncated.LENGTH if cut else None
         if unpacker is not None:
             headers.pop("Content-Encoding", None)
         return make_response(

@@ -95,7 +95,7 @@ def _outcome(
         id=ticket.id, visit=ticket.visit, server=ticket.server, epoch=ticket.epoch, state=state, at=page.at, status=page.status,
         why=why[:500], next_visit=next_visit, tries=tries, interval_s=interval_s, changed=changed, moved_to=moved_to,
         etag=page.headers.get("etag"), modified=page.headers.get("last-modified"), elapsed_s=page.elapsed_s,
-        received=len(page.body), depth=ticket.depth, content=page.content,
+        received=len(page.body), depth=ticket.depth, content=page.content, receipt=page.receipt,
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Everything that can go wrong on purpose.
 
     CrawlprojError
+    |-- ArchiveError         a WARC file cannot be written (disk full), or cannot be read
     |-- ConfigError          a setting or an input is nonsense; the text says which and what would be right
     `-- DatabaseError        Postgres is unreachable, too old, was lost, or refused a statement
         |-- EmbeddedError    our own Postgres could not be made, started or stopped
@@ -13,7 +14,15 @@ from __future__ import annotations
 
 
 class CrawlprojError(Exception):
-    """Base of all of them: catch this one to print a clear line and exit."""
+    """Base of all of them: catch this one to print a clear line and exit. `end` is the reason of a crawl that ends with it."""
+
+    end = "scheduler_error"
+
+
+class ArchiveError(CrawlprojError):
+    """A WARC file cannot be written or read."""
+
+    end = "archive_lost"
 
 
 class ConfigError(CrawlprojError):
@@ -22,6 +31,8 @@ class ConfigError(CrawlprojError):
 
 class DatabaseError(CrawlprojError):
     """The database cannot do what we ask; `sqlstate` is Postgres's code where it gave one."""
+
+    end = "database_lost"
 
     def __init__(self, message: str, sqlstate: str | None = None) -> None:
         super().__init__(message)

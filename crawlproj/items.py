@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from crawlproj.archive.inbox import Receipt
 from crawlproj.frontier.base import Content, Ticket
 from crawlproj.text.document import Document
 from crawlproj.text.orders import NO_ORDERS, Orders
+
+if TYPE_CHECKING:
+    from crawlproj.wire import Wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,9 @@ class Page:
     ended: bool = False
     orders: Orders = NO_ORDERS
     """What headers and meta elements say; of a page that was not read again, the headers only."""
+    wire: Wire | None = field(default=None, repr=False)
+    """What went over the wire, until it is archived."""
+    receipt: Receipt | None = field(default=None, repr=False)
 
     @property
     def elapsed_s(self) -> float:

@@ -15,12 +15,13 @@ from functools import partial
 
 from crawlproj import robots
 from crawlproj.crew import Crew, crew_of
-from crawlproj.errors import DatabaseError
+from crawlproj.errors import ArchiveError, DatabaseError
 from crawlproj.frontier.base import Committed, Frontier, Lease, RobotsRow, Ticket, Want
 from crawlproj.names import Resolver
 from crawlproj.patience import Patience
 from crawlproj.tray import News, Tray, moment
 from crawlproj.urls import origin
+from crawlproj.vault import Vault
 from crawlproj.worker import is_dead
 
 log = logging.getLogger(__name__)
@@ -42,15 +43,15 @@ class Keeper(threading.Thread):
     def __init__(
         self, frontier: Frontier, worker: str, resolver: Resolver, flush_s: float, pushes: Callable[[], Sequence[str]],
         tell: Callable[[News], None], fail: Callable[[BaseException], None], agent: str = "", patience_s: float = 60.0,
-        heal: Callable[[], object] | None = None, rest_s: float = 60.0,
+        heal: Callable[[], object] | None = None, rest_s: float = 60.0, vault: Vault | None = None,
     ) -> None:  # fmt: skip
         """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so long the servers of a worker rest
-        that is found dead."""
+        that is found dead. `vault`: what an end tells of is on disk there before the end is stored."""
         super().__init__(name="keeper", daemon=True)
         self.frontier, self.worker, self.resolver, self.flush_s = frontier, worker, resolver, flush_s
         self._pushes, self._tell, self._fail, self._agent = pushes, tell, fail, agent
         self._patience, self._rest = Patience(patience_s, heal), timedelta(seconds=rest_s)
-        self._attended_at = -CREW_GAP_S
+        self._vault, self._attended_at = vault, -CREW_GAP_S
         self._wanting = False
         self._tray = Tray()
         self._lock = threading.Lock()
@@ -68,8 +69,8 @@ class Keeper(threading.Thread):
 
     @property
     def away(self) -> bool:
-        """The database does not answer, or can't store anything: nothing more is to be handed out."""
-        return self._patience.away
+        """The database or the archive can't store anything, or the archive does not keep up: nothing more is to be handed out."""
+        return self._patience.away or (self._vault is not None and self._vault.full)
 
     def put(self, fill: Callable[[Tray], None], ring: bool = False) -> None:
         """Let the event loop put something into the tray; `ring` asks for a turn soon rather than at the next flush."""
@@ -110,7 +111,7 @@ class Keeper(threading.Thread):
             self._pushed = True
 
     def _patiently(self, work: Callable[[Tray], None]) -> None:
-        """A database that is away for a while is waited for; whatever was not done with the tray stays in it."""
+        """A database or a disk that is away for a while is waited for; whatever was not done with the tray stays in it."""
         since = time.monotonic()
         while True:
             with self._lock:
@@ -118,7 +119,7 @@ class Keeper(threading.Thread):
             try:
                 work(tray)
                 break
-            except DatabaseError as error:
+            except (ArchiveError, DatabaseError) as error:
                 with self._lock:
                     self._tray.take_back(tray)
                 self._pushed = True
@@ -129,6 +130,8 @@ class Keeper(threading.Thread):
         batch = tray.batch
         if not (batch.outcomes or batch.urls or batch.robots or batch.clocks or batch.server_clocks):
             return
+        if self._vault is not None:
+            self._vault.settle()
         self._rejudge(batch.robots)
         self._committed.append(self.frontier.commit(batch, self.worker))
         self._stored += [outcome.id for outcome in batch.outcomes]

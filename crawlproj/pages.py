@@ -108,7 +108,8 @@ def page_of_failure(failure: Failure, times: Times) -> Page:
     if isinstance(error, HttpError):
         return page_of_response(error.response, request, times)
     started_s, ended_s = _when(request, times)
-    return Page(request.meta["ticket"], request.url, 0, times.now(), reason_of(error), started_s, ended_s)
+    wire = request.meta.get("wire")
+    return Page(request.meta["ticket"], request.url, 0, times.now(), reason_of(error), started_s, ended_s, wire=wire)
 
 
 def page_of_response(response: Response, request: Request, times: Times, agents: tuple[str, ...] = ("robots",)) -> Page:
@@ -118,6 +119,7 @@ def page_of_response(response: Response, request: Request, times: Times, agents:
     page = Page(
         ticket, response.url, response.status, times.now(), started_s=started_s, ended_s=ended_s,
         content_type=headers.get("content-type", ""), headers=headers, body=response.body, address=str(response.ip_address or ""),
+        wire=request.meta.get("wire"),
     )  # fmt: skip
     if page.status == 304 or 200 <= page.status < 300:
         page.orders = read_headers([value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")], agents)

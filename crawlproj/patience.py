@@ -1,4 +1,4 @@
-"""Waiting for a database that is away, or that can't store anything: for so long, and said once."""
+"""Waiting for a database that is away, or a disk that is full: for so long, and said once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from crawlproj.errors import DatabaseError
+from crawlproj.errors import ArchiveError, DatabaseError
 
 log = logging.getLogger(__name__)
 
@@ -22,24 +22,27 @@ class Patience:
 
     def __init__(self, limit_s: float, heal: Callable[[], object] | None = None) -> None:
         self._limit_s, self._heal = limit_s, heal
-        self._since = 0.0
+        self._since, self._what = 0.0, "database"
         self.away = False
 
-    def failed(self, error: DatabaseError, begun: float) -> None:
+    def failed(self, error: ArchiveError | DatabaseError, begun: float) -> None:
         """Wait a little before the next try; raises when it is of no use. The first try began at `begun`."""
-        if (error.sqlstate or "")[:2] in HOPELESS:
+        code = error.sqlstate if isinstance(error, DatabaseError) else None
+        if (code or "")[:2] in HOPELESS:
             raise error
         if not self.away:
-            log.warning("Nothing is handed out, because the database is away; waiting up to %g s: %s", self._limit_s, error)
+            self._what = "database" if isinstance(error, DatabaseError) else "archive"
+            log.warning("Nothing is handed out, because the %s is away; waiting up to %g s: %s", self._what, self._limit_s, error)
             self._since, self.away = begun, True
         if time.monotonic() - self._since > self._limit_s:
-            raise DatabaseError(f"no use of the database for {self._limit_s:g} s (DATABASE_PATIENCE): {error}", error.sqlstate)
+            text = f"no use of the {self._what} for {self._limit_s:g} s (DATABASE_PATIENCE): {error}"
+            raise DatabaseError(text, code) if isinstance(error, DatabaseError) else ArchiveError(text)
         time.sleep(AGAIN_S)
-        if self._heal is not None:
+        if self._heal is not None and isinstance(error, DatabaseError):
             with suppress(DatabaseError):
                 self._heal()
 
     def succeeded(self) -> None:
         if self.away:
             self.away = False
-            log.warning("The database answers again after %.0f s", time.monotonic() - self._since)
+            log.warning("The %s answers again after %.0f s", self._what, time.monotonic() - self._since)

@@ -17,7 +17,7 @@ from crawlproj.items import RobotsTicket
 from crawlproj.robotstxt import MAX_BYTES
 
 OURS = frozenset(
-    "ticket depth parent started ended download_slot download_latency download_timeout is_start_request".split()  # noqa: SIM905
+    "ticket depth parent started ended wire download_slot download_latency download_timeout is_start_request".split()  # noqa: SIM905
 )
 """Keys of `meta` that belong to one handing-out, not to the request."""
 

@@ -37,6 +37,7 @@ from crawlproj.requests import dump, is_plain, request_of, robots_request
 from crawlproj.sieve import Sieve, score
 from crawlproj.tray import News, moment
 from crawlproj.urls import MAX_URL, canonical, host, key
+from crawlproj.vault import Vault
 from crawlproj.watch import Watch
 from crawlproj.worker import worker_name
 
@@ -82,6 +83,7 @@ class CrawlScheduler(BaseScheduler):
             if embedded:
                 stack.callback(embedded.close)
             stack.callback(self._database.close)
+            self.vault = stack.enter_context(Vault(config, self.worker, self.crawler.settings))
             migrate(self._database)
             self.frontier = PostgresFrontier(self._database, config.spec)
             self.frontier.open()
@@ -102,7 +104,7 @@ class CrawlScheduler(BaseScheduler):
         self.dispatcher = Dispatcher(config, timeout_s, moment(self.frontier), self._count, self._add_sitemaps)
         self.dispatcher.holdings.keeper = self._keeper = Keeper(
             self.frontier, self.worker, resolver, config.flush_s, self._pushes, self._later(self._hear), self._later(self._lost),
-            config.robot_name, config.database_patience_s, heal, max(config.rules.delay_s, config.rules.max_delay_s),
+            config.robot_name, config.database_patience_s, heal, max(config.rules.delay_s, config.rules.max_delay_s), self.vault,
         )  # fmt: skip
         if learn := getattr(spider, "learn_seeds", None):
             learn(self.frontier.seeds())
@@ -283,7 +285,7 @@ class CrawlScheduler(BaseScheduler):
         return [name for channel, name in heard if channel == PUSHES and name == self.config.spec.name]
 
     def _lost(self, error: BaseException) -> None:
-        self._break(error, "database_lost" if isinstance(error, DatabaseError) else "scheduler_error")
+        self._break(error, getattr(error, "end", "scheduler_error"))
 
     def _break(self, error: BaseException, reason: str = "scheduler_error") -> None:
         """Never hang: say it, count it, close the crawl. What was not stored is still due in the database."""

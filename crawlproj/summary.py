@@ -22,6 +22,7 @@ ENDINGS = {
     "memusage_exceeded": "it needed too much memory",
     "scheduler_error": "something in the crawler broke (see the log); what it knows is safe",
     "database_lost": "the database was lost; what was not stored is fetched again by the next run",
+    "archive_lost": "the archive could not be written; what was not stored is fetched again by the next run",
 }
 ADVICE = {
     "forbidden/guard": "private addresses are refused unless GUARD_ALLOW_PRIVATE=1; all others need ROBOT_CONTACT",

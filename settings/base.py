@@ -73,6 +73,13 @@ REVISIT_FILTER = ["html", "feed", "sitemap"]  # kinds of pages that are revisite
 LOG_REQUESTS = True  # CRAWL_DIR/log/requests-<worker>.jsonl: a line per request or refusal
 LOG_REQUESTS_MAX_SIZE = "100MB"  # of a file; then a new part is begun, and ten are kept
 
+# --- Archive ----------------------------------------------------------------------------------------------------------
+WARC_ENABLED = True  # CRAWL_DIR/warc: every exchange, as WARC/1.1
+WARC_MAX_SIZE = "1GB"  # of a file; then the next is begun
+WARC_MAX_AGE = "24h"  # ... or when it is so old
+WARC_LEVEL = 0  # of compression, 1 to 12; 0: what is cheap for a record of its size
+WARC_OBEY_NOARCHIVE = True  # pages that say noarchive are not archived
+
 # --- Panel ------------------------------------------------------------------------------------------------------------
 PANEL = "auto"  # auto, live, lines, off
 PANEL_INTERVAL = "5s"  # between two lines
@@ -137,6 +144,7 @@ SPIDER_MIDDLEWARES = {
     "middlewares.pages.PagesMiddleware": 10,  # sees what all others let through
 }
 ITEM_PIPELINES = {
+    "pipelines.warc.WarcPipeline": 300,
     "pipelines.store.StorePipeline": 400,
     "pipelines.revisit.RevisitPipeline": 900,
     "pipelines.bus.BusPipeline": 950,  # does nothing without REDIS_URL

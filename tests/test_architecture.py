@@ -34,7 +34,7 @@ KNOW_SCRAPY = {
 }
 """Modules of crawlproj that Scrapy calls or that speak its language; besides crawlproj/commands/. All others are free of it."""
 ENTRY_POINTS = {"spiders", "middlewares", "pipelines", "settings"}
-THROUGH_SCRAPY = {"pydispatch", "twisted", "typing_extensions"}
+THROUGH_SCRAPY = {"backports", "brotli", "compression", "pydispatch", "twisted", "typing_extensions"}
 """Scrapy hands these to us, so that it decides their versions."""
 PACKAGES = {"ada_url": "ada-url", "psycopg2": "psycopg2-binary", "scrapy_redis": "scrapy-redis"}
 LONGER_THAN_300: set[str] = {"crawlproj/frontier/base.py"}

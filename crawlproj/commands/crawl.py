@@ -15,7 +15,7 @@ from crawlproj.errors import CrawlprojError
 from crawlproj.figures import tally
 from crawlproj.preflight import Cleared, preflight, turn_over
 
-BROKEN = frozenset({"scheduler_error", "database_lost"})
+BROKEN = frozenset({"scheduler_error", "database_lost", "archive_lost"})
 
 
 class Command(crawl.Command):

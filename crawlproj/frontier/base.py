@@ -21,6 +21,9 @@ from datetime import datetime, timedelta
 from enum import IntEnum, StrEnum
 from typing import Any, Protocol
 
+from crawlproj.archive.exchange import Original, Place
+from crawlproj.archive.inbox import Receipt
+
 
 class Lane(IntEnum):
     """Where a queued URL waits. The numbers are stored."""
@@ -116,6 +119,10 @@ class Ticket:
     request: dict[str, Any] | None = None
     expires: datetime | None = None
     """The page's own unavailable_after, as of the last reading."""
+    original: Original | None = None
+    """The record in the archive that has the body of the last reading."""
+    noarchive: bool = False
+    """What the page said about it when it was last read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +179,14 @@ class Outcome:
     content: Content | None = None
     expires: datetime | None = None
     """When the page is to be taken for gone. None keeps what is stored, unless there is content."""
+    receipt: Receipt | None = None
+    """Of the archive, which has written the place into it before the end is committed."""
+
+    @property
+    def place(self) -> Place | None:
+        """Where the body of this reading is, if it was a reading and was stored whole."""
+        place = self.receipt.place if self.receipt is not None else None
+        return place if place is not None and place.kind == "response" and 200 <= self.status < 300 else None
 
 
 @dataclass(frozen=True, slots=True)

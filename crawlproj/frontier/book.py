@@ -132,6 +132,7 @@ class Writer:
             moved_to=end.moved_to and clean(end.moved_to), last_visit=end.at, changes=row.changes + end.changed,
             last_change=end.at if end.changed or first else row.last_change, content=content or row.content,
             lane=lane, rank=None if lane is None else place, expires=end.expires or row.expires,
+            original=end.place.original if end.place else None if content else row.original,
         )  # fmt: skip
         etag, modified = end.etag and clean(end.etag), end.modified and clean(end.modified)
         if content:

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from crawlproj.archive.exchange import Original
 from crawlproj.db import Database, Queries, Transaction
 from crawlproj.errors import DatabaseError
 from crawlproj.frontier import judging
@@ -32,7 +33,7 @@ from crawlproj.frontier.columns import array
 from crawlproj.frontier.leases import Leases
 from crawlproj.frontier.prospects import outlook
 from crawlproj.frontier.room import Room
-from crawlproj.frontier.writing import Ended, UrlWriter, end_columns, put_contents
+from crawlproj.frontier.writing import RECORD, Ended, UrlWriter, end_columns, put_contents, put_places
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -134,6 +135,7 @@ class PostgresFrontier:
             ended.take(rows, first)
             left = [o for o in left if o.id not in ended.done and o is not first[o.id]]
         put_contents(tx, ended.read, ended.fresh)
+        put_places(tx, ended.moved)
         self._count(tx, ended.counted)
         touched.update(ended.counted)
         return ended
@@ -234,7 +236,7 @@ class PostgresFrontier:
             spent, pages = self._totals(tx)
             holding = array(sorted({key for want in wants for key in want.holding}))
             rows = tx.rows("refill", crawl=self._crawl, now=self._now(tx), holding=holding, **columns)
-        tickets = [Ticket(row[0], row[1], row[2], row[3], row[4], row[5], Lane(row[6]), State(row[7]), *row[8:]) for row in rows]
+        tickets = [_ticket(row) for row in rows]
         room = Room(self.spec, spent, pages, {name: count or 0 for name, (_, count) in hosts.items()})
         return room.within(tickets, wants, held)
 
@@ -269,6 +271,13 @@ class PostgresFrontier:
 
     def close(self) -> None:
         self.db.close()
+
+
+def _ticket(row: tuple[Any, ...]) -> Ticket:
+    url, request, digest, began, record, noarchive = row[1], row[19], *row[21:]
+    original = Original(request["url"] if request else url, began, digest, f"{RECORD}{record}>") if digest else None
+    fields = (*row[:6], Lane(row[6]), State(row[7]), *row[8:21], original, bool(noarchive))
+    return Ticket(*fields)
 
 
 def _want_columns(wants: Sequence[Want], ids: Mapping[str, int]) -> dict[str, str]:

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, fields
 from datetime import datetime
 
+from crawlproj.archive.exchange import Original
 from crawlproj.frontier.base import Content, Found, Lane, Pause, State, Ticket
 
 
@@ -43,6 +44,7 @@ class Row:
     modified: str | None = None
     content: Content | None = None
     expires: datetime | None = None
+    original: Original | None = None
 
     def found(self) -> Found:
         return Found(**{f.name: getattr(self, f.name) for f in fields(Found)})
@@ -55,7 +57,7 @@ class Row:
         return Ticket(
             self.id, self.url, self.host, server, epoch, self.visit, self.lane, self.state, self.depth, self.tries,
             self.hops, self.changes, self.interval_s, self.last_visit, self.last_change, self.etag, self.modified,
-            body, block, request, self.expires,
+            body, block, request, self.expires, self.original, self.content is not None and self.content.noarchive,
         )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ KIND_LETTERS = {
     "onclick": "o", "text": "x", "sitemap": "m", "refresh": "h", "media": "d", "next": "n",
 }  # fmt: skip
 """One letter per link in `page_links`; anything else is '?'."""
+RECORD = "<urn:uuid:"
 
 
 class UrlWriter:
@@ -158,6 +159,8 @@ class Ended:
     fresh: set[int] = field(default_factory=set)
     counted: dict[int, list[int]] = field(default_factory=dict)
     nearer: list[tuple[int, int]] = field(default_factory=list)
+    moved: list[Outcome] = field(default_factory=list)
+    """Pages that were not read anew, but whose body was stored again."""
 
     def take(self, rows: Iterable[tuple[Any, ...]], ends: Mapping[int, Outcome]) -> None:
         for key, host, is_version, depth in rows:
@@ -167,6 +170,7 @@ class Ended:
             count[0] += end.content is not None
             count[1] += end.received
             if end.content is None:
+                self.moved += [end] if end.place is not None else []
                 continue
             self.read.append(end)
             if is_version:
@@ -213,7 +217,8 @@ def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) 
     length = array([c.length for _, c in pages])
     texts = {name: array([getattr(c, name) for _, c in pages]) for name in ("title", "content_type", "charset", "language")}
     orders = {name: array([getattr(c, name) for _, c in pages]) for name in ("noindex", "noarchive")}
-    tx.run("put_pages", url=url, at=at, length=length, elapsed_s=array([o.elapsed_s for o, _ in pages]), **orders, **texts)
+    elapsed_s, places = array([o.elapsed_s for o, _ in pages]), place_columns([o for o, _ in pages])
+    tx.run("put_pages", url=url, at=at, length=length, elapsed_s=elapsed_s, **orders, **texts, **places)
     versions = [(o, c) for o, c in pages if o.id in fresh]
     if versions:
         tx.run(
@@ -224,6 +229,7 @@ def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) 
             body_digest=array([c.body_digest for _, c in versions]),
             block_digest=array([c.block_digest for _, c in versions]),
             length=array([c.length for _, c in versions]),
+            **place_columns([o for o, _ in versions]),
         )
     links = [c.links for _, c in pages]
     tx.run(
@@ -236,6 +242,25 @@ def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) 
         other_kinds=array([letters(x.other_kinds) for x in links]),
         other_texts=array([array(x.other_texts) for x in links]),
     )
+
+
+def put_places(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
+    """The bodies of these pages are stored elsewhere now too, and there revisits are to point."""
+    if outcomes:
+        tx.run("put_places", url=array([o.id for o in outcomes]), **place_columns(outcomes))
+
+
+def place_columns(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """Where their bodies are in the archive. Record ids are stored as what they are, UUIDs."""
+    places = [o.place for o in outcomes]
+    return {
+        "file": array([p and p.file for p in places]),
+        "start": array([p and p.offset for p in places]),
+        "size": array([p and p.length for p in places]),
+        "record": array([p and p.record_id.removeprefix(RECORD).rstrip(">") for p in places]),
+        "digest": array([p and p.digest for p in places]),
+        "began": array([p and p.at for p in places]),
+    }
 
 
 def letters(kinds: Sequence[str]) -> str:

@@ -140,17 +140,30 @@ where u.id = o.id and u.visit = o.visit and u.crawl = %(crawl)s
 returning u.id, u.host, u.last_change = u.last_visit, u.depth;
 
 -- name: put_pages
-insert into page (url, at, title, content_type, charset, language, length, noindex, noarchive, elapsed_s)
+insert into page (url, at, title, content_type, charset, language, length, noindex, noarchive, elapsed_s, warc_file, warc_offset,
+    warc_length, warc_record, warc_digest, warc_at)
 select * from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(title)s::text[], %(content_type)s::text[], %(charset)s::text[],
-    %(language)s::text[], %(length)s::int[], %(noindex)s::bool[], %(noarchive)s::bool[], %(elapsed_s)s::real[])
+    %(language)s::text[], %(length)s::int[], %(noindex)s::bool[], %(noarchive)s::bool[], %(elapsed_s)s::real[], %(file)s::text[],
+    %(start)s::bigint[], %(size)s::int[], %(record)s::uuid[], %(digest)s::text[], %(began)s::timestamptz[])
 on conflict (url) do update set at = excluded.at, title = excluded.title, content_type = excluded.content_type,
     charset = excluded.charset, language = excluded.language, length = excluded.length,
-    noindex = excluded.noindex, noarchive = excluded.noarchive, elapsed_s = excluded.elapsed_s;
+    noindex = excluded.noindex, noarchive = excluded.noarchive, elapsed_s = excluded.elapsed_s,
+    warc_file = excluded.warc_file, warc_offset = excluded.warc_offset, warc_length = excluded.warc_length,
+    warc_record = excluded.warc_record, warc_digest = excluded.warc_digest, warc_at = excluded.warc_at;
+
+-- name: put_places
+update page p set warc_file = n.file, warc_offset = n.start, warc_length = n.size, warc_record = n.record, warc_digest = n.digest,
+    warc_at = n.began
+from unnest(%(url)s::bigint[], %(file)s::text[], %(start)s::bigint[], %(size)s::int[], %(record)s::uuid[], %(digest)s::text[],
+    %(began)s::timestamptz[]) as n (url, file, start, size, record, digest, began)
+where p.url = n.url;
 
 -- name: put_versions
-insert into page_version (url, at, status, body_digest, block_digest, length)
+insert into page_version (url, at, status, body_digest, block_digest, length, warc_file, warc_offset, warc_length, warc_record,
+    warc_digest, warc_at)
 select * from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(status)s::smallint[], %(body_digest)s::bytea[],
-    %(block_digest)s::bytea[], %(length)s::int[])
+    %(block_digest)s::bytea[], %(length)s::int[], %(file)s::text[], %(start)s::bigint[], %(size)s::int[], %(record)s::uuid[],
+    %(digest)s::text[], %(began)s::timestamptz[])
 on conflict do nothing;
 
 -- name: put_links
@@ -414,7 +427,8 @@ where worker = any (%(workers)s::text[]) and until > %(now)s;
 -- name: refill
 -- Looked up one by one (limit 1): joined, a big table would be read as a whole as soon as many hosts are asked for.
 select u.id, u.canonical, w.name, w.server, w.epoch, u.visit, u.lane, u.state, u.depth, u.tries, u.hops, u.changes, u.interval_s,
-    u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires
+    u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires,
+    p.warc_digest, p.warc_at, p.warc_record, p.noarchive
 from unnest(%(name)s::text[], %(host)s::int[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[])
     as w (name, host, server, epoch, count)
     cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
@@ -425,6 +439,8 @@ from unnest(%(name)s::text[], %(host)s::int[], %(server)s::int[], %(epoch)s::int
         select * from url where crawl = %(crawl)s and host = w.host and lane = l.lane and rank <= l.latest
             and id <> all (%(holding)s::bigint[])
         order by rank, id limit w.count) u
+    left join lateral (
+        select warc_digest, warc_at, warc_record, noarchive from page where url = u.id and u.block_digest is not null limit 1) p on true
 order by w.host, u.lane, u.rank, u.id;
 
 -- name: host_pages
@@ -596,3 +612,7 @@ from unnest(%(host)s::int[], %(name)s::text[]) as w (host, name)
     cross join lateral (
         select * from url where crawl = %(crawl)s and host = w.host and lane = l.lane order by rank, id limit %(count)s) u
 order by w.host, u.lane, u.rank, u.id;
+
+-- name: archived_places
+select warc_file, warc_offset, warc_length from page where url = any (%(ids)s::bigint[]) and warc_file is not null
+union select warc_file, warc_offset, warc_length from page_version where url = any (%(ids)s::bigint[]) and warc_file is not null;

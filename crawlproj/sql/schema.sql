@@ -166,7 +166,7 @@ create trigger count_changed after update on url referencing old table as before
     for each statement execute function count_changed();
 create trigger count_deleted after delete on url referencing old table as deleted for each statement execute function count_deleted();
 
--- The latest reading of a page.
+-- The latest reading of a page. `warc_...`: the record in the archive that has its body, and what a revisit record says of it.
 create table page (
     url bigint primary key references url on delete cascade,
     at timestamptz not null,
@@ -177,10 +177,16 @@ create table page (
     length int not null,
     noindex bool not null,
     noarchive bool not null,
-    elapsed_s real not null
+    elapsed_s real not null,
+    warc_file text,
+    warc_offset bigint,
+    warc_length int,
+    warc_record uuid,
+    warc_digest text,
+    warc_at timestamptz
 ) with (fillfactor = 85);
 
--- A row for the first reading and for each one that differed.
+-- A row for the first reading and for each one that differed, and where its body is in the archive.
 create table page_version (
     url bigint not null references url on delete cascade,
     at timestamptz not null,
@@ -188,6 +194,12 @@ create table page_version (
     body_digest bytea not null,
     block_digest bytea not null,
     length int not null,
+    warc_file text,
+    warc_offset bigint,
+    warc_length int,
+    warc_record uuid,
+    warc_digest text,
+    warc_at timestamptz,
     primary key (url, at)
 );
 

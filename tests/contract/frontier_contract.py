@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.contract.adding import Limits, Sieve
+from tests.contract.archived import Archived
 from tests.contract.borrowing import Borrowing
 from tests.contract.commits import AllOrNothing, LateEnds, RealTime, Robots
 from tests.contract.crowds import Crowds
@@ -22,7 +23,7 @@ class Entering(Sieve, Limits, Crowds, Depths, Revival, Reopening):
     """How URLs come in."""
 
 
-class Ending(Ends, LateEnds, AllOrNothing, Robots, Judging, RealTime):
+class Ending(Ends, Archived, LateEnds, AllOrNothing, Robots, Judging, RealTime):
     """How visits end."""
 
 

@@ -155,8 +155,8 @@ print(json.dumps({name: settings[name] for name in names} | {
     assert found["handlers"]["https"] == "scrapy.core.downloader.handlers.http.HTTPDownloadHandler"
     assert found["handlers"]["http"] == "crawlproj.download.GuardedHandler"
     assert found["items"] == {
-        "shop.pipelines.PricePipeline": 300, "pipelines.store.StorePipeline": 400, "pipelines.revisit.RevisitPipeline": 900,
-        "pipelines.bus.BusPipeline": 950,
+        "shop.pipelines.PricePipeline": 300, "pipelines.warc.WarcPipeline": 300, "pipelines.store.StorePipeline": 400,
+        "pipelines.revisit.RevisitPipeline": 900, "pipelines.bus.BusPipeline": 950,
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crawlproj.errors import DatabaseError
+from crawlproj.errors import ArchiveError, DatabaseError
 from crawlproj.frontier.base import Batch, Committed, CrawlSpec, NewUrl, Outcome, Pause, State, Want
 from crawlproj.frontier.memory import MemoryFrontier
 from crawlproj.guard import StaticNames
@@ -188,3 +188,64 @@ def test_patience_ends_with_a_clear_line(monkeypatch: pytest.MonkeyPatch, caplog
 def test_a_wrong_statement_is_not_tried_again() -> None:
     with pytest.raises(DatabaseError, match="no such column"):
         Patience(60.0).failed(DatabaseError("no such column", "42703"), 0.0)
+
+
+class Stuck:
+    """An archive whose disk is full for so many flushes."""
+
+    full = False
+
+    def __init__(self, desk: Desk, failures: int = 0) -> None:
+        self._desk, self.failures, self.visits = desk, failures, list[int]()
+
+    def settle(self) -> None:
+        """Notes what was stored when it was asked."""
+        self.visits.append(sum(row.visit for row in self._desk.frontier.look([1, 2, 3]).values()))
+        if self.failures:
+            self.failures -= 1
+            raise ArchiveError("The archive can't be written: no room")
+
+
+def with_archive(desk: Desk, failures: int, patience_s: float = 60.0) -> Stuck:
+    vault: Any = Stuck(desk, failures)
+    desk.keeper._vault, desk.keeper._patience = vault, Patience(patience_s)
+    return vault  # type: ignore[no-any-return]
+
+
+def test_an_end_is_stored_only_after_its_record_is_on_disk(desk: Desk) -> None:
+    desk.turn(ask_for(1))
+    vault = with_archive(desk, 0)
+    (ticket,) = desk.news[0].tickets
+    desk.turn(lambda tray: tray.outcomes.append(desk.outcome(ticket)))
+    assert vault.visits == [0]
+    assert desk.news[1].stored == [ticket.id]
+
+
+def test_a_full_disk_of_the_archive_is_waited_for_and_nothing_is_lost(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    desk.turn(ask_for(1))
+    vault = with_archive(desk, 3)
+    (ticket,) = desk.news[0].tickets
+    desk.turn(lambda tray: tray.outcomes.append(desk.outcome(ticket)))
+    assert vault.visits == [0, 0, 0, 0]
+    assert desk.news[1].stored == [ticket.id] and not desk.keeper.away
+    said = [record.getMessage() for record in caplog.records]
+    assert [text.partition(";")[0] for text in said] == [
+        "Nothing is handed out, because the archive is away", "The archive answers again after 0 s",
+    ]  # fmt: skip
+
+
+def test_a_disk_that_stays_full_ends_the_crawl_and_the_end_is_not_stored(desk: Desk) -> None:
+    desk.turn(ask_for(1))
+    with_archive(desk, 1000, patience_s=0.0)
+    (ticket,) = desk.news[0].tickets
+    with pytest.raises(ArchiveError, match="no use of the archive") as lost:
+        desk.turn(lambda tray: tray.outcomes.append(desk.outcome(ticket)))
+    assert lost.value.end == "archive_lost" and desk.keeper.away
+    assert desk.frontier.look([ticket.id])[ticket.id].visit == 0
+
+
+def test_nothing_is_handed_out_while_the_archive_does_not_keep_up(desk: Desk) -> None:
+    vault = with_archive(desk, 0)
+    assert not desk.keeper.away
+    vault.full = True
+    assert desk.keeper.away

@@ -1,0 +1,130 @@
+"""CDXJ: sorted lines `key timestamp {json}`, in which anything is found by halving. As pywb reads and writes them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from crawlproj.archive import heads
+from crawlproj.archive.records import OCTETS, Record, mime
+from crawlproj.archive.stored import Stored
+from crawlproj.archive.surts import surt
+
+BLOCK = 4_096
+_encode = json.JSONEncoder(separators=(", ", ": "), check_circular=False).encode
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Entry:
+    """One record with content. `timestamp` has 14 digits, `mime` of a revisit is `warc/revisit`, `file` has no folder."""
+
+    key: str
+    timestamp: str
+    url: str
+    mime: str
+    status: int
+    digest: str
+    length: int
+    offset: int
+    file: str
+
+    @classmethod
+    def of(cls, line: bytes) -> Self:
+        """The entry of a line; ValueError or KeyError if it is none."""
+        key, timestamp, rest = line.decode("utf-8", "replace").split(" ", 2)
+        found = json.loads(rest)
+        status = str(found.get("status", ""))
+        return cls(
+            key, timestamp, found["url"], found.get("mime", ""), int(status) if status.isdecimal() else 0,
+            found.get("digest", ""), int(found["length"]), int(found["offset"]), found["filename"],
+        )  # fmt: skip
+
+    @classmethod
+    def of_record(cls, record: Record, offset: int, length: int, file: str) -> Self:
+        stamp = timestamp(record.at)
+        return cls(surt(record.url), stamp, record.url, record.mime, record.status, record.digest, length, offset, file)
+
+    @classmethod
+    def of_stored(cls, stored: Stored, file: str) -> Self | None:
+        """For a record that was read; None if the index does not list such records.
+
+        An answer that says 304 is not listed: replay would show the 304 itself, which is nothing to see.
+        """
+        status = heads.status(stored.head) if stored.is_http else 0
+        if stored.kind not in ("response", "revisit", "resource") or status == 304 or not stored.url:
+            return None
+        if stored.kind == "revisit":
+            kind = "warc/revisit"
+        else:
+            kind = mime(stored.head) if stored.is_http else stored.fields.get("content-type", OCTETS)
+        stamp = timestamp(stored.at)
+        return cls(surt(stored.url), stamp, stored.url, kind, status, stored.digest, stored.length, stored.offset, file)
+
+    def line(self) -> bytes:
+        """Numbers are strings, and what isn't known is left out, as all tools write it."""
+        rest = {
+            "url": self.url, "mime": self.mime, "status": str(self.status or ""), "digest": self.digest,
+            "length": str(self.length), "offset": str(self.offset), "filename": self.file,
+        }  # fmt: skip
+        known = {name: value for name, value in rest.items() if value}
+        return f"{self.key} {self.timestamp} {_encode(known)}\n".encode("utf-8", "replace")
+
+    @property
+    def at(self) -> datetime:
+        """To the second."""
+        return datetime.strptime(self.timestamp, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+
+
+def timestamp(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y%m%d%H%M%S")
+
+
+def lookup(path: Path, url: str) -> Iterator[Entry]:
+    """The entries of a URL in a sorted index, oldest first; of a file that isn't there, none."""
+    try:
+        file = path.open("rb", buffering=0)
+    except FileNotFoundError:
+        return
+    with file:
+        wanted = surt(url).encode() + b" "
+        for line in lines_from(file, wanted):
+            if not line.startswith(wanted):
+                return
+            yield Entry.of(line)
+
+
+def lines_from(file: BinaryIO, wanted: bytes) -> Iterator[bytes]:
+    """All lines from the first that is not less than `wanted`. Reads a block for each halving."""
+    low, high = 0, os.fstat(file.fileno()).st_size // BLOCK
+    while low < high:  # the first block in which the first line that starts there is not less
+        middle = (low + high) // 2
+        line = _first_line(file, middle * BLOCK)
+        if line and line < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    file.seek(max(0, low - 1) * BLOCK)
+    at_start, rest = low <= 1, b""
+    while data := file.read(BLOCK):
+        *whole, rest = (rest + data).split(b"\n")
+        if not at_start and whole:
+            whole, at_start = whole[1:], True
+        yield from (line for line in whole if line >= wanted)
+    if rest and at_start and rest >= wanted:
+        yield rest
+
+
+def _first_line(file: BinaryIO, offset: int) -> bytes:
+    """The first line that starts at `offset` or after it; empty if there is none."""
+    file.seek(max(0, offset - 1))
+    data = file.read(BLOCK)
+    start = 0 if offset == 0 else data.find(b"\n") + 1
+    while (start == 0 < offset or b"\n" not in data[start:]) and (more := file.read(BLOCK)):
+        data += more
+        start = start or (data.find(b"\n") + 1 if offset else 0)
+    return data[start:].partition(b"\n")[0] if start or not offset else b""

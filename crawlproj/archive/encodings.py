@@ -1,0 +1,103 @@
+"""Bodies without their Content-Encoding: gzip, deflate, br, zstd, in layers. What a server says about a body need not be true."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import brotli  # type: ignore[import-untyped]
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+MAX_LAYERS = 3
+MAX_BYTES = 256 << 20
+PIECE = 1 << 20
+BROKEN = (zlib.error, zstd.ZstdError, brotli.error, EOFError, ValueError)
+
+
+def decode(body: bytes, encoding: str, limit: int = MAX_BYTES) -> bytes:
+    """The body as a reader sees it, `limit` bytes of it at most.
+
+    A layer that isn't there is passed over; of one that is cut or damaged comes what can be had. An unknown one ends the unpacking.
+    """
+    names = [name for part in encoding.lower().split(",") if (name := part.strip()) not in ("", "identity", "none", "utf-8")]
+    for name in reversed(names[-MAX_LAYERS:]):
+        if name not in LAYERS:
+            return body[:limit]
+        body = LAYERS[name](body, limit) if body else body
+    return body[:limit]
+
+
+def _inflate(body: bytes, limit: int, *windows: int) -> bytes:
+    for window in windows:
+        out = _pieces(body, limit, partial(zlib.decompressobj, window), _zlib_step)
+        if out is not None:
+            return out
+    return body
+
+
+def _zlib_step(layer: Any, data: bytes) -> tuple[bytes, bytes]:
+    out = layer.decompress(data, PIECE)
+    return out, layer.unconsumed_tail or layer.unused_data
+
+
+def _zstd_step(layer: Any, data: bytes) -> tuple[bytes, bytes]:
+    return layer.decompress(data, PIECE), layer.unused_data if layer.eof else b""
+
+
+def _pieces(body: bytes, limit: int, new: Callable[[], Any], step: Callable[[Any, bytes], tuple[bytes, bytes]]) -> bytes | None:
+    """Through one decompressor after another: a stream may be several in a row. None if the first fails at its start."""
+    out, data, layer, started = bytearray(), body, new(), False
+    try:
+        while len(out) < limit:
+            piece, data = step(layer, data)
+            out += piece
+            started = started or bool(piece) or layer.eof
+            if layer.eof:
+                if not data:
+                    break
+                layer = new()
+            elif not piece and not data:
+                break  # cut
+    except BROKEN:
+        return bytes(out) if started else None
+    return bytes(out)
+
+
+def _gzip(body: bytes, limit: int) -> bytes:
+    return _inflate(body, limit, 31)
+
+
+def _deflate(body: bytes, limit: int) -> bytes:
+    """With zlib's header, as the standard has it, or without, as some servers send it."""
+    return _inflate(body, limit, 15, -15)
+
+
+def _zstd(body: bytes, limit: int) -> bytes:
+    found = _pieces(body, limit, zstd.ZstdDecompressor, _zstd_step)
+    return body if found is None else found
+
+
+def _brotli(body: bytes, limit: int) -> bytes:
+    layer, out, data = brotli.Decompressor(), bytearray(), body
+    try:
+        while len(out) < limit and not layer.is_finished():
+            piece = layer.process(data, output_buffer_limit=PIECE)
+            data = b""
+            out += piece
+            if not piece and layer.can_accept_more_data():
+                break  # cut
+    except brotli.error:
+        return bytes(out) if out else body
+    return bytes(out) if out or not body.isascii() else body  # nothing tells a short text from the start of a stream
+
+
+LAYERS: dict[str, Callable[[bytes, int], bytes]] = {
+    "gzip": _gzip, "x-gzip": _gzip, "deflate": _deflate, "br": _brotli, "zstd": _zstd,
+}  # fmt: skip

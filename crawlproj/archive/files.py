@@ -1,0 +1,91 @@
+"""The WARC file that is being written: `NAME.warc.gz.open`, locked, with an index of its own when it is closed."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from crawlproj.archive.cdxj import Entry
+from crawlproj.archive.locks import locked
+from crawlproj.archive.sorting import Sorter, sync_folder, write_file
+
+SUFFIX, OPEN = ".warc.gz", ".open"
+_sync = getattr(os, "fdatasync", os.fsync)
+
+
+def file_name(prefix: str, worker: str, serial: int, now: datetime) -> str:
+    """Like those of other crawlers: what, when, the how manieth, by whom. It sorts by time."""
+    stamp = f"{now.astimezone(UTC):%Y%m%d%H%M%S%f}"[:17]
+    what, who = (re.sub(r"[^A-Za-z0-9_.-]+", "_", text).strip(".-") or "crawl" for text in (prefix, worker))
+    return f"{what}-{stamp}-{serial:05}-{who}{SUFFIX}"
+
+
+def index_path(warc: Path) -> Path:
+    """Of a WARC file, open or closed."""
+    return warc.with_name(warc.name.removesuffix(OPEN).removesuffix(".gz").removesuffix(".warc") + ".cdxj")
+
+
+class OpenFile:
+    """Writes are whole or not at all. `synced` is how much of it is surely on disk. OSError if the disk does not take it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.name, self.path, self._folder = name, folder / (name + OPEN), folder
+        if (folder / name).exists():
+            raise FileExistsError(name)
+        file = locked(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        if file is None:
+            raise FileExistsError(name)
+        self._file = file
+        self.size = self.synced = 0
+        self._index = Sorter(folder)
+        sync_folder(folder)
+
+    def write(self, data: bytes) -> int:
+        """Returns the offset of what was written."""
+        offset, view = self.size, memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._file, view) :]
+        except OSError:
+            self.cut(offset)
+            raise
+        self.size = offset + len(data)
+        return offset
+
+    def list(self, entry: Entry) -> None:
+        self._index.add(entry.line())
+
+    def sync(self) -> None:
+        if self.synced < self.size:
+            _sync(self._file)
+            self.synced = self.size
+
+    def cut(self, size: int) -> None:
+        """Take back what was written after that."""
+        os.ftruncate(self._file, size)
+        os.lseek(self._file, size, os.SEEK_SET)
+        self.size = size
+        self.synced = min(self.synced, size)
+
+    def close(self) -> None:
+        """On disk, indexed, under its final name. May be called again if it failed."""
+        self.sync()
+        write_file(index_path(self.path), self._index.sorted())
+        self.path.replace(self._folder / self.name)
+        sync_folder(self._folder)
+        self.leave()
+
+    def leave(self) -> None:
+        """As it is, to be repaired like one of a process that was killed."""
+        self._index.close()
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
+
+    def discard(self) -> None:
+        """One in which nothing is."""
+        self.path.unlink(missing_ok=True)
+        self.leave()

@@ -1,0 +1,108 @@
+"""HTTP heads as the archive keeps them.
+
+A head that is well formed is kept byte by byte. Readers of WARC files differ in what they make of any other, and one that finds
+the end of a head elsewhere finds another payload, with another digest. So lines that are no header become `X-Crawler-Line: ...`,
+empty ones go, control characters become spaces, and a status line that readers refuse is replaced and kept as
+`X-Crawler-Status-Line`. FastWARC gives up a file at a head of more than 32 KB, so the longest headers are left out of such a head
+and counted in `X-Crawler-Omitted`. Heads that had to be changed are in the metadata record as they came. The chunks of a body are
+joined when it is received, so `Transfer-Encoding` becomes `X-Crawler-Transfer-Encoding`: a reader must not look for chunks again.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_VALUE = rb"[\t\x20-\x7e\x80-\xff]*"
+_FIELDS = rb"(?:" + _TOKEN + rb":" + _VALUE + rb"\r\n)*\r\n"
+_PLAIN_ANSWER = re.compile(rb"HTTP/1\.[01] [0-9]{3}(?: " + _VALUE + rb")?\r\n" + _FIELDS).fullmatch
+_PLAIN_REQUEST = re.compile(
+    rb"(?:GET|HEAD|POST|PUT|DELETE|TRACE|OPTIONS|CONNECT|PATCH) [^\r\n]+ HTTP/1\.[01]\r\n" + _FIELDS
+).fullmatch
+_READ_BY_ALL = re.compile(rb"HTTP/1\.[01] [0-9]{3}(?: |$)").match
+_STATUS = re.compile(rb"[^ ]+ +([0-9]{3})(?![0-9])").match
+_FIELD = re.compile(_TOKEN + rb"[ \t]*:").match
+_CHUNKED = re.compile(rb"(?im)^(?=transfer-encoding[ \t]*:)")
+_END = re.compile(rb"\r?\n[^\S\r\n]*\r?\n")
+_VISIBLE = re.compile(rb"[!-~]").search
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n[ \t][^\r\n]*)*\r\n")
+_NO_CONTROLS = bytes(code if code == 9 or 32 <= code != 127 else 32 for code in range(256))
+MAX_HEAD = 32_000
+
+
+def is_http(head: bytes) -> bool:
+    """Whether it starts as an answer does; some servers send a page and nothing else."""
+    return _STATUS(head) is not None and (head[:5].upper() == b"HTTP/" or head[:4] == b"ICY ")
+
+
+def is_plain(head: bytes) -> bool:
+    """Whether it can be kept as it is."""
+    return len(head) <= MAX_HEAD and _PLAIN_ANSWER(head) is not None
+
+
+def answer(head: bytes) -> bytes:
+    """The head of an answer as it is stored."""
+    if not is_plain(head):
+        head = _shortened(_repaired(head))
+    return _CHUNKED.sub(b"X-Crawler-", head) if b"transfer-" in head.lower() else head
+
+
+def request(head: bytes) -> bytes | None:
+    """The head of a request as it is stored, or None if readers would refuse it."""
+    return head if _PLAIN_REQUEST(head) else None
+
+
+def _repaired(head: bytes) -> bytes:
+    """Lines that every reader takes for what they are."""
+    status, *lines = [line.rstrip(b"\r").translate(_NO_CONTROLS) for line in head.split(b"\n")]
+    kept = [status]
+    if not _READ_BY_ALL(status):
+        found = _STATUS(status)
+        kept = [b"HTTP/1.1 %b" % (found[1] if found else b"200"), b"X-Crawler-Status-Line: " + status]
+    for line in lines:
+        if _FIELD(line):
+            name, _, value = line.partition(b":")
+            kept.append(name.rstrip() + b":" + value)
+        elif _VISIBLE(line):
+            kept.append(line if line[:1] in b" \t" and len(kept) > 1 else b"X-Crawler-Line: " + line)
+    return b"\r\n".join(kept) + b"\r\n\r\n"
+
+
+def _shortened(head: bytes) -> bytes:
+    """Without its longest headers, if it is too long."""
+    if len(head) <= MAX_HEAD:
+        return head
+    status, *lines = _LINE.findall(head)[:-1]
+    status = status[: MAX_HEAD // 2].rstrip() + b"\r\n"
+    left, kept = MAX_HEAD - len(status) - 50, set[int]()
+    for number in sorted(range(len(lines)), key=lambda number: len(lines[number])):
+        left -= len(lines[number])
+        if left < 0:
+            break
+        kept.add(number)
+    omitted = b"X-Crawler-Omitted: %d\r\n\r\n" % (len(lines) - len(kept))
+    return b"".join((status, *(line for number, line in enumerate(lines) if number in kept), omitted))
+
+
+def split(block: bytes) -> tuple[bytes, bytes]:
+    """Head (with its empty line) and body of a stored block; all of it is head if there is no empty line."""
+    end = _END.search(block)
+    return (block, b"") if end is None else (block[: end.end()], block[end.end() :])
+
+
+def status(head: bytes) -> int:
+    """The status of an answer; 0 if there is none."""
+    found = _STATUS(head)
+    return int(found[1]) if found else 0
+
+
+def field(head: bytes, name: str) -> str:
+    """The value of a header, of several the first; empty if it is missing."""
+    found = _pattern(name).search(head)
+    return re.sub(rb"\r?\n[ \t]+", b" ", found[1]).strip().decode("utf-8", "replace") if found else ""
+
+
+@lru_cache(64)
+def _pattern(name: str) -> re.Pattern[bytes]:
+    return re.compile(rb"(?im)^" + re.escape(name.encode()) + rb"[ \t]*:([^\n]*(?:\n[ \t]+[^\n]+)*)")

@@ -1,0 +1,40 @@
+"""Who writes a file holds a lock on it, so that nobody takes it for one that was left behind by a kill.
+
+Between the making of a file and its lock another may lock and remove it, so a lock counts only if the name still leads to the file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+PAUSE_S = 0.002
+
+
+def locked(path: Path, flags: int = os.O_RDWR) -> int | None:
+    """The file, locked for this process; None if another has it, or if it is gone or renamed meanwhile."""
+    try:
+        file = os.open(path, flags | os.O_CLOEXEC, 0o644)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(file), path.stat()):
+            return file
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except BaseException:
+        os.close(file)
+        raise
+    os.close(file)
+    return None
+
+
+def new_locked(path: Path) -> int:
+    """An empty file of that name, locked; waits for one who has it."""
+    while (file := locked(path, os.O_RDWR | os.O_CREAT)) is None:
+        time.sleep(PAUSE_S)
+    os.ftruncate(file, 0)
+    return file

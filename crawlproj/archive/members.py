@@ -1,0 +1,96 @@
+"""Gzip members: a WARC file is a row of them, one per record, so that each can be read alone."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import deflate
+
+from crawlproj.errors import ArchiveError
+
+GZIP = 31
+"""Window bits that mean gzip, with zlib's largest window."""
+MAGIC = b"\x1f\x8b\x08"
+BY_SIZE, SMALL = 0, 64_000
+"""Level 2 of libdeflate; 1 for small records, which gain little by more effort. Both stay within 8 % of gzip -6."""
+MAX_RECORD = 1 << 30
+FIRST, PIECE = 4_096, 65_536
+"""Most records are small: a little is read first."""
+
+
+class BrokenError(ArchiveError):
+    """What is at `offset` is no whole record."""
+
+    def __init__(self, offset: int, why: str) -> None:
+        super().__init__(f"{why} at byte {offset}")
+        self.offset, self.why = offset, why
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """`data` is unpacked; `offset` and `length` are in the file."""
+
+    offset: int
+    length: int
+    data: bytes
+
+
+def pack(data: bytes, level: int = BY_SIZE) -> bytes:
+    """One member. The same data always gives the same bytes: no time is written."""
+    return bytes(deflate.gzip_compress(data, level or (1 if len(data) < SMALL else 2)))
+
+
+def member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> Member | None:
+    """The member at `offset`; None at the end of the file. BrokenError if it is cut, damaged, or unpacked more than `limit`."""
+    file.seek(offset)
+    inflater, pieces, length, size = zlib.decompressobj(GZIP), [], 0, 0
+    chunk = file.read(FIRST)
+    if not chunk:
+        return None
+    try:
+        while not inflater.eof:
+            if not chunk:
+                raise BrokenError(offset, "cut inside a gzip member")
+            length += len(chunk)
+            pieces.append(inflater.decompress(chunk, limit + 1 - size))
+            size += len(pieces[-1])
+            if size > limit:
+                raise BrokenError(offset, f"more than {limit} bytes in one record")
+            chunk = b"" if inflater.eof else file.read(PIECE)
+    except zlib.error as error:
+        raise BrokenError(offset, f"no gzip member ({error})") from None
+    return Member(offset, length - len(inflater.unused_data), b"".join(pieces))
+
+
+def members(file: BinaryIO, offset: int = 0) -> Iterator[Member]:
+    """All members from there on; BrokenError at the first that is none."""
+    while (found := member(file, offset)) is not None:
+        yield found
+        offset += found.length
+
+
+def next_member(file: BinaryIO, offset: int) -> Member | None:
+    """The next whole member with a WARC record in it, after bytes that are none."""
+    file.seek(offset)
+    tail = b""
+    while data := file.read(PIECE):
+        base, data = file.tell() - len(data) - len(tail), tail + data
+        at = data.find(MAGIC)
+        while at >= 0:
+            if (found := _record_at(file, base + at)) is not None:
+                return found
+            at = data.find(MAGIC, at + 1)
+        tail = data[-len(MAGIC) + 1 :]
+        file.seek(base + len(data))
+    return None
+
+
+def _record_at(file: BinaryIO, offset: int) -> Member | None:
+    try:
+        found = member(file, offset)
+    except BrokenError:
+        return None
+    return found if found is not None and found.data.startswith(b"WARC/1.") else None

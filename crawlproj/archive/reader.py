@@ -1,0 +1,157 @@
+"""Reading back: by file and offset, or by URL and time from the indexes alone, when there is no database."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from io import BytesIO
+from pathlib import Path
+
+from crawlproj.archive import heads
+from crawlproj.archive.cdxj import Entry, lookup, timestamp
+from crawlproj.archive.encodings import decode
+from crawlproj.archive.exchange import Original
+from crawlproj.archive.files import OPEN, SUFFIX, index_path
+from crawlproj.archive.members import BrokenError, Member, member, members
+from crawlproj.archive.records import digest, plain_url
+from crawlproj.archive.sorting import INDEX, covered, parts
+from crawlproj.archive.stored import Stored, parse
+from crawlproj.errors import ArchiveError
+
+REVISIT = "warc/revisit"
+SETTLED_NS = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One version of a page. `payload` is the body as received; for a revisit it comes from the record that it points at."""
+
+    url: str
+    at: datetime
+    record: Stored
+    head: bytes
+    payload: bytes
+
+    @property
+    def status(self) -> int:
+        return heads.status(self.head) if self.head else 200
+
+    def header(self, name: str) -> str:
+        return heads.field(self.head, name)
+
+    @property
+    def content(self) -> bytes:
+        """The body without its Content-Encoding."""
+        return decode(self.payload, self.header("Content-Encoding"))
+
+
+def read_record(path: Path, offset: int, length: int | None = None) -> Stored:
+    """The record at `offset`; with its length it is read at one go. ArchiveError if there is no whole record."""
+    try:
+        with path.open("rb", buffering=0 if length else -1) as file:
+            found = _unpacked(os.pread(file.fileno(), length, offset), offset) if length else member(file, offset)
+    except OSError as error:
+        raise ArchiveError(f"{path.name} can't be read: {error.strerror}") from error
+    if found is None:
+        raise ArchiveError(f"{path.name} ends before byte {offset}")
+    return parse(found)
+
+
+def _unpacked(data: bytes, offset: int) -> Member | None:
+    found = member(BytesIO(data), 0) if data else None
+    return found and Member(offset, found.length, found.data)
+
+
+class Archive:
+    """All WARC files of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._seen, self._whole, self._covered, self._others = -1, False, set[str](), list[Path]()
+
+    def read(self, file: str, offset: int, length: int | None = None) -> Stored:
+        """The record at that place; of a file that is still written, too."""
+        path = self.folder / Path(file).name
+        return read_record(path if path.exists() else path.with_name(path.name + OPEN), offset, length)
+
+    def versions(self, url: str) -> list[Entry]:
+        """All entries of a URL, oldest first.
+
+        The index knows pages by keys that leave out case, scheme and `www.`; other spellings count only if this one isn't there.
+        """
+        self._look()
+        found: set[Entry] = set()
+        if self._whole:
+            found |= {entry for entry in lookup(self.folder / INDEX, url) if index_path(Path(entry.file)).name in self._covered}
+        for path in self._others:
+            found |= set(lookup(path, url))
+        exact = {entry for entry in found if entry.url == plain_url(url)}
+        return sorted(exact or found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
+
+    def _look(self) -> None:
+        """Which indexes there are; again only if a name in the folder has changed, which its time tells (not to the nanosecond)."""
+        changed = self.folder.stat().st_mtime_ns if self.folder.is_dir() else 0
+        if changed != self._seen:
+            self._whole, self._covered = covered(self.folder)
+            self._others = [path for path in parts(self.folder) if path.name not in self._covered]
+            self._seen = changed if time.time_ns() - changed > SETTLED_NS else -1
+
+    def get(self, url: str, at: datetime | None = None) -> Capture | None:
+        """The version in force at that time: the latest one until then; if all are later, the first. By default the last."""
+        entries = self.versions(url)
+        if not entries:
+            return None
+        wanted = timestamp(at) if at is not None else "9"
+        before = [entry for entry in entries if entry.timestamp <= wanted]
+        return self.capture(before[-1] if before else entries[0])
+
+    def capture(self, entry: Entry) -> Capture:
+        """The version of an entry."""
+        return self.resolved(self.read(entry.file, entry.offset, entry.length))
+
+    def resolved(self, record: Stored) -> Capture:
+        """With the payload; ArchiveError if a revisit points at nothing that is there.
+
+        What the server says with a 304 is little, so then the head is that of the original too.
+        """
+        if record.kind != "revisit":
+            return Capture(record.url, record.at, record, record.head, record.body)
+        original = self.original(record)
+        same = heads.status(record.head) != 304 and record.head
+        return Capture(record.url, record.at, record, record.head if same else original.head, original.body)
+
+    def original(self, revisit: Stored) -> Stored:
+        """The record that a revisit points at, by its URL, time and digest."""
+        target = revisit.refers_to or Original(revisit.url, revisit.at, revisit.digest)
+        stamp = timestamp(target.at)
+        fitting = [
+            entry for entry in self.versions(target.url)
+            if entry.mime != REVISIT and (entry.digest == target.digest if target.digest else entry.timestamp == stamp)
+        ]  # fmt: skip
+        for entry in sorted(fitting, key=lambda entry: (entry.timestamp != stamp, entry.timestamp > stamp)):
+            record = self.read(entry.file, entry.offset, entry.length)
+            if not target.digest or target.digest == digest(record.body, algorithm=target.digest.partition(":")[0]):
+                return record
+        raise ArchiveError(f"The original of {revisit.url} of {revisit.at:%Y-%m-%d %H:%M:%S} is not here: {target.url}")
+
+    def files(self) -> list[Path]:
+        """All closed WARC files, in the order of their names."""
+        return sorted(self.folder.glob(f"*{SUFFIX}"))
+
+    def records(self) -> Iterator[tuple[Path, Stored]]:
+        """All records of all closed files, in the order in which they were written. Of a damaged file, those before the damage."""
+        for path in self.files():
+            with path.open("rb", buffering=1 << 18) as file, suppress(BrokenError):
+                for found in members(file):
+                    yield path, parse(found)
+
+    def captures(self) -> Iterator[Capture]:
+        """All versions that can be read, without the 304s."""
+        for path, record in self.records():
+            if Entry.of_stored(record, path.name) is not None:
+                with suppress(ArchiveError):
+                    yield self.resolved(record)

@@ -1,0 +1,184 @@
+"""WARC/1.1 records of an exchange: answer (or revisit), request, metadata; and the warcinfo that opens a file."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from base64 import b32encode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import quote
+from uuid import uuid4
+
+from crawlproj.archive import heads
+from crawlproj.archive.exchange import Exchange, Facts, Original
+
+NOT_MODIFIED: Final = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+IDENTICAL: Final = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+ANSWER, REQUEST = "application/http;msgtype=response", "application/http;msgtype=request"
+FIELDS, OCTETS = "application/warc-fields", "application/octet-stream"
+HOPS: Final = {
+    "a": "L a/@href", "area": "L area/@href", "img": "E img/@src", "link": "E link/@href", "script": "E script/@src",
+    "iframe": "E iframe/@src", "frame": "E frame/@src", "redirect": "R Location:", "feed": "L feed", "sitemap": "L sitemap",
+}  # fmt: skip
+"""How Heritrix writes kinds of links, which those who read metadata records know."""
+_BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`data` is the whole record, not packed. `digest` is that of the payload. `mime` and `status` are for the index, which lists
+    `indexed` records."""
+
+    kind: str
+    id: str
+    url: str
+    at: datetime
+    data: bytes
+    digest: str = ""
+    mime: str = ""
+    status: int = 0
+    indexed: bool = False
+    original: Original | None = None
+
+
+def new_id() -> str:
+    return f"<urn:uuid:{uuid4()}>"
+
+
+@lru_cache(8)
+def date(at: datetime) -> str:
+    """To the microsecond, as Postgres keeps it: what a revisit refers to is found by it."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def digest(*pieces: bytes, algorithm: str = "sha1") -> str:
+    found = hashlib.new(algorithm, usedforsecurity=False)
+    for piece in pieces:
+        found.update(piece)
+    return f"{algorithm}:{b32encode(found.digest()).decode()}"
+
+
+def plain_url(url: str) -> str:
+    """Without anything that could end the header's line or that is not ASCII."""
+    if url.isascii() and url.isprintable() and " " not in url:
+        return url
+    return quote(url, safe="!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+
+
+def record(
+    kind: str, at: datetime, block: tuple[bytes, ...], content_type: str, fields: Mapping[str, str], algorithm: str = "sha1"
+) -> bytes:  # fmt: skip
+    """The bytes of a record with a block of these pieces. Fields without a value are left out."""
+    lines = [f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Date: {date(at)}"]
+    lines += [f"{name}: {value if value.isprintable() else _BREAKS.sub(' ', value)}" for name, value in fields.items() if value]
+    lines.append(f"WARC-Block-Digest: {digest(*block, algorithm=algorithm)}\r\nContent-Type: {content_type}")
+    lines.append(f"Content-Length: {sum(map(len, block))}\r\n\r\n")
+    return b"".join(("\r\n".join(lines).encode("utf-8", "replace"), *block, b"\r\n\r\n"))
+
+
+def warc_fields(pairs: list[tuple[str, object]]) -> bytes:
+    """A block of application/warc-fields."""
+    lines = [f"{name}: {value}" for name, value in pairs]
+    if not "".join(lines).isprintable():
+        lines = [_BREAKS.sub(" ", line) for line in lines]
+    return "\r\n".join([*lines, ""]).encode("utf-8", "replace")
+
+
+def warcinfo(name: str, at: datetime, info: Mapping[str, object], algorithm: str = "sha1") -> Record:
+    """The first record of the file `name`; `info` says by whom, with what and under which rules it was made."""
+    about = {"software": "crawlproj", "format": "WARC File Format 1.1", **info}
+    fields = {"WARC-Record-ID": new_id(), "WARC-Filename": name}
+    data = record("warcinfo", at, (warc_fields(list(about.items())),), FIELDS, fields, algorithm)
+    return Record("warcinfo", fields["WARC-Record-ID"], "", at, data)
+
+
+def records(exchange: Exchange, original: Original | None, info_id: str, algorithm: str = "sha1") -> tuple[Record, ...]:
+    """The records of an exchange. The answer is first: it is worth most if the process is killed while it writes.
+
+    With an `original` the answer becomes a revisit, if it is a 304 or has the same payload; else it is stored whole, whatever the
+    caller believed.
+    """
+    first = answer(exchange, original, info_id, algorithm)
+    out, url = [first], first.url
+    common = {"WARC-Warcinfo-ID": info_id, "WARC-Concurrent-To": first.id, "WARC-Target-URI": url}
+    if (head := heads.request(exchange.request)) is not None:
+        fields = {"WARC-Record-ID": new_id(), **common, "WARC-IP-Address": _address(exchange.address)}
+        if exchange.request_body:
+            fields["WARC-Payload-Digest"] = digest(exchange.request_body, algorithm=algorithm)
+        data = record("request", exchange.at, (head, exchange.request_body), REQUEST, fields, algorithm)
+        out.append(Record("request", fields["WARC-Record-ID"], url, exchange.at, data))
+    if block := _metadata(exchange):
+        fields = {"WARC-Record-ID": new_id(), **common, "WARC-Refers-To": first.id}
+        data = record("metadata", exchange.at, (block,), FIELDS, fields, algorithm)
+        out.append(Record("metadata", fields["WARC-Record-ID"], url, exchange.at, data))
+    return tuple(out)
+
+
+def answer(exchange: Exchange, original: Original | None, info_id: str, algorithm: str = "sha1") -> Record:
+    """Response, revisit, or (if there is no HTTP in it) resource."""
+    url, at, new = plain_url(exchange.url), exchange.at, new_id()
+    fields = {
+        "WARC-Record-ID": new, "WARC-Warcinfo-ID": info_id, "WARC-Target-URI": url, "WARC-IP-Address": _address(exchange.address),
+    }  # fmt: skip
+    if not heads.is_http(exchange.head):
+        whole = (exchange.head, exchange.body)
+        fields |= {"WARC-Payload-Digest": digest(*whole, algorithm=algorithm), "WARC-Truncated": exchange.truncated or ""}
+        data = record("resource", at, whole, OCTETS, fields, algorithm)
+        here = Original(url, at, fields["WARC-Payload-Digest"], new)
+        return Record("resource", new, url, at, data, here.digest, OCTETS, 0, True, here)
+    head, found, status = heads.answer(exchange.head), digest(exchange.body, algorithm=algorithm), heads.status(exchange.head)
+    if original is not None and (profile := _profile(exchange, status, found, original)):
+        fields |= {
+            "WARC-Profile": profile, "WARC-Refers-To": original.record_id, "WARC-Refers-To-Target-URI": plain_url(original.url),
+            "WARC-Refers-To-Date": date(original.at), "WARC-Payload-Digest": original.digest,
+        }  # fmt: skip
+        data = record("revisit", at, (head,), ANSWER, fields, algorithm)
+        return Record("revisit", new, url, at, data, original.digest, "warc/revisit", status, profile == IDENTICAL, original)
+    fields |= {"WARC-Payload-Digest": found, "WARC-Truncated": exchange.truncated or ""}
+    data = record("response", at, (head, exchange.body), ANSWER, fields, algorithm)
+    return Record("response", new, url, at, data, found, mime(head), status, status != 304, Original(url, at, found, new))
+
+
+def _profile(exchange: Exchange, status: int, found: str, original: Original) -> str:
+    """How the answer repeats the original; empty if it doesn't."""
+    if status == 304:
+        return NOT_MODIFIED
+    return IDENTICAL if found == original.digest and exchange.body and not exchange.truncated else ""
+
+
+def mime(head: bytes) -> str:
+    """The content type of an answer, for the index."""
+    return re.split(r"[;\s,]", heads.field(head, "Content-Type"), maxsplit=1)[0].lower()
+
+
+@lru_cache(256)
+def _address(text: str) -> str:
+    """An address as WARC has it, or nothing."""
+    try:
+        return str(ip_address(text.partition("%")[0]))
+    except ValueError:
+        return ""
+
+
+def _metadata(exchange: Exchange) -> bytes:
+    pairs: list[tuple[str, object]] = []
+    if exchange.elapsed_s is not None:
+        pairs.append(("fetchTimeMs", round(exchange.elapsed_s * 1000)))
+    if heads.is_http(exchange.head) and not heads.is_plain(exchange.head):
+        pairs.append(("httpHeadBase64", b64encode(exchange.head).decode()))
+    if (facts := exchange.facts) is not None and facts.title:
+        pairs.append(("title", facts.title))
+    return warc_fields(pairs) + (_outlinks(facts) if facts is not None else b"")
+
+
+def _outlinks(facts: Facts) -> bytes:
+    """One look at all URLs together: hardly ever is one of them not plain."""
+    text = "".join([link[0] for link in facts.links])
+    clean = str if text.isascii() and text.isprintable() and " " not in text else plain_url
+    lines = [f"outlink: {clean(link[0])} {HOPS.get(link[1]) or 'X ' + link[1]}\r\n" for link in facts.links]
+    return "".join(lines).encode("utf-8", "replace")

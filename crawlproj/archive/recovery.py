@@ -1,0 +1,125 @@
+"""After a kill or a loss of power: files that nobody writes any more are cut after their last whole record, indexed and closed.
+
+A file that another process is writing is locked by it and left alone. Doing it twice does no harm, nor does a kill in the middle.
+Whole records behind a damaged place (a loss of power can leave one) are not lost: they go to a file of their own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from crawlproj.archive.cdxj import Entry
+from crawlproj.archive.files import OPEN, SUFFIX, index_path
+from crawlproj.archive.locks import locked
+from crawlproj.archive.members import BrokenError, Member, member, next_member
+from crawlproj.archive.sorting import PART, Sorter, sync_folder, write_file
+from crawlproj.archive.stored import Stored, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """`file` is the name of the closed file, empty if nothing was in it; `saved` is that of the one with records behind damage."""
+
+    file: str
+    records: int
+    cut_bytes: int
+    saved: str = ""
+    why: str = ""
+
+
+def repair(folder: Path) -> list[Repaired]:
+    """Close what was left open in `folder`."""
+    found = []
+    for path in sorted(folder.glob(f"*{SUFFIX}{OPEN}")):
+        if (file := locked(path)) is not None:
+            with os.fdopen(file, "r+b", buffering=1 << 18) as opened:
+                found.append(_close(path, opened))
+    for path in folder.glob(f"*{PART}"):
+        if (half := locked(path)) is not None:
+            path.unlink()
+            os.close(half)
+    return found
+
+
+def index(path: Path) -> int:
+    """Write the index of a closed file anew; returns the number of its records. BrokenError if the file is damaged."""
+    with path.open("rb") as file:
+        count, _, broken = _scan(file, path.name, path)
+    if broken is not None:
+        raise broken
+    return count
+
+
+def _scan(file: BinaryIO, name: str, path: Path) -> tuple[int, int, BrokenError | None]:
+    """Index all whole records from the start; how many there are, where they end, and what comes then."""
+    lines, count, end, broken = Sorter(path.parent), 0, 0, None
+
+    def take(stored: Stored) -> None:
+        if (entry := Entry.of_stored(stored, name)) is not None:
+            lines.add(entry.line())
+
+    try:
+        count, end, broken = walk(file, take)
+        if count:
+            write_file(index_path(path), lines.sorted())
+    finally:
+        lines.close()
+    return count, end, broken
+
+
+def walk(file: BinaryIO, take: Callable[[Stored], None]) -> tuple[int, int, BrokenError | None]:
+    """Give out whole records until the first that is none."""
+    count = end = 0
+    try:
+        while (found := member(file, end)) is not None:
+            take(parse(found))
+            count, end = count + 1, end + found.length
+    except BrokenError as error:
+        return count, end, error
+    return count, end, None
+
+
+def _close(path: Path, file: BinaryIO) -> Repaired:
+    name, folder = path.name.removesuffix(OPEN), path.parent
+    size = os.fstat(file.fileno()).st_size
+    count, end, broken = _scan(file, name, path)
+    saved = _save_rest(folder / name, file, end) if broken is not None else ""
+    os.ftruncate(file.fileno(), end)
+    os.fsync(file.fileno())
+    if count:
+        path.replace(folder / name)
+    else:
+        path.unlink()
+    sync_folder(folder)
+    return Repaired(name if count else "", count, size - end, saved, broken.why if broken else "")
+
+
+def _save_rest(path: Path, file: BinaryIO, end: int) -> str:
+    """Whole records after `end` go to another file; returns its name, empty if there are none."""
+    places: list[tuple[int, int]] = []
+    found = _next_record(file, end + 1)
+    while found is not None:
+        places.append((found.offset, found.length))
+        found = _next_record(file, found.offset + found.length)
+    if not places:
+        return ""
+    rest = path.with_name(path.name.removesuffix(SUFFIX) + "-rest" + SUFFIX)
+    write_file(rest, (os.pread(file.fileno(), length, offset) for offset, length in places))
+    index(rest)
+    return rest.name
+
+
+def _next_record(file: BinaryIO, offset: int) -> Member | None:
+    """The next member that is one whole record."""
+    while (found := next_member(file, offset)) is not None:
+        try:
+            parse(found)
+        except BrokenError:
+            offset = found.offset + 1
+        else:
+            return found
+    return None

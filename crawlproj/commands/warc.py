@@ -1,0 +1,139 @@
+"""scrapy warc: read the archive back, check it, repair it, add to it. The database is not needed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+
+from crawlproj.archive import Archive
+from crawlproj.archive.cdxj import Entry
+from crawlproj.archive.check import Problem, check_file, check_revisits
+from crawlproj.archive.files import OPEN, SUFFIX, index_path
+from crawlproj.archive.intake import take
+from crawlproj.archive.members import BrokenError
+from crawlproj.archive.recovery import index, repair
+from crawlproj.archive.sorting import merge_indexes
+from crawlproj.archive.writer import DEFAULT
+from crawlproj.config import Config
+from crawlproj.console import FINE, RULES_BROKEN, ProjectCommand, add_json, complain, reading, say, say_json
+from crawlproj.errors import ArchiveError, ConfigError
+from crawlproj.versions import as_line, as_values, difference, in_force, last_two, moment, versions
+from crawlproj.wording import count
+
+MOST = {"check": sys.maxsize, "repair": 0, "versions": 1, "get": 1, "diff": 3, "import": sys.maxsize}
+LEAST = {"check": 0, "repair": 0, "versions": 1, "get": 1, "diff": 1, "import": 1}
+
+
+class Command(ProjectCommand):
+    words = (1, sys.maxsize)
+
+    def syntax(self) -> str:
+        return "check [FILE...] | repair | versions URL | get URL [--at TIME] | diff URL [TIME TIME] | import FILE..."
+
+    def short_desc(self) -> str:
+        return "Read pages back from the archive, compare versions, check, repair and import WARC files"
+
+    def long_desc(self) -> str:
+        return (
+            f"{self.short_desc()}. The files are in CRAWL_DIR/warc; their indexes are enough, the database need not be there."
+            " check: exits with 3 if something is wrong. get: writes the page to the screen or to a file. diff: of the versions in"
+            " force at two times; without times, the last two that differ."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        add_json(parser)
+        parser.add_argument("--at", metavar="TIME", help="get: the version in force then, such as 2026-03-01 (default: the last)")
+        parser.add_argument("--headers", action="store_true", help="get: with the headers of the answer")
+        parser.add_argument("--text", action="store_true", help="diff: of what a reader sees, not of the source")
+        parser.add_argument("-o", dest="output", metavar="FILE", help="get: write to a file")
+
+    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        verb, *rest = words
+        if not LEAST.get(verb, 1) <= len(rest) <= MOST.get(verb, 0) or (verb == "diff" and len(rest) == 2):
+            raise ConfigError(f"usage: scrapy warc {self.syntax()}")
+        verbs = {
+            "check": self._check, "repair": self._repair, "versions": self._versions, "get": self._get, "diff": self._diff,
+            "import": self._import,
+        }  # fmt: skip
+        return verbs[verb](config, rest, opts)
+
+    def _check(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        archive = Archive(config.warc_dir)
+        files = [Path(word) for word in words] or archive.files()
+        found = [problem for path in files for problem in check_file(path)]
+        found += [] if words else list(check_revisits(archive))
+        left = [] if words else sorted(path.name for path in config.warc_dir.glob(f"*{SUFFIX}{OPEN}"))
+        if opts.json:
+            problems = [{"file": problem.file, "offset": problem.offset, "what": problem.what} for problem in found]
+            say_json({"files": len(files), "open": left, "problems": problems})
+        else:
+            say([*map(str, found), f"{count(len(files), 'file')}, {count(len(found), 'problem')}"])
+            if left:
+                say(f"{count(len(left), 'file')} being written, or left open by a kill (scrapy warc repair closes those)")
+        return RULES_BROKEN if found else FINE
+
+    def _repair(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        folder, broken = config.warc_dir, 0
+        if not folder.is_dir():
+            say(f"There is no archive in {folder}.")
+            return FINE
+        for done in repair(folder):
+            cut = f"; {count(done.cut_bytes, 'byte')} cut off: {done.why}" if done.cut_bytes else ""
+            say(f"{done.file or 'an empty file'}: closed, {count(done.records, 'record')}{cut}")
+            if done.saved:
+                say(f"{done.saved}: records behind the damage")
+        for path in Archive(folder).files():
+            if not index_path(path).exists():
+                try:
+                    say(f"{path.name}: indexed, {count(index(path), 'record')}")
+                except BrokenError as error:
+                    broken += 1
+                    complain(f"{path.name}: {error}")
+        merge_indexes(folder)
+        say("The index is up to date.")
+        return RULES_BROKEN if broken else FINE
+
+    def _found(self, config: Config, url: str) -> tuple[Archive, list[Entry]]:
+        archive = Archive(config.warc_dir)
+        entries = versions(archive, url, partial(reading, config))
+        if not entries:
+            raise ArchiveError(f"{url} is not in the archive ({config.warc_dir})")
+        return archive, entries
+
+    def _versions(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        _, entries = self._found(config, words[0])
+        say_json([as_values(entry) for entry in entries]) if opts.json else say([as_line(entry) for entry in entries])
+        return FINE
+
+    def _get(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        at = moment(opts.at) if opts.at else None
+        archive, entries = self._found(config, words[0])
+        page = archive.capture(in_force(entries, at))
+        data = (page.head if opts.headers else b"") + page.content
+        if opts.output:
+            Path(opts.output).write_bytes(data)
+        else:
+            sys.stdout.buffer.write(data)
+        return FINE
+
+    def _diff(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        times = [moment(word) for word in words[1:]]
+        archive, entries = self._found(config, words[0])
+        chosen = (in_force(entries, times[0]), in_force(entries, times[1])) if times else last_two(entries)
+        if chosen is None:
+            say(f"All {count(len(entries), 'version')} are the same.")
+            return FINE
+        old, new = map(archive.capture, chosen)
+        say(difference(old, new, opts.text) or "They are the same.")
+        return FINE
+
+    def _import(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        problems: list[Problem] = []
+        taken = take([Path(word) for word in words], config.warc_dir, problems.append, config.warc or DEFAULT)
+        for problem in problems:
+            complain(str(problem))
+        say(f"{count(taken.new, 'exchange')} added, {taken.known} there already, {taken.left_out} left out")
+        return RULES_BROKEN if problems else FINE

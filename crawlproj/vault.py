@@ -1,0 +1,107 @@
+"""The crawl's end of the archive: each page that came over the network is put into it, and is on disk before its end counts."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from types import TracebackType
+from typing import Any, Self
+
+from crawlproj.archive.exchange import Exchange, Facts, Truncated
+from crawlproj.archive.recovery import repair
+from crawlproj.archive.sorting import merge_indexes
+from crawlproj.archive.writer import Writer
+from crawlproj.config import Config
+from crawlproj.errors import ArchiveError
+from crawlproj.frontier.base import Ticket
+from crawlproj.items import Page
+from crawlproj.requestlog import rules_in_force
+
+log = logging.getLogger(__name__)
+
+ENDS = {"timeout": Truncated.TIME, "too big": Truncated.LENGTH, "cut off": Truncated.DISCONNECT, "reset": Truncated.DISCONNECT}
+"""Why a body that began to come is not whole, by the reason of its Page."""
+
+
+class Vault:
+    """A context manager: what a killed worker left is repaired first; at the end the file is closed and the indexes are merged.
+    With WARC_ENABLED off it keeps nothing and is never full."""
+
+    def __init__(self, config: Config, worker: str, settings: Mapping[str, Any]) -> None:
+        self._config, self._folder = config, config.warc_dir
+        self._writer: Writer | None = None
+        if config.warc is not None:
+            self._mend()
+            self._writer = Writer(self._folder, config.spec.name, worker, about(config, settings), config.warc)
+
+    def _mend(self) -> None:
+        try:
+            for found in repair(self._folder):
+                cut = f", {found.cut_bytes} bytes cut off" if found.cut_bytes else ""
+                log.info("Left open by a worker that ended, now closed: %s (%d records%s)", found.file, found.records, cut)
+        except OSError as error:
+            raise ArchiveError(f"The archive can't be used: {error.strerror or error} ({self._folder})") from error
+
+    def keep(self, page: Page) -> str:
+        """Queue the exchange of a page, once. What was done with it: `exchanges`, `noarchive` or nothing."""
+        wire, page.wire = page.wire, None
+        if wire is None or self._writer is None or not (wire.head or wire.chunks):
+            return ""
+        if self._config.obey_noarchive and is_private(page):
+            return "noarchive"
+        document = page.document
+        facts = Facts(document.title, document.links) if document is not None else None
+        truncated = wire.truncated if wire.whole else ENDS.get(page.reason.partition(":")[0], Truncated.UNSPECIFIED)
+        exchange = Exchange(
+            page.url, datetime.fromtimestamp(page.started_s, UTC) if page.started_s is not None else page.at, wire.head, wire.body,
+            wire.request, wire.request_body, wire.address, page.elapsed_s, truncated, facts,
+        )  # fmt: skip
+        page.receipt = self._writer.put(exchange, page.ticket.original if isinstance(page.ticket, Ticket) else None)
+        return "exchanges"
+
+    @property
+    def full(self) -> bool:
+        """It does not keep up: nothing more is to be fetched for a while."""
+        return self._writer is not None and self._writer.full
+
+    def settle(self) -> None:
+        """Returns when all that was kept so far is on disk; ArchiveError if the disk does not take it."""
+        if self._writer is not None:
+            self._writer.flush().result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._writer is None:
+            return
+        try:
+            self._writer.close()
+            if self._folder.is_dir():
+                merge_indexes(self._folder)
+        except (ArchiveError, OSError) as failure:
+            log.error("The archive was not closed, the next crawl will repair it: %s", failure)
+
+
+def is_private(page: Page) -> bool:
+    """Whether the page says noarchive. One that has not changed is not read again: it still says what it said."""
+    ticket = page.ticket
+    same = isinstance(ticket, Ticket) and ticket.noarchive and (page.status == 304 or page.body_digest == ticket.body_digest)
+    return same or page.orders.noarchive
+
+
+def about(config: Config, settings: Mapping[str, Any]) -> dict[str, object]:
+    """What the warcinfo record says: by whom, with what and under which rules the file was made."""
+    try:
+        ours = version("crawlproj")
+    except PackageNotFoundError:
+        ours = "unknown"
+    rules = rules_in_force(settings) | {"POLITENESS_SHARED_NETWORKS": len(config.shared_networks)}
+    found: dict[str, object] = {
+        "software": f"crawlproj/{ours} Scrapy/{version('scrapy')}", "isPartOf": config.spec.name, "operator": config.robot_contact,
+        "http-header-user-agent": config.user_agent, "robots": "obey", "settings": json.dumps(rules),
+    }  # fmt: skip
+    return {name: value for name, value in found.items() if value}

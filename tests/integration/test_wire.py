@@ -1,0 +1,139 @@
+"""What the download handler keeps is what really went over the wire, to the byte."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socketserver
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from crawlproj.wire import Wire, tap, wire_of
+from tests.crawling import run_crawl
+from tests.wiring import read_wires
+
+PAGE = b"<title>Fine</title><p>A page that a browser shows.</p>"
+PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(PAGE)
+CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-TYPE:text/html\r\nTransfer-Encoding:  chunked\r\nContent-Encoding: gzip\r\n\r\n"
+PACKED = gzip.compress(PAGE, mtime=0)
+CLOSE = b"Connection: close\r\n\r\n"
+
+ANSWERS = {
+    "/robots.txt": (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", b""),
+    "/plain": (PLAIN, PAGE),
+    "/odd": (b"HTTP/1.1 200\r\ncOnTeNt-TyPe:  text/html  \r\nX-Twice: 1\r\nX-Twice: 2\r\nX-Bytes: caf\xe9\r\n" + CLOSE, PAGE),
+    "/line-feeds": (b"HTTP/1.0 200 Fine by me\nContent-Type: text/html\n\n", PAGE),
+    "/no-reason": (b"HTTP/1.1 404\r\n" + CLOSE, PAGE),
+    "/error": (b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\n", b"busy"),
+    "/moved": (b"HTTP/1.1 301 Moved\r\nLocation: /plain\r\nContent-Length: 0\r\n\r\n", b""),
+}
+"""Head and body."""
+
+
+class Raw(socketserver.StreamRequestHandler):
+    """Keeps requests byte by byte and answers with bytes."""
+
+    seen: dict[str, bytes] = {}  # noqa: RUF012
+
+    def handle(self) -> None:
+        while line := self.rfile.readline():
+            data = line
+            while (field := self.rfile.readline()).strip():
+                data += field
+            path = line.split()[1].decode()
+            self.seen[path] = data + b"\r\n"
+            if not self.answer(path):
+                return
+
+    def answer(self, path: str) -> bool:
+        if path == "/slow":
+            for byte in PLAIN + PAGE:
+                self.wfile.write(bytes([byte]))
+                time.sleep(0.0005)
+            return True
+        if path == "/chunked":
+            half = len(PACKED) // 2
+            self.wfile.write(CHUNKED + b"%x;a=b\r\n%b\r\n%x\r\n%b\r\n" % (half, PACKED[:half], len(PACKED) - half, PACKED[half:]))
+            self.wfile.write(b"0\r\nX-Trailer: yes\r\n\r\n")
+            return True
+        if path == "/hints":
+            self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + PLAIN + PAGE)
+            return True
+        raw = {"/no-head": b"<p>no head at all</p>\n\n", "/half-head": b"HTTP/1.1 200 OK\r\nContent-", "/cut": PLAIN + PAGE[:20]}
+        self.wfile.write(raw[path] if path in raw else b"".join(ANSWERS[path]))
+        return path not in raw and b"Length" in ANSWERS[path][0]
+
+
+@pytest.fixture
+def base() -> Iterator[str]:
+    Raw.seen = {}
+    socketserver.ThreadingTCPServer.allow_reuse_address = True
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Raw) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+class Kept(aiohttp.ClientResponse):
+    wire: Wire | None = None
+
+    async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        end = connection.protocol
+        await super().start(connection)
+        self.wire = wire_of(self, end)
+        return self
+
+
+async def fetched(base: str, *paths: str) -> list[Wire]:
+    connector, found = aiohttp.TCPConnector(limit=1), []
+    async with aiohttp.ClientSession(connector=connector, response_class=Kept, auto_decompress=False) as session:
+        tap(connector)
+        for path in paths:
+            async with session.get(base + path, allow_redirects=False) as response:
+                assert isinstance(response, Kept)
+                assert response.wire is not None
+                async for _ in response.wire.keep(response.content.iter_any()):
+                    pass
+                found.append(response.wire)
+    return found
+
+
+def test_heads_are_kept_to_the_byte(base: str) -> None:
+    paths = [*ANSWERS, "/slow", "/hints", "/chunked"]
+    wires = dict(zip(paths, asyncio.run(fetched(base, *paths)), strict=True))
+    wanted = {**ANSWERS, "/slow": (PLAIN, PAGE), "/hints": (PLAIN, PAGE), "/chunked": (CHUNKED, PACKED)}
+    assert {path: (wire.head, wire.body) for path, wire in wires.items()} == wanted
+    assert {path: wire.request for path, wire in wires.items()} == Raw.seen
+
+
+@pytest.mark.slow
+def test_a_crawl_keeps_what_went_over_the_wire(base: str, database_url: str, tmp_path: Path) -> None:
+    paths = [*list(ANSWERS)[1:], "/slow", "/hints", "/chunked", "/no-head", "/half-head", "/cut"]
+    settings = {
+        "DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0, "REVISIT_INTERVAL": "1h",
+        "FRONTIER_RETRY_DELAY": "1h", "WARC_ENABLED": True, "STATS_CLASS": "tests.wiring.WireStats",
+        "WIRE_FILE": tmp_path / "wires",
+    }  # fmt: skip
+    result = run_crawl(["site", "-a", "seeds=" + ",".join(base + path for path in paths)], settings, tmp_path)
+    assert result.code == 0, result.stderr + result.log
+    wires = read_wires(tmp_path / "wires")
+    assert set(wires) == set(Raw.seen)
+    wanted = {
+        **ANSWERS, "/slow": (PLAIN, PAGE), "/hints": (PLAIN, PAGE), "/chunked": (CHUNKED, PACKED), "/cut": (PLAIN, PAGE[:20]),
+        "/no-head": (b"<p>no head at all</p>\n\n", b""), "/half-head": (b"HTTP/1.1 200 OK\r\nContent-", b""),
+    }  # fmt: skip
+    assert {path: wire and wire[1:] for path, wire in wires.items()} == wanted
+    assert {path: wire and wire[0] for path, wire in wires.items()} == Raw.seen
+
+
+@pytest.mark.slow
+def test_nothing_is_kept_without_an_archive(base: str, database_url: str, tmp_path: Path) -> None:
+    settings = {"DATABASE_URL": database_url, "CRAWL_PATIENCE": 0, "STATS_CLASS": "tests.wiring.WireStats", "WARC_ENABLED": False}
+    run_crawl(["site", "-a", f"seeds={base}/plain"], {**settings, "WIRE_FILE": tmp_path / "wires"}, tmp_path)
+    assert read_wires(tmp_path / "wires") == {"/robots.txt": None, "/plain": None}

@@ -1,0 +1,88 @@
+"""Files of other tools taken into the archive: all their versions are readable there, once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from crawlproj.archive import Archive
+from crawlproj.archive.check import Problem, check_file, check_revisits
+from crawlproj.archive.exchange import Original
+from crawlproj.archive.intake import Taken, take
+from crawlproj.archive.records import digest
+from crawlproj.errors import ArchiveError
+from tests.archiving import PAGE, START, accepted, all_kinds, exchange, head, write
+from tests.unit.test_archive_foreign import made
+
+
+def sound(folder: Path) -> Archive:
+    archive = Archive(folder)
+    for path in archive.files():
+        assert accepted(path)
+        assert not list(check_file(path))
+    assert not list(check_revisits(archive))
+    return archive
+
+
+def test_all_kinds_of_exchanges_come_over_with_their_content(tmp_path: Path) -> None:
+    write(tmp_path / "there", all_kinds())
+    there, problems = Archive(tmp_path / "there"), list[Problem]()
+    taken = take(there.files(), tmp_path / "here", problems.append)
+    assert not problems and taken == Taken(new=len(all_kinds()))
+    here = sound(tmp_path / "here")
+    before, after = ({(c.url, c.at, c.payload) for c in archive.captures()} for archive in (there, here))
+    assert before == after and len(after) > 5
+
+
+def test_doing_it_again_adds_nothing(tmp_path: Path) -> None:
+    write(tmp_path / "there", all_kinds())
+    files = Archive(tmp_path / "there").files()
+    first = take(files, tmp_path / "here", lambda problem: None)
+    names = Archive(tmp_path / "here").files()
+    second = take(files, tmp_path / "here", lambda problem: None)
+    assert second == Taken(known=first.new)
+    assert Archive(tmp_path / "here").files() == names
+
+
+def test_revisits_find_what_they_point_at_in_a_later_file(tmp_path: Path) -> None:
+    first = exchange(0)
+    original = Original(first.url, first.at, digest(PAGE))
+    again = exchange(0, at=START + timedelta(days=1))
+    unchanged = exchange(0, body=b"", top=head(status="304 Not Modified"), at=START + timedelta(days=2))
+    write(tmp_path / "b", [(first, None)])
+    write(tmp_path / "a", [(again, original), (unchanged, original)])
+    files = [*Archive(tmp_path / "a").files(), *Archive(tmp_path / "b").files()]
+    assert take(files, tmp_path / "here", lambda problem: None) == Taken(new=3)
+    here = sound(tmp_path / "here")
+    assert [entry.mime for entry in here.versions(first.url)] == ["text/html", "warc/revisit"]
+    assert [record.kind for _, record in here.records() if record.kind == "revisit"] == ["revisit"] * 2
+    page = here.get(first.url)
+    assert page is not None and page.payload == PAGE and page.at == again.at
+
+
+def test_a_revisit_of_something_that_is_not_here_is_left_out_and_told(tmp_path: Path) -> None:
+    again = exchange(0, at=START + timedelta(days=1))
+    write(tmp_path / "a", [(again, Original(again.url, START, digest(PAGE))), (exchange(1), None)])
+    problems: list[Problem] = []
+    taken = take(Archive(tmp_path / "a").files(), tmp_path / "here", problems.append)
+    assert taken == Taken(new=1, left_out=1)
+    assert len(problems) == 1 and "not here" in problems[0].what
+    sound(tmp_path / "here")
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize("packed", [True, False])
+def test_files_of_warcio_come_over(version: str, packed: bool, tmp_path: Path) -> None:
+    path = tmp_path / ("x.warc.gz" if packed else "x.warc")
+    path.write_bytes(made(version, packed, 3))
+    assert take([path], tmp_path / "here", lambda problem: None).new == 3
+    assert len(list(sound(tmp_path / "here").captures())) == 3
+
+
+def test_a_file_that_is_not_there_or_holds_nothing_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.warc.gz").write_bytes(b"what is this")
+    for name in ("x.warc.gz", "missing.warc.gz"):
+        with pytest.raises(ArchiveError, match=name):
+            take([tmp_path / name], tmp_path / "here", lambda problem: None)
