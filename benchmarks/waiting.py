@@ -71,7 +71,8 @@ def measure(name: str, profile: Profile, law: Law) -> dict[str, object]:
     return {
         "web": name, "exit": result.code, "requests": len(records), "took_s": round(took, 1), "forced_s": round(forced, 1),
         "ratio": round(took / forced, 3), "violations": len(violations(records, law)),
-        "held": result.stats.get("politeness/held", 0),
+        "held": result.stats.get("politeness/held", 0), "awaited": result.stats.get("scheduler/awaited", 0),
+        "late": result.stats.get("scheduler/late", 0),
     }  # fmt: skip
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 from scrapy.core.engine import ExecutionEngine
 
-from crawlproj.demo import DemoServer, FrozenClock
+from crawlproj.demo import DemoServer, FrozenClock, grid
 from crawlproj.demo.log import Record
+from crawlproj.demo.model import HostSpec
+from tests.judge import Law, violations
 from tests.webs import crawl_demo
 
 SLACK_S = 0.01
@@ -54,3 +58,21 @@ def test_retry_after_stops_the_whole_host(database_url: str, tmp_path: Path) -> 
         records = by_host(demo)[f"status-429-wait.fault.demo.test:{demo.port}"]
     limited = next(n for n, record in enumerate(records) if record.status == 429)
     assert all(after.started - records[limited].ended >= 1 - SLACK_S for after in records[limited + 1 :])
+
+
+def test_addresses_of_a_delivery_network_are_no_servers_and_others_are(new_database: Callable[..., str], tmp_path: Path) -> None:
+    """Twelve hosts on two addresses: with the list, hosts go side by side; without it, the addresses have their own pace."""
+    law = Law(delay_s=0.5, server_delay_s=0.25, hosts_per_server=4, pause_after=0, pause_s=0, slowdown=0, max_delay_s=1)
+    web = grid(12, 2, HostSpec("", sections=("world",), articles=3, keep=4))
+    seen = {}
+    for name, networks in (("listed", ["127.0.0.0/8"]), ("unlisted", [])):
+        with DemoServer(web, clock=FrozenClock(1_790_000_000.0)) as demo:
+            crawl_demo(
+                demo, new_database(), tmp_path / name, POLITENESS_DELAY=law.delay_s, POLITENESS_SERVER_DELAY=law.server_delay_s,
+                POLITENESS_HOSTS_PER_SERVER=law.hosts_per_server, POLITENESS_SHARED_NETWORKS=networks, POLITENESS_MAX_DELAY=1,
+            )  # fmt: skip
+            seen[name] = demo.log.records()
+    assert violations(seen["unlisted"], law) == []
+    assert violations(seen["listed"], replace(law, shared=True)) == []
+    assert violations(seen["listed"], law) != [], "the addresses had a pace though they are listed"
+    assert len(seen["listed"]) == len(seen["unlisted"]) > 60
