@@ -111,6 +111,8 @@ class Panel:
         settings, config = self._crawler.settings, self._config
         own = f"our own Postgres in {config.crawl_dir / 'pg'} (scrapy db url{option_words(config, settings)})"
         places = {"Database": self._scheduler.place if config.database_url else own}
+        if config.warc is not None:
+            places["Archive"] = str(config.warc_dir)
         if log := settings.get("LOG_FILE"):
             places["Log"] = str(log)
         return places | {"Folder": str(config.crawl_dir)}
