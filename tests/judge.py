@@ -73,7 +73,7 @@ def _server(server: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
         if (gap := after.started - before.started) < law.server_delay_s - SLACK_S:
             yield f"{server}: {gap:.3f} s between {before.host} and {after.host}, {law.server_delay_s} s asked for"
     for record in seen:
-        together = {r.host for r in seen if r.started <= record.started < r.ended - SLACK_S}
+        together = {record.host} | {r.host for r in seen if r.started <= record.started < r.ended - SLACK_S}
         if len(together) > law.hosts_per_server:
             yield f"{server}: {len(together)} hosts at a time: {sorted(together)}"
     yield from _pauses(server, seen, law)

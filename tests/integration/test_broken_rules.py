@@ -30,9 +30,9 @@ NOTICED = {
     "hosts_per_server": ("hosts at a time", "hosts per server"),
     "general_pause": ("before the pause", "general pause"),
     "robots_first": ("before robots.txt", "robots.txt first"),
-    "robots_rules": ("forbids", "robots.txt"),
+    "robots_rules": ("forbids", ""),
 }
-"""Rule -> words of the judge, name in the audit."""
+"""Rule -> words of the judge, name in the audit. What a robots.txt says is not in the log of requests, so the auditor can't know it."""
 
 
 def web() -> Profile:
