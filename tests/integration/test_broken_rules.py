@@ -32,7 +32,7 @@ NOTICED = {
     "robots_first": ("before robots.txt", "robots.txt first"),
     "robots_rules": ("forbids", ""),
 }
-"""Rule -> words of the judge, name in the audit. What a robots.txt says is not in the log of requests, so the auditor can't know it."""
+"""Rule -> words of the judge, name in the audit. What a robots.txt says is not in the log, so the auditor can't know it."""
 
 
 def web() -> Profile:
