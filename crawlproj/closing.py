@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,15 @@ from crawlproj.items import Page, RobotsTicket
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+
+def stop_if_missed(crawler: Crawler) -> None:
+    """A stop that is asked for while the engine still starts is forgotten by Scrapy, which then never ends."""
+    engine = crawler.engine
+    if not crawler.crawling and engine is not None and engine.running:
+        asyncio.get_running_loop().create_task(engine.stop_async())
 
 
 class CloseCrawl(CloseSpider):

@@ -20,7 +20,7 @@ from scrapy.http import Request, Response
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
-from crawlproj import garbage, store
+from crawlproj import closing, garbage, store
 from crawlproj.config import read_config
 from crawlproj.dispatcher import NOT_THE_SERVERS, Dispatcher
 from crawlproj.download import ABORT
@@ -198,8 +198,7 @@ class CrawlScheduler(BaseScheduler):
         ticket = request.meta.get("ticket")
         if isinstance(ticket, Ticket | RobotsTicket):
             return self._replace(request, ticket)
-        url = self.row_of(request)
-        if url is None:
+        if (url := self.row_of(request)) is None:
             return False
         self.dispatcher.add([url])
         return True
@@ -256,6 +255,7 @@ class CrawlScheduler(BaseScheduler):
 
     def _watch_for_the_end(self) -> None:
         """The engine is closing: what is under way gets a few seconds, then it is cut off and stays due."""
+        closing.stop_if_missed(self.crawler)
         slot = self.crawler.engine._slot
         if slot is not None and slot.closing is not None and not self._leaving:
             self._leaving = True
