@@ -67,7 +67,7 @@ class WatchedTransaction(Transaction):
     seen: list[Seen]
 
     def _send(self, name: str, text: str, args: dict[str, Any] | None) -> tuple[int, list[tuple[Any, ...]]]:
-        if name in load_queries():
+        if name in load_queries() and name != "discard":
             super()._send("savepoint", "savepoint watch", None)
             plan = super()._send(name, EXPLAIN + text, args)[1][0][0][0]["Plan"]
             super()._send("undo", "rollback to savepoint watch; release savepoint watch", None)
@@ -81,6 +81,7 @@ class WatchedDatabase(Database):
     def __init__(self, dsn: str) -> None:
         super().__init__(dsn)
         self.seen: list[Seen] = []
+        self._plans.patience = 0
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:

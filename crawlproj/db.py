@@ -16,10 +16,10 @@ from typing import Any
 
 import psycopg2  # type: ignore[import-untyped]
 from psycopg2 import extensions, sql
-from psycopg2.extras import Json  # type: ignore[import-untyped]
 
 from crawlproj.errors import ConfigError, DatabaseError
-from crawlproj.queries import load_queries
+from crawlproj.prepared import Plans
+from crawlproj.queries import Queries, Query
 
 MINIMUM_VERSION = 14
 DEFAULTS = {
@@ -32,7 +32,7 @@ DEFAULTS = {
 # The server looks after dead peers too: else a worker that lost its network keeps its row locks for hours. Pages at random are
 # mostly in memory: by Postgres's own guess, made for turning disks, hundreds of look-ups cost more than reading a whole table.
 SESSION = """
-set time zone 'UTC'; set search_path = crawlproj; set client_min_messages = warning;
+set time zone 'UTC'; set search_path = crawlproj; set client_min_messages = warning; set plan_cache_mode = force_generic_plan;
 set random_page_cost = 1.1; set lock_timeout = '30s'; set idle_in_transaction_session_timeout = '5min';
 set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; set tcp_keepalives_count = 3;
 """
@@ -46,44 +46,15 @@ BYTES = extensions.new_type((17,), "BYTES", _bytes)  # bytea, which the driver g
 BYTES_ARRAY = extensions.new_array_type((1001,), "BYTES_ARRAY", BYTES)
 
 
-class Queries:
-    """What a Database and a Transaction have in common: functions that only query take either."""
-
-    def run(self, name: str, /, **args: Any) -> int:
-        """Run the named query and return how many rows it touched."""
-        return self._execute(name, args)[0]
-
-    def rows(self, name: str, /, **args: Any) -> list[tuple[Any, ...]]:
-        return self._execute(name, args)[1]
-
-    def row(self, name: str, /, **args: Any) -> tuple[Any, ...] | None:
-        """The first row, or None."""
-        rows = self._execute(name, args)[1]
-        return rows[0] if rows else None
-
-    def value(self, name: str, /, **args: Any) -> Any:
-        """The first column of the first row, or None."""
-        row = self.row(name, **args)
-        return row[0] if row else None
-
-    def script(self, text: str) -> list[tuple[Any, ...]]:
-        """Run SQL as it stands, for migrations and tests; the rows of its last statement."""
-        return self._send("script", text, None)[1]
-
-    def _execute(self, name: str, args: dict[str, Any]) -> tuple[int, list[tuple[Any, ...]]]:
-        query = load_queries()[name]
-        query.check(args)
-        return self._send(name, query.sql, {key: _adapt(value) for key, value in args.items()} or None)
-
-    def _send(self, name: str, text: str, args: dict[str, Any] | None) -> tuple[int, list[tuple[Any, ...]]]:
-        raise NotImplementedError
-
-
 class Transaction(Queries):
     """Queries that are committed together. Ends with its connection: nothing of it is repeated on another one."""
 
     def __init__(self, database: Database, connection: Any) -> None:
         self._database, self._connection = database, connection
+
+    def _statement(self, query: Query) -> str:
+        with self._database._errors(query.name):
+            return self._database._plans.statement(query, self._connection)
 
     def _send(self, name: str, text: str, args: dict[str, Any] | None) -> tuple[int, list[tuple[Any, ...]]]:
         with self._database._errors(name), self._connection.cursor() as cursor:
@@ -101,6 +72,7 @@ class Database(Queries):
         self._channels: dict[str, None] = {}
         self._lock = threading.RLock()
         self._asked_at: float | None = None
+        self._plans = Plans()
 
     def another(self) -> Database:
         """A connection of its own to the same place, for another thread that must not take turns with this one."""
@@ -197,6 +169,15 @@ class Database(Queries):
             connection.notifies.clear()
             return heard
 
+    def _execute(self, name: str, args: dict[str, Any]) -> tuple[int, list[tuple[Any, ...]]]:
+        with self._lock:
+            return super()._execute(name, args)
+
+    def _statement(self, query: Query) -> str:
+        self._refuse_inside()
+        self.connect()
+        return Transaction(self, self._connection)._statement(query)
+
     def _send(self, name: str, text: str, args: dict[str, Any] | None) -> tuple[int, list[tuple[Any, ...]]]:
         with self._lock:
             self._refuse_inside()
@@ -217,6 +198,7 @@ class Database(Queries):
 
     def _greet(self, connection: Any) -> None:
         """Refuse what we cannot work with, then set up the session."""
+        self._plans.clear()
         connection.autocommit = True
         if connection.server_version < MINIMUM_VERSION * 10_000:
             version = f"{connection.server_version // 10_000}.{connection.server_version % 10_000}"
@@ -280,12 +262,3 @@ def parse_dsn(dsn: str) -> dict[str, Any]:
             " (in a password write / as %2F, @ as %40, : as %3A, # as %23)"
         )
     return parts
-
-
-def _adapt(value: Any) -> Any:
-    """Dicts travel as JSON, alone and in lists."""
-    if isinstance(value, dict):
-        return Json(value)
-    if isinstance(value, list):
-        return [Json(item) if isinstance(item, dict) else item for item in value]
-    return value

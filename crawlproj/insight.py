@@ -7,8 +7,8 @@ from typing import Any
 
 from crawlproj import robots
 from crawlproj.config import Config
-from crawlproj.db import Queries
 from crawlproj.frontier.base import Found, Frontier, RobotsRow, State
+from crawlproj.queries import Queries
 from crawlproj.urls import host, key, origin
 
 

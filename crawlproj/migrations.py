@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from importlib.resources import files
 
-from crawlproj.db import Database, Queries
+from crawlproj.db import Database
 from crawlproj.errors import DatabaseError, MigrationError
-from crawlproj.queries import read_sql
+from crawlproj.queries import Queries, read_sql
 
 FILE = re.compile(r"((\d{4})_[a-z0-9_]+)\.sql")
 

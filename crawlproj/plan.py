@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 from crawlproj import robots
 from crawlproj.config import Config
-from crawlproj.db import Queries
 from crawlproj.frontier.base import Lane, RobotsRow
 from crawlproj.frontier.columns import array
+from crawlproj.queries import Queries
 from crawlproj.revisit.shares import Shares
 from crawlproj.window import CLASS_OF
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +29,17 @@ class Query:
         if given.keys() != self.arguments:
             wants = ", ".join(sorted(self.arguments)) or "nothing"
             raise TypeError(f"query {self.name} wants {wants}, not {', '.join(sorted(given)) or 'nothing'}")
+
+    @property
+    def prepare(self) -> str:
+        """The statement that makes the server keep it, arguments in the order of their names."""
+        numbers = {name: f"${number}" for number, name in enumerate(sorted(self.arguments), 1)}
+        return f'prepare "{self.name}" as {PERCENT.sub(lambda match: numbers.get(match[1], "%"), self.sql)}'
+
+    @property
+    def execute(self) -> str:
+        """The statement that asks for what was prepared."""
+        return f'execute "{self.name}" ({", ".join(f"%({name})s" for name in sorted(self.arguments))})'
 
 
 @cache
@@ -65,3 +77,48 @@ def _query(name: str, sql: str) -> Query:
     arguments = frozenset(match[1] for match in found if match[1])
     # The driver turns %% into % only where there is an argument to fill in.
     return Query(name, sql if arguments else sql.replace("%%", "%"), arguments)
+
+
+class Queries:
+    """What a Database and a Transaction have in common: functions that only query take either."""
+
+    def run(self, name: str, /, **args: Any) -> int:
+        """Run the named query and return how many rows it touched."""
+        return self._execute(name, args)[0]
+
+    def rows(self, name: str, /, **args: Any) -> list[tuple[Any, ...]]:
+        return self._execute(name, args)[1]
+
+    def row(self, name: str, /, **args: Any) -> tuple[Any, ...] | None:
+        """The first row, or None."""
+        rows = self._execute(name, args)[1]
+        return rows[0] if rows else None
+
+    def value(self, name: str, /, **args: Any) -> Any:
+        """The first column of the first row, or None."""
+        row = self.row(name, **args)
+        return row[0] if row else None
+
+    def script(self, text: str) -> list[tuple[Any, ...]]:
+        """Run SQL as it stands, for migrations and tests; the rows of its last statement."""
+        return self._send("script", text, None)[1]
+
+    def _execute(self, name: str, args: dict[str, Any]) -> tuple[int, list[tuple[Any, ...]]]:
+        query = load_queries()[name]
+        query.check(args)
+        return self._send(name, self._statement(query), {key: _adapt(value) for key, value in args.items()} or None)
+
+    def _statement(self, query: Query) -> str:
+        raise NotImplementedError
+
+    def _send(self, name: str, text: str, args: dict[str, Any] | None) -> tuple[int, list[tuple[Any, ...]]]:
+        raise NotImplementedError
+
+
+def _adapt(value: Any) -> Any:
+    """Dicts travel as JSON, alone and in lists."""
+    if isinstance(value, dict):
+        return json.dumps(value)
+    if isinstance(value, list):
+        return [json.dumps(item) if isinstance(item, dict) else item for item in value]
+    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crawlproj.db import Queries
+from crawlproj.queries import Queries
 
 PARTS = {
     "tables": """

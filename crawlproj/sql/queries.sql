@@ -1,6 +1,10 @@
 -- name: now
 select clock_timestamp();
 
+-- name: discard
+-- Plans of prepared statements are made anew at their next use.
+discard plans;
+
 -- name: crawl_open
 insert into crawl (name, ordering, max_depth) values (%(name)s, %(ordering)s, %(max_depth)s)
 on conflict (name) do update set name = excluded.name
@@ -428,24 +432,20 @@ where worker = any (%(workers)s::text[]) and until > %(now)s;
 -- Looked up one by one (limit 1): joined, a big table would be read as a whole as soon as many hosts are asked for.
 select u.id, u.canonical, w.name, w.server, w.epoch, u.visit, u.lane, u.state, u.depth, u.tries, u.hops, u.changes, u.interval_s,
     u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires,
-    p.warc_digest, p.warc_at, p.warc_record, p.noarchive
-from unnest(%(name)s::text[], %(host)s::int[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[])
-    as w (name, host, server, epoch, count)
+    p.warc_digest, p.warc_at, p.warc_record, p.noarchive, c.pages
+from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[]) as w (name, server, epoch, count)
     cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
-    cross join lateral (select from host h where h.id = w.host and h.server = w.server limit 1) h
+    cross join lateral (select h.id from host h where h.name = w.name and h.server = w.server limit 1) h
+    cross join lateral (select c.pages from crawl_host c where c.host = h.id and c.crawl = %(crawl)s limit 1) c
     cross join (values (0, 'Infinity'), (1, 'Infinity'), (2, extract(epoch from %(now)s::timestamptz)::float8), (3, 'Infinity'),
         (4, extract(epoch from %(now)s::timestamptz)::float8)) as l (lane, latest)
     cross join lateral (
-        select * from url where crawl = %(crawl)s and host = w.host and lane = l.lane and rank <= l.latest
+        select * from url where crawl = %(crawl)s and host = h.id and lane = l.lane and rank <= l.latest
             and id <> all (%(holding)s::bigint[])
         order by rank, id limit w.count) u
     left join lateral (
         select warc_digest, warc_at, warc_record, noarchive from page where url = u.id and u.block_digest is not null limit 1) p on true
-order by w.host, u.lane, u.rank, u.id;
-
--- name: host_pages
-select h.name, h.id, c.pages from host h left join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
-where h.name = any (%(names)s);
+order by h.id, u.lane, u.rank, u.id;
 
 -- name: outlook_ready
 -- Hosts that have a URL now and that no one else holds, a hundred at most of each queue, and when they may be asked.

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crawlproj import db as module
+from crawlproj import db
+from crawlproj import queries as module
 from crawlproj.db import Database
 from crawlproj.errors import ConfigError, CrawlprojError, DatabaseError
 from crawlproj.queries import Query, load_queries, parse_queries
@@ -70,6 +71,58 @@ def test_queries_give_counts_rows_one_row_and_one_value(any_server: str, databas
     assert database.value("raws") == [b"\x00\xff"]
     assert database.rows("arrays", ids=[1, 2], documents=[{"a": 1}, {}]) == [(1, {"a": 1}), (2, {})]
     assert database.rows("arrays", ids=[], documents=[]) == []
+
+
+def prepared(database: Database) -> dict[str, int]:
+    """Statements that the connection knows, and how often each was answered by its one plan."""
+    return dict(database.script("select name, generic_plans::int from pg_prepared_statements"))
+
+
+def test_what_is_asked_again_is_prepared_and_planned_once(any_server: str, database: Database) -> None:
+    database.run("make")
+    for number in range(5):
+        assert database.run("put", id=number, data={"n": number}, raw=bytes([number])) == 1
+        with database.transaction() as tx:
+            assert tx.value("one", id=number) == number
+    assert prepared(database) == {"put": 4, "one": 4}
+    assert database.rows("all") == [(number, {"n": number}, bytes([number])) for number in range(5)]
+
+
+def test_what_was_prepared_in_a_transaction_that_failed_is_still_known(database: Database) -> None:
+    database.run("make")
+    with pytest.raises(ZeroDivisionError), database.transaction() as tx:
+        assert [tx.value("one", id=number) for number in range(3)] == [None] * 3
+        raise ZeroDivisionError
+    assert database.value("one", id=1) is None
+    assert prepared(database) == {"one": 3}
+
+
+def test_after_a_loss_statements_are_prepared_anew(database: Database, database_url: str) -> None:
+    database.run("make")
+    for number in range(3):
+        database.run("put", id=number, data=None, raw=None)
+    kill_backend(database, database_url)
+    with pytest.raises(DatabaseError, match="lost the connection"):
+        database.run("put", id=9, data=None, raw=None)
+    for number in range(3, 6):
+        database.run("put", id=number, data=None, raw=None)
+    assert [row[0] for row in database.rows("all")] == [0, 1, 2, 3, 4, 5]
+    assert prepared(database) == {"put": 2}
+
+
+def test_every_query_of_ours_can_be_prepared(any_server: str, database: Database) -> None:
+    """Types of arguments must be plain from the text."""
+    ours = [query for name, query in load_queries().items() if query.arguments and name not in EXTRA]
+    for query in ours:
+        database.script(query.prepare)
+    assert set(prepared(database)) == {query.name for query in ours}
+
+
+def test_plans_are_made_anew_on_demand(database: Database) -> None:
+    for _ in range(3):
+        database.value("show", name="TimeZone")
+    database.run("discard")
+    assert database.value("show", name="TimeZone") == "UTC"
 
 
 def test_the_session_is_set_up(any_server: str, database: Database) -> None:
@@ -175,7 +228,7 @@ def test_a_database_that_does_not_exist_is_named(server: str) -> None:
 
 
 def test_an_old_server_is_refused_with_both_versions(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MINIMUM_VERSION", 99)
+    monkeypatch.setattr(db, "MINIMUM_VERSION", 99)
     database = Database(server)
     for _ in range(2):  # the second try must not find a half-open connection
         with pytest.raises(DatabaseError, match=r"is version \d\d\.\d+: 99 or newer is needed"):
