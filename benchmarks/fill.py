@@ -27,7 +27,9 @@ AT_ONCE = 20_000
 """URLs per COPY."""
 
 
-def fill(dsn: str, crawl: str, urls: int, hosts: int, now: datetime | None = None, links: int = 8, seed: int = 1) -> Maker:
+def fill(
+    dsn: str, crawl: str, urls: int, hosts: int, now: datetime | None = None, links: int = 8, seed: int = 1, asleep: bool = False
+) -> Maker:
     """Make the tables if need be and a new crawl in them. Indexes are made at the end, all at once, and statistics with them."""
     database = Database(dsn)
     migrate(database)
@@ -40,7 +42,7 @@ def fill(dsn: str, crawl: str, urls: int, hosts: int, now: datetime | None = Non
     cursor.execute("insert into crawl (name, ordering, max_depth) values (%s, 'best', 0) returning id", (crawl,))
     (number,) = cursor.fetchone()
     cursor.execute("select 1 + greatest((select max(id) from host), (select max(id) from server), 0)")
-    maker = Maker(number, crawl, now or utc_now(), seed, cursor.fetchone()[0], links)
+    maker = Maker(number, crawl, now or utc_now(), seed, cursor.fetchone()[0], links, asleep=asleep)
     indexes = _without_indexes(cursor)
     for _ in maker.hosts(hosts, urls):
         if len(maker.rows["url"]) >= AT_ONCE:

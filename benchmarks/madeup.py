@@ -70,6 +70,8 @@ class Maker:
     first_id: int = 1
     links: int = 8
     order: str = "best"
+    asleep: bool = False
+    """All is visited and nothing is due for a day: a crawl of other sites has them beside it."""
     rows: dict[str, list[str]] = field(default_factory=lambda: {table: [] for table in COLUMNS})
     states: Counter[State] = field(default_factory=Counter)
     pages: int = 0
@@ -94,7 +96,7 @@ class Maker:
         at, name = self.now.isoformat(), f"www.{chance.choice(('daily', 'paper', 'shop', 'town'))}{host}.example"
         if server == host:
             self._put("server", server, f"{server >> 16 & 255}.{server >> 8 & 255}.{server & 255}.10.{server >> 24}", 0, None)
-        lot = chance.random()
+        lot = 1.0 if self.asleep else chance.random()
         stage = 0 if lot < 0.05 else 1 if lot < 0.15 else 2
         rests = self.now + timedelta(hours=chance.random()) if stage == 2 and chance.random() < 0.03 else None
         resolved = (self.now - timedelta(hours=chance.random() * 20)).isoformat() if stage else "-infinity"
@@ -109,7 +111,8 @@ class Maker:
 
     def _urls(self, chance: random.Random, host: int, root: str, count: int, visited: bool) -> Offer:
         offer = Offer()
-        states = chance.choices(list(SHARES), list(SHARES.values()), k=count) if visited else [State.NEW] * count
+        shares = {state: share for state, share in SHARES.items() if not self.asleep or state not in (State.NEW, State.RETRY)}
+        states = chance.choices(list(shares), list(shares.values()), k=count) if visited else [State.NEW] * count
         urls = [
             f"{root}/" if n == 0 else f"{root}/{2000 + n % 26}/{n % 12 + 1:02}/an-article-of-some-length-{n}.html"
             for n in range(count)
@@ -139,7 +142,7 @@ class Maker:
             return (*queued, 0, 0, 0, "redirects" if state is State.IGNORED else "", seen, *[None] * 8)
         status, why, tries = ENDS[state]
         days = {State.WAITING: 30, State.RETRY: 0.2, State.GONE: 60, State.FORBIDDEN: 30}.get(state)
-        when = None if days is None else self.now + timedelta(days=chance.uniform(-0.04, 0.96) * days)
+        when = None if days is None else self.now + timedelta(days=chance.uniform(0.04 if self.asleep else -0.04, 0.96) * days)
         lane = None if when is None else Lane.RETRY if state is State.RETRY else Lane.REVISIT
         last = (self.now - timedelta(days=chance.uniform(1, 30))).isoformat()
         read = state is State.WAITING

@@ -25,17 +25,30 @@ def postgres_cpu_s(data_dir: Path) -> float:
         root = int((data_dir / "postmaster.pid").read_text().split()[0])
     except (OSError, ValueError, IndexError):
         return 0.0
-    found, total = False, 0.0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        pid, parent = int(stat.parent.name), int(fields[1])
-        if pid == root or parent == root:
-            found = True
-            total += sum(map(int, fields[11:13])) + (sum(map(int, fields[13:15])) if pid == root else 0)
-    return total / TICK if found else 0.0
+    # A child that ends while its time is read would be counted nowhere, or twice: then all are read again.
+    for _ in range(100):
+        ended = _ended(root)
+        ticks = [sum(map(int, fields[11:13])) for fields in _family(root)]
+        if ended == _ended(root):
+            return (sum(ticks) + ended) / TICK if ticks else 0.0
+        time.sleep(0.01)
+    raise RuntimeError("Postgres starts and ends processes all the time")
+
+
+def _fields(stat: Path) -> list[str]:
+    try:
+        return stat.read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _family(root: int) -> list[list[str]]:
+    found = {int(stat.parent.name): _fields(stat) for stat in Path("/proc").glob("[0-9]*/stat")}
+    return [fields for pid, fields in found.items() if fields and (pid == root or int(fields[1]) == root)]
+
+
+def _ended(root: int) -> int:
+    return sum(map(int, _fields(Path(f"/proc/{root}/stat"))[13:15]))
 
 
 class Meter:
