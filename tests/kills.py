@@ -4,8 +4,8 @@
         scene.play([Kill(200, "worker", "kill"), Kill(500, "postgres", "kill")], random.Random(7))
         evidence = scene.finish()
 
-Victims and what may be done to them: worker: kill, term, stall; postgres: kill, restart; wire: cut, hang, deaf. A Redis would be a
-victim of its own in `VICTIMS`.
+Victims and what may be done to them: worker: kill, term, stall; postgres: kill, restart; wire: cut, hang, deaf; redis: kill,
+restart, hang, flush.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from crawlproj.embedded import Embedded
 from crawlproj.postmaster import read_postmaster
 from crawlproj.store import open_database
 from tests.crawling import Crawl, start_crawl
+from tests.redis_server import RedisServer
 from tests.webs import Row, demo_settings, roots, rows
 from tests.wire import Wire
 
@@ -152,6 +153,7 @@ class Scene:
     settings: Mapping[str, object] = field(default_factory=dict)
     postgres: OwnPostgres | None = None
     """None: the embedded server of worker 1's folder, which all workers share."""
+    redis: RedisServer | None = None
     started: dict[int, Crawl] = field(default_factory=dict)
     done: list[Done] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
@@ -172,7 +174,8 @@ class Scene:
     def start(self, number: int, **more: object) -> None:
         """Worker `number`, whose requests say who it is, and how often it was started."""
         self.names[number] = f"worker{number}-{int(self.names.get(number, '-0').partition('-')[2]) + 1}"
-        settings = demo_settings(self.demo, self.database_url, **{**self.settings, "ROBOT_NAME": self.names[number], **more})
+        bus = {"REDIS_URL": self.redis.url} if self.redis else {}
+        settings = demo_settings(self.demo, self.database_url, **{**self.settings, **bus, "ROBOT_NAME": self.names[number], **more})
         folder = self.folder / (f"worker{number}" if self.postgres else "shared")
         args = ["site", "-a", "seeds=" + ",".join(roots(self.demo))]
         if not self.postgres:
@@ -298,6 +301,22 @@ def cut_wire(scene: Scene, kill: Kill, chance: random.Random) -> None:
     scene.note(kill, began)
 
 
+def hit_redis(scene: Scene, kill: Kill, chance: random.Random) -> None:
+    assert scene.redis
+    began, redis = time.monotonic(), scene.redis
+    if kill.how == "flush":
+        redis.client.flushall()
+    elif kill.how == "hang":
+        redis.send(signal.SIGSTOP)
+        time.sleep(kill.seconds)
+        redis.send(signal.SIGCONT)
+    else:
+        redis.stop(signal.SIGKILL if kill.how == "kill" else signal.SIGTERM)
+        time.sleep(kill.seconds)
+        redis.start()
+    scene.done.append(Done(kill.victim, kill.how, began, time.monotonic(), "nobody"))
+
+
 VICTIMS: Mapping[tuple[str, str], Callable[[Scene, Kill, random.Random], None]] = {
     ("worker", "kill"): kill_worker,
     ("worker", "term"): stop_worker,
@@ -307,4 +326,5 @@ VICTIMS: Mapping[tuple[str, str], Callable[[Scene, Kill, random.Random], None]] 
     ("wire", "cut"): cut_wire,
     ("wire", "hang"): cut_wire,
     ("wire", "deaf"): cut_wire,
+    **{("redis", how): hit_redis for how in ("kill", "restart", "hang", "flush")},
 }

@@ -26,6 +26,7 @@ from tests.crawling import Crawl
 from tests.full import SmallDisk, small_disk
 from tests.judge import Law, violations
 from tests.kills import UNTIMED_S, Evidence, Kill, OwnPostgres, Scene
+from tests.redis_server import RedisServer
 from tests.webs import in_state, roots
 
 DELAY_S, SERVER_DELAY_S, FLUSH_S = 0.8, 0.05, 0.2
@@ -146,6 +147,33 @@ def test_a_database_that_is_away_for_a_while_loses_nothing(
         scene.play(plan, dice)
         evidence = scene.finish()
     nothing_is_lost(small, evidence)
+    repeats_are_explained(evidence)
+
+
+@pytest.mark.slow
+def test_redis_and_workers_killed_in_turn_lose_no_page_and_no_push(
+    small: DemoServer, postgres: OwnPostgres, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """Pages that no link leads to are pushed, some after each blow; the flush comes when nothing is there that it could lose."""
+    dice, pages = chance(), 40 * PAGES_PER_HOST
+    blows = [
+        ("redis", "kill", 1.0),
+        ("worker", "kill", 0.0),
+        ("redis", "hang", 3.0),
+        ("worker", "kill", 0.0),
+        ("redis", "restart", 0.0),
+    ]
+    plan = [Kill(5, "redis", "flush")]
+    plan += [Kill(at, *blow) for at, blow in zip(moments(len(blows), pages, dice), blows, strict=True)]
+    pushes = [f"{root}?push={number}" for number, root in enumerate(roots(small))]
+    with Scene(small, tmp_path, 2, SETTINGS, postgres, redis_server) as scene:
+        for number, kill in enumerate(plan):
+            scene.play([kill], dice)
+            redis_server.client.rpush("site:start_urls", *pushes[number :: len(plan)])
+        evidence = scene.finish()
+    assert [done.how for done in evidence.done] == [kill.how for kill in plan]
+    assert in_state(evidence.rows, "waiting") >= set(pushes)
+    nothing_is_lost(small, replace(evidence, rows={url: row for url, row in evidence.rows.items() if url not in pushes}))
     repeats_are_explained(evidence)
 
 
