@@ -1,8 +1,8 @@
 """Statements that a connection knows already: parsed once, planned once.
 
 A worker asks the same few questions again and again, and for many of them Postgres would need longer to plan than to answer. The
-second time a query is asked on a connection it is prepared. One plan serves all arguments; plans are made anew when `discard` is
-sent, which the frontier does while its tables grow fast, and by Postgres itself after each ANALYZE.
+second time a query is asked on a connection it is prepared, unless it says that its plan depends on the arguments. Plans are made
+anew when `discard` is sent, which the frontier does while its tables grow fast, and by Postgres itself after each ANALYZE.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Plans:
         if ready is not None:
             return ready
         asked = self._asked[query.name] = self._asked.get(query.name, 0) + 1
-        if asked <= self.patience or not query.arguments:
+        if asked <= self.patience or not query.lasting:
             return query.sql
         with connection.cursor() as cursor:
             cursor.execute(query.prepare)

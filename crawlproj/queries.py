@@ -13,6 +13,8 @@ from typing import Any
 
 HEADER = re.compile(r"^--\s*name:\s*(.*?)\s*$", re.MULTILINE)
 NAME = re.compile(r"[a-z][a-z0-9_]*")
+ANEW = "-- Planned each time"
+"""A comment of queries whose best plan depends on the arguments."""
 PERCENT = re.compile(r"%(?:\((\w+)\)s|(%)|)")
 
 
@@ -29,6 +31,11 @@ class Query:
         if given.keys() != self.arguments:
             wants = ", ".join(sorted(self.arguments)) or "nothing"
             raise TypeError(f"query {self.name} wants {wants}, not {', '.join(sorted(given)) or 'nothing'}")
+
+    @property
+    def lasting(self) -> bool:
+        """Is one plan good for all arguments?"""
+        return bool(self.arguments) and ANEW not in self.sql
 
     @property
     def prepare(self) -> str:

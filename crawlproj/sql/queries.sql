@@ -491,6 +491,7 @@ select min(n.retry) from unnest('{0,1,2}'::smallint[]) as g (stage) cross join l
 
 -- name: outlook_later
 -- When may the first host be asked, if there is none now? Looks at all that have a URL but rest, and at retries up to `latest`.
+-- Planned each time: with few of them, each is looked up; with all of them, that would take longer than reading the tables.
 select least(
     (select min(n.allowed) from unnest('{0,1,2}'::smallint[]) as g (stage) cross join lateral (
         (select greatest(h.next_allowed, s.next_allowed, %(now)s::timestamptz) as allowed from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server

@@ -18,8 +18,8 @@ BOUNDS = {"seeds": 10_000}
 RARE = {"crawl_change", "rerank", "too_deep", "deep_enough", "all_hosts", "mend_host_clocks", "mend_server_clocks"}
 """Asked when a crawl comes back with another order or depth limit: then all of its URLs are judged again. The last two: once at
 each start, 0.2 s for a million hosts."""
-FEW = {"host_names"}
-"""A few rows by primary key, when shorter depths reach other hosts."""
+FEW = {"host_names", "discard"}
+"""A few rows by primary key, when shorter depths reach other hosts; and no rows at all."""
 PEOPLES = {"archived_places", "crawl_names", "crawl_named", "crawls_with_host", "crawls_with_url"}
 PEOPLES_PREFIXES = ("migration_", "status_", "explain_", "plan_")
 """Asked by people and when a worker starts."""
