@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from pathlib import Path
 
@@ -9,7 +10,10 @@ from crawlproj.db import Database
 from crawlproj.embedded import Embedded
 from crawlproj.errors import DatabaseError
 
-RECOVERY_S = 600.0
+log = logging.getLogger(__name__)
+
+RECOVERY_S, STARTING_S = 600.0, 60.0
+"""How long our own server may recover, and how long another that is just being started."""
 NOT_YET = ("starting up", "not yet accepting", "in recovery mode")
 """In the words of Postgres, which gives no code to those it does not let in; ours speaks English."""
 
@@ -17,7 +21,7 @@ NOT_YET = ("starting up", "not yet accepting", "in recovery mode")
 def open_database(database_url: str, crawl_dir: Path) -> tuple[Database, Embedded | None]:
     """A connected Database; with an Embedded, to be closed after it, if `database_url` is empty."""
     if database_url:
-        return _connected(database_url), None
+        return _connected(database_url, STARTING_S), None
     embedded = Embedded(crawl_dir)
     try:
         return _connected(embedded.start(), RECOVERY_S), embedded
@@ -26,9 +30,9 @@ def open_database(database_url: str, crawl_dir: Path) -> tuple[Database, Embedde
         raise
 
 
-def _connected(dsn: str, patience_s: float = 0.0) -> Database:
+def _connected(dsn: str, patience_s: float) -> Database:
     """A server that recovers from a crash already answers, but lets nobody in yet."""
-    database, begun = Database(dsn), time.monotonic()
+    database, begun, said = Database(dsn), time.monotonic(), False
     while True:
         try:
             database.connect()
@@ -36,4 +40,7 @@ def _connected(dsn: str, patience_s: float = 0.0) -> Database:
         except DatabaseError as error:
             if not any(words in str(error) for words in NOT_YET) or time.monotonic() - begun > patience_s:
                 raise
+            if not said:
+                log.warning("%s: waiting up to %g s", error, patience_s)
+                said = True
         time.sleep(0.1)

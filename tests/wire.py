@@ -21,6 +21,8 @@ class Wire:
         self._target = target
         self._open, self._cut, self._end, self._deaf = (threading.Event() for _ in range(4))
         self._open.set()
+        self.refusals = 0
+        """So many of the next that connect hear that the server is just starting up, as Postgres says it."""
         self._pairs: set[tuple[socket.socket, socket.socket]] = set()
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._server.getsockname()[1]
@@ -65,6 +67,10 @@ class Wire:
 
     def _serve(self, client: socket.socket) -> None:
         with client, socket.socket(socket.AF_UNIX) as server:
+            if self.refusals:
+                self.refusals -= 1
+                _refuse(client)
+                return
             try:
                 server.connect(self._target)
             except OSError:
@@ -87,3 +93,11 @@ class Wire:
             if end is client or not self._deaf.is_set():
                 (server if end is client else client).sendall(data)
         return not self._end.is_set()
+
+
+def _refuse(client: socket.socket) -> None:
+    """The client asks for encryption first, is told that there is none, and then says who it is."""
+    while int.from_bytes(client.recv(1024)[4:8], "big") in (80877103, 80877104):
+        client.sendall(b"N")
+    words = b"SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0"
+    client.sendall(b"E" + (len(words) + 4).to_bytes(4, "big") + words)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from psycopg2 import extensions  # type: ignore[import-untyped]
 
 from crawlproj import account, cluster, embedded
 from crawlproj.account import Account, choose_account
@@ -21,6 +22,7 @@ from crawlproj.embedded import Embedded, find_bin_dir, running_dsn
 from crawlproj.errors import EmbeddedError
 from crawlproj.postmaster import processes, read_postmaster
 from crawlproj.store import open_database
+from tests.wire import Wire
 
 ROOT = Path(__file__).parents[2]
 FAST = {"fsync": "off"}
@@ -144,6 +146,20 @@ def test_a_named_database_needs_no_server_of_ours(server: str, tmp_path: Path) -
     assert database.script("select 1") == [(1,)]
     database.close()
     assert not (tmp_path / "crawl").exists()
+
+
+def test_a_named_database_that_is_just_starting_is_waited_for_and_that_is_said_once(
+    server: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    wire = Wire(f"{extensions.parse_dsn(server)['host']}/.s.PGSQL.5432")
+    wire.refusals = 3
+    url = f"postgresql://{extensions.parse_dsn(server)['user']}@127.0.0.1:{wire.port}/postgres"
+    database, _ = open_database(url, tmp_path / "crawl")
+    assert database.script("select 1") == [(1,)]
+    database.close()
+    wire.close()
+    assert wire.refusals == 0
+    assert [record.getMessage().count("is starting up: waiting up to 60 s") for record in caplog.records] == [1]
 
 
 def test_the_last_of_two_users_stops_the_server(crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]) -> None:
