@@ -160,10 +160,10 @@ class Maker:
         self._put("page", id_, at, chance.choice(TITLES), "text/html", "utf-8", "en", RECEIVED, False, False, 0.2)
         self._put("page_version", id_, at, 200, digest, digest, RECEIVED)
         known = chance.sample(ids, min(self.links, len(ids)))
-        texts = "{" + ",".join(f'"{chance.choice(TITLES)}"' for _ in known) + "}"
-        other = "{" + ",".join(f'"https://elsewhere{chance.randint(1, 999)}.example/"' for _ in range(2)) + "}"
+        texts = "\\n".join(chance.choice(TITLES) for _ in known)
+        other = "\\n".join(f"https://elsewhere{chance.randint(1, 999)}.example/" for _ in range(2))
         known_text = "{" + ",".join(map(str, known)) + "}"
-        self._put("page_links", id_, known_text, "a" * len(known), texts, other, "ai", '{"Elsewhere",""}')
+        self._put("page_links", id_, known_text, "a" * len(known), texts, other, "ai", "Elsewhere\\n")
 
     def _put(self, table: str, *values: object) -> None:
         self.rows[table].append("\t".join([_text(value) for value in values]))

@@ -237,10 +237,10 @@ def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) 
         url=url,
         known=array([array(x.known) for x in links]),
         known_kinds=array([letters(x.known_kinds) for x in links]),
-        known_texts=array([array(x.known_texts) for x in links]),
-        other=array([array(x.other) for x in links]),
+        known_texts=array([lines(x.known_texts) for x in links]),
+        other=array([lines(x.other) for x in links]),
         other_kinds=array([letters(x.other_kinds) for x in links]),
-        other_texts=array([array(x.other_texts) for x in links]),
+        other_texts=array([lines(x.other_texts) for x in links]),
     )
 
 
@@ -265,3 +265,9 @@ def place_columns(outcomes: Sequence[Outcome]) -> dict[str, str]:
 
 def letters(kinds: Sequence[str]) -> str:
     return "".join([KIND_LETTERS.get(kind, "?") for kind in kinds])
+
+
+def lines(texts: Sequence[str]) -> str:
+    """One line for each."""
+    joined = "\n".join(texts)
+    return joined if joined.count("\n") < max(1, len(texts)) else "\n".join([text.replace("\n", " ") for text in texts])

@@ -172,7 +172,7 @@ on conflict do nothing;
 
 -- name: put_links
 insert into page_links (url, known, known_kinds, known_texts, other, other_kinds, other_texts)
-select url, known::bigint[], known_kinds, known_texts::text[], other::text[], other_kinds, other_texts::text[]
+select url, known::bigint[], known_kinds, known_texts, other, other_kinds, other_texts
 from unnest(%(url)s::bigint[], %(known)s::text[], %(known_kinds)s::text[], %(known_texts)s::text[], %(other)s::text[],
     %(other_kinds)s::text[], %(other_texts)s::text[])
     as l (url, known, known_kinds, known_texts, other, other_kinds, other_texts)

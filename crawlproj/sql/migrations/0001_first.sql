@@ -203,17 +203,18 @@ create table page_version (
     primary key (url, at)
 );
 
--- The links of the latest reading: targets in this crawl by id, others by URL; one letter per link says its kind.
+-- The links of the latest reading: targets in this crawl by id, others by URL; one letter per link says its kind, one line its text.
 create table page_links (
     url bigint primary key references url on delete cascade,
     known bigint[] not null,
     known_kinds text not null,
-    known_texts text[] not null,
-    other text[] not null,
+    known_texts text not null,
+    other text not null,
     other_kinds text not null,
-    other_texts text[] not null
+    other_texts text not null
 ) with (fillfactor = 85);
 
+-- Without lz4 they are not packed: Postgres's own way would take half of all the time that the database needs for a page.
 do $$
 begin
     if exists (select from pg_settings where name = 'default_toast_compression' and 'lz4' = any (enumvals)) then
@@ -221,5 +222,10 @@ begin
         alter table page_links alter other set compression lz4;
         alter table page_links alter other_texts set compression lz4;
         alter table origin alter body set compression lz4;
+    else
+        alter table page_links alter known set storage external;
+        alter table page_links alter known_texts set storage external;
+        alter table page_links alter other set storage external;
+        alter table page_links alter other_texts set storage external;
     end if;
 end $$;
