@@ -92,7 +92,7 @@ class PostgresFrontier:
             tx.run("too_deep", crawl=crawl, max_depth=max_depth)
         if depth:
             tx.run("deep_enough", crawl=crawl, ordering=ordering, max_depth=max_depth)
-        self._sweep(tx, tx.value("all_hosts", crawl=crawl) or [])
+        self._sweep(tx, tx.value("all_hosts", crawl=crawl) or [], self._now(tx))
 
     def add(self, urls: Sequence[NewUrl]) -> Committed:
         return self.commit(Batch(urls=urls))
@@ -119,7 +119,7 @@ class PostgresFrontier:
         result = self._writer.write(tx, batch.urls, now, touched, ends.nearer, batch.since)
         self._put_robots(tx, batch.robots)
         self._put_clocks(tx, batch, worker)
-        self._sweep(tx, sorted(touched))
+        self._sweep(tx, sorted(touched), now)
         self._commits += 1
         if self._commits % SUM_EVERY == 0:
             tx.run("sum_counts", crawl=self._crawl)
@@ -151,12 +151,12 @@ class PostgresFrontier:
             pages, size = array(counted[h][0] for h in hosts), array(counted[h][1] for h in hosts)
             tx.run("count_pages", crawl=self._crawl, host=array(hosts), pages=pages, bytes=size)
 
-    def _sweep(self, tx: Transaction, hosts: Sequence[int]) -> None:
+    def _sweep(self, tx: Transaction, hosts: Sequence[int], now: datetime) -> None:
         """New URLs of hosts that are over their quota are ignored; then what each host has to offer is noted."""
         if full := self._writer.full(tx, hosts):
             tx.run("ignore_over_quota", crawl=self._crawl, hosts=array(full))
         if hosts:
-            tx.run("refresh_hosts", crawl=self._crawl, hosts=array(hosts), now=self._now(tx))
+            tx.run("refresh_hosts", crawl=self._crawl, hosts=array(hosts), now=now)
 
     def _put_clocks(self, tx: Transaction, batch: Batch, worker: str) -> None:
         if batch.clocks:
@@ -238,7 +238,7 @@ class PostgresFrontier:
         holding = array(sorted({key for want in wants for key in want.holding}))
         with self.db.transaction() as tx:
             spent, pages = self._totals(tx)
-            rows = tx.rows("refill", crawl=self._crawl, now=self._now(tx), holding=holding, **_want_columns(wants))
+            rows = tx.rows("refill", crawl=self._crawl, now=self._clock and self._clock(), holding=holding, **_want_columns(wants))
         tickets = [_ticket(row) for row in rows]
         room = Room(self.spec, spent, pages, {row[2]: row[25] or 0 for row in rows})
         return room.within(tickets, wants, held)
@@ -252,7 +252,7 @@ class PostgresFrontier:
 
     def _queued(self, tx: Transaction, crawl: int, hosts: list[int]) -> None:
         if crawl == self._crawl:
-            self._sweep(tx, hosts)
+            self._sweep(tx, hosts, self._now(tx))
         else:
             tx.run("refresh_hosts", crawl=crawl, hosts=array(hosts), now=self._now(tx))
 

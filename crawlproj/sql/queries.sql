@@ -437,8 +437,8 @@ from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::in
     cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
     cross join lateral (select h.id from host h where h.name = w.name and h.server = w.server limit 1) h
     cross join lateral (select c.pages from crawl_host c where c.host = h.id and c.crawl = %(crawl)s limit 1) c
-    cross join (values (0, 'Infinity'), (1, 'Infinity'), (2, extract(epoch from %(now)s::timestamptz)::float8), (3, 'Infinity'),
-        (4, extract(epoch from %(now)s::timestamptz)::float8)) as l (lane, latest)
+    cross join (values (0, 'Infinity'), (1, 'Infinity'), (2, extract(epoch from coalesce(%(now)s, statement_timestamp()))::float8), (3, 'Infinity'),
+        (4, extract(epoch from coalesce(%(now)s, statement_timestamp()))::float8)) as l (lane, latest)
     cross join lateral (
         select * from url where crawl = %(crawl)s and host = h.id and lane = l.lane and rank <= l.latest
             and id <> all (%(holding)s::bigint[])
