@@ -93,6 +93,7 @@ class Bench:
         self._timed("contested", lambda: frontier.contested(held))
         self._timed("renew", lambda: frontier.renew("asking", held))
         self._timed("unresolved", lambda: frontier.unresolved(64))
+        self._timed("outdated", lambda: frontier.outdated(64))
         self._timed("outlook", lambda: frontier.outlook("asking"))
         self._timed("counts", frontier.counts)
         work.release()

@@ -104,7 +104,7 @@ def exercise(dsn: str, crawl: str) -> list[Seen]:
     frontier = PostgresFrontier(db, CrawlSpec(crawl, host_pages=500, pages=10**9, **LIMITS))
     frontier.open()
     work = Round(frontier, "watched")
-    names = frontier.unresolved(64)
+    names = frontier.unresolved(64) + frontier.outdated(64)
     frontier.resolved({name: f"10.1.1.{number}" for number, name in enumerate(names)})
     work.lease(100)
     work.refill()

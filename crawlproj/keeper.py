@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 MIN_GAP_S = 0.1
 LEASE_GAP_S = 0.5
 CREW_GAP_S = 2.0
+DOUBT_GAP_S = 5.0
+"""How often we look for names that should be looked up again."""
 PUSH_GAP_S = 0.2
 """How often we listen for pushes while there is nothing else to do."""
 PREPARED_AT_ONCE = 20_000
@@ -51,7 +53,7 @@ class Keeper(threading.Thread):
         self.frontier, self.worker, self.resolver, self.flush_s = frontier, worker, resolver, flush_s
         self._pushes, self._tell, self._fail, self._agent = pushes, tell, fail, agent
         self._patience, self._rest = Patience(patience_s, heal), timedelta(seconds=rest_s)
-        self._vault, self._attended_at = vault, -CREW_GAP_S
+        self._vault, self._attended_at, self._doubted_at = vault, -CREW_GAP_S, -DOUBT_GAP_S
         self._wanting = False
         self._tray = Tray()
         self._lock = threading.Lock()
@@ -231,6 +233,9 @@ class Keeper(threading.Thread):
         """Names that are stuck cost a thread each, never a turn."""
         if (free := PREPARED_AT_ONCE - self.resolver.pending) > 0:
             self.resolver.submit(self.frontier.unresolved(free))
+            if time.monotonic() - self._doubted_at >= DOUBT_GAP_S:
+                self._doubted_at = time.monotonic()
+                self.resolver.submit(self.frontier.outdated(free))
         if found := self.resolver.finished():
             self.frontier.resolved(found)
 

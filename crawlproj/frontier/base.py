@@ -353,8 +353,11 @@ class Frontier(Protocol):
         are ignored and counted as late; clocks of a server that `worker` does not hold can only make a rest longer."""
 
     def unresolved(self, limit: int) -> list[str]:
-        """Hosts with queued URLs whose address is not known, or not for sure any more (a day; five minutes after failures) while no
-        one holds their server; each is given to one worker for a minute."""
+        """Hosts with queued URLs whose address is not known; each is given to one worker for a minute."""
+
+    def outdated(self, limit: int) -> list[str]:
+        """The same for hosts that come next and whose address is not known for sure any more (a day; five minutes after failures)
+        while no one holds their server."""
 
     def resolved(self, addresses: Mapping[str, str]) -> None:
         """Host -> address. The address is the server; a name that can't be resolved gets a server of its own."""

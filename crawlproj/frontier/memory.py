@@ -117,8 +117,15 @@ class MemoryFrontier:
     # Hosts and servers
 
     def unresolved(self, limit: int) -> list[str]:
+        return self._take_names(limit, lambda host: host.server is None or host.resolved is None)
+
+    def outdated(self, limit: int) -> list[str]:
+        now = self.now()
+        return self._take_names(limit, lambda host: self._unsure(host, now))
+
+    def _take_names(self, limit: int, wanted: Callable[[HostRow], bool]) -> list[str]:
         now, work = self.now(), self._book.work(spent=False)
-        free = [h for h in self.store.hosts.values() if h.name in work and past(h.taken_until, now) and self._unsure(h, now)]
+        free = [h for h in self.store.hosts.values() if h.name in work and past(h.taken_until, now) and wanted(h)]
         places = {host.name: self._book.place(host.name, work[host.name]) for host in free}
         free.sort(key=lambda host: (math.inf if (place := places[host.name]) is None else place, host.name))
         for host in free[:limit]:
@@ -126,9 +133,9 @@ class MemoryFrontier:
         return [host.name for host in free[:limit]]
 
     def _unsure(self, host: HostRow, now: datetime) -> bool:
-        """Its address is not known, or was last looked up too long ago while nobody holds its server."""
+        """It was last looked up too long ago, and nobody holds its server."""
         if host.server is None or host.resolved is None:
-            return True
+            return False
         good_for = SUSPECT if host.pause and host.pause.failures else TRUSTED
         return past(self.store.servers[host.server].until, now) and host.resolved < now - good_for
 

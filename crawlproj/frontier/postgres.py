@@ -183,6 +183,9 @@ class PostgresFrontier:
     def unresolved(self, limit: int) -> list[str]:
         return [row[0] for row in self.db.rows("take_unresolved", crawl=self._crawl, now=self.now(), count=limit)]
 
+    def outdated(self, limit: int) -> list[str]:
+        return [row[0] for row in self.db.rows("take_outdated", crawl=self._crawl, now=self.now(), count=limit)]
+
     def resolved(self, addresses: Mapping[str, str]) -> None:
         if addresses:
             columns = {"name": array(addresses), "address": array(addresses.values())}

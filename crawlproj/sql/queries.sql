@@ -258,7 +258,7 @@ with prepared as (
 update crawl_host c set stage = 2 from host h where h.name = any (%(names)s::text[]) and c.host = h.id and c.stage = 1;
 
 -- name: take_unresolved
--- Hosts without a server, best first; and of the next hundred in each queue, which will soon be asked, those looked up too long ago.
+-- Hosts without a server, best first.
 update host set taken_until = %(now)s::timestamptz + interval '60 seconds'
 where id in (
     select id from host where taken_until <= %(now)s and id = any (array(
@@ -271,7 +271,16 @@ where id in (
             union all
             (select c.place, c.host, c.name from crawl_host c join host h on h.id = c.host and h.taken_until <= %(now)s
                 where c.crawl = %(crawl)s and c.stage = 0 and c.revisit is not null order by c.revisit, c.name limit %(count)s)
-            union all
+        ) q group by q.host order by min(q.place) nulls last, min(q.name) limit %(count)s))
+    for update skip locked)
+returning name;
+
+-- name: take_outdated
+-- Of the next hundred hosts in each queue, which will soon be asked, those looked up too long ago.
+update host set taken_until = %(now)s::timestamptz + interval '60 seconds'
+where id in (
+    select id from host where taken_until <= %(now)s and id = any (array(
+        select q.host from (
             select n.place, n.host, n.name from unnest('{1,2}'::smallint[]) as g (stage) cross join lateral (
                 (select c.place, c.host, c.name, h.resolved, h.failures, h.taken_until
                     from crawl_host c join host h on h.id = c.host join server s on s.id = h.server and s.until <= %(now)s

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from tests.contract.leasing import addresses
 from tests.contract.worlds import World
 
@@ -35,6 +37,34 @@ class Resolving:
         world.give(frontier, "/")
         world.clock.advance(1000)
         assert frontier.unresolved(9) == []
+
+    def test_an_address_is_good_for_a_day_and_then_looked_up_by_one_worker(self, world: World) -> None:
+        one, two = world.frontier(), world.frontier()
+        world.give(one, "/")
+        world.clock.advance(86_400)
+        assert one.outdated(9) == []
+        world.clock.advance(1)
+        assert one.unresolved(9) == []
+        assert one.outdated(9) == [world.host("a")]
+        assert two.outdated(9) == one.outdated(9) == []
+        one.resolved({world.host("a"): world.address("a")})
+        world.clock.advance(61)
+        assert two.outdated(9) == []
+
+    def test_while_its_server_is_held_a_host_is_not_looked_up_again(self, world: World) -> None:
+        frontier = world.frontier(lease=timedelta(minutes=2))
+        world.give(frontier, "/")
+        world.clock.advance(86_401)
+        (lease,) = frontier.lease("w", 9)
+        assert frontier.outdated(9) == []
+        frontier.release("w", [lease.server])
+        assert frontier.outdated(9) == [world.host("a")]
+
+    def test_hosts_without_an_address_are_not_outdated(self, world: World) -> None:
+        frontier = world.frontier()
+        frontier.add([world.url(frontier, "/")])
+        world.clock.advance(86_401)
+        assert frontier.outdated(9) == []
 
     def test_hosts_without_queued_urls_need_no_address(self, world: World) -> None:
         frontier = world.frontier(max_depth=1)

@@ -113,7 +113,7 @@ class Twins(RuleBasedStateMachine):
     @rule(crawl=crawls, worker=workers, hosts=st.dictionaries(hosts, st.sampled_from(["x", "y", "z"]), max_size=2))
     def resolve(self, crawl: str, worker: str, hosts: dict[str, str]) -> None:
         """What is unresolved, and sometimes a host that moves."""
-        names, _ = self.both(crawl, worker, lambda frontier: set(frontier.unresolved(100)))
+        names, _ = self.both(crawl, worker, lambda frontier: {*frontier.unresolved(100), *frontier.outdated(100)})
         addresses = {name: self.worlds[0].address("wxyz"[int(name[1])]) for name in names}
         addresses |= {self.worlds[0].host(host): self.worlds[0].address(at) for host, at in hosts.items()}
         self.both(crawl, worker, lambda frontier: frontier.resolved(addresses))
