@@ -54,13 +54,13 @@ class Desk:
                 raise
 
     async def _answer(self, body: bytes, server: int) -> bytes:
+        if self._stopped:
+            raise UnreadError("shutdown")
         try:
-            if self._stopped:
-                raise UnreadError("shutdown")
             process = await self._ready()
             async with asyncio.timeout(self._terms.timeout_s):
                 return await self._ask(process, body)
-        except (TimeoutError, OSError, EOFError) as error:
+        except Exception as error:  # uvloop has its own ideas of what a broken pipe raises
             self._end()
             if self._stopped:
                 raise UnreadError("shutdown") from None

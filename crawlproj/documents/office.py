@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from crawlproj.documents.found import MAX_TEXT, Found, FullError, UnreadableError
-from crawlproj.documents.zips import Package, attribute, describe, local
+from crawlproj.documents.zips import Package, Target, attribute, describe, local
 
 _TEXTS: Final = re.compile(
     r"word/(?:document|document2|footnotes|endnotes|comments|header\d*|footer\d*)\.xml|ppt/(?:slides/slide|notesSlides/notesSlide)\d+\.xml",
@@ -20,7 +20,7 @@ _SPACES: Final = frozenset(("tab", "br", "cr", "ptab"))
 
 def read(body: bytes, found: Found) -> None:
     package = Package(body)
-    texts = [name for name in package.names if _TEXTS.fullmatch(name)]
+    texts = sorted((name for name in package.names if _TEXTS.fullmatch(name)), key=_is_aside)
     sheets = [name for name in package.names if _SHEET.fullmatch(name)]
     if not texts and not sheets:
         raise UnreadableError("unknown")
@@ -34,6 +34,11 @@ def read(body: bytes, found: Found) -> None:
         package.parse(name, _Sheet(_relations(package, name), found, shared.strings))
 
 
+def _is_aside(name: str) -> bool:
+    """Notes, headers and comments come after the text itself."""
+    return not name.lower().startswith(("word/document", "ppt/slides/"))
+
+
 def _relations(package: Package, name: str) -> dict[str, str]:
     """Id -> URL of the links that lead out of the document."""
     folder, _, file = name.rpartition("/")
@@ -42,19 +47,7 @@ def _relations(package: Package, name: str) -> dict[str, str]:
     return relations.urls
 
 
-class _Target:
-    """What all targets share; lxml calls `close` at the end."""
-
-    def start(self, tag: str, attrib: Any) -> None: ...
-
-    def data(self, text: str) -> None: ...
-
-    def end(self, tag: str) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class _Relations(_Target):
+class _Relations(Target):
     def __init__(self) -> None:
         self.urls: dict[str, str] = {}
 
@@ -63,7 +56,7 @@ class _Relations(_Target):
             self.urls[attrib.get("Id", "")] = attrib.get("Target", "")
 
 
-class _Text(_Target):
+class _Text(Target):
     """Paragraphs of Word and PowerPoint: text counts inside of <t> only, what was deleted stands elsewhere."""
 
     def __init__(self, urls: dict[str, str], found: Found) -> None:
@@ -125,7 +118,7 @@ class _Text(_Target):
             self._anchor = None
 
 
-class _Shared(_Target):
+class _Shared(Target):
     """The strings of all sheets of a workbook."""
 
     def __init__(self) -> None:
@@ -151,7 +144,7 @@ class _Shared(_Target):
             self.strings.append(text)
 
 
-class _Sheet(_Target):
+class _Sheet(Target):
     """A row is a block."""
 
     def __init__(self, urls: dict[str, str], found: Found, strings: list[str]) -> None:

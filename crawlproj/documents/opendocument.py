@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from crawlproj.documents.found import Found, UnreadableError
-from crawlproj.documents.zips import Package, attribute, describe, local
+from crawlproj.documents.zips import Package, Target, attribute, describe, local
 
 _SPACES: Final = frozenset(("s", "tab", "line-break"))
 _SKIPPED: Final = frozenset(("tracked-changes", "forms"))
@@ -23,7 +23,7 @@ def read(body: bytes, found: Found) -> None:
     package.parse("content.xml", _Text(found))
 
 
-class _Lock:
+class _Lock(Target):
     """Does the manifest say how to decrypt the rest?"""
 
     found = False
@@ -31,11 +31,8 @@ class _Lock:
     def start(self, tag: str, attrib: Any) -> None:
         self.found = self.found or local(tag) == "encryption-data"
 
-    def close(self) -> None:
-        """Nothing to do."""
 
-
-class _Text:
+class _Text(Target):
     """A paragraph is a block, in a table a row."""
 
     def __init__(self, found: Found) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
@@ -15,7 +14,7 @@ from crawlproj.documents.found import Found, FullError, UnreadableError
 
 MAX_PAGES: Final = 2_000
 MAX_PAGE_LINKS: Final = 1_000
-_HYPHEN: Final = re.compile("[\x02\ufffe\xad]\r?\n?")
+_HYPHENS: Final = ("\x02", "\ufffe", "\xad")
 """How PDFium marks a word that is parted at the end of a line."""
 _ENDS: Final = (".", "!", "?", ":", ".\u201d", '."')
 _SMALL: Final = b"""%PDF-1.4
@@ -61,15 +60,17 @@ def read(body: bytes, found: Found) -> None:
 
 def paragraphs(text: str) -> Iterator[str]:
     """PDF knows lines only: one that ends a sentence well before the margin ends a paragraph."""
-    lines = [line.strip() for line in _HYPHEN.sub("", text).splitlines()]
+    lines = [line.strip() for line in text.splitlines()]
     margin = 0.8 * max(map(len, lines), default=0)
     part: list[str] = []
     for line in lines:
-        part.append(line)
-        if not line or (len(line) < margin and (line.endswith(_ENDS) or len(part) == 1)):
+        parted = bool(part) and part[-1].endswith(_HYPHENS)
+        part.append(part.pop()[:-1] + line if parted else line)
+        if not line or (len(line) < margin and (line.endswith(_ENDS) or (len(part) == 1 and not parted))):
             yield " ".join(part)
             part = []
-    yield " ".join(part)
+    if part:
+        yield " ".join(part)
 
 
 def _links(page: Any, text: Any, document: Any, found: Found) -> None:

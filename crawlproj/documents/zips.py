@@ -16,6 +16,25 @@ MAX_UNPACKED: Final = 200_000_000
 _PIECE: Final = 65_536
 
 
+class DoctypeError(Exception):
+    """A part brings entities of its own, which no office program writes."""
+
+
+class Target:
+    """What a part is told to; lxml calls `close` at the end."""
+
+    def doctype(self, *_: object) -> None:
+        raise DoctypeError
+
+    def start(self, tag: str, attrib: Any) -> None: ...
+
+    def data(self, text: str) -> None: ...
+
+    def end(self, tag: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class Package:
     """The parts of an office document by name."""
 
@@ -27,8 +46,8 @@ class Package:
         self._room = MAX_UNPACKED
         self.names = sorted(self._zip.namelist(), key=_natural)
 
-    def parse(self, name: str, target: Any) -> None:
-        """Tell the target of each tag and text of a part. No tree is built, no entity is resolved. A part that is missing,
+    def parse(self, name: str, target: Target) -> None:
+        """Tell the target of each tag and text of a part. No tree is built, nothing is fetched. A part that is missing,
         broken or cut off gives what can be read."""
         parser = etree.XMLParser(
             target=target, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True
@@ -43,11 +62,11 @@ class Package:
             parser.close()
         except RuntimeError:
             raise UnreadableError("encrypted") from None  # what zipfile says of a password
-        except (KeyError, zipfile.BadZipFile, etree.LxmlError, EOFError, NotImplementedError, ValueError, OSError):
+        except (DoctypeError, KeyError, zipfile.BadZipFile, etree.LxmlError, EOFError, NotImplementedError, ValueError, OSError):
             return
 
 
-class Facts:
+class Facts(Target):
     """A target: the texts of some elements, by name."""
 
     def __init__(self, *names: str) -> None:
@@ -64,9 +83,6 @@ class Facts:
 
     def end(self, tag: str) -> None:
         self._open = ""
-
-    def close(self) -> None:
-        """Nothing to do."""
 
 
 def describe(package: Package, name: str, found: Found) -> None:
