@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from pathlib import Path
 
 from crawlproj.demo.files import PACKAGE, RELATION, WORD, docx, packed, pdf
@@ -93,18 +94,22 @@ def rtf() -> bytes:
     return rf"{{\rtf1\ansi\ansicpg1252{fonts}{text}{{\pict 00ff}}}}".encode("latin-1")
 
 
-def long_pdf(pages: int) -> bytes:
+def long_pdf(pages: int, show: str = "BT /F1 9 Tf 9 9 Td (a page of very many) Tj ET") -> bytes:
     """All pages are the same object: small, and endless to read."""
-    kids = " ".join(["3 0 R"] * pages)
-    show = "BT /F1 9 Tf 9 9 Td (a page of very many) Tj ET"
+    kids, stream = " ".join(["3 0 R"] * pages).encode(), zlib.compress(show.encode())
     objects = (
-        "<</Type/Catalog/Pages 2 0 R>>", f"<</Type/Pages/Kids[{kids}]/Count {pages}>>",
-        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
-        f"<</Length {len(show)}>>stream\n{show}\nendstream", "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[%b]/Count %d>>" % (kids, pages),
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        b"<</Filter/FlateDecode/Length %d>>stream\n%b\nendstream" % (len(stream), stream),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
     )  # fmt: skip
-    return (
-        "%PDF-1.4\n" + "".join(f"{n} 0 obj{text}endobj\n" for n, text in enumerate(objects, 1)) + "trailer<</Root 1 0 R>>"
-    ).encode()
+    body = b"".join(b"%d 0 obj%bendobj\n" % (number, text) for number, text in enumerate(objects, 1))
+    return b"%PDF-1.4\n" + body + b"trailer<</Root 1 0 R>>"
+
+
+def slow_pdf() -> bytes:
+    """Hundreds of pages, each with a hundred thousand lines and no text: minutes of work."""
+    return long_pdf(1999, "0 0 m 9 9 l S " * 100_000)
 
 
 def locked_pdf() -> bytes:
