@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 from crawlproj.demo.files import PACKAGE, RELATION, WORD, docx, packed, pdf
+from tests import compound
 
 DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
 SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -124,4 +125,5 @@ def locked_pdf() -> bytes:
 GOOD = {
     "pdf": pdf("A title", "Some words", URL), "printed": PRINTED, "docx": docx("A title", "Some words", URL), "xlsx": xlsx(),
     "pptx": pptx(), "odt": odt(), "ods": ods(), "rtf": rtf(),
+    "doc": compound.doc(), "xls": compound.xls(), "ppt": compound.ppt(),
 }  # fmt: skip

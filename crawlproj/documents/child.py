@@ -26,12 +26,12 @@ CODECS: Final = (
 
 def readers() -> dict[str, Callable[[bytes, Found], None]]:
     """By format. Everything is loaded here, because no file can be opened later on."""
-    from crawlproj.documents import office, opendocument, pdf, rtf
+    from crawlproj.documents import compound, office, opendocument, pdf, rtf
 
     for codec in CODECS:
         codecs.lookup(codecs.lookup(codec).name)
     pdf.warm_up()
-    return {"pdf": pdf.read, "office": office.read, "opendocument": opendocument.read, "rtf": rtf.read}
+    return {"compound": compound.read, "pdf": pdf.read, "office": office.read, "opendocument": opendocument.read, "rtf": rtf.read}
 
 
 def read(body: bytes, by_format: dict[str, Callable[[bytes, Found], None]]) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def read(body: bytes, by_format: dict[str, Callable[[bytes, Found], None]]) -> d
     kind, found = format_of(body), Found()
     try:
         if kind not in by_format:
-            raise UnreadableError("old" if kind == "old" else "unknown")
+            raise UnreadableError("unknown")
         by_format[kind](body, found)
     except UnreadableError as error:
         return {"failed": str(error)}

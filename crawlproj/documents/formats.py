@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-Format = Literal["pdf", "office", "opendocument", "rtf", "old", ""]
+Format = Literal["pdf", "office", "opendocument", "rtf", "compound", ""]
 
 OPENDOCUMENT: Final = b"mimetypeapplication/vnd.oasis.opendocument."
 _PDF_WITHIN: Final = 1024
@@ -18,7 +18,7 @@ def format_of(body: bytes) -> Format:
     if body.startswith(b"{\\rtf"):
         return "rtf"
     if body.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
-        return "old"
+        return "compound"
     if not body.startswith(b"PK\x03\x04"):
         return ""
     if body[30:100].startswith(OPENDOCUMENT):

@@ -13,6 +13,7 @@ import pytest
 from crawlproj.archive import Archive
 from crawlproj.db import Database
 from crawlproj.demo.files import docx, pdf
+from tests import compound
 from tests import documents as make
 from tests.crawling import Crawl, Result, start_crawl
 from tests.integration.test_robots import Site
@@ -129,7 +130,7 @@ def test_bad_documents_harm_nobody(site: Site, database_url: str, tmp_path: Path
     hostile = {
         "slow": make.slow_pdf(), "locked": make.locked_pdf(), "nothing": b"", "no-pdf": b"%PDF-1.7\n", "cut": make.PRINTED[:9000],
         "cut-zip": make.xlsx()[:-99], "bomb": bomb,
-        "many-pages": make.long_pdf(100_000), "old": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+        "many-pages": make.long_pdf(100_000), "old": compound.xls(version=0x500),
         "entities": make.word("<w:p><w:r><w:t>&k;</w:t></w:r></w:p>", make.BOMB + "]>"), "noise": b"%PDF-1.4" + os.urandom(50_000),
         "huge": b"%PDF-1.4" + bytes(2_000_001),
     }  # fmt: skip

@@ -15,6 +15,7 @@ from crawlproj.documents.formats import format_of
 from crawlproj.documents.pdf import paragraphs
 from crawlproj.text.blocks import parse
 from crawlproj.text.written import urls_in
+from tests import compound
 from tests import documents as make
 
 READERS = child.readers()
@@ -97,6 +98,21 @@ def test_rtf() -> None:
     assert said["links"] == [(make.URL, "a", "")]
 
 
+def test_doc() -> None:
+    said = read(compound.doc())
+    assert (said["blocks"], said["links"]) == (["Café the link here", "Приве́т", "end"], [(compound.URL, "a", "")])
+
+
+def test_ppt() -> None:
+    said = read(compound.ppt())
+    assert (said["blocks"], said["links"]) == (["Überschrift", "Zwei", "café"], [(compound.URL, "a", "")])
+
+
+def test_xls() -> None:
+    said = read(compound.xls())
+    assert (said["blocks"], said["links"]) == (["Name parted 1.5", "ok 7 2.5 1", "hi"], [(compound.URL, "a", "")])
+
+
 def test_urls_in_text_end_where_people_mean_them_to() -> None:
     text = "(see http://a.test/x_(y)). Or <https://b.test/?q=1>, „https://c.test/ü“; http://d.test/e... http:// http://a.test/x_(y)"
     assert urls_in(text) == ["http://a.test/x_(y)", "https://b.test/?q=1", "https://c.test/ü", "http://d.test/e"]
@@ -114,7 +130,15 @@ HOSTILE = {
     "no pdf": (b"%PDF-1.7\nnothing of the kind", "broken"),
     "cut pdf": (make.PRINTED[:9000], "broken"),
     "cut zip": (make.xlsx()[:-100], "broken"),
-    "old office": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(1000), "old"),
+    "broken compound": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(1000), "broken"),
+    "no office": (compound.compound({"Thumbs": b"x"}), "unknown"),
+    "Word 6": (compound.doc(version=0x65), "old"),
+    "Excel 5": (compound.compound({"Book": b"x"}), "old"),
+    "Excel 5 inside": (compound.xls(version=0x500), "old"),
+    "encrypted docx": (compound.compound({"EncryptedPackage": b"x"}), "encrypted"),
+    "encrypted doc": (compound.doc(0x100), "encrypted"),
+    "encrypted xls": (compound.xls(locked=True), "encrypted"),
+    "encrypted ppt": (compound.ppt("dfc4d1f3"), "encrypted"),
     "no document": (b"hello", "unknown"),
     "empty": (b"", "unknown"),
 }

@@ -245,6 +245,25 @@ os.write(1, b"locked" if locked else b"open")
     assert said == "locked"
 
 
+def test_a_crawl_without_documents_loads_nothing_of_it() -> None:
+    code = """
+import sys
+import crawlproj.scheduler, middlewares.pages, pipelines.store, pipelines.revisit
+print(sorted(name for name in sys.modules if name.startswith(("crawlproj.documents.", "pypdfium2", "olefile"))))
+"""
+    assert run_python(code).strip() == "['crawlproj.documents.formats', 'crawlproj.documents.terms']"
+
+
+def test_the_process_loads_nothing_of_scrapy_or_the_database() -> None:
+    code = """
+import sys
+from crawlproj.documents import child
+child.readers()
+print(sorted({name.partition(".")[0] for name in sys.modules} & {"scrapy", "twisted", "psycopg2", "aiohttp", "asyncio"}))
+"""
+    assert run_python(code).strip() == "[]"
+
+
 def test_memory_is_limited() -> None:
     code = """
 from crawlproj.documents import limits
