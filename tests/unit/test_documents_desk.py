@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -239,10 +240,9 @@ tried("exec", lambda: os.execv("/bin/true", ["true"]))
 tried("kill", lambda: os.kill(os.getppid(), 0))
 os.write(1, b"locked" if locked else b"open")
 """
-    said = run_python(code)
-    if not said.endswith("locked"):
-        pytest.skip("this kernel has no filter for calls")
-    assert said == "locked"
+    if not Path("/proc/sys/kernel/seccomp").exists() or platform.machine() not in ("x86_64", "aarch64"):
+        pytest.skip("no filter for calls on this machine")
+    assert run_python(code) == "locked"
 
 
 def test_a_crawl_without_documents_loads_nothing_of_it() -> None:
