@@ -18,8 +18,8 @@ from crawlproj.errors import ConfigError, CrawlprojError
 DEFAULTS = "settings.base"
 SCRAPYS = (
     "SCHEDULER", "DUPEFILTER_CLASS", "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "CONCURRENT_ITEMS", "DOWNLOAD_DELAY",
-    "DOWNLOAD_TIMEOUT", "DOWNLOAD_MAXSIZE", "DOWNLOAD_WARNSIZE", "REDIRECT_MAX_TIMES", "ROBOTSTXT_OBEY", "TELNETCONSOLE_ENABLED",
-    "REMOTE_CONTROL_ENABLED", "LOG_FORMATTER",
+    "DOWNLOAD_TIMEOUT", "DOWNLOAD_MAXSIZE", "DOWNLOAD_WARNSIZE", "REDIRECT_MAX_TIMES", "SCRAPER_SLOT_MAX_ACTIVE_SIZE",
+    "ROBOTSTXT_OBEY", "TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED", "LOG_FORMATTER",
 )  # fmt: skip
 """Scrapy's settings that crawlproj needs different. Cookies, referers and log level stay as the project has them."""
 STAY = ("offsite", "httpauth", "httpproxy", "stats", "depth", "referer", "urllength", "metacopy", "logstats")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from crawlproj.archive.writer import Shape
+from crawlproj.documents.terms import Terms
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.base import ORDERS, CrawlSpec
 from crawlproj.guard import Guard
@@ -115,8 +116,8 @@ def words(value: object) -> list[str]:
 
 def kinds(value: object) -> frozenset[str]:
     names = frozenset(words(value))
-    if not names <= {"html", "text", "feed", "sitemap", "other", "binary"}:
-        raise ValueError("a list of html, text, feed, sitemap, other, binary")
+    if not names <= {"html", "text", "feed", "sitemap", "document", "other", "binary"}:
+        raise ValueError("a list of html, text, feed, sitemap, document, other, binary")
     return names
 
 
@@ -197,6 +198,7 @@ class Config:
     warc: Shape | None
     """None: nothing is archived."""
     obey_noarchive: bool
+    documents: Terms | None
 
     @property
     def user_agent(self) -> str:
@@ -235,6 +237,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         revisit_filter=read("REVISIT_FILTER", kinds), follow_nofollow=read("FOLLOW_NOFOLLOW", boolean),
         log_requests=read("LOG_REQUESTS", boolean), log_requests_bytes=read("LOG_REQUESTS_MAX_SIZE", size),
         warc=_shape(read) if read("WARC_ENABLED", boolean) else None, obey_noarchive=read("WARC_OBEY_NOARCHIVE", boolean),
+        documents=_terms(read) if read("DOCUMENTS_ENABLED", boolean) else None,
     )  # fmt: skip
 
 
@@ -274,6 +277,13 @@ def _server_rules(read: Reader) -> ServerRules:
 
 def _shape(read: Reader) -> Shape:
     return Shape(max_bytes=read("WARC_MAX_SIZE", size), max_age_s=read("WARC_MAX_AGE", seconds), level=read("WARC_LEVEL", level))
+
+
+def _terms(read: Reader) -> Terms:
+    terms = Terms(read("DOCUMENTS_TIMEOUT", seconds), read("DOCUMENTS_MEMORY", size), read("DOCUMENTS_MAX_SIZE", size))
+    if terms.timeout_s < 1 or terms.memory < 100_000_000:
+        raise ConfigError("DOCUMENTS_TIMEOUT must be 1s or more, and DOCUMENTS_MEMORY 100MB or more: the reader itself needs some")
+    return terms
 
 
 def _spec(read: Reader, name: str) -> CrawlSpec:

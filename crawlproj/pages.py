@@ -125,7 +125,7 @@ def page_of_response(response: Response, request: Request, times: Times, agents:
         page.orders = read_headers([value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")], agents)
     if 200 <= page.status < 300 and not isinstance(ticket, RobotsTicket):
         page.body_digest = sha256(page.body).digest()[:16]
-        readable = _unpacked(page.body)
+        readable = unpacked(page.body)
         page.kind = feeds.sniff(readable, page.content_type if readable is page.body else "")
         if page.body_digest != ticket.body_digest:
             page.document = document_of(page, readable, agents)
@@ -140,7 +140,7 @@ def _text(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-def _unpacked(body: bytes) -> bytes:
+def unpacked(body: bytes) -> bytes:
     """The inside of a file that is packed itself, as sitemaps often are; whatever can't be unpacked stays as it is."""
     if not body.startswith(b"\x1f\x8b"):
         return body
@@ -151,7 +151,7 @@ def _unpacked(body: bytes) -> bytes:
 
 
 def document_of(page: Page, body: bytes, agents: tuple[str, ...]) -> Document | None:
-    """Links and text, if it is something that can be read."""
+    """Links and text, if it is something that can be read here and now; a document is read elsewhere, see middlewares/pages.py."""
     kind, charset = page.kind, http_content_type_encoding(page.content_type)
     if kind in ("html", "text"):
         return parse(body, page.url, charset, page.content_type if kind == "html" else "text/plain", agents)

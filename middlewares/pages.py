@@ -1,15 +1,22 @@
-"""Spider middleware: after the callback's own output, the one Page of each exchange; links of requests to their parent."""
+"""Spider middleware: after the callback's own output, the one Page of each exchange; links of requests to their parent.
+
+A page that is a document (PDF and such) is read by another process and waits here for it; everything else goes on meanwhile.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
 
+from crawlproj.download import ABORT
 from crawlproj.frontier.base import Ticket
 from crawlproj.items import Page
-from crawlproj.pages import name_of, page_of_response
+from crawlproj.pages import name_of, page_of_response, unpacked
 from crawlproj.requests import detach
 
 if TYPE_CHECKING:
@@ -19,12 +26,19 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
+    from crawlproj.documents.desk import Desk
+    from crawlproj.scheduler import CrawlScheduler
+
+log = logging.getLogger(__name__)
+
 
 class PagesMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         name = crawler.settings.get("ROBOT_NAME", "").partition("/")[0].lower()
         self._agents = ("robots", name)
+        self._desk: Desk | None = None
+        self._later: set[asyncio.Task[None]] = set()
         crawler.signals.connect(self.spider_error, signal=signals.spider_error)
 
     @classmethod
@@ -43,7 +57,8 @@ class PagesMiddleware:
             paged = paged or isinstance(output, Page)
             yield output
         if isinstance(ticket, Ticket) and not paged:
-            yield self._page(response, request)
+            page = self._page(response, request)
+            yield page if page.kind != "document" else await self._read(page)
 
     def _page(self, response: Response, request: Request | None, error: str = "") -> Page:
         assert request is not None
@@ -58,4 +73,51 @@ class PagesMiddleware:
         if request is None or not isinstance(request.meta.get("ticket"), Ticket) or not hasattr(response, "status"):
             return
         page = self._page(response, request, f"callback: {name_of(failure)}")
-        self._crawler.engine.scraper._start_itemproc_nowait(page)
+        scraper = self._crawler.engine.scraper
+        if page.kind != "document":
+            scraper._start_itemproc_nowait(page)
+            return
+        assert scraper.slot is not None
+        scraper.slot.itemproc_size += 1  # so that the crawl does not end meanwhile
+        task = asyncio.get_running_loop().create_task(self._read_later(page))
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
+    async def _read_later(self, page: Page) -> None:
+        scraper = self._crawler.engine.scraper
+        assert scraper.slot is not None
+        try:
+            page = await self._read(page)
+        finally:
+            scraper.slot.itemproc_size -= 1
+            scraper._start_itemproc_nowait(page)
+
+    async def _read(self, page: Page) -> Page:
+        """The page with what its document says, if that is not known from last time and can be found out."""
+        ticket, desk = page.ticket, self._desk or self._open_desk()
+        if desk is None or not isinstance(ticket, Ticket) or page.body_digest == ticket.body_digest:
+            return page
+        from crawlproj.documents.answers import UnreadError
+
+        done = "read"
+        try:
+            page.document = await desk.read(unpacked(page.body), page.url, ticket.server)
+        except UnreadError as error:
+            done = str(error)
+            if done == "shutdown":
+                return replace(page, status=0, reason=done, wire=None)
+            log.info("Document not read (%s): %s", done, page.url)
+        self._crawler.stats.inc_value(f"documents/{done}")
+        return page
+
+    def _open_desk(self) -> Desk | None:
+        """When the first document comes; nothing of it is imported before. None: documents are not wanted."""
+        scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
+        if scheduler.config.documents is None:
+            return None
+        from crawlproj.documents.desk import Desk
+
+        desk = self._desk = Desk(scheduler.config.documents)
+        self._crawler.signals.connect(desk.stop, signal=ABORT)
+        self._crawler.signals.connect(desk.close, signal=signals.spider_closed)
+        return desk

@@ -80,6 +80,12 @@ WARC_MAX_AGE = "24h"  # ... or when it is so old
 WARC_LEVEL = 0  # of compression, 1 to 12; 0: what is cheap for a record of its size
 WARC_OBEY_NOARCHIVE = True  # pages that say noarchive are not archived
 
+# --- Documents --------------------------------------------------------------------------------------------------------
+DOCUMENTS_ENABLED = True  # take text and links from PDF, office and RTF files, in a process of its own
+DOCUMENTS_TIMEOUT = "20s"  # for one document; then the process is killed and replaced
+DOCUMENTS_MEMORY = "512MB"  # of that process
+DOCUMENTS_MAX_SIZE = "20MB"  # bigger ones are archived, but not read
+
 # --- Panel ------------------------------------------------------------------------------------------------------------
 PANEL = "auto"  # auto, live, lines, off
 PANEL_INTERVAL = "5s"  # between two lines
@@ -110,6 +116,7 @@ DOWNLOAD_DELAY = 0  # pauses are the scheduler's
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
+SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64_000_000  # bytes of answers that wait, which only documents do; then no more are fetched
 REDIRECT_MAX_TIMES = 20
 COOKIES_ENABLED = False
 REFERER_ENABLED = False

@@ -5,26 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from crawlproj.demo import render
+from crawlproj.demo import files, render
 from crawlproj.demo.model import Link, Page
 from crawlproj.demo.site import LONG_AGO, Site, fixed
 
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 RUSSIAN = (
     "Утром над рекой стоял туман, и рыбаки долго ждали парома.",
     "Городской совет отремонтировал старый мост и открыл новую библиотеку.",
     "После концерта музыканты вспоминали, как строили театр.",
 )
-PDF = b"""%PDF-1.4
-1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
-2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
-3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>endobj
-4 0 obj<</Length 64>>stream
-BT /F1 18 Tf 40 100 Td (The annual report of the demo web) Tj ET
-endstream endobj
-5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj
-trailer<</Root 1 0 R>>
-%%EOF
-"""
 
 
 def charsets(site: Site) -> None:
@@ -89,12 +79,19 @@ def _path(link: Link) -> str:
 
 
 def documents(site: Site) -> None:
-    """What is no HTML: a plain text and a small PDF."""
-    text = b"Opening hours: every day from nine to five.\n"
-    for path, body, kind in (("/files/report.pdf", PDF, "application/pdf"), ("/files/hours.txt", text, "text/plain")):
-        page = Page("document", LONG_AGO, body=partial(bytes, body), type=kind)
-        site.extra.pages[path] = fixed(page)
-        site.extra.entries.append(site.link(path, path))
+    """What is no HTML: a plain text, a PDF and a Word file. Each is the only one that links a page."""
+    kinds = {"report.pdf": "application/pdf", "minutes.docx": DOCX, "hours.txt": "text/plain"}
+    links = {name: site.link(f"/files/from-{name}.html", name) for name in kinds}
+    bodies = {
+        "report.pdf": files.pdf("The annual report", "The annual report of the demo web", links["report.pdf"].target),
+        "minutes.docx": files.docx("The minutes", "Minutes of the last meeting", links["minutes.docx"].target),
+        "hours.txt": f"Open every day from nine to five, see {links['hours.txt'].target}.\n".encode(),
+    }
+    for name, kind in kinds.items():
+        page = Page("document", LONG_AGO, 0, (links[name],), partial(bytes, bodies[name]), type=kind)
+        site.extra.pages[f"/files/{name}"] = fixed(page)
+        site.extra.pages[f"/files/from-{name}.html"] = fixed(site.plain(f"Linked from {name}"))
+        site.extra.entries.append(site.link(f"/files/{name}", f"/files/{name}"))
 
 
 ALL = (charsets, variants, scripts, documents)

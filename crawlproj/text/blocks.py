@@ -12,6 +12,7 @@ from crawlproj.text import charset as charsets
 from crawlproj.text.document import INVISIBLE, Block, Document, Kind, Link, without
 from crawlproj.text.reader import GuardedReader, RawBlock, RawLink, Reader, TooDeepError
 from crawlproj.text.scripts import MAX_SCRIPT, in_script
+from crawlproj.text.written import urls_in
 from crawlproj.urls import Joiner
 
 MAX_BODY: Final = 10_000_000
@@ -42,11 +43,11 @@ def parse(
         return Document(url, base=url, charset="")
     text, name = charsets.utf8(body[:MAX_BODY], charset)
     if content_type.startswith("text/plain"):
-        return Document(url, url, charset=name, blocks=_paragraphs(text.decode()), cut=len(body) > MAX_BODY)
+        return _plain(text.decode(), url, name, len(body) > MAX_BODY)
     reader, cut = _read(text, agents)
     joiner = Joiner(url)
     base = joiner(reader.base) if reader.base else None
-    links = _links(_with_scripts(reader), Joiner(base) if base else joiner)
+    links = resolved(_with_scripts(reader), Joiner(base) if base else joiner)
     document = Document(
         url,
         base or url,
@@ -56,13 +57,19 @@ def parse(
         canonical=next((link[0] for link in links if link[1] == "canonical"), None),
         robots=reader.robots,
         links=links,
-        blocks=_blocks(reader.blocks),
+        blocks=cleaned(reader.blocks),
         cut=cut or len(body) > MAX_BODY,
     )
     if type(reader) is Reader and len(_spare) < MAX_SPARE:
         reader.begin(())
         _spare.append(reader)
     return document
+
+
+def _plain(text: str, url: str, charset: str, cut: bool) -> Document:
+    kind: Kind = "text"
+    links = resolved([(found, kind, "", "", False) for found in urls_in(text)], Joiner(url))
+    return Document(url, url, charset=charset, links=links, blocks=_paragraphs(text), cut=cut)
 
 
 def _read(text: bytes, agents: tuple[str, ...]) -> tuple[Reader, bool]:
@@ -107,7 +114,7 @@ def _with_scripts(reader: Reader) -> list[RawLink]:
     return links
 
 
-def _links(raw: list[RawLink], join: Joiner) -> list[Link]:
+def resolved(raw: list[RawLink], join: Joiner) -> list[Link]:
     """Canonical links, each (url, kind) once, in document order; a later one only lends its anchor text."""
     found: list[Link] = []
     places: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -124,10 +131,11 @@ def _links(raw: list[RawLink], join: Joiner) -> list[Link]:
 
 def _paragraphs(text: str) -> list[Block]:
     parts = [" ".join(part.split()) for part in text.replace("\r\n", "\n").split("\n\n")]
-    return _blocks([(part, "", False, 0.0) for part in parts if part])
+    return cleaned([(part, "", False, 0.0) for part in parts if part])
 
 
-def _blocks(raw: list[RawBlock]) -> list[Block]:
+def cleaned(raw: list[RawBlock]) -> list[Block]:
+    """Blocks without characters that nobody sees."""
     text = "\n".join([block[0] for block in raw])
     if any(odd in text for odd in _ODD_SPACES) or (not text.isascii() and any(mark in text for mark in INVISIBLE)):
         cleaned = [(" ".join(without(block[0], INVISIBLE).split()), *block[1:]) for block in raw]

@@ -13,7 +13,8 @@ Kind = Literal[
     "a", "area", "img", "media", "iframe", "script", "link", "canonical", "alternate", "next", "feed", "sitemap",
     "refresh", "onclick", "text",
 ]  # fmt: skip
-"""What holds the link. `link`: styles, icons and such; `next`: rel=next and prev; `text`: found in script text."""
+"""What holds the link. `link`: styles, icons and such; `next`: rel=next and prev; `text`: found in script
+text, or written in a plain text or a document."""
 
 KINDS: Final[frozenset[str]] = frozenset(get_args(Kind))
 PAGE_KINDS: Final[frozenset[str]] = frozenset(("a", "area", "iframe", "next", "alternate", "refresh", "onclick", "text"))

@@ -13,13 +13,14 @@ from typing import Any, Final, Literal, NamedTuple
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from crawlproj.documents.formats import format_of
 from crawlproj.text.blocks import MAX_BODY
 from crawlproj.text.charset import looks_binary, utf8
 from crawlproj.urls import Joiner
 
 MAX_ENTRIES: Final = 50_000
 
-Sniffed = Literal["html", "feed", "sitemap", "text", "binary", "other"]
+Sniffed = Literal["html", "feed", "sitemap", "text", "document", "binary", "other"]
 EntryKind = Literal["feed", "sitemap", "sitemapindex", "alternate"]
 
 _DATES: Final = ("lastmod", "updated", "modified", "pubDate", "published", "issued", "date", "publication_date")
@@ -44,7 +45,7 @@ class Entry(NamedTuple):
 def sniff(body: bytes, content_type: str = "") -> Sniffed:
     """What the body is; the server's word decides only where the bytes do not."""
     if looks_binary(body):
-        return "binary"
+        return "document" if format_of(body) else "binary"
     head = utf8(body[:4096])[0]
     start = _PROLOG.match(head)
     head = head[start.end() :] if start else head
@@ -61,7 +62,7 @@ def sniff(body: bytes, content_type: str = "") -> Sniffed:
         return "html"
     if kind in ("text/plain", ""):
         return "text" if head else "other"
-    return "other"
+    return "document" if format_of(body) else "other"
 
 
 def entries(body: bytes, url: str, charset: str | None = None) -> list[Entry]:

@@ -103,7 +103,13 @@ def test_a_list_is_cut_at_the_limit() -> None:
         (b"just words", "text/html; charset=x", "html"),
         (b"just words", "text/plain", "text"),
         ("<html>x".encode("utf-16"), "text/plain", "html"),
-        (b"%PDF-1.4", "text/html", "binary"),
+        (b"%PDF-1.4", "text/html", "document"),
+        (b"\n\n%PDF-1.4 a few words", "application/pdf", "document"),
+        (b"{\\rtf1 Hello}", "text/plain", "document"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "text/plain", "document"),
+        (b"PK\x03\x04" + bytes(26) + b"[Content_Types].xml" + bytes(600), "application/zip", "document"),
+        (b"PK\x03\x04" + bytes(26) + b"mimetypeapplication/vnd.oasis.opendocument.text" + bytes(600), "", "document"),
+        (b"PK\x03\x04" + bytes(26) + b"photo.jpg" + bytes(600), "application/zip", "binary"),
         (b'{"a": 1}', "application/json", "other"),
         (b"a{}", "text/css", "other"),
         (b"", "", "other"),
@@ -118,6 +124,6 @@ def test_content_type_is_told_by_looking(body: bytes, content_type: str, kind: s
     | st.sampled_from([RSS, ATOM, SITEMAP, JSON]).flatmap(lambda body: st.integers(0, len(body)).map(lambda n: body[:n]))
 )
 def test_any_bytes_give_a_list_of_canonical_entries(body: bytes) -> None:
-    assert sniff(body) in ("html", "feed", "sitemap", "text", "binary", "other")
+    assert sniff(body) in ("html", "feed", "sitemap", "text", "document", "binary", "other")
     for entry in entries(body, URL):
         assert urls.canonical(entry.url) == entry.url

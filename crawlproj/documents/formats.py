@@ -1,0 +1,26 @@
+"""Which kind of document do these bytes hold? Decided by the bytes alone; servers are often wrong."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+Format = Literal["pdf", "office", "opendocument", "rtf", "compound", ""]
+
+OPENDOCUMENT: Final = b"mimetypeapplication/vnd.oasis.opendocument."
+_PDF_WITHIN: Final = 1024
+"""What may stand before %PDF-, as all readers of PDF allow."""
+
+
+def format_of(body: bytes) -> Format:
+    """Empty: none that we know. A zip is looked through for the file that every office document must have."""
+    if b"%PDF-" in body[:_PDF_WITHIN]:
+        return "pdf"
+    if body.startswith(b"{\\rtf"):
+        return "rtf"
+    if body.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
+        return "compound"
+    if not body.startswith(b"PK\x03\x04"):
+        return ""
+    if body[30:100].startswith(OPENDOCUMENT):
+        return "opendocument"
+    return "office" if b"[Content_Types].xml" in body else ""

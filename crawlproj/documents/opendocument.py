@@ -1,0 +1,86 @@
+"""odt, ods and odp: one content.xml with paragraphs, tables and links."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from crawlproj.documents.found import Found, UnreadableError
+from crawlproj.documents.zips import Package, Target, attribute, describe, local
+
+_SPACES: Final = frozenset(("s", "tab", "line-break"))
+_SKIPPED: Final = frozenset(("tracked-changes", "forms"))
+
+
+def read(body: bytes, found: Found) -> None:
+    package = Package(body)
+    lock = _Lock()
+    package.parse("META-INF/manifest.xml", lock)
+    if lock.found:
+        raise UnreadableError("encrypted")
+    if "content.xml" not in package.names:
+        raise UnreadableError("broken")
+    describe(package, "meta.xml", found)
+    package.parse("content.xml", _Text(found))
+
+
+class _Lock(Target):
+    """Does the manifest say how to decrypt the rest?"""
+
+    found = False
+
+    def start(self, tag: str, attrib: Any) -> None:
+        self.found = self.found or local(tag) == "encryption-data"
+
+
+class _Text(Target):
+    """A paragraph is a block, in a table a row."""
+
+    def __init__(self, found: Found) -> None:
+        self._found = found
+        self._text: list[str] = []
+        self._paragraphs = self._rows = self._skip = 0
+        self._link: tuple[str, int] | None = None
+
+    def start(self, tag: str, attrib: Any) -> None:
+        name = local(tag)
+        if name in _SKIPPED:
+            self._skip += 1
+        elif name in ("p", "h"):
+            self._paragraphs += 1
+        elif name == "table-row":
+            self._rows += 1
+        elif name in _SPACES:
+            self._text.append(" ")
+        elif name == "a":
+            self._link = attribute(attrib, "href"), len(self._text)
+
+    def data(self, text: str) -> None:
+        if self._paragraphs and not self._skip:
+            self._text.append(text)
+
+    def end(self, tag: str) -> None:
+        name = local(tag)
+        if name in _SKIPPED:
+            self._skip -= 1
+        elif name in ("p", "h"):
+            self._paragraphs -= 1
+            self._border()
+        elif name == "table-row":
+            self._rows -= 1
+            self._border()
+        elif name == "a" and self._link is not None:
+            url, start = self._link
+            self._link = None
+            self._found.link(url, "".join(self._text[start:]))
+
+    def close(self) -> None:
+        self._rows = 0
+        self._border()
+
+    def _border(self) -> None:
+        if self._rows:
+            self._text.append(" ")
+            return
+        text = "".join(self._text)
+        self._text.clear()
+        self._found.add(text)

@@ -1,0 +1,34 @@
+"""URLs that are written in plain text, as people write them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MAX_WRITTEN: Final = 5_000
+
+_URL: Final = re.compile(r"https?://[^\s<>\"'`{}|\\^\u2018-\u201f\xab\xbb]{4,2000}", re.I)
+_AFTER: Final = ".,;:!?*_\u2026"
+_MOST: Final = 8
+_PAIRS: Final = {")": "(", "]": "["}
+
+
+def urls_in(text: str) -> list[str]:
+    """Each once, in order; what ends the sentence or closes a bracket around the URL is not part of it."""
+    if "://" not in text:
+        return []
+    found: dict[str, None] = {}
+    for match in _URL.finditer(text):
+        found[_trimmed(match[0])] = None
+        if len(found) >= MAX_WRITTEN:
+            break
+    return list(found)
+
+
+def _trimmed(url: str) -> str:
+    for _ in range(_MOST):
+        last = url[-1]
+        if last not in _AFTER and (last not in _PAIRS or url.count(_PAIRS[last]) >= url.count(last)):
+            break
+        url = url[:-1]
+    return url
