@@ -66,10 +66,14 @@ select host from crawl_host where crawl = %(crawl)s and host = any (%(hosts)s::i
 
 -- name: add_urls
 insert into url (id, crawl, host, canonical, state, why, lane, rank, depth, score, parent, hops, request, first_seen)
-select id, %(crawl)s, host, canonical, state::url_state, why, lane, rank, depth, score, parent, hops, request::json, %(now)s
+select id, %(crawl)s, host, canonical, case when f.barred then 'forbidden' else state::url_state end,
+    case when f.barred then 'forgotten' else why end, case when not f.barred then lane end, case when not f.barred then rank end,
+    depth, score, parent, hops, request::json, %(now)s
 from unnest(%(id)s::bigint[], %(host)s::int[], %(canonical)s::text[], %(state)s::text[], %(why)s::text[], %(lane)s::smallint[],
     %(rank)s::float8[], %(depth)s::int[], %(score)s::float8[], %(parent)s::bigint[], %(hops)s::smallint[], %(request)s::text[])
     as n (id, host, canonical, state, why, lane, rank, depth, score, parent, hops, request)
+    cross join lateral (
+        select (select exists (select from forgotten where barred)) and is_forgotten(n.canonical, n.host) as barred offset 0) f
 order by id
 on conflict (id) do nothing
 returning id, host, lane;
@@ -104,7 +108,8 @@ update url u set
     lane = case when n.urgent then 0 else 1 end,
     rank = case when n.urgent then 0 else case %(ordering)s when 'bfs' then u.depth when 'dfs' then -u.depth else -u.score end end
 from unnest(%(id)s::bigint[], %(canonical)s::text[], %(urgent)s::bool[]) as n (id, canonical, urgent)
-where u.id = n.id and u.canonical = n.canonical and (u.last_visit >= %(since)s::timestamptz) is not true and (
+where u.id = n.id and u.canonical = n.canonical and (u.last_visit >= %(since)s::timestamptz) is not true
+    and (u.state, u.why) is distinct from ('forbidden'::url_state, 'forgotten') and (
     (n.urgent and u.lane is distinct from 0) or u.state = 'retired'
     or (u.state = 'ignored' and u.why = 'depth' and (%(max_depth)s = 0 or u.depth <= %(max_depth)s)))
 returning u.id, u.host;
@@ -616,3 +621,135 @@ order by w.host, u.lane, u.rank, u.id;
 -- name: archived_places
 select warc_file, warc_offset, warc_length from page where url = any (%(ids)s::bigint[]) and warc_file is not null
 union select warc_file, warc_offset, warc_length from page_version where url = any (%(ids)s::bigint[]) and warc_file is not null;
+
+-- Taking down: scrapy forget, and how workers hear of it.
+
+-- name: takedown_fence
+-- Whoever adds URLs is waited for; who comes after this transaction sees what it wrote.
+lock table url in share row exclusive mode;
+
+-- name: takedown_ask
+insert into forgotten (what, reason, barred, asked) select w, %(reason)s, %(barred)s, clock_timestamp() from unnest(%(what)s::text[]) w
+on conflict (what) where barred do update set ended = null,
+    reason = case when excluded.reason = '' then forgotten.reason else excluded.reason end
+returning id;
+
+-- name: takedown_rules
+select id, what, reason, barred, asked, ended, undone, urls, versions, records, cardinality(files) from forgotten order by id;
+
+-- name: takedown_in_force
+-- What is barred, and of what only the past was removed in the last days: a request that was on its way may still speak of it.
+select id, what, reason, barred, asked from forgotten where barred or asked > clock_timestamp() - interval '3 days' order by id;
+
+-- name: takedown_call
+select nextval('crawlproj.worker_call');
+
+-- name: takedown_last_call
+select case when is_called then last_value else 0 end from worker_call;
+
+-- name: takedown_heard
+update worker set heard = %(call)s where name = %(worker)s;
+
+-- name: takedown_deaf
+select name from worker where until > clock_timestamp() and heard < %(call)s order by name;
+
+-- name: takedown_hosts
+select id, name from host where name = any (%(names)s::text[])
+union select h.id, h.name from unnest(%(domains)s::text[]) d (domain) join host h
+    on reverse(h.name) collate "C" >= reverse('.' || d.domain) and reverse(h.name) collate "C" < reverse('.' || d.domain) || '~'
+order by name;
+
+-- name: takedown_urls
+select id from url where host = any (%(hosts)s::int[])
+    or (host = any (%(some)s::int[]) and canonical = any (%(urls)s::text[])) order by id;
+
+-- name: takedown_bar
+-- The end of a visit that is under way comes too late.
+update url set visit = visit + 1, state = 'forbidden', why = 'forgotten', lane = null, rank = null, tries = 0, status = 0, changes = 0,
+    last_change = null, next_visit = null, interval_s = null, etag = null, modified = null, body_digest = null, block_digest = null,
+    moved_to = null, expires = null
+where id = any (%(ids)s::bigint[]) and request is null and (why <> 'forgotten' or state <> 'forbidden')
+returning crawl, host;
+
+-- name: takedown_requests
+delete from url where id = any (%(ids)s::bigint[]) and request is not null returning crawl, host;
+
+-- name: takedown_blank
+-- It is still visited; what was read until then is gone.
+update url set visit = visit + 1, changes = 0, last_change = null, etag = null, modified = null, body_digest = null,
+    block_digest = null, moved_to = null, expires = null
+where id = any (%(ids)s::bigint[]) and (last_visit is null or last_visit <= %(until)s)
+returning crawl, host;
+
+-- name: takedown_versions
+delete from page_version where url = any (%(ids)s::bigint[]) and at <= %(until)s;
+
+-- name: takedown_pages
+with gone as (
+    delete from page where url = any (%(ids)s::bigint[]) and at <= %(until)s returning url
+)
+delete from page_links where url in (select url from gone);
+
+-- name: takedown_origins
+delete from origin where host = any (%(names)s::text[]) and fetched <= %(until)s;
+
+-- name: takedown_counted
+update forgotten set urls = urls + %(urls)s, versions = versions + %(versions)s where id = %(id)s;
+
+-- name: takedown_places
+-- Bodies in these files, by page and by version.
+select 'page', url, warc_file, warc_offset from page where warc_file = any (%(files)s::text[])
+union all select 'version', url, warc_file, warc_offset from page_version where warc_file = any (%(files)s::text[]);
+
+-- name: takedown_move_pages
+update page p set warc_file = n.file, warc_offset = n.start, warc_length = n.size,
+    warc_record = case when n.file is not null then warc_record end, warc_digest = case when n.file is not null then warc_digest end,
+    warc_at = case when n.file is not null then warc_at end
+from unnest(%(url)s::bigint[], %(old)s::bigint[], %(file)s::text[], %(start)s::bigint[], %(size)s::int[]) as n (url, old, file, start, size)
+where p.url = n.url and p.warc_file = %(from)s and p.warc_offset = n.old;
+
+-- name: takedown_move_versions
+update page_version p set warc_file = n.file, warc_offset = n.start, warc_length = n.size
+from unnest(%(url)s::bigint[], %(old)s::bigint[], %(file)s::text[], %(start)s::bigint[], %(size)s::int[]) as n (url, old, file, start, size)
+where p.url = n.url and p.warc_file = %(from)s and p.warc_offset = n.old;
+
+-- name: takedown_drop_versions
+delete from page_version p using unnest(%(url)s::bigint[], %(old)s::bigint[]) as n (url, old)
+where p.url = n.url and p.warc_file = %(from)s and p.warc_offset = n.old;
+
+-- name: takedown_rewrote
+-- Once for each file, however often it is done.
+update forgotten f set records = f.records + n.records, files = f.files || %(file)s::text
+from unnest(%(what)s::text[], %(records)s::bigint[]) as n (what, records)
+where f.what = n.what and f.ended is null and not %(file)s = any (f.files);
+
+-- name: takedown_ended
+update forgotten set ended = clock_timestamp() where id = any (%(ids)s::int[]);
+
+-- name: takedown_undo
+update forgotten set barred = false, undone = clock_timestamp() where barred and what = any (%(what)s::text[]) returning what;
+
+-- name: takedown_allow
+-- Unless another rule bars it, or it is too deep.
+update url u set state = case when c.max_depth = 0 or u.depth <= c.max_depth then 'new' else 'ignored' end::url_state,
+    why = case when c.max_depth = 0 or u.depth <= c.max_depth then '' else 'depth' end,
+    lane = case when c.max_depth = 0 or u.depth <= c.max_depth then 1 end,
+    rank = case when c.max_depth = 0 or u.depth <= c.max_depth
+        then case c.ordering when 'bfs' then u.depth when 'dfs' then -u.depth else -u.score end end
+from crawl c
+where c.id = u.crawl and u.id = any (%(ids)s::bigint[]) and u.state = 'forbidden' and u.why = 'forgotten'
+    and not is_forgotten(u.canonical, u.host)
+returning u.crawl, u.host;
+
+-- name: takedown_why
+-- The rule in force for a URL or a host (then `url` is empty), whether the crawl knows it or not.
+select what, reason, asked, ended from forgotten where barred and what = any (%(names)s::text[]) order by id limit 1;
+
+-- name: takedown_preview
+select (select count(*) from url where id = any (%(ids)s::bigint[])), (select count(*) from page where url = any (%(ids)s::bigint[])),
+    (select count(*) from page_version where url = any (%(ids)s::bigint[]));
+
+-- name: takedown_neighbours
+select name from unnest(%(domains)s::text[]) d (domain) join host h
+    on reverse(h.name) collate "C" >= reverse('.' || d.domain) and reverse(h.name) collate "C" < reverse('.' || d.domain) || '~'
+order by name limit 4;
