@@ -34,12 +34,13 @@ Places = dict[str, list[tuple[str, int, int]]]
 
 @dataclass(slots=True)
 class Done:
-    """Records that went, by name; files that were written anew or dropped; bytes that this freed."""
+    """Records that went, by name; files that were written anew or dropped; bytes that this freed; versions that went with them."""
 
     records: Counter[str] = field(default_factory=Counter)
     files: int = 0
     dropped: int = 0
     freed: int = 0
+    versions: int = 0
 
 
 class Rewriting:
@@ -49,7 +50,7 @@ class Rewriting:
         self._db, self._folder, self._patience_s, self._tell = db, folder, patience_s, tell
         self.archive, self.done = Archive(folder), Done()
         self.files: list[Path] = []
-        self._leftovers: list[Rewritten] = []
+        self.leftovers: list[Rewritten] = []
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -61,10 +62,10 @@ class Rewriting:
         )
         try:
             repair(self._folder)
-            self._leftovers = list(unfinished(self.archive))
+            self.leftovers = list(unfinished(self.archive))
             names = {path.name.removesuffix(OPEN) for path in self._folder.glob(f"*{SUFFIX}*")}
             self._call()
-            old = {each.old for each in self._leftovers}
+            old = {each.old for each in self.leftovers}
             self.files = [path for path in self.archive.files() if path.name in names and path not in old]
         except BaseException:
             self._stack.close()
@@ -85,7 +86,7 @@ class Rewriting:
             time.sleep(LOOK_S)
 
     def survey(self, gone: Gone, see: Callable[[Path, Stored], None] | None = None) -> dict[str, Found]:
-        lost = {capture: name for each in self._leftovers for capture, name in each.lost.items()}
+        lost = {capture: name for each in self.leftovers for capture, name in each.lost.items()}
         return survey(self.files, gone, lost, see)
 
     def still_open(self, gone: Gone) -> list[str]:
@@ -103,8 +104,8 @@ class Rewriting:
         """Write these files anew, without what goes. Those with records that need something that goes come first, and none of them
         is dropped before all are written."""
         paths = [path for path in self.files if path.name in found]
-        places = self._places([*(each.old.name for each in self._leftovers), *(path.name for path in paths)])
-        waiting = self._leftovers
+        places = self._places([*(each.old.name for each in self.leftovers), *(path.name for path in paths)])
+        waiting = self.leftovers
         for each in waiting:
             self._move(each, places)
         for path in sorted(paths, key=lambda path: not found[path.name].heirs):
@@ -118,7 +119,7 @@ class Rewriting:
             else:
                 self._drop([done])
         self._drop(waiting)
-        self._leftovers = []
+        self.leftovers = []
         finish(self._folder)
         return self.done
 
@@ -151,7 +152,7 @@ class Rewriting:
             tx.run("takedown_move_versions", **_moves(done.old.name, name, kept))
             gone = [row for row in moves["version"] if row[2] is None]
             urls, old = array(row[0] for row in gone), array(row[1] for row in gone)
-            tx.run("takedown_drop_versions", url=urls, old=old, **{"from": done.old.name})
+            self.done.versions += tx.run("takedown_drop_versions", url=urls, old=old, **{"from": done.old.name})
             what, records = array(done.removed), array(done.removed.values())
             tx.run("takedown_rewrote", what=what, records=records, file=name or done.old.name)
         # Places that lead to the new file may be moved on in this run.

@@ -194,8 +194,9 @@ def rewrite(
 
 
 def _note(removed: Mapping[str, list[str]], reasons: Mapping[str, str], info: str, now: datetime, listed: bool) -> bytes:
-    """The record of a removal, the last of its file."""
-    pairs: list[tuple[str, object]] = []
+    """The record of a removal, the last of its file; every successor has one, and is known by it."""
+    whole = [("removed", "nothing"), ("reason", "records became whole, since what they repeat was removed"), ("records", 0)]
+    pairs: list[tuple[str, object]] = [] if removed else [*whole]
     for name, ids in removed.items():
         pairs += [("removed", name), ("reason", reasons.get(name, "")), ("records", len(ids))]
         pairs += [("removedRecord", each) for each in ids if listed]
