@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -101,12 +101,14 @@ class Archive:
             self._others = [path for path in parts(self.folder) if path.name not in self._covered]
             self._seen = changed if time.time_ns() - changed > SETTLED_NS else -1
 
-    def entries(self) -> Iterator[Entry]:
-        """All of all closed files, sorted by key and time."""
+    def entries(self, keys: Container[int] | None = None) -> Iterator[Entry]:
+        """All of all closed files, sorted by key and time; or those whose key has one of these hashes."""
         self._look()
         with ExitStack() as stack:
             paths = [self.folder / INDEX, *self._others] if self._whole else self._others
             for line in merge(*(stack.enter_context(path.open("rb")) for path in paths)):
+                if keys is not None and hash(line.partition(b" ")[0]) not in keys:
+                    continue
                 entry = Entry.of(line)
                 own = index_path(Path(entry.file))
                 if own.name in self._covered or self.folder / own.name in self._others:
