@@ -33,6 +33,7 @@ from crawlproj.frontier.base import CrawlSpec
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.migrations import migrate, pending
 from crawlproj.store import open_database
+from crawlproj.takedown import refused
 from crawlproj.urls import MAX_URL, canonical, host
 
 FINE, COULD_NOT_RUN, BAD_INPUT, NOTHING_FETCHED, STOPPED = 0, 1, 2, 3, 130
@@ -190,6 +191,11 @@ def read_urls(words: Sequence[str]) -> list[str]:
     if bad:
         raise ConfigError("not a web address: " + "; ".join(repr(word[:100]) for word in bad[:5]))
     return list(dict.fromkeys(url for url in found.values() if url))
+
+
+def warn_of_forgotten(database: Database, urls: Sequence[str]) -> None:
+    for url in refused(database, urls):
+        complain(f"{url} was forgotten and is not fetched (scrapy explain says why, scrapy forget --undo allows it)")
 
 
 def option_words(config: Config, settings: Any) -> str:

@@ -19,7 +19,7 @@ GONE = frozenset({404, 410})
 AGAIN = frozenset({408, 421, 425, 429, 430, 500, 502, 503, 504, 509, 520, 521, 522, 523, 524, 525, 529, 530, 598, 599})
 NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression"})
 """Reasons without an answer that another try would only repeat."""
-REFUSALS = frozenset({"robots", "guard"})
+REFUSALS = frozenset({"robots", "guard", "forgotten"})
 LONGEST_RETRY = timedelta(days=1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from crawlproj import robots
+from crawlproj import robots, takedown
 from crawlproj.config import Config
 from crawlproj.frontier.base import Found, Frontier, RobotsRow, State
 from crawlproj.queries import Queries
@@ -42,6 +42,7 @@ def explain_url(db: Queries, frontier: Frontier, config: Config, url: str, canon
     facts: dict[str, Any] = {"url": url, "canonical": canonical, "crawl": frontier.spec.name, "state": None}
     if row is not None:
         facts |= _facts(row, frontier)
+    facts["forgotten"] = takedown.why(db, canonical)
     facts["robots"] = _verdict(rules, canonical, config.robot_name)
     facts["robots_read"] = rules.fetched if rules else None
     facts["host"] = _host_facts(db, frontier.now(), host(canonical), config, [rules] if rules else [])
@@ -100,5 +101,5 @@ def explain_host(db: Queries, frontier: Frontier, config: Config, host_name: str
     read = [{name: getattr(row, name) for name in names} for row in rules]
     return {
         "crawl": frontier.spec.name, "known": known > 0, "urls": {"known": known, **urls}, "due_now": due, "next_due": next_due,
-        "robots": read, "host": _host_facts(db, now, host_name, config, rules),
+        "forgotten": takedown.why(db, "", host_name), "robots": read, "host": _host_facts(db, now, host_name, config, rules),
     }  # fmt: skip

@@ -137,6 +137,8 @@ class Keeper(threading.Thread):
         self._rejudge(batch.robots)
         self._committed.append(self.frontier.commit(batch, self.worker))
         self._stored += [outcome.id for outcome in batch.outcomes]
+        if self._vault is not None:
+            self._vault.stored(batch.outcomes)
         tray.clear_batch()
 
     def _rejudge(self, rows: Sequence[RobotsRow]) -> None:

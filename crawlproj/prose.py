@@ -29,16 +29,24 @@ REASONS = {
 
 
 def url_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
-    lines = [facts["canonical"]]
-    if facts["state"] is None:
+    lines = [facts["canonical"], *_forgotten(facts["forgotten"], now)]
+    if facts["state"] is None and not facts["forgotten"]:
         lines.append(f"  Crawl {facts['crawl']} does not know it: no page that it has read links to it.")
-    else:
+    elif facts["state"] is not None:
         lines.append("  " + _state(facts, now))
         lines += _visits(facts, now)
         lines.append("  " + _origin(facts, now))
     read = f" (read {when(facts['robots_read'], now)})" if facts["robots_read"] else ""
     lines.append(f"  {ROBOTS[facts['robots']]}{read}.")
     return [*lines, *_host(facts["host"], now)]
+
+
+def _forgotten(rule: dict[str, Any] | None, now: datetime) -> list[str]:
+    if rule is None:
+        return []
+    reason = f": {rule['reason']}" if rule["reason"] else ""
+    rest = "" if rule["ended"] else " The removal has not ended: do it again."
+    return [f"  {rule['what']} was forgotten at {clock(rule['asked'], now)}{reason}. It is not fetched again.{rest}"]
 
 
 def _state(facts: dict[str, Any], now: datetime) -> str:
@@ -103,7 +111,7 @@ def _reason(facts: dict[str, Any]) -> str:
 
 
 def host_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
-    lines = [facts["host"]["name"]]
+    lines = [facts["host"]["name"], *_forgotten(facts["forgotten"], now)]
     if not facts["known"]:
         lines.append(f"  Crawl {facts['crawl']} knows no URL of this host.")
     else:

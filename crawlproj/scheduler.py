@@ -32,6 +32,7 @@ from crawlproj.items import Page, RobotsTicket
 from crawlproj.keeper import Keeper
 from crawlproj.migrations import migrate
 from crawlproj.names import Resolver, SharedNetworks
+from crawlproj.notices import Notices
 from crawlproj.pages import page_of_failure, page_of_response
 from crawlproj.requests import dump, is_plain, request_of, robots_request
 from crawlproj.sieve import Sieve, score
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 log = logging.getLogger(__name__)
-
-PUSHES, ROBOTS = "crawlproj_push", "crawlproj_robots"
 
 
 class CrawlScheduler(BaseScheduler):
@@ -87,8 +86,8 @@ class CrawlScheduler(BaseScheduler):
             migrate(self._database)
             self.frontier = PostgresFrontier(self._database, config.spec)
             self.frontier.open()
-            self._database.listen(PUSHES)
-            self._database.listen(ROBOTS)
+            self._notices = Notices(self.frontier, self.worker, self.vault, lambda names: self._keeper.forget(names))
+            self._notices.start()
             resolver = Resolver(StaticNames(dict(config.dns_hosts)), SharedNetworks(config.shared_networks))
             stack.callback(resolver.close)
             stack.callback(Watch(self._database, config.database_patience_s).stop)
@@ -103,8 +102,9 @@ class CrawlScheduler(BaseScheduler):
         timeout_s = self.crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self.dispatcher = Dispatcher(config, timeout_s, moment(self.frontier), self._count, self._add_sitemaps)
         self.dispatcher.holdings.keeper = self._keeper = Keeper(
-            self.frontier, self.worker, resolver, config.flush_s, self._pushes, self._later(self._hear), self._later(self._lost),
-            config.robot_name, config.database_patience_s, heal, max(config.rules.delay_s, config.rules.max_delay_s), self.vault,
+            self.frontier, self.worker, resolver, config.flush_s, self._notices.heard, self._later(self._hear),
+            self._later(self._lost), config.robot_name, config.database_patience_s, heal,
+            max(config.rules.delay_s, config.rules.max_delay_s), self.vault,
         )  # fmt: skip
         if learn := getattr(spider, "learn_seeds", None):
             learn(self.frontier.seeds())
@@ -278,11 +278,6 @@ class CrawlScheduler(BaseScheduler):
     def _later(self, call: Any) -> Any:
         """The same call from the keeper's thread, done on the event loop."""
         return lambda argument: None if self._loop.is_closed() else self._loop.call_soon_threadsafe(call, argument)
-
-    def _pushes(self) -> list[str]:
-        heard = self._database.notifications()
-        self._keeper.forget(name for channel, name in heard if channel == ROBOTS)
-        return [name for channel, name in heard if channel == PUSHES and name == self.config.spec.name]
 
     def _lost(self, error: BaseException) -> None:
         self._break(error, getattr(error, "end", "scheduler_error"))

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any, Self
 
-from crawlproj.archive.exchange import Exchange, Facts, Truncated
+from crawlproj.archive.exchange import Exchange, Facts, Original, Truncated
 from crawlproj.archive.recovery import repair
 from crawlproj.archive.sorting import merge_indexes
 from crawlproj.archive.writer import Writer
 from crawlproj.config import Config
 from crawlproj.errors import ArchiveError
-from crawlproj.frontier.base import Ticket
+from crawlproj.frontier.base import Outcome, Ticket
 from crawlproj.items import Page
 from crawlproj.requestlog import rules_in_force
+from crawlproj.takedown import Rules
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +36,8 @@ class Vault:
     def __init__(self, config: Config, worker: str, settings: Mapping[str, Any]) -> None:
         self._config, self._folder = config, config.warc_dir
         self._writer: Writer | None = None
+        self._rules, self._lock = Rules(), threading.Lock()
+        self._turn, self._unstored = 0, Counter[int]()
         if config.warc is not None:
             self._mend()
             self._writer = Writer(self._folder, config.spec.name, worker, about(config, settings), config.warc)
@@ -46,7 +51,7 @@ class Vault:
             raise ArchiveError(f"The archive can't be used: {error.strerror or error} ({self._folder})") from error
 
     def keep(self, page: Page) -> str:
-        """Queue the exchange of a page, once. What was done with it: `exchanges`, `noarchive` or nothing."""
+        """Queue the exchange of a page, once. What was done with it: `exchanges`, `noarchive`, `forgotten` or nothing."""
         wire, page.wire = page.wire, None
         if wire is None or self._writer is None or not (wire.head or wire.chunks):
             return ""
@@ -59,8 +64,47 @@ class Vault:
             page.url, datetime.fromtimestamp(page.started_s, UTC) if page.started_s is not None else page.at, wire.head, wire.body,
             wire.request, wire.request_body, wire.address, page.elapsed_s, truncated, facts,
         )  # fmt: skip
-        page.receipt = self._writer.put(exchange, page.ticket.original if isinstance(page.ticket, Ticket) else None)
+        return self._put(page, exchange, page.ticket.original if isinstance(page.ticket, Ticket) else None)
+
+    def _put(self, page: Page, exchange: Exchange, original: Original | None) -> str:
+        """A page that is barred, or whose answer speaks of one that was removed, is not kept."""
+        assert self._writer is not None
+        with self._lock:
+            if self._rules and (
+                self._rules.gone(page.url, exchange.at) or (original and self._rules.gone(original.url, original.at))
+            ):
+                return "forgotten"
+            page.receipt = self._writer.put(exchange, original)
+            if isinstance(page.ticket, Ticket):
+                page.receipt.turn = self._turn
+                self._unstored[self._turn] += 1
         return "exchanges"
+
+    def bars(self, url: str) -> bool:
+        """It was forgotten, and may not be asked for."""
+        return self._rules.bars(url)
+
+    def obey(self, rules: Rules) -> None:
+        """From now on nothing of these is kept; the file is closed, so that what it has of them can be removed."""
+        with self._lock:
+            self._rules = rules
+            self._turn += 1
+            closed = self._writer.turn() if self._writer is not None else None
+        if closed is not None:
+            closed.result()
+
+    def stored(self, outcomes: Iterable[Outcome]) -> None:
+        """The places of these are in the database."""
+        with self._lock:
+            for outcome in outcomes:
+                if outcome.receipt is not None:
+                    self._unstored[outcome.receipt.turn] -= 1
+
+    @property
+    def settled(self) -> bool:
+        """The places of all that is in closed files are in the database."""
+        with self._lock:
+            return not any(number for turn, number in self._unstored.items() if 0 <= turn < self._turn)
 
     @property
     def full(self) -> bool:

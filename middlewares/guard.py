@@ -28,6 +28,10 @@ class GuardMiddleware:
         return cls(crawler)
 
     def process_request(self, request: Request) -> None:
+        scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
+        if scheduler.vault.bars(request.url):
+            self._crawler.stats.inc_value("refused/forgotten")
+            raise Refused("forgotten")
         if refusal := self._refusal(request):
             self._crawler.stats.inc_value("refused/guard")
             raise Refused(refusal)

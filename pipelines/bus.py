@@ -16,8 +16,8 @@ from crawlproj.config import read_config
 from crawlproj.frontier.base import NewUrl
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.items import Page
+from crawlproj.notices import PUSHES
 from crawlproj.requests import OURS
-from crawlproj.scheduler import PUSHES
 from crawlproj.urls import MAX_URL
 
 if TYPE_CHECKING:

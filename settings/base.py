@@ -73,6 +73,13 @@ REVISIT_FILTER = ["html", "feed", "sitemap"]  # kinds of pages that are revisite
 LOG_REQUESTS = True  # CRAWL_DIR/log/requests-<worker>.jsonl: a line per request or refusal
 LOG_REQUESTS_MAX_SIZE = "100MB"  # of a file; then a new part is begun, and ten are kept
 
+# --- Retention: what `scrapy db clean` removes -------------------------------------------------------------------------
+RETENTION_CAPTURES = ""  # captures of pages that are older go, except the last of each; empty: none
+RETENTION_KEEP: list[str] = []  # ... and except the first, last of each period
+RETENTION_PER = "month"  # which is a day, week, month or year
+RETENTION_DEAD = ""  # URLs that were given up so long ago, and never read, go; empty: none
+RETENTION_LOGS = ""  # logs that are older go; empty: none
+
 # --- Archive ----------------------------------------------------------------------------------------------------------
 WARC_ENABLED = True  # CRAWL_DIR/warc: every exchange, as WARC/1.1
 WARC_MAX_SIZE = "1GB"  # of a file; then the next is begun

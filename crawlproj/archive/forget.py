@@ -2,15 +2,16 @@
 
 Places in a file change when something before them goes, and a database may hold places. So a file is never changed: its successor
 (`NAME-r1.warc.gz`) is written beside it, the caller writes the new places down, and then `drop` removes the old file. A kill at any
-moment leaves either state or both, and doing it again ends it. Records of other pages that were stored as "the same as this one"
-become whole: their content is theirs.
+moment leaves either state or both; a successor whose predecessor is still there is `unfinished`, and what was left to do is done
+first the next time. Records of other pages that were stored as "the same as this one" become whole: their content is theirs.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -18,109 +19,189 @@ from typing import BinaryIO
 
 from crawlproj.archive.exchange import Exchange
 from crawlproj.archive.files import SUFFIX, index_path
-from crawlproj.archive.members import BrokenError, member, members, pack
+from crawlproj.archive.members import BrokenError, member, pack
 from crawlproj.archive.reader import Archive
 from crawlproj.archive.records import FIELDS, NOT_MODIFIED, answer, new_id, record, warc_fields
-from crawlproj.archive.recovery import index
-from crawlproj.archive.sorting import INDEX, merge_indexes, sync_folder, write_file
+from crawlproj.archive.recovery import index, salvaged
+from crawlproj.archive.sorting import merge_indexes, sync_folder, write_file
 from crawlproj.archive.stored import Stored, parse
 from crawlproj.errors import ArchiveError
 
-Gone = Callable[[str, datetime], bool]
-"""Whether what was captured from a URL at that time is to go."""
+Gone = Callable[[str, datetime], str]
+"""Under which name what was captured from a URL at that time is to go; empty: it stays."""
+Capture = tuple[str, datetime]
+NOTHING: Mapping[Capture, str] = {}
 _REVISION = re.compile(r"(?:-r([0-9]+))?\.warc\.gz$")
+_NOTE = b"removed: "
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """`moved` tells of each place (offset) in the old file where it is in the new one (offset, length)."""
+    """`moved` tells of each place (offset) in the old file where it is in the new one (offset, length); `removed` how many records
+    went under which name. Without `new` nothing was left. `lost`: captures that went before a kill,
+    perhaps not yet from those who need them."""
 
     old: Path
-    new: Path
-    removed: int
+    new: Path | None
+    removed: Mapping[str, int]
     moved: dict[int, tuple[int, int]] = field(repr=False)
-
-
-def forget(archive: Archive, gone: Gone, what: str, reason: str, now: datetime) -> Iterator[Rewritten]:
-    """Write successors of all files that hold records that are to go; `what` and `reason` are for the record of it.
-
-    A 304 goes with the version that it speaks of.
-    """
-    lost = _removed(archive, gone)
-    for path in archive.files():
-        if path.name in lost.files or lost.heirs.get(path.name):
-            yield _rewrite(archive, path, gone, lost, [("removed", what), ("reason", reason)], now)
-
-
-def drop(rewritten: Iterable[Rewritten]) -> None:
-    """Remove the old files, after the new places are written down, and what the common index says of them."""
-    folders = set()
-    for each in rewritten:
-        each.old.unlink(missing_ok=True)
-        index_path(each.old).unlink(missing_ok=True)
-        folders.add(each.old.parent)
-    for folder in folders:
-        if (folder / INDEX).exists():
-            merge_indexes(folder)
-        sync_folder(folder)
+    lost: Mapping[Capture, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(slots=True)
-class _Lost:
-    """`files` that hold what goes; `heirs`: offsets, by file, of records of other pages that need what goes."""
+class Found:
+    """What one look at a file has found: records that go by name, their bytes in the file, offsets of records of other pages that
+    need something that goes (and what), whether anything else is left, and the size of it all."""
 
-    files: set[str] = field(default_factory=set)
-    heirs: dict[str, set[int]] = field(default_factory=dict)
-
-
-def _removed(archive: Archive, gone: Gone) -> _Lost:
-    """One look at every record."""
-    lost = _Lost()
-    for path, stored in archive.records():
-        if _goes(stored, gone):
-            lost.files.add(path.name)
-        elif stored.kind == "revisit" and (target := stored.refers_to) is not None and gone(target.url, target.at):
-            lost.heirs.setdefault(path.name, set()).add(stored.offset)
-    return lost
+    going: Counter[str] = field(default_factory=Counter)
+    bytes: int = 0
+    heirs: dict[int, Capture] = field(default_factory=dict)
+    left: int = 0
+    size: int = 0
 
 
-def _goes(stored: Stored, gone: Gone) -> bool:
-    return bool(stored.url) and gone(stored.url, stored.at)
+def survey(
+    files: Iterable[Path], gone: Gone, lost: Mapping[Capture, str] = NOTHING, see: Callable[[Path, Stored], None] | None = None
+) -> dict[str, Found]:  # fmt: skip
+    """One look at every record of these files; only files that are concerned are told. `see` is called with each record first."""
+    found: dict[str, Found] = {}
+    for path in files:
+        here = Found()
+        with path.open("rb", buffering=1 << 18) as file:
+            for stored in salvaged(file):
+                if see is not None:
+                    see(path, stored)
+                _look(stored, gone, lost, here)
+        if here.going or here.heirs:
+            found[path.name] = here
+    return found
+
+
+def _look(stored: Stored, gone: Gone, lost: Mapping[Capture, str], here: Found) -> None:
+    here.size += stored.length
+    if name := _goes(stored, gone):
+        here.going[name] += 1
+        here.bytes += stored.length
+        return
+    here.left += stored.kind != "warcinfo"
+    target = stored.refers_to
+    if target is not None and (gone(target.url, target.at) or (target.url, target.at) in lost):
+        here.heirs[stored.offset] = target.url, target.at
+
+
+def _goes(stored: Stored, gone: Gone) -> str:
+    return gone(stored.url, stored.at) if stored.url and "warc-date" in stored.fields else ""
+
+
+def forget(archive: Archive, gone: Gone, reasons: Mapping[str, str], now: datetime) -> Iterator[Rewritten]:
+    """Write successors of all files that hold records that are to go; `reasons` are by the names of `gone`, for the record of it.
+
+    A 304 goes with the version that it speaks of.
+    """
+    found = survey(archive.files(), gone)
+    for path in archive.files():
+        if path.name in found:
+            yield rewrite(archive, path, gone, found[path.name].heirs, reasons, now)
+
+
+def drop(rewritten: Iterable[Rewritten]) -> None:
+    """Remove the old files, after the new places are written down."""
+    for each in rewritten:
+        index_path(each.old).unlink(missing_ok=True)
+        each.old.unlink(missing_ok=True)
+        sync_folder(each.old.parent)
+
+
+def finish(folder: Path) -> None:
+    """The common index, as far as there is one, says nothing more of files that were dropped."""
+    if folder.is_dir():
+        merge_indexes(folder)
+
+
+def unfinished(archive: Archive) -> Iterator[Rewritten]:
+    """What a kill has left: successors that are whole, while the old file is still there."""
+    for new in archive.files():
+        old = predecessor(new)
+        if old is not None and old.exists() and (found := _compared(old, new)) is not None:
+            if not index_path(new).exists():
+                index(new)
+            yield found
+
+
+def _compared(old: Path, new: Path) -> Rewritten | None:
+    """By the ids of their records. None if the one is no successor of the other."""
+    after, note = dict[str, tuple[int, int]](), b""
+    with new.open("rb", buffering=1 << 18) as file:
+        for stored in salvaged(file):
+            after[stored.id] = stored.offset, stored.length
+            note = stored.block if stored.kind == "metadata" and stored.block.startswith(_NOTE) else b""
+    pairs = [line.partition(": ") for line in note.decode("utf-8", "replace").splitlines()]
+    names = [value for name, _, value in pairs if name == "removed"]
+    removed = dict(zip(names, (int(value) for name, _, value in pairs if name == "records"), strict=False))
+    moved, lost, missing = dict[int, tuple[int, int]](), dict[Capture, str](), 0
+    with old.open("rb", buffering=1 << 18) as file:
+        for stored in salvaged(file):
+            if stored.id in after:
+                moved[stored.offset] = after[stored.id]
+                continue
+            missing += 1
+            if stored.kind in ("response", "resource"):
+                lost[stored.url, stored.at] = names[0] if names else ""
+    fits = note and len(moved) == len(after) - 1 and missing == sum(removed.values())
+    return Rewritten(old, new, removed, moved, lost) if fits else None
 
 
 def successor(path: Path) -> Path:
+    """The next name that is free."""
     number = int((_REVISION.search(path.name) or [0, 0])[1] or 0)
-    return path.with_name(_REVISION.sub("", path.name) + f"-r{number + 1}{SUFFIX}")
+    while (new := path.with_name(_REVISION.sub("", path.name) + f"-r{number + 1}{SUFFIX}")).exists():
+        number += 1
+    return new
 
 
-def _rewrite(
-    archive: Archive, path: Path, gone: Gone, lost: _Lost, about: list[tuple[str, object]], now: datetime
+def predecessor(path: Path) -> Path | None:
+    number = int((_REVISION.search(path.name) or [0, 0])[1] or 0)
+    base = _REVISION.sub("", path.name)
+    return path.with_name(base + (f"-r{number - 1}" if number > 1 else "") + SUFFIX) if number else None
+
+
+def rewrite(
+    archive: Archive, path: Path, gone: Gone, heirs: Mapping[int, Capture], reasons: Mapping[str, str], now: datetime,
+    listed: bool = True,
 ) -> Rewritten:  # fmt: skip
-    heirs, moved, new = lost.heirs.get(path.name, set()), dict[int, tuple[int, int]](), successor(path)
-    removed: list[str] = []
+    """A successor of one file. `listed`: the record of the removal says which records went."""
+    moved, new, removed = dict[int, tuple[int, int]](), successor(path), dict[str, list[str]]()
 
     def pieces(file: BinaryIO) -> Iterator[bytes]:
         at = 0
-        for found in members(file):
-            stored = parse(found)
-            data = b""
-            if not _goes(stored, gone):
-                data = _whole(archive, stored) if found.offset in heirs else os.pread(file.fileno(), found.length, found.offset)
+        for stored in salvaged(file):
+            name, data = _goes(stored, gone), b""
+            if not name:
+                data = _whole(archive, stored) if stored.offset in heirs else os.pread(file.fileno(), stored.length, stored.offset)
             if not data:
-                removed.append(stored.id)
+                removed.setdefault(name or gone(*heirs[stored.offset]) or next(iter(reasons), ""), []).append(stored.id)
                 continue
-            moved[found.offset] = (at, len(data))
+            moved[stored.offset] = (at, len(data))
             at += len(data)
             yield data
-        note = [*about, ("records", len(removed)), *(("removedRecord", each) for each in removed)]
-        fields = {"WARC-Record-ID": new_id(), "WARC-Warcinfo-ID": info_id(file)}
-        yield pack(record("metadata", now, (warc_fields(note),), FIELDS, fields))
+        yield _note(removed, reasons, info_id(file), now, listed)
 
     with path.open("rb", buffering=1 << 18) as file:
         write_file(new, pieces(file))
     index(new)
     sync_folder(new.parent)
-    return Rewritten(path, new, len(removed), moved)
+    return Rewritten(path, new, {name: len(ids) for name, ids in removed.items()}, moved)
+
+
+def _note(removed: Mapping[str, list[str]], reasons: Mapping[str, str], info: str, now: datetime, listed: bool) -> bytes:
+    """The record of a removal, the last of its file; every successor has one, and is known by it."""
+    whole = [("removed", "nothing"), ("reason", "records became whole, since what they repeat was removed"), ("records", 0)]
+    pairs: list[tuple[str, object]] = [] if removed else [*whole]
+    for name, ids in removed.items():
+        pairs += [("removed", name), ("reason", reasons.get(name, "")), ("records", len(ids))]
+        pairs += [("removedRecord", each) for each in ids if listed]
+    fields = {"WARC-Record-ID": new_id(), "WARC-Warcinfo-ID": info}
+    return pack(record("metadata", now, (warc_fields(pairs),), FIELDS, fields))
 
 
 def info_id(file: BinaryIO) -> str:

@@ -22,6 +22,8 @@ class Receipt:
 
     place: Place | None = None
     error: Exception | None = None
+    turn: int = -1
+    """For who put it: before which closing of a file."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +31,10 @@ class Job:
     exchange: Exchange
     original: Original | None
     receipt: Receipt
+
+
+class Turn(Future[None]):
+    """A flush that closes the file, too."""
 
 
 class Inbox:
@@ -58,8 +64,8 @@ class Inbox:
                 self._unheard = 0
                 self._changed.notify()
 
-    def flush(self) -> Future[None]:
-        future: Future[None] = Future()
+    def flush(self, close: bool = False) -> Future[None]:
+        future: Future[None] = Turn() if close else Future()
         with self._changed:
             if not self.closed:
                 self._items.append(future)

@@ -6,7 +6,7 @@ Revisits come last, when what they point at is in the index, in whichever file i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from crawlproj.archive.reader import REVISIT, Archive
 from crawlproj.archive.records import digest, plain_url
 from crawlproj.archive.sorting import merge_indexes
 from crawlproj.archive.stored import Stored
+from crawlproj.archive.surts import surt
 from crawlproj.archive.writer import DEFAULT, Shape, Writer
 from crawlproj.errors import ArchiveError
 
@@ -27,16 +28,21 @@ Tell = Callable[[Problem], None]
 
 @dataclass(slots=True)
 class Taken:
-    """How many exchanges are new, were there already, or had to be left out."""
+    """How many exchanges are new, were there already, had to be left out, or are not wanted. `keys`: hashes of the index's keys of
+    those that are in the archive now."""
 
     new: int = 0
     known: int = 0
     left_out: int = 0
+    unwanted: int = 0
+    keys: set[int] = field(default_factory=set, compare=False, repr=False)
 
 
-def take(files: Sequence[Path], folder: Path, tell: Tell, shape: Shape = DEFAULT) -> Taken:
-    """Into `folder`, whose common index is made anew; `tell` hears of what can't be read, or leads nowhere. ArchiveError if nothing
-    can be read of a file, or the disk does not take it."""
+def take(
+    files: Sequence[Path], folder: Path, tell: Tell, shape: Shape = DEFAULT, unwanted: Callable[[str], bool] = lambda url: False
+) -> Taken:  # fmt: skip
+    """Into `folder`, whose common index is made anew; `tell` hears of what can't be read, or leads nowhere. What is
+    `unwanted` is passed over. ArchiveError if nothing can be read of a file, or the disk does not take it."""
     if missing := [path for path in files if not path.is_file()]:
         raise ArchiveError(f"{missing[0]} is no file")
     taken = Taken()
@@ -46,7 +52,11 @@ def take(files: Sequence[Path], folder: Path, tell: Tell, shape: Shape = DEFAULT
         try:
             for path in files:
                 for found in read_foreign(path, _unheard if revisits else tell):
-                    if (found.kind == "revisit") is revisits:
+                    if (found.kind == "revisit") is not revisits:
+                        continue
+                    if unwanted(found.exchange.url):
+                        taken.unwanted += 1
+                    else:
                         intake.take(found, path.name)
         finally:
             writer.close()
@@ -75,6 +85,7 @@ class Intake:
                 return
             exchange = replace(exchange, head=exchange.head or record.head, body=b"" if _says_304(exchange) else record.body)
             original = Original(record.url, record.at, record.digest, record.id)
+        self._taken.keys.add(hash(surt(exchange.url).encode()))
         if self._is_there(exchange, original):
             self._taken.known += 1
             return

@@ -8,9 +8,12 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 PAUSE_S = 0.002
+REWRITE = "rewrite.lock"
 
 
 def locked(path: Path, flags: int = os.O_RDWR) -> int | None:
@@ -38,3 +41,17 @@ def new_locked(path: Path) -> int:
         time.sleep(PAUSE_S)
     os.ftruncate(file, 0)
     return file
+
+
+@contextmanager
+def rewriting(folder: Path, wait: Callable[[], None]) -> Iterator[None]:
+    """Only one process at a time takes records out of the closed files of a folder, or adds files of others. `wait` is called if
+    another one is at it; then it is waited for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / REWRITE).open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            wait()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Container, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from heapq import merge
 from io import BytesIO
 from pathlib import Path
 
@@ -99,6 +100,19 @@ class Archive:
             self._whole, self._covered = covered(self.folder)
             self._others = [path for path in parts(self.folder) if path.name not in self._covered]
             self._seen = changed if time.time_ns() - changed > SETTLED_NS else -1
+
+    def entries(self, keys: Container[int] | None = None) -> Iterator[Entry]:
+        """All of all closed files, sorted by key and time; or those whose key has one of these hashes."""
+        self._look()
+        with ExitStack() as stack:
+            paths = [self.folder / INDEX, *self._others] if self._whole else self._others
+            for line in merge(*(stack.enter_context(path.open("rb")) for path in paths)):
+                if keys is not None and hash(line.partition(b" ")[0]) not in keys:
+                    continue
+                entry = Entry.of(line)
+                own = index_path(Path(entry.file))
+                if own.name in self._covered or self.folder / own.name in self._others:
+                    yield entry
 
     def get(self, url: str, at: datetime | None = None) -> Capture | None:
         """The version in force at that time: the latest one until then; if all are later, the first. By default the last."""

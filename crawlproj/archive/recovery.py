@@ -7,7 +7,7 @@ Whole records behind a damaged place (a loss of power can leave one) are not los
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -81,6 +81,22 @@ def walk(file: BinaryIO, take: Callable[[Stored], None]) -> tuple[int, int, Brok
     except BrokenError as error:
         return count, end, error
     return count, end, None
+
+
+def salvaged(file: BinaryIO) -> Iterator[Stored]:
+    """All whole records, also those behind damaged places."""
+    offset = 0
+    while True:
+        try:
+            found = member(file, offset)
+            stored = parse(found) if found is not None else None
+        except BrokenError:
+            found = _next_record(file, offset + 1)
+            stored = parse(found) if found is not None else None
+        if found is None or stored is None:
+            return
+        yield stored
+        offset = found.offset + found.length
 
 
 def _close(path: Path, file: BinaryIO) -> Repaired:

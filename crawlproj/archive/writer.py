@@ -22,7 +22,7 @@ from pathlib import Path
 from crawlproj.archive.cdxj import Entry
 from crawlproj.archive.exchange import Exchange, Original, Place
 from crawlproj.archive.files import OpenFile, file_name
-from crawlproj.archive.inbox import Inbox, Job, Receipt, settle
+from crawlproj.archive.inbox import Inbox, Job, Receipt, Turn, settle
 from crawlproj.archive.members import BY_SIZE, pack
 from crawlproj.archive.records import Record, records, warcinfo
 from crawlproj.errors import ArchiveError
@@ -96,6 +96,10 @@ class Writer:
         """Done when all that was put before is on disk. ArchiveError if it can't be written now; it stays queued."""
         return self._inbox.flush()
 
+    def turn(self) -> Future[None]:
+        """The same, and the file is closed: what is put from now on goes into another one."""
+        return self._inbox.flush(close=True)
+
     def close(self) -> None:
         """Write all, close the file and end the thread; ArchiveError if the disk does not take it. It waits."""
         self._inbox.close()
@@ -152,7 +156,7 @@ class Writer:
             if self._file is not None and self._file.size - self._file.synced >= self._shape.sync_bytes:
                 self._sync()
         elif item is not None:
-            self._sync()
+            self._turn_over() if isinstance(item, Turn) else self._sync()
             settle(item)
 
     def _write(self, job: Job) -> None:

@@ -5,36 +5,48 @@ from __future__ import annotations
 import argparse
 import sys
 
+from crawlproj.cleaning import Cleaned, clean, preview
 from crawlproj.config import Config
-from crawlproj.console import COULD_NOT_RUN, FINE, ProjectCommand, complain, say
+from crawlproj.console import COULD_NOT_RUN, FINE, NoCrawlYet, ProjectCommand, add_json, complain, reading, say, say_json
 from crawlproj.embedded import Embedded, running_dsn
 from crawlproj.errors import ConfigError
 from crawlproj.holders import holders
 from crawlproj.migrations import migrate
+from crawlproj.retention import SETTINGS, read_retention
 from crawlproj.store import open_database
+from crawlproj.wording import count
 
 
 class Command(ProjectCommand):
     words = (1, 1)
 
     def syntax(self) -> str:
-        return "migrate | url | stop [--force]"
+        return "migrate | url | stop [--force] | clean [-n] [--older AGE [--keep first,last --per month]] [--dead AGE] [--logs AGE]"
 
     def short_desc(self) -> str:
-        return "Bring the tables up to date, say where the database is, or stop our own"
+        return "Bring the tables up to date, say where the database is, stop our own, or clean database and archive"
 
     def long_desc(self) -> str:
         return (
             "migrate: make the tables or bring them up to date. url: print the URL for psql and other programs; our own server is"
-            " started if need be, and then runs until it is stopped or the next crawl ends. stop: stop our own server."
+            " started if need be, and then runs until it is stopped or the next crawl ends. stop: stop our own server. clean:"
+            " remove what is older than the RETENTION_ settings or these options say, and put in order what crashed runs left;"
+            " the last capture of a page always stays. An AGE is a duration such as 365d."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--force", action="store_true", help="stop it also while others use it")
+        add_json(parser)
+        parser.add_argument("--force", action="store_true", help="stop: also while others use it")
+        parser.add_argument("-n", "--dry-run", action="store_true", help="clean: only show what would go")
+        parser.add_argument("--older", metavar="AGE", help="clean: captures that are older go (default: RETENTION_CAPTURES)")
+        parser.add_argument("--keep", metavar="WHICH", help="clean: but not the first, last of each period (RETENTION_KEEP)")
+        parser.add_argument("--per", metavar="PERIOD", help="clean: which is a day, week, month or year (RETENTION_PER)")
+        parser.add_argument("--dead", metavar="AGE", help="clean: URLs given up for so long, and never read, go (RETENTION_DEAD)")
+        parser.add_argument("--logs", metavar="AGE", help="clean: logs that are older go (RETENTION_LOGS)")
 
     def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
-        verbs = {"migrate": self._migrate, "url": self._url, "stop": self._stop}
+        verbs = {"migrate": self._migrate, "url": self._url, "stop": self._stop, "clean": self._clean}
         if words[0] not in verbs:
             raise ConfigError(f"usage: scrapy db {self.syntax()}")
         return verbs[words[0]](config, opts)
@@ -48,6 +60,24 @@ class Command(ProjectCommand):
             if embedded:
                 embedded.close()
         say(f"Brought up to date: {', '.join(steps)}" if steps else "The tables are up to date.")
+        return FINE
+
+    def _clean(self, config: Config, opts: argparse.Namespace) -> int:
+        given = zip(SETTINGS, (opts.older, opts.keep, opts.per, opts.dead, opts.logs), strict=True)
+        retention = read_retention(self.settings, dict(given))
+        try:
+            with reading(config) as database:
+                if opts.dry_run:
+                    done = preview(database, config, retention, database.value("now"))
+                else:
+                    done = clean(database, config, retention, complain)
+        except NoCrawlYet as nothing:
+            say_json({"dry_run": opts.dry_run, **Cleaned().as_dict()}) if opts.json else say(str(nothing))
+            return FINE
+        if opts.json:
+            say_json({"dry_run": opts.dry_run, **done.as_dict()})
+        else:
+            say(as_text(done, opts.dry_run))
         return FINE
 
     def _url(self, config: Config, opts: argparse.Namespace) -> int:
@@ -76,3 +106,18 @@ class Command(ProjectCommand):
         who = "; ".join(f"process {pid}: {words}" for pid, words in users.items()) or "another process"
         complain(f"the database is in use and was not stopped (--force stops it all the same). Used by {who}")
         return COULD_NOT_RUN
+
+
+def as_text(done: Cleaned, dry_run: bool) -> list[str]:
+    """What went, or would go; nothing is not said."""
+    files = f"{count(done.files_rewritten, 'file')} rewritten, {done.files_dropped} dropped, {done.freed_bytes:,} bytes freed"
+    lines = [f"{count(done.records, 'record')} of the archive: {files}"] if done.records or done.files_rewritten else []
+    if done.waiting:
+        lines.append(f"{count(done.waiting, 'older record')} in files of which too little would go: they stay for now")
+    kinds = (("version", done.versions), ("dead URL", done.urls), ("log", done.logs), ("leftover of a crash", done.leftovers))
+    lines += [count(number, name, "leftovers of crashes" if name.startswith("left") else "") for name, number in kinds if number]
+    return (
+        [f"{'Would remove' if dry_run else 'Removed'}:", *(f"  {line}" for line in lines)]
+        if lines
+        else ["There is nothing to clean."]
+    )

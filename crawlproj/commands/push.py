@@ -7,9 +7,9 @@ import sys
 from collections.abc import Mapping
 
 from crawlproj.config import Config
-from crawlproj.console import FINE, ProjectCommand, add_crawl, frontier_of, read_urls, say, writing
+from crawlproj.console import FINE, ProjectCommand, add_crawl, frontier_of, read_urls, say, warn_of_forgotten, writing
 from crawlproj.frontier.base import Found, Lane, NewUrl
-from crawlproj.scheduler import PUSHES
+from crawlproj.notices import PUSHES
 from crawlproj.sieve import score
 from crawlproj.urls import host, key
 from crawlproj.wording import count
@@ -36,6 +36,7 @@ class Command(ProjectCommand):
             now = frontier.now()
             known = frontier.look([key(name, url) for url in urls])
             done = frontier.add([pushed(name, url, known) for url in urls])
+            warn_of_forgotten(database, urls)
             database.notify(PUSHES, name)
             running = any(row[0] == name and row[2] for row in database.rows("status_hosts", now=now))
         fate = "the running crawl fetches them first" if running else "they are the first that the next run fetches"

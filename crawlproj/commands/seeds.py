@@ -17,6 +17,7 @@ from crawlproj.console import (
     reading,
     say,
     say_json,
+    warn_of_forgotten,
     writing,
 )
 from crawlproj.errors import ConfigError
@@ -54,6 +55,7 @@ class Command(ProjectCommand):
             name = self.crawl_name(database, opts)
             frontier = frontier_of(database, config, name, make=True)
             done = frontier.add([NewUrl(key(name, url), url, host(url), 0, score(0)) for url in urls])
+            warn_of_forgotten(database, urls)
         say(f"{count(len(urls), 'seed')} for crawl {name}, {done.added} not known before. Start with: scrapy crawl {name}")
         return FINE
 

@@ -1,24 +1,41 @@
-"""scrapy warc: read the archive back, check it, repair it, add to it. The database is not needed."""
+"""scrapy warc: read the archive back, check it, repair it, add to it. The database is needed only to know what is added."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from crawlproj import takedown
 from crawlproj.archive import Archive
 from crawlproj.archive.cdxj import Entry
 from crawlproj.archive.check import Problem, check_file, check_revisits
 from crawlproj.archive.files import OPEN, SUFFIX, index_path
 from crawlproj.archive.intake import take
+from crawlproj.archive.locks import rewriting
 from crawlproj.archive.members import BrokenError
 from crawlproj.archive.recovery import index, repair
 from crawlproj.archive.sorting import merge_indexes
 from crawlproj.archive.writer import DEFAULT
 from crawlproj.config import Config
-from crawlproj.console import FINE, RULES_BROKEN, ProjectCommand, add_json, complain, reading, say, say_json
-from crawlproj.errors import ArchiveError, ConfigError
+from crawlproj.console import (
+    FINE,
+    RULES_BROKEN,
+    ProjectCommand,
+    add_crawl,
+    add_json,
+    complain,
+    frontier_of,
+    reading,
+    say,
+    say_json,
+    writing,
+)
+from crawlproj.db import Database
+from crawlproj.enrolment import enrol
+from crawlproj.errors import ArchiveError, ConfigError, DatabaseError
 from crawlproj.versions import as_line, as_values, difference, in_force, last_two, moment, versions
 from crawlproj.wording import count
 
@@ -39,7 +56,7 @@ class Command(ProjectCommand):
         return (
             f"{self.short_desc()}. The files are in CRAWL_DIR/warc; their indexes are enough, the database need not be there."
             " check: exits with 3 if something is wrong. get: writes the page to the screen or to a file. diff: of the versions in"
-            " force at two times; without times, the last two that differ."
+            " force at two times; without times, the last two that differ. import: pages and versions go into the database, too."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -48,6 +65,8 @@ class Command(ProjectCommand):
         parser.add_argument("--at", metavar="TIME", help="get: the version in force then, such as 2026-03-01 (default: the last)")
         parser.add_argument("--headers", action="store_true", help="get: with the headers of the answer")
         parser.add_argument("--text", action="store_true", help="diff: of what a reader sees, not of the source")
+        add_crawl(parser)
+        parser.add_argument("--no-database", action="store_true", help="import: into the archive only")
         parser.add_argument("-o", dest="output", metavar="FILE", help="get: write to a file")
 
     def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
@@ -131,9 +150,29 @@ class Command(ProjectCommand):
         return FINE
 
     def _import(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        """Without a database, into the archive only."""
         problems: list[Problem] = []
-        taken = take([Path(word) for word in words], config.warc_dir, problems.append, config.warc or DEFAULT)
-        for problem in problems:
-            complain(str(problem))
-        say(f"{count(taken.new, 'exchange')} added, {taken.known} there already, {taken.left_out} left out")
-        return RULES_BROKEN if problems else FINE
+        with ExitStack() as stack:
+            db = None if opts.no_database else self._database(config, stack)
+            unwanted = takedown.in_force(db).bars if db is not None else lambda url: False
+            name = self.crawl_name(db, opts) if db is not None else ""
+            busy = "another process takes records out of this archive, or adds some: it is waited for"
+            with rewriting(config.warc_dir, lambda: complain(busy)):
+                files = [Path(word) for word in words]
+                taken = take(files, config.warc_dir, problems.append, config.warc or DEFAULT, unwanted)
+            for problem in problems:
+                complain(str(problem))
+            forgotten = f", {taken.unwanted} not taken because they were forgotten" if taken.unwanted else ""
+            say(f"{count(taken.new, 'exchange')} added, {taken.known} there already, {taken.left_out} left out{forgotten}")
+            if db is not None:
+                done = enrol(db, frontier_of(db, config, name, make=True), config, Archive(config.warc_dir), taken.keys)
+                known = f"{count(done.urls, 'URL')} not known before, {done.updated} updated"
+                say(f"Crawl {name}: {known}, {count(done.versions, 'version')} added")
+        return RULES_BROKEN if problems or (db is None and not opts.no_database) else FINE
+
+    def _database(self, config: Config, stack: ExitStack) -> Database | None:
+        try:
+            return stack.enter_context(writing(config))
+        except DatabaseError as error:
+            complain(f"{error}; so the pages go into the archive only: do it again when the database is there")
+            return None

@@ -207,7 +207,8 @@ class Writer:
             self.nearer.add(row.id)
         visited = since is not None and row.last_visit is not None and row.last_visit >= since
         urgent = new.lane is Lane.URGENT and row.lane is not Lane.URGENT
-        if not visited and (urgent or row.state is State.RETIRED or self._shut_out(row)):
+        forgotten = row.state is State.FORBIDDEN and row.why == "forgotten"
+        if not visited and not forgotten and (urgent or row.state is State.RETIRED or self._shut_out(row)):
             self._revive(row, urgent)
 
     def _nearer(self, row: Row, depth: int, parent: int | None, score: float) -> Row:

@@ -70,10 +70,14 @@ select host from crawl_host where crawl = %(crawl)s and host = any (%(hosts)s::i
 
 -- name: add_urls
 insert into url (id, crawl, host, canonical, state, why, lane, rank, depth, score, parent, hops, request, first_seen)
-select id, %(crawl)s, host, canonical, state::url_state, why, lane, rank, depth, score, parent, hops, request::json, %(now)s
+select id, %(crawl)s, host, canonical, case when f.barred then 'forbidden' else state::url_state end,
+    case when f.barred then 'forgotten' else why end, case when not f.barred then lane end, case when not f.barred then rank end,
+    depth, score, parent, hops, request::json, %(now)s
 from unnest(%(id)s::bigint[], %(host)s::int[], %(canonical)s::text[], %(state)s::text[], %(why)s::text[], %(lane)s::smallint[],
     %(rank)s::float8[], %(depth)s::int[], %(score)s::float8[], %(parent)s::bigint[], %(hops)s::smallint[], %(request)s::text[])
     as n (id, host, canonical, state, why, lane, rank, depth, score, parent, hops, request)
+    cross join lateral (
+        select (select exists (select from forgotten where barred)) and is_forgotten(n.canonical, n.host) as barred offset 0) f
 order by id
 on conflict (id) do nothing
 returning id, host, lane;
@@ -108,7 +112,8 @@ update url u set
     lane = case when n.urgent then 0 else 1 end,
     rank = case when n.urgent then 0 else case %(ordering)s when 'bfs' then u.depth when 'dfs' then -u.depth else -u.score end end
 from unnest(%(id)s::bigint[], %(canonical)s::text[], %(urgent)s::bool[]) as n (id, canonical, urgent)
-where u.id = n.id and u.canonical = n.canonical and (u.last_visit >= %(since)s::timestamptz) is not true and (
+where u.id = n.id and u.canonical = n.canonical and (u.last_visit >= %(since)s::timestamptz) is not true
+    and (u.state, u.why) is distinct from ('forbidden'::url_state, 'forgotten') and (
     (n.urgent and u.lane is distinct from 0) or u.state = 'retired'
     or (u.state = 'ignored' and u.why = 'depth' and (%(max_depth)s = 0 or u.depth <= %(max_depth)s)))
 returning u.id, u.host;
@@ -626,3 +631,223 @@ order by w.host, u.lane, u.rank, u.id;
 -- name: archived_places
 select warc_file, warc_offset, warc_length from page where url = any (%(ids)s::bigint[]) and warc_file is not null
 union select warc_file, warc_offset, warc_length from page_version where url = any (%(ids)s::bigint[]) and warc_file is not null;
+
+-- Taking down: scrapy forget, and how workers hear of it.
+
+-- name: takedown_fence
+-- Whoever adds URLs is waited for; who comes after this transaction sees what it wrote.
+lock table url in share row exclusive mode;
+
+-- name: takedown_ask
+insert into forgotten (what, reason, barred, asked) select w, %(reason)s, %(barred)s, clock_timestamp() from unnest(%(what)s::text[]) w
+on conflict (what) where barred do update set ended = null,
+    reason = case when excluded.reason = '' then forgotten.reason else excluded.reason end
+returning id;
+
+-- name: takedown_rules
+select id, what, reason, barred, asked, ended, undone, urls, versions, records, cardinality(files) from forgotten order by id;
+
+-- name: takedown_in_force
+-- What is barred, and of what only the past was removed in the last days: a request that was on its way may still speak of it.
+select id, what, reason, barred, asked from forgotten where barred or asked > clock_timestamp() - interval '3 days' order by id;
+
+-- name: takedown_call
+select nextval('crawlproj.worker_call');
+
+-- name: takedown_last_call
+select case when is_called then last_value else 0 end from worker_call;
+
+-- name: takedown_heard
+update worker set heard = %(call)s where name = %(worker)s;
+
+-- name: takedown_deaf
+select name from worker where until > clock_timestamp() and heard < %(call)s order by name;
+
+-- name: takedown_hosts
+select id, name from host where name = any (%(names)s::text[])
+union select h.id, h.name from unnest(%(domains)s::text[]) d (domain) join host h
+    on reverse(h.name) collate "C" >= reverse('.' || d.domain) and reverse(h.name) collate "C" < reverse('.' || d.domain) || '~'
+order by name;
+
+-- name: takedown_urls
+select id from url where host = any (%(hosts)s::int[])
+    or (host = any (%(some)s::int[]) and canonical = any (%(urls)s::text[])) order by id;
+
+-- name: takedown_bar
+-- The end of a visit that is under way comes too late.
+update url set visit = visit + 1, state = 'forbidden', why = 'forgotten', lane = null, rank = null, tries = 0, status = 0, changes = 0,
+    last_change = null, next_visit = null, interval_s = null, etag = null, modified = null, body_digest = null, block_digest = null,
+    moved_to = null, expires = null
+where id = any (%(ids)s::bigint[]) and request is null and (why <> 'forgotten' or state <> 'forbidden')
+returning crawl, host;
+
+-- name: takedown_requests
+delete from url where id = any (%(ids)s::bigint[]) and request is not null returning crawl, host;
+
+-- name: takedown_blank
+-- It is still visited; what was read until then is gone.
+update url set visit = visit + 1, changes = 0, last_change = null, etag = null, modified = null, body_digest = null,
+    block_digest = null, moved_to = null, expires = null
+where id = any (%(ids)s::bigint[]) and (last_visit is null or last_visit <= %(until)s)
+returning crawl, host;
+
+-- name: takedown_versions
+delete from page_version where url = any (%(ids)s::bigint[]) and at <= %(until)s;
+
+-- name: takedown_pages
+with gone as (
+    delete from page where url = any (%(ids)s::bigint[]) and at <= %(until)s returning url
+)
+delete from page_links where url in (select url from gone);
+
+-- name: takedown_origins
+delete from origin where host = any (%(names)s::text[]) and fetched <= %(until)s;
+
+-- name: takedown_counted
+update forgotten set urls = urls + %(urls)s, versions = versions + %(versions)s where id = %(id)s;
+
+-- name: takedown_places
+-- Bodies in these files, by page and by version.
+select 'page', url, warc_file, warc_offset from page where warc_file = any (%(files)s::text[])
+union all select 'version', url, warc_file, warc_offset from page_version where warc_file = any (%(files)s::text[]);
+
+-- name: takedown_move_pages
+update page p set warc_file = n.file, warc_offset = n.start, warc_length = n.size,
+    warc_record = case when n.file is not null then warc_record end, warc_digest = case when n.file is not null then warc_digest end,
+    warc_at = case when n.file is not null then warc_at end
+from unnest(%(url)s::bigint[], %(old)s::bigint[], %(file)s::text[], %(start)s::bigint[], %(size)s::int[]) as n (url, old, file, start, size)
+where p.url = n.url and p.warc_file = %(from)s and p.warc_offset = n.old;
+
+-- name: takedown_move_versions
+update page_version p set warc_file = n.file, warc_offset = n.start, warc_length = n.size
+from unnest(%(url)s::bigint[], %(old)s::bigint[], %(file)s::text[], %(start)s::bigint[], %(size)s::int[]) as n (url, old, file, start, size)
+where p.url = n.url and p.warc_file = %(from)s and p.warc_offset = n.old;
+
+-- name: takedown_drop_versions
+delete from page_version p using unnest(%(url)s::bigint[], %(old)s::bigint[]) as n (url, old)
+where p.url = n.url and p.warc_file = %(from)s and p.warc_offset = n.old;
+
+-- name: takedown_rewrote
+-- Once for each file, however often it is done.
+update forgotten f set records = f.records + n.records, files = f.files || %(file)s::text
+from unnest(%(what)s::text[], %(records)s::bigint[]) as n (what, records)
+where f.what = n.what and f.ended is null and not %(file)s = any (f.files);
+
+-- name: takedown_ended
+update forgotten set ended = clock_timestamp() where id = any (%(ids)s::int[]);
+
+-- name: takedown_undo
+update forgotten set barred = false, undone = clock_timestamp() where barred and what = any (%(what)s::text[]) returning what;
+
+-- name: takedown_allow
+-- Unless another rule bars it, or it is too deep.
+update url u set state = case when c.max_depth = 0 or u.depth <= c.max_depth then 'new' else 'ignored' end::url_state,
+    why = case when c.max_depth = 0 or u.depth <= c.max_depth then '' else 'depth' end,
+    lane = case when c.max_depth = 0 or u.depth <= c.max_depth then 1 end,
+    rank = case when c.max_depth = 0 or u.depth <= c.max_depth
+        then case c.ordering when 'bfs' then u.depth when 'dfs' then -u.depth else -u.score end end
+from crawl c
+where c.id = u.crawl and u.id = any (%(ids)s::bigint[]) and u.state = 'forbidden' and u.why = 'forgotten'
+    and not is_forgotten(u.canonical, u.host)
+returning u.crawl, u.host;
+
+-- name: takedown_why
+-- The rule in force for a URL or a host (then `url` is empty), whether the crawl knows it or not.
+select what, reason, asked, ended from forgotten where barred and what = any (%(names)s::text[]) order by id limit 1;
+
+-- name: takedown_preview
+select (select count(*) from url where id = any (%(ids)s::bigint[])), (select count(*) from page where url = any (%(ids)s::bigint[])),
+    (select count(*) from page_version where url = any (%(ids)s::bigint[]));
+
+-- name: takedown_neighbours
+select name from unnest(%(domains)s::text[]) d (domain) join host h
+    on reverse(h.name) collate "C" >= reverse('.' || d.domain) and reverse(h.name) collate "C" < reverse('.' || d.domain) || '~'
+order by name limit 4;
+
+-- Cleaning: scrapy db clean.
+
+-- name: retention_current
+-- What the next visit compares with, and the last version.
+select url, warc_at from page where url = any (%(ids)s::bigint[]) and warc_at is not null
+union select v.url, v.warc_at from (
+    select distinct on (url) url, warc_at from page_version where url = any (%(ids)s::bigint[]) order by url, at desc) v
+where v.warc_at is not null;
+
+-- name: retention_versions
+-- Versions that are not in the archive; the last one of a page stays, and the first or last of each period if asked for.
+select url, at from (
+    select url, at, warc_file, row_number() over (partition by url order by at desc) as back,
+        row_number() over (partition by url, date_trunc(%(per)s, at) order by at) as first,
+        row_number() over (partition by url, date_trunc(%(per)s, at) order by at desc) as last
+    from page_version) v
+where warc_file is null and at < %(cutoff)s and back > 1 and not (%(first)s and first = 1) and not (%(last)s and last = 1)
+order by url, at;
+
+-- name: retention_drop_versions
+delete from page_version v using unnest(%(url)s::bigint[], %(at)s::timestamptz[]) as n (url, at)
+where v.url = n.url and v.at = n.at and v.warc_file is null;
+
+-- name: retention_dead
+-- Given up, and never read; seeds stay.
+select u.id from url u
+where u.state in ('dead', 'retired') and u.lane is null and u.depth > 0 and u.last_visit < %(cutoff)s
+    and not exists (select from page p where p.url = u.id) and not exists (select from page_version v where v.url = u.id)
+order by u.id;
+
+-- name: retention_drop_urls
+delete from url u where u.id = any (%(ids)s::bigint[]) and u.state in ('dead', 'retired') and u.lane is null
+    and not exists (select from page p where p.url = u.id);
+
+-- Pages from elsewhere: scrapy warc import.
+
+-- name: import_known
+select url, at, warc_at, body_digest, block_digest from page_version where url = any (%(ids)s::bigint[]);
+
+-- name: import_urls
+-- A later visit of our own counts more. The end of a visit that is under way comes too late.
+insert into url as u (id, crawl, host, canonical, state, why, lane, rank, depth, score, visit, tries, changes, status, first_seen,
+    last_visit, last_change, next_visit, interval_s, block_digest, moved_to, expires)
+select id, %(crawl)s, host, canonical, state::url_state, why, lane, case when lane is not null then extract(epoch from next_visit) end,
+    depth, score, visit, tries, changes, status, first_seen, last_visit, last_change, next_visit, interval_s, block_digest, moved_to,
+    expires
+from unnest(%(id)s::bigint[], %(host)s::int[], %(canonical)s::text[], %(state)s::text[], %(why)s::text[], %(lane)s::smallint[],
+    %(depth)s::int[], %(score)s::float8[], %(visit)s::int[], %(tries)s::smallint[], %(changes)s::int[], %(status)s::smallint[],
+    %(first_seen)s::timestamptz[], %(last_visit)s::timestamptz[], %(last_change)s::timestamptz[], %(next_visit)s::timestamptz[],
+    %(interval_s)s::float8[], %(block_digest)s::bytea[], %(moved_to)s::text[], %(expires)s::timestamptz[])
+    as n (id, host, canonical, state, why, lane, depth, score, visit, tries, changes, status, first_seen, last_visit, last_change,
+        next_visit, interval_s, block_digest, moved_to, expires)
+where not is_forgotten(canonical, host)
+order by id
+on conflict (id) do update set visit = u.visit + 1, state = excluded.state, why = excluded.why, tries = excluded.tries,
+    lane = case when u.lane = 0 then u.lane else excluded.lane end, rank = case when u.lane = 0 then u.rank else excluded.rank end,
+    changes = greatest(u.changes, excluded.changes), status = excluded.status, first_seen = least(u.first_seen, excluded.first_seen),
+    last_visit = excluded.last_visit, last_change = excluded.last_change, next_visit = excluded.next_visit,
+    interval_s = excluded.interval_s, block_digest = coalesce(excluded.block_digest, u.block_digest), body_digest = null, etag = null,
+    modified = null, moved_to = excluded.moved_to, expires = excluded.expires
+where u.canonical = excluded.canonical and u.request is null and (u.last_visit is null or u.last_visit < excluded.last_visit)
+returning u.id, u.host, u.xmax = 0;
+
+-- name: import_pages
+insert into page as p (url, at, title, content_type, charset, language, length, noindex, noarchive, elapsed_s, warc_file, warc_offset,
+    warc_length, warc_record, warc_digest, warc_at)
+select n.url, n.at, title, content_type, charset, language, length, noindex, noarchive, 0, file, start, size, record, digest, began
+from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(title)s::text[], %(content_type)s::text[], %(charset)s::text[],
+    %(language)s::text[], %(length)s::int[], %(noindex)s::bool[], %(noarchive)s::bool[], %(file)s::text[], %(start)s::bigint[],
+    %(size)s::int[], %(record)s::uuid[], %(digest)s::text[], %(began)s::timestamptz[])
+    as n (url, at, title, content_type, charset, language, length, noindex, noarchive, file, start, size, record, digest, began)
+where exists (select from url u where u.id = n.url and u.why <> 'forgotten')
+on conflict (url) do update set at = excluded.at, title = excluded.title, content_type = excluded.content_type,
+    charset = excluded.charset, language = excluded.language, length = excluded.length, noindex = excluded.noindex,
+    noarchive = excluded.noarchive, warc_file = excluded.warc_file, warc_offset = excluded.warc_offset,
+    warc_length = excluded.warc_length, warc_record = excluded.warc_record, warc_digest = excluded.warc_digest, warc_at = excluded.warc_at
+where p.at < excluded.at and p.warc_at is distinct from excluded.warc_at;
+
+-- name: import_versions
+insert into page_version (url, at, status, body_digest, block_digest, length, warc_file, warc_offset, warc_length, warc_record,
+    warc_digest, warc_at)
+select n.* from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(status)s::smallint[], %(body_digest)s::bytea[],
+    %(block_digest)s::bytea[], %(length)s::int[], %(file)s::text[], %(start)s::bigint[], %(size)s::int[], %(record)s::uuid[],
+    %(digest)s::text[], %(began)s::timestamptz[])
+    as n (url, at, status, body_digest, block_digest, length, file, start, size, record, digest, began)
+where exists (select from url u where u.id = n.url and u.why <> 'forgotten')
+on conflict do nothing;

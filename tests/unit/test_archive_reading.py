@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file, check_revisits, fits
 from crawlproj.archive.encodings import decode
 from crawlproj.archive.exchange import Exchange, Original
-from crawlproj.archive.forget import drop, forget, successor
+from crawlproj.archive.forget import drop, finish, forget, predecessor, successor, unfinished
 from crawlproj.archive.members import members, pack
 from crawlproj.archive.records import digest
 from crawlproj.archive.sorting import merge_indexes
@@ -211,22 +211,28 @@ def test_digests_in_all_spellings_are_read() -> None:
     assert fits(b"x", "unknown:abc")
 
 
+def page_0(url: str, at: datetime) -> str:
+    return PAGE_0 if url == PAGE_0 else ""
+
+
 def test_a_forgotten_page_is_gone_and_the_rest_is_there(tmp_path: Path) -> None:
     archive = visited(tmp_path)
     write(tmp_path, [(exchange(7, b"seven"), None)])
     merge_indexes(tmp_path)
     untouched = archive.files()[0].name
     old = archive.files()[1]
-    done = list(forget(archive, lambda url, at: url == PAGE_0, PAGE_0, "asked by its owner", START))
-    assert [(each.old.name, each.removed) for each in done] == [(old.name, 12)]
+    done = list(forget(archive, page_0, {PAGE_0: "asked by its owner"}, START))
+    assert [(each.old.name, each.removed) for each in done] == [(old.name, {PAGE_0: 12})]
     drop(done)
+    finish(tmp_path)
+    assert done[0].new is not None
     assert archive.get(PAGE_0) is None
     assert not [path for path in tmp_path.iterdir() if b"page/0" in path.read_bytes()]
     kept = archive.get("https://example.org/page/1")
     assert kept is not None
     assert kept.record.kind == "response", "it was a revisit of the page that is gone, and has its content now"
     assert (kept.content, kept.at) == (b"one", START + timedelta(days=4))
-    assert [path.name for path in archive.files()] == [untouched, successor(old).name]
+    assert [path.name for path in archive.files()] == [untouched, done[0].new.name]
     for path in archive.files():
         assert accepted(path)
         assert not list(check_file(path))
@@ -235,7 +241,8 @@ def test_a_forgotten_page_is_gone_and_the_rest_is_there(tmp_path: Path) -> None:
 
 def test_the_removal_is_on_record(tmp_path: Path) -> None:
     archive = visited(tmp_path)
-    drop(list(forget(archive, lambda url, at: "example.org" in url, "host example.org", "law", START)))
+    name = "host example.org"
+    drop(list(forget(archive, lambda url, at: name if "example.org" in url else "", {name: "law"}, START)))
     (path,) = archive.files()
     with path.open("rb") as file:
         info, note = map(parse, members(file))
@@ -247,7 +254,8 @@ def test_the_removal_is_on_record(tmp_path: Path) -> None:
 def test_the_new_places_are_told(tmp_path: Path) -> None:
     places = write(tmp_path, [(exchange(n, b"%d" % n), None) for n in range(6)])
     archive = Archive(tmp_path)
-    (done,) = forget(archive, lambda url, at: url.endswith(("/1", "/4")), "two pages", "", START)
+    (done,) = forget(archive, lambda url, at: "two" if url.endswith(("/1", "/4")) else "", {}, START)
+    assert done.new is not None
     for number, place in enumerate(places):
         if number in (1, 4):
             assert place.offset not in done.moved
@@ -259,18 +267,21 @@ def test_the_new_places_are_told(tmp_path: Path) -> None:
 
 def test_forgetting_can_be_done_again_after_a_kill(tmp_path: Path) -> None:
     archive = visited(tmp_path)
-    list(forget(archive, lambda url, at: url == PAGE_0, PAGE_0, "", START))
-    done = list(forget(archive, lambda url, at: url == PAGE_0, PAGE_0, "", START))
-    drop(done)
-    drop(done)
+    (killed,) = forget(archive, page_0, {}, START)
+    (left,) = unfinished(archive)
+    assert (left.old, left.new, left.removed, left.moved) == (killed.old, killed.new, killed.removed, killed.moved)
+    assert left.lost.keys() == {(PAGE_0, START), (PAGE_0, START + timedelta(days=3))}
+    drop([left])
+    drop([left])
     assert archive.get(PAGE_0) is None
     assert len(archive.files()) == 1
-    assert not list(forget(archive, lambda url, at: url == PAGE_0, PAGE_0, "", START))
+    assert not list(unfinished(archive))
+    assert not list(forget(archive, page_0, {}, START))
 
 
 def test_old_versions_can_go_while_later_ones_stay(tmp_path: Path) -> None:
     archive = visited(tmp_path)
-    drop(list(forget(archive, lambda url, at: at < START + timedelta(hours=1), "all before", "retention", START)))
+    drop(list(forget(archive, lambda url, at: "old" if at < START + timedelta(hours=1) else "", {"old": "retention"}, START)))
     found = [(archive.capture(entry).record.kind, archive.capture(entry).content) for entry in archive.versions(PAGE_0)]
     assert found == [("response", b"one"), ("response", b"two")], "the revisit has its content now"
     assert not list(check_revisits(archive))
@@ -287,3 +298,6 @@ def test_successors_are_numbered() -> None:
     assert successor(Path("a/x.warc.gz")) == Path("a/x-r1.warc.gz")
     assert successor(Path("a/x-r1.warc.gz")) == Path("a/x-r2.warc.gz")
     assert successor(Path("a/x-r9.warc.gz")) == Path("a/x-r10.warc.gz")
+    assert predecessor(Path("a/x-r10.warc.gz")) == Path("a/x-r9.warc.gz")
+    assert predecessor(Path("a/x-r1.warc.gz")) == Path("a/x.warc.gz")
+    assert predecessor(Path("a/x.warc.gz")) is None

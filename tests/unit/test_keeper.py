@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -197,6 +197,8 @@ class Stuck:
 
     def __init__(self, desk: Desk, failures: int = 0) -> None:
         self._desk, self.failures, self.visits = desk, failures, list[int]()
+
+    def stored(self, outcomes: Sequence[Outcome]) -> None: ...
 
     def settle(self) -> None:
         """Notes what was stored when it was asked."""

@@ -33,13 +33,16 @@ create table server (
 -- Those that are leased or just given back for others: few, however many there are in all.
 create index server_held on server (id) where worker is not null or yielded is not null;
 
--- A worker that lives: it says so again and again. `wanting`: it found no server to lease.
+-- A worker that lives: it says so again and again. `wanting`: it found no server to lease. `heard`: the last call that it has obeyed.
 create table worker (
     name text primary key,
     crawl int not null references crawl on delete cascade,
     wanting bool not null,
-    until timestamptz not null
+    until timestamptz not null,
+    heard bigint not null default 0
 );
+-- Calls to all workers: read anew what is forgotten, and close the WARC file that you write.
+create sequence worker_call;
 
 -- A host name, its clock, and the server that it was last found on. Hosts and servers are shared by all crawls.
 create table host (
@@ -91,6 +94,30 @@ create table crawl_host (
 create index crawl_host_place on crawl_host (crawl, stage, place, name) where place is not null;
 create index crawl_host_retry on crawl_host (crawl, stage, retry, name) where retry is not null;
 create index crawl_host_revisit on crawl_host (crawl, stage, revisit, name) where revisit is not null;
+
+-- What was taken down, when, why, and how much: a URL, a host, or all hosts below a name (`*.example.org`). While it is `barred` it is not
+-- fetched again. `ended` is null until all of it is gone from database and archive; `files` are those that took the place of others.
+create table forgotten (
+    id int generated always as identity primary key,
+    what text not null,
+    reason text not null,
+    barred bool not null,
+    asked timestamptz not null,
+    ended timestamptz,
+    undone timestamptz,
+    urls bigint not null default 0,
+    versions bigint not null default 0,
+    records bigint not null default 0,
+    files text[] not null default '{}'
+);
+create unique index forgotten_barred on forgotten (what) where barred;
+
+create function is_forgotten(address text, host_id int) returns bool language sql stable as $$
+    select exists (
+        select from crawlproj.host h join crawlproj.forgotten f on f.what = any (array[address, h.name]
+            || array(select '*' || substr(h.name, n) from generate_series(1, length(h.name)) n where substr(h.name, n, 1) = '.'))
+        where h.id = host_id and f.barred)
+$$;
 
 create type url_state as enum ('new', 'waiting', 'retry', 'dead', 'moved', 'gone', 'retired', 'forbidden', 'ignored');
 

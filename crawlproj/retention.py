@@ -1,0 +1,154 @@
+"""What is kept for how long: the settings, and which captures of a page go by them. The last one of a page never does."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any
+
+from crawlproj.archive import heads
+from crawlproj.archive.cdxj import Entry, timestamp
+from crawlproj.archive.stored import Stored
+from crawlproj.config import Reader, duration, one_of, words
+from crawlproj.errors import ConfigError
+
+NAME = "older captures"
+PERIODS: Mapping[str, Callable[[datetime], object]] = {
+    "day": lambda at: at.date(),
+    "week": lambda at: at.isocalendar()[:2],
+    "month": lambda at: (at.year, at.month),
+    "year": lambda at: at.year,
+}
+AT_ONCE = 1_000
+Current = Callable[[Sequence[str]], Mapping[str, set[str]]]
+"""Of these URLs, the times (14 digits) of the records that the next visits compare with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Ages; None: for ever. Of captures that are older, `keep` (first, last) of each period stay."""
+
+    older: timedelta | None = None
+    keep: frozenset[str] = frozenset()
+    per: str = "month"
+    dead: timedelta | None = None
+    logs: timedelta | None = None
+
+
+def read_retention(settings: Any, given: Mapping[str, str | None]) -> Retention:
+    """From the settings, or from what a user gives in their place; ConfigError for nonsense."""
+    read = Reader(
+        {name: settings.get(name) for name in SETTINGS} | {name: text for name, text in given.items() if text is not None}
+    )
+    found = Retention(
+        read("RETENTION_CAPTURES", _age), read("RETENTION_KEEP", _ends), read("RETENTION_PER", one_of(*PERIODS)),
+        read("RETENTION_DEAD", _age), read("RETENTION_LOGS", _age),
+    )  # fmt: skip
+    if found.keep and found.older is None:
+        raise ConfigError("RETENTION_KEEP says what stays of what is older than RETENTION_CAPTURES (--older), which is not set")
+    return found
+
+
+SETTINGS = ("RETENTION_CAPTURES", "RETENTION_KEEP", "RETENTION_PER", "RETENTION_DEAD", "RETENTION_LOGS")
+
+
+def _age(value: object) -> timedelta | None:
+    return duration(value) if str(value).strip() else None
+
+
+def _ends(value: object) -> frozenset[str]:
+    found = frozenset(words(value))
+    if not found <= {"first", "last"}:
+        raise ValueError("first, last, or both")
+    return found
+
+
+def going(captures: Sequence[Entry], retention: Retention, cutoff: str, current: set[str]) -> list[Entry]:
+    """Which captures of one URL, oldest first, are to go. What stays in a second stays with all of that second."""
+    good = [entry for entry in captures if 200 <= entry.status < 300 or not entry.status]
+    stay = {captures[-1].timestamp, *(entry.timestamp for entry in good[-1:]), *current}
+    old = [entry for entry in captures if entry.timestamp < cutoff]
+    for _, period in groupby(old, key=lambda entry: PERIODS[retention.per](entry.at)):
+        every = list(period)
+        best = [entry for entry in every if entry in good] or every
+        stay |= {best[0].timestamp} if "first" in retention.keep else set()
+        stay |= {best[-1].timestamp} if "last" in retention.keep else set()
+    return [entry for entry in old if entry.timestamp not in stay]
+
+
+class Selection:
+    """Captures that are to go, file by file: eight bytes for each. `limited` is the same for some of the files only."""
+
+    def __init__(self, cutoff: datetime | None = None) -> None:
+        self._cutoff = cutoff
+        self._by_file: dict[str, array[int]] = defaultdict(lambda: array("q"))
+        self._not_modified: dict[str, set[int]] = defaultdict(set)
+        self._all: array[int] = array("q")
+        self._others: set[int] = set()
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self._by_file[entry.file].append(hash((entry.url, entry.timestamp)))
+
+    def see(self, path: Path, stored: Stored) -> None:
+        """304s are in no index; they go by their age alone."""
+        if self._cutoff is None or stored.kind not in ("revisit", "response") or heads.status(stored.head) != 304:
+            return
+        if "warc-date" in stored.fields and stored.at < self._cutoff:
+            key = hash((stored.url, stored.at))
+            self._not_modified[path.name].add(key)
+            self._others.add(key)
+
+    def limited(self, files: Iterable[str] | None = None) -> Selection:
+        """As `gone` sees it from now on."""
+        found = Selection(self._cutoff)
+        names = [*self._by_file, *self._not_modified] if files is None else list(files)
+        found._all = array("q", sorted(chain.from_iterable(self._by_file[name] for name in set(names) if name in self._by_file)))
+        found._others = set(chain.from_iterable(self._not_modified[name] for name in names if name in self._not_modified))
+        found._not_modified, found._by_file = self._not_modified, self._by_file
+        return found
+
+    def gone(self, url: str, at: datetime) -> str:
+        key = hash((url, timestamp(at)))
+        place = bisect_left(self._all, key)
+        if place < len(self._all) and self._all[place] == key:
+            return NAME
+        return NAME if self._others and hash((url, at)) in self._others else ""
+
+
+def select(entries: Iterable[Entry], retention: Retention, now: datetime, current: Current) -> Selection:
+    """From all entries of the index, sorted by key and time. What the next visit of a page compares with stays, too."""
+    if retention.older is None:
+        return Selection()
+    found, cutoff = Selection(now - retention.older), timestamp(now - retention.older)
+    for batch in _batches(_pages(entries, cutoff)):
+        kept = current([captures[0].url for captures in batch])
+        for captures in batch:
+            found.add(going(captures, retention, cutoff, kept.get(captures[0].url, set())))
+    return found.limited()
+
+
+def _pages(entries: Iterable[Entry], cutoff: str) -> Iterator[list[Entry]]:
+    """The captures of each URL that has more than one, and an old one among them."""
+    for _, group in groupby(entries, key=lambda entry: entry.key):
+        by_url: dict[str, list[Entry]] = {}
+        for entry in group:
+            by_url.setdefault(entry.url, []).append(entry)
+        yield from (captures for captures in by_url.values() if len(captures) > 1 and captures[0].timestamp < cutoff)
+
+
+def _batches(pages: Iterable[list[Entry]]) -> Iterator[list[list[Entry]]]:
+    batch: list[list[Entry]] = []
+    for captures in pages:
+        batch.append(captures)
+        if len(batch) == AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
