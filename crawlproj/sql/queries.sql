@@ -616,3 +616,10 @@ order by w.host, u.lane, u.rank, u.id;
 -- name: archived_places
 select warc_file, warc_offset, warc_length from page where url = any (%(ids)s::bigint[]) and warc_file is not null
 union select warc_file, warc_offset, warc_length from page_version where url = any (%(ids)s::bigint[]) and warc_file is not null;
+
+-- name: known_depths
+select id, depth from url where id = any (%(ids)s::bigint[]) and request is null;
+
+-- name: made_requests
+select id, request, depth from url
+where id > %(after)s and crawl = %(crawl)s and request is not null and visit > 0 order by id limit %(count)s;
