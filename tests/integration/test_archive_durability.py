@@ -43,7 +43,7 @@ def mended(folder: Path) -> list[int]:
     """Bytes that were cut off each file that a kill had left open, as workers say when they start; mostly 0."""
     texts = [path.read_text() for path in folder.glob("worker*/log/*.log")]
     found = [
-        each for text in texts for each in re.findall(r"now closed: \S+ \([0-9]+ records(?:, ([0-9]+) bytes cut off)?\)", text)
+        each for text in texts for each in re.findall(r"now closed: \S* \([0-9]+ records(?:, ([0-9]+) bytes cut off)?\)", text)
     ]
     return [int(each or 0) for each in found]
 
@@ -71,11 +71,19 @@ def test_whatever_is_done_when_workers_end_can_be_read_back(
             assert answers(archive) == asked(demo)
             assert not cut
         else:
-            assert len(cut) > times // 4
+            assert len(cut) > times // 2
 
 
 class SharedFolder(Scene):
-    """All workers write to one folder of files, but have a database that is not in it."""
+    """All workers write to one folder of files, but have a database that is not in it. Victims are in the middle of a file."""
+
+    def random_worker(self, dice: random.Random) -> int:
+        self.wait_for(lambda: bool(self.writing()))
+        return dice.choice(self.writing())
+
+    def writing(self) -> list[int]:
+        names = [path.name for path in (self.folder / "shared" / "warc").glob("*.open")]
+        return [number for number, crawl in sorted(self.started.items()) if any(f"_{crawl.process.pid}_" in name for name in names)]
 
     def start(self, number: int, **more: object) -> None:
         folder = self.folder / f"worker{number}"
