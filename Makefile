@@ -42,6 +42,7 @@ lock:
 	@command -v uv >/dev/null || { echo 'make lock needs uv' >&2; exit 1; }
 	@$(COMPILE) pyproject.toml -o requirements/run.lock
 	@$(COMPILE) pyproject.toml --extra test --constraint requirements/run.lock -o requirements/test.lock
+	@echo pywb | $(COMPILE) - -o requirements/replay.lock
 
 clean:
 	@rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .install.log

@@ -20,8 +20,9 @@ from crawlproj.archive.files import OPEN, SUFFIX
 from crawlproj.archive.forget import Found, finish, survey
 from crawlproj.archive.sorting import parts
 from crawlproj.config import Config
-from crawlproj.db import Database, Queries
+from crawlproj.db import Database
 from crawlproj.frontier.columns import array
+from crawlproj.queries import Queries
 from crawlproj.retention import NAME, Retention, Selection, select
 from crawlproj.rewriting import Rewriting
 from crawlproj.urls import canonical, key

@@ -16,9 +16,10 @@ from crawlproj.archive import Archive
 from crawlproj.archive.files import OPEN, SUFFIX
 from crawlproj.archive.forget import Found, survey
 from crawlproj.config import Config
-from crawlproj.db import Database, Queries, Transaction
+from crawlproj.db import Database, Transaction
 from crawlproj.errors import ArchiveError
 from crawlproj.frontier.columns import array
+from crawlproj.queries import Queries
 from crawlproj.rewriting import Done, Rewriting
 from crawlproj.takedown import BELOW, Rule, Rules, is_url
 from crawlproj.urls import host

@@ -8,8 +8,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from crawlproj.db import Queries
 from crawlproj.errors import ConfigError
+from crawlproj.queries import Queries
 from crawlproj.urls import canonical, host
 
 BELOW = "*."

@@ -1,4 +1,4 @@
-"""Every request says who asks and how to reach a person (F-POL-5)."""
+"""Every request says who asks and how to reach a person (F-POL-5), and how the answer may be packed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
+REPLAYED = "gzip, deflate, br"
+"""What programs that replay archives can unpack: not zstd, which Scrapy would offer too."""
+
+
 class IdentityMiddleware:
-    def __init__(self, user_agent: str) -> None:
-        self._user_agent = user_agent
+    def __init__(self, user_agent: str, archived: bool) -> None:
+        self._user_agent, self._archived = user_agent, archived
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(read_config(crawler.settings, crawler.spidercls.name or "").user_agent)
+        config = read_config(crawler.settings, crawler.spidercls.name or "")
+        return cls(config.user_agent, config.warc is not None)
 
     def process_request(self, request: Request) -> None:
         request.headers.setdefault("User-Agent", self._user_agent)
+        if self._archived:
+            request.headers.setdefault("Accept-Encoding", REPLAYED)

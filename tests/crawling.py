@@ -62,7 +62,7 @@ class Crawl:
         handle, name = tempfile.mkstemp(prefix="stats-", suffix=".json")
         os.close(handle)
         self._stats, self.crawl_dir = Path(name), crawl_dir
-        ours = {"STATS_CLASS": "tests.crawling.StatsFile", "STATS_FILE": name} if words[0] in ("crawl", "demo") else {}
+        ours = {"STATS_CLASS": "tests.crawling.StatsFile", "STATS_FILE": name} if words[0] in ("crawl", "demo", "reextract") else {}
         command = [sys.executable, "-m", "scrapy", *words]
         for key, value in {"CRAWL_DIR": crawl_dir, **QUICK, **ours, **(settings or {})}.items():
             command += ["-s", f"{key}={json.dumps(value) if isinstance(value, dict | list) else value}"]

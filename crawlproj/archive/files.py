@@ -18,8 +18,12 @@ _sync = getattr(os, "fdatasync", os.fsync)
 def file_name(prefix: str, worker: str, serial: int, now: datetime) -> str:
     """Like those of other crawlers: what, when, the how manieth, by whom. It sorts by time."""
     stamp = f"{now.astimezone(UTC):%Y%m%d%H%M%S%f}"[:17]
-    what, who = (re.sub(r"[^A-Za-z0-9_.-]+", "_", text).strip(".-") or "crawl" for text in (prefix, worker))
-    return f"{what}-{stamp}-{serial:05}-{who}{SUFFIX}"
+    return f"{plain_name(prefix)}-{stamp}-{serial:05}-{plain_name(worker)}{SUFFIX}"
+
+
+def plain_name(text: str) -> str:
+    """As it is written in the name of a file."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", text).strip(".-") or "crawl"
 
 
 def index_path(warc: Path) -> Path:

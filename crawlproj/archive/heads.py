@@ -28,6 +28,8 @@ _END = re.compile(rb"\r?\n[^\S\r\n]*\r?\n")
 _VISIBLE = re.compile(rb"[!-~]").search
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n[ \t][^\r\n]*)*\r\n")
 _NO_CONTROLS = bytes(code if code == 9 or 32 <= code != 127 else 32 for code in range(256))
+_FOLD = re.compile(rb"\r?\n[ \t]+")
+_RENAMED = b"x-crawler-transfer-encoding"
 MAX_HEAD = 32_000
 
 
@@ -100,7 +102,19 @@ def status(head: bytes) -> int:
 def field(head: bytes, name: str) -> str:
     """The value of a header, of several the first; empty if it is missing."""
     found = _pattern(name).search(head)
-    return re.sub(rb"\r?\n[ \t]+", b" ", found[1]).strip().decode("utf-8", "replace") if found else ""
+    return _FOLD.sub(b" ", found[1]).strip().decode("utf-8", "replace") if found else ""
+
+
+def fields(head: bytes) -> list[tuple[bytes, bytes]]:
+    """All headers of a stored answer, in their order, as the server sent them: those that were renamed have their own names."""
+    found = []
+    for line in _LINE.findall(head)[1:]:
+        name, colon, value = line.partition(b":")
+        if colon and not (own := name.lower().startswith(b"x-crawler-")):
+            found.append((name.rstrip(), _FOLD.sub(b" ", value).strip()))
+        elif colon and own and name.lower() == _RENAMED:
+            found.append((name[len(b"x-crawler-") :], value.strip()))
+    return found
 
 
 @lru_cache(64)

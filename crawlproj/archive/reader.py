@@ -11,6 +11,7 @@ from datetime import datetime
 from heapq import merge
 from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from crawlproj.archive import heads
 from crawlproj.archive.cdxj import Entry, lookup, timestamp
@@ -19,12 +20,14 @@ from crawlproj.archive.exchange import Original
 from crawlproj.archive.files import OPEN, SUFFIX, index_path
 from crawlproj.archive.members import BrokenError, Member, member, members
 from crawlproj.archive.records import digest, plain_url
-from crawlproj.archive.sorting import INDEX, covered, parts
+from crawlproj.archive.sorting import INDEX, covered, parts, unique
 from crawlproj.archive.stored import Stored, parse
 from crawlproj.errors import ArchiveError
 
 REVISIT = "warc/revisit"
 SETTLED_NS = 100_000_000
+PEEK = 4_096
+"""Most requests are shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,20 @@ def _unpacked(data: bytes, offset: int) -> Member | None:
     return found and Member(offset, found.length, found.data)
 
 
+def _asked(data: bytes, at: int, file: BinaryIO, offset: int, answer_id: str) -> Stored | None:
+    """The request that belongs to an answer: mostly it is in what was read already."""
+    try:
+        try:
+            found = member(BytesIO(data), at)
+        except BrokenError:
+            found = member(file, offset + at)
+        stored = parse(found) if found is not None else None
+    except BrokenError:
+        return None
+    belongs = stored is not None and stored.kind == "request" and stored.fields.get("warc-concurrent-to") == answer_id
+    return stored if belongs else None
+
+
 class Archive:
     """All WARC files of a folder."""
 
@@ -79,19 +96,53 @@ class Archive:
         path = self.folder / Path(file).name
         return read_record(path if path.exists() else path.with_name(path.name + OPEN), offset, length)
 
+    def exchange(self, entry: Entry) -> tuple[Stored, Stored | None]:
+        """The record of an entry, and that of the request, which is behind it; None if nobody kept it."""
+        path = self.folder / Path(entry.file).name
+        try:
+            with path.open("rb", buffering=0) as file:
+                data = os.pread(file.fileno(), entry.length + PEEK, entry.offset)
+                found = member(BytesIO(data), 0) if data else None
+                if found is None:
+                    raise ArchiveError(f"{path.name} ends before byte {entry.offset}")
+                answer = parse(Member(entry.offset, found.length, found.data))
+                return answer, _asked(data, found.length, cast("BinaryIO", file), entry.offset, answer.id)
+        except OSError as error:
+            raise ArchiveError(f"{path.name} can't be read: {error.strerror}") from error
+
     def versions(self, url: str) -> list[Entry]:
         """All entries of a URL, oldest first.
 
         The index knows pages by keys that leave out case, scheme and `www.`; other spellings count only if this one isn't there.
         """
+        found = self.alike(url)
+        return [entry for entry in found if entry.url == plain_url(url)] or found
+
+    def alike(self, url: str) -> list[Entry]:
+        """All entries under the key of a URL, whatever their spelling, oldest first."""
         self._look()
         found: set[Entry] = set()
         if self._whole:
-            found |= {entry for entry in lookup(self.folder / INDEX, url) if index_path(Path(entry.file)).name in self._covered}
+            found |= {entry for entry in lookup(self.folder / INDEX, url) if self._counts(entry)}
         for path in self._others:
             found |= set(lookup(path, url))
-        exact = {entry for entry in found if entry.url == plain_url(url)}
-        return sorted(exact or found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
+        return sorted(found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries by key and time, in flat memory."""
+        self._look()
+        with ExitStack() as stack:
+            common = [self.folder / INDEX] if self._whole else []
+            files = [stack.enter_context(path.open("rb")) for path in [*common, *self._others]]
+            known = self._covered | {path.name for path in self._others}
+            for line in unique(merge(*files)):
+                entry = Entry.of(line)
+                if index_path(Path(entry.file)).name in known:
+                    yield entry
+
+    def _counts(self, entry: Entry) -> bool:
+        """Does an entry of the common index?"""
+        return index_path(Path(entry.file)).name in self._covered
 
     def _look(self) -> None:
         """Which indexes there are; again only if a name in the folder has changed, which its time tells (not to the nanosecond)."""

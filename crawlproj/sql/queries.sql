@@ -851,3 +851,10 @@ select n.* from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(status)s::sma
     as n (url, at, status, body_digest, block_digest, length, file, start, size, record, digest, began)
 where exists (select from url u where u.id = n.url and u.why <> 'forgotten')
 on conflict do nothing;
+
+-- name: known_depths
+select id, depth from url where id = any (%(ids)s::bigint[]) and request is null;
+
+-- name: made_requests
+select id, request, depth from url
+where id > %(after)s and crawl = %(crawl)s and request is not null and visit > 0 order by id limit %(count)s;

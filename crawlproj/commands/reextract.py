@@ -1,0 +1,131 @@
+"""scrapy reextract: a spider's parsing run again on the archive, without the network."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from contextlib import ExitStack, suppress
+
+from scrapy.addons import AddonManager
+from scrapy.commands import BaseRunSpiderCommand
+from scrapy.crawler import Crawler
+from scrapy.spiderloader import get_spider_loader
+
+from crawlproj.archive import Archive
+from crawlproj.archive.files import OPEN, SUFFIX, plain_name
+from crawlproj.commands.crawl import has_ended, why_failed
+from crawlproj.config import Config
+from crawlproj.console import COULD_NOT_RUN, FINE, NOTHING_FETCHED, STOPPED, NoCrawlYet, check_words, complain, exit_codes, reading
+from crawlproj.errors import ArchiveError, ConfigError, CrawlprojError
+from crawlproj.preflight import check_copies, check_folder, check_log, check_settings, make_spider, turn_over
+from crawlproj.reextract.addon import PRIORITY
+from crawlproj.reextract.choice import VERSIONS, Options
+from crawlproj.reextract.scheduler import OPTIONS
+from crawlproj.versions import moment
+from crawlproj.wording import count
+
+ADDON = "crawlproj.reextract.addon.ReextractAddon"
+LAST = 1_000_000
+
+
+class Command(BaseRunSpiderCommand):
+    requires_project = True
+
+    def syntax(self) -> str:
+        return "SPIDER [--since TIME] [--versions last|all] [--callback NAME] [-a NAME=VALUE]... [-o FILE]"
+
+    def short_desc(self) -> str:
+        return "Run a spider's parsing again on the archive, without the network"
+
+    def long_desc(self) -> str:
+        return (
+            f"{self.short_desc()}. Callbacks, spider middlewares, item pipelines, feeds, -a, -o and -s work as in scrapy crawl;"
+            " nothing is asked over the network, and neither the archive nor the frontier is changed. What the archive can't answer"
+            " is counted and left out. Exit codes: 0 fine, 1 could not run, 2 bad usage, 3 no capture was found, 130 stopped."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--since", metavar="TIME", help="captures of that time and later, such as 2026-03-01 (default: all)")
+        parser.add_argument("--versions", default="last", metavar="last|all", help="of each page (default: last)")
+        parser.add_argument("--callback", default="", metavar="NAME", help="method for pages whose request nobody has noted")
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Called before Scrapy starts anything: the last moment to refuse."""
+        super().process_options(args, opts)
+        assert self.settings is not None
+        self._held = ExitStack()
+        with exit_codes(self.settings.get("LOG_FILE")):
+            check_words(args, 1, 1, f"scrapy reextract {self.syntax()}")
+            self.check(args[0], opts)
+
+    def check(self, name: str, opts: argparse.Namespace) -> None:
+        settings = self.settings
+        assert settings is not None
+        AddonManager.load_pre_crawler_settings(settings)
+        check_copies()
+        config = check_settings(settings, name)
+        make_spider(settings, name, opts.spargs)
+        options = self.options(name, opts)
+        check_archive(config)
+        check_folder(config.log_dir)
+        check_log(settings)
+        with suppress(NoCrawlYet):  # it is started once, not twice
+            self._held.enter_context(reading(config))
+        settings.set(OPTIONS, options, PRIORITY)
+        settings.set("ADDONS", {**settings.getdict("ADDONS"), ADDON: LAST}, PRIORITY)
+        if settings.get("PANEL") != "off" and not settings.get("LOG_FILE") and settings.getbool("LOG_ENABLED"):
+            log_file = config.log_dir / f"reextract-{plain_name(config.spec.name)}.log"
+            turn_over(log_file)
+            settings.set("LOG_FILE", str(log_file), priority="cmdline")
+
+    def options(self, name: str, opts: argparse.Namespace) -> Options:
+        assert self.settings is not None
+        spider = get_spider_loader(self.settings).load(name)
+        if opts.versions not in VERSIONS:
+            raise ConfigError(f"--versions {opts.versions}: it must be one of {', '.join(VERSIONS)}")
+        if opts.callback and not callable(getattr(spider, opts.callback, None)):
+            raise ConfigError(f"--callback {opts.callback}: the spider {name} has no such method")
+        return Options(moment(opts.since) if opts.since else None, opts.versions, opts.callback)
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        assert self.crawler_process is not None
+        crawler = self._create_crawler(args[0])
+        task = self.crawler_process.crawl(crawler, **opts.spargs)
+        try:
+            self.crawler_process.start()
+        finally:
+            if not has_ended(crawler):
+                logging.disable()
+            self._held.close()
+        with exit_codes():
+            self.exitcode = self.outcome(crawler, why_failed(task))
+
+    def outcome(self, crawler: Crawler, failure: BaseException | None) -> int:
+        """The exit code, and a line if it is not 0."""
+        assert self.settings is not None
+        log = self.settings.get("LOG_FILE") or "the log"
+        if isinstance(failure, CrawlprojError):
+            raise failure
+        if failure is not None:
+            complain(f"it could not start: {type(failure).__name__}: {failure} (see {log})")
+            return COULD_NOT_RUN
+        stats = crawler.stats.get_stats()
+        if stats.get("scheduler/errors"):
+            complain(f"it broke: see {log}")
+            return COULD_NOT_RUN
+        if stats.get("finish_reason") in (None, "shutdown"):
+            return STOPPED
+        if not stats.get("reextract/captures"):
+            complain("no capture of this crawl was found in the archive")
+            return NOTHING_FETCHED
+        return FINE
+
+
+def check_archive(config: Config) -> None:
+    if not Archive(config.warc_dir).files():
+        left = len(list(config.warc_dir.glob(f"*{SUFFIX}{OPEN}")))
+        more = (
+            f", only {count(left, 'file')} being written or left open by a kill (scrapy warc repair closes those)" if left else ""
+        )
+        raise ArchiveError(f"there is no archive in {config.warc_dir}{more}")

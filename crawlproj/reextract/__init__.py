@@ -1,0 +1,1 @@
+"""A spider's parsing run again on the archive, without the network."""

@@ -1,0 +1,81 @@
+"""A browser shows the pages of an archive as it showed them live: a real crawl, pywb on its files, real Chromium."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from crawlproj.archive import Archive
+from crawlproj.archive.exchange import Exchange, Original
+from crawlproj.archive.reader import REVISIT
+from crawlproj.archive.sorting import merge_indexes
+from crawlproj.archive.writer import Writer
+from tests.browser import Browser
+from tests.crawling import run_crawl
+from tests.replayable import PAGES, serving
+from tests.wayback import replaying
+from tests.webs import make_due
+
+SHOWN = [path for path in PAGES if not path.endswith((".js", ".css", ".png"))]
+
+
+def crawl_twice(base: str, database_url: str, folder: Path) -> None:
+    settings = {"DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0, "REVISIT_INTERVAL": "1h"}
+    for turn in range(2):
+        result = run_crawl(["site", "-a", f"seeds={base}/"], settings, folder, 120)
+        assert result.code == 0, result.stderr
+        if turn == 0:
+            make_due(database_url)
+
+
+def add_twin(warc: Path, base: str) -> str:
+    """A page that the archive has as "the same as another URL" only."""
+    archive = Archive(warc)
+    entry = archive.versions(f"{base}/copy")[0]
+    record = archive.read(entry.file, entry.offset, entry.length)
+    writer = Writer(warc, "site", "twin", {"isPartOf": "site"})
+    exchange = Exchange(f"{base}/twin", record.at, record.head, record.body)
+    receipt = writer.put(exchange, Original(record.url, record.at, record.digest, record.id))
+    writer.flush().result(60)
+    writer.close()
+    merge_indexes(warc)
+    assert receipt.place is not None and receipt.place.kind == "revisit"
+    return f"{base}/twin"
+
+
+def address(base: str, path: str) -> str:
+    return base + quote(path, safe="/?=&")
+
+
+def look(browser: Browser, url: str, name: str, wanted: list[Any] | None = None) -> list[Any]:
+    seen = browser.look(url, None if wanted is None else lambda found: found == wanted)
+    if folder := os.environ.get("REPLAY_PICTURES"):
+        browser.picture(Path(folder) / f"{name.strip('/').replace('/', '_').replace('?', '_') or 'start'}.png")
+    return seen
+
+
+@pytest.mark.slow
+def test_a_browser_sees_the_same_in_the_archive_as_live(database_url: str, tmp_path: Path) -> None:
+    with Browser() as browser:
+        with serving() as (base, accepted):
+            crawl_twice(base, database_url, tmp_path)
+            offered = set(accepted.values())
+            live = {path: look(browser, address(base, path), f"live{path}") for path in SHOWN}
+        assert len({seen[2] for seen in live.values()}) == len(SHOWN) - 2, "a redirect and a query lead to the same page"
+        twin, warc = add_twin(tmp_path / "warc", base), tmp_path / "warc"
+        second = Archive(warc).versions(f"{base}/plain")[-1]
+        assert second.mime == REVISIT
+        with replaying(warc, tmp_path / "pywb") as archive:
+            for path in SHOWN:
+                if path != "/zstd":  # pywb shows the packed bytes
+                    assert look(browser, f"{archive}{address(base, path)}", f"replay{path}", live[path]) == live[path], path
+            assert look(browser, f"{archive}{twin}", "twin", live["/copy"]) == live["/copy"]
+            again = f"{archive}{second.timestamp}/{base}/plain"
+            assert look(browser, again, "second", live["/plain"]) == live["/plain"]
+    assert offered <= {"gzip", "gzip, deflate, br"}, "nothing is offered that can't be replayed"
+    forced = Archive(warc).get(f"{base}/zstd")
+    assert forced is not None and b"zstd, whatever" in forced.content, "it is stored all the same, and can be read"
