@@ -128,14 +128,16 @@ class Archive:
             found |= set(lookup(path, url))
         return sorted(found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
 
-    def entries(self) -> Iterator[Entry]:
-        """All entries by key and time, in flat memory."""
+    def entries(self, keys: Container[int] | None = None) -> Iterator[Entry]:
+        """All of all closed files by key and time, in flat memory; or those whose key has one of these hashes."""
         self._look()
         with ExitStack() as stack:
             common = [self.folder / INDEX] if self._whole else []
             files = [stack.enter_context(path.open("rb")) for path in [*common, *self._others]]
             known = self._covered | {path.name for path in self._others}
             for line in unique(merge(*files)):
+                if keys is not None and hash(line.partition(b" ")[0]) not in keys:
+                    continue
                 entry = Entry.of(line)
                 if index_path(Path(entry.file)).name in known:
                     yield entry
@@ -151,19 +153,6 @@ class Archive:
             self._whole, self._covered = covered(self.folder)
             self._others = [path for path in parts(self.folder) if path.name not in self._covered]
             self._seen = changed if time.time_ns() - changed > SETTLED_NS else -1
-
-    def entries(self, keys: Container[int] | None = None) -> Iterator[Entry]:
-        """All of all closed files, sorted by key and time; or those whose key has one of these hashes."""
-        self._look()
-        with ExitStack() as stack:
-            paths = [self.folder / INDEX, *self._others] if self._whole else self._others
-            for line in merge(*(stack.enter_context(path.open("rb")) for path in paths)):
-                if keys is not None and hash(line.partition(b" ")[0]) not in keys:
-                    continue
-                entry = Entry.of(line)
-                own = index_path(Path(entry.file))
-                if own.name in self._covered or self.folder / own.name in self._others:
-                    yield entry
 
     def get(self, url: str, at: datetime | None = None) -> Capture | None:
         """The version in force at that time: the latest one until then; if all are later, the first. By default the last."""
