@@ -23,7 +23,7 @@ PIECES = st.sampled_from((
 ))
 # fmt: on
 SOUP = st.lists(PIECES, max_size=12).map("".join)
-PLAIN = st.text("abzAZ09/._~-?=&#:+,;@!$()*", max_size=30)
+PLAIN = st.text("abzAZ09/._~-?=&#:+,;@!$()*%2eE|[]", max_size=30)
 BASES = st.sampled_from(
     [
         "http://h.org/",
