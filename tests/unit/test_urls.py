@@ -74,6 +74,9 @@ def test_canonical_is_idempotent(url: str) -> None:
 
 
 @given(BASES, SOUP | PLAIN | st.text())
+@example("http://h.org/a/b/", "/c/%2e%2E/d")
+@example("http://h.org/a/b/", "c/%2e/%41?%zz")
+@example("https://h.org/a/b/", "//H.org:443/%7e?b&a")
 def test_the_quick_way_to_join_equals_the_slow_way(base: str, href: str) -> None:
     joiner = urls.Joiner(base)
     assert joiner(href) == slow(base, href)
