@@ -40,26 +40,25 @@ DROPPED_PREFIXES: Final = ("utm_", "mtm_", "pk_campaign", "pk_kwd", "pk_source",
 SESSION: Final = frozenset(("phpsessid", "jsessionid", "cftoken", "oscsid", "zenid"))
 """Parameters that only ever carry a session id (lower case)."""
 
+_HTTP: Final = ("http://", "https://")
 _UNRESERVED: Final = {f"{ord(c):02X}": c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"}
 _PERCENT: Final = re.compile("%([0-9A-Fa-f]{2})?")
 _PATH_SESSION: Final = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/;]*|/\(S\([0-9a-z]{24}\)\)(?=/|$)", re.I)
 _SID_NAMES: Final = frozenset(("sid", "s", "sess", "session", "sessionid", "session_id"))
 _SID_VALUE: Final = re.compile(r"(?=[^0-9]*[0-9])(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-zA-Z,-]{26})")
 
-# Plain: characters that the parser returns unchanged, where no segment starts with a dot and no session id can hide.
+# Plain: characters that the parser returns unchanged, where no segment starts with a dot (or %2e) and no session id can hide.
 _PATH: Final = "[A-Za-z0-9/._~-]*"
-_TAIL: Final = r"(?:\?([A-Za-z0-9._~=&+,:;@!$()*/-]*))?(?:#.*)?"
+_WIDE_PATH: Final = "[A-Za-z0-9/._~%!$&*+,=@-]*"
+_TAIL: Final = r"(?:\?([A-Za-z0-9._~=&+,:;@!$()*/%?|\[\]-]*))?(?:#.*)?"
 _ROOTED: Final = re.compile(rf"/(?!/){_PATH}(?=#|\Z)").match
-_RELATIVE: Final = re.compile(f"((?:/(?!/)|[A-Za-z0-9_~-]){_PATH}){_TAIL}", re.S).fullmatch
-_ABSOLUTE: Final = re.compile(f"(https?://[A-Za-z0-9.:_-]+)(/{_PATH}){_TAIL}", re.S).fullmatch
+_RELATIVE: Final = re.compile(f"((?:/(?!/)|[A-Za-z0-9_~-]){_WIDE_PATH}){_TAIL}", re.S).fullmatch
+_ABSOLUTE: Final = re.compile(f"(https?://[A-Za-z0-9.:_-]+)(/{_WIDE_PATH})?{_TAIL}", re.S).fullmatch
 
 
 def canonical(url: str) -> str | None:
     """The one spelling of `url`, or None if it is no valid http or https URL."""
-    if (plain := _ABSOLUTE(url)) and "/." not in plain[2]:
-        root = _origin(plain[1])
-        return root and root + plain[2] + _query(plain[3] or "")
-    return _parsed(url, None)
+    return _plain(url) or _parsed(url, None)
 
 
 def join(base: str, href: str) -> str | None:
@@ -73,21 +72,24 @@ class Joiner:
     Links are resolved against the canonical form of the base. An invalid base still lets absolute links through.
     """
 
-    __slots__ = ("_base", "_folder", "_origin")
+    __slots__ = ("_base", "_folder", "_origin", "_scheme")
 
     def __init__(self, base: str) -> None:
         self._base = canonical(base)
         self._origin = origin(self._base) if self._base else ""
+        self._scheme = self._origin.partition("//")[0]
         self._folder = self._base.partition("?")[0].rpartition("/")[0] + "/" if self._base else ""
 
     def __call__(self, href: str) -> str | None:
+        if href.startswith(_HTTP):
+            return _plain(href) or _parsed(href, None)
         if self._base:
-            if (rooted := _ROOTED(href)) and "/." not in rooted[0]:
-                return self._origin + rooted[0]
-            if (plain := _RELATIVE(href)) and "/." not in plain[1]:
-                path = plain[1]
-                return (self._origin if path[0] == "/" else self._folder) + path + _query(plain[2] or "")
-        return canonical(href) if href.startswith(("http://", "https://")) else _parsed(href, self._base)
+            if (plain := _RELATIVE(href)) and "/." not in (path := plain[1]) and "/%2" not in path:
+                path = (self._origin if path[0] == "/" else self._folder) + (_percent(path) if "%" in path else path)
+                return path + _query(plain[2]) if plain[2] else path
+            if href.startswith("//") and (url := _plain(self._scheme + href)):
+                return url
+        return _parsed(href, self._base)
 
     def many(self, hrefs: list[str]) -> list[str | None]:
         """The same for a list; each spelling is resolved once. Absurdly long ones are not parsed: what says http is given back
@@ -98,8 +100,8 @@ class Joiner:
             if (rooted := _ROOTED(href)) and root and "/." not in (path := rooted[0]):
                 known[href] = root + path
             elif len(href) <= 2 * MAX_URL:
-                known[href] = self(href)
-            elif href.startswith(("http://", "https://")) and canonical(href[:MAX_URL]):
+                known[href] = canonical(href) if href.startswith(_HTTP) else self(href)
+            elif href.startswith(_HTTP) and canonical(href[:MAX_URL]):
                 known[href] = href
         return [known[href] for href in hrefs]
 
@@ -131,6 +133,18 @@ def _hasher(crawl: str) -> blake2b:
 def _origin(prefix: str) -> str | None:
     root = _parsed(prefix + "/", None)
     return root and root[:-1]
+
+
+def _plain(url: str) -> str | None:
+    """The quick way, for absolute URLs; None if it may be wrong for this one."""
+    if not (plain := _ABSOLUTE(url)) or not (root := _origin(plain[1])):
+        return None
+    path = plain[2] or "/"
+    if "/." in path or "/%2" in path:
+        return None
+    if "%" in path:
+        path = _percent(path)
+    return root + path + _query(plain[3]) if plain[3] else root + path
 
 
 def _parsed(url: str, base: str | None) -> str | None:

@@ -56,8 +56,9 @@ def utf8(body: bytes, label: str | None = None) -> tuple[bytes, str]:
     for mark, name in _BOMS:
         if body.startswith(mark):
             return _recoded(body[len(mark) :], name), web_name(name)
-    name = _chosen(body, label)
-    if name == UTF8 and _valid(body):
+    valid = body.isascii() or _valid(body)
+    name = _chosen(body, label, valid)
+    if name == UTF8 and valid:
         return body.replace(b"\0", b"") if b"\0" in body else body, UTF8
     return _recoded(body, name), web_name(name)
 
@@ -77,7 +78,8 @@ def codec(label: str) -> str | None:
         return None
 
 
-def _chosen(body: bytes, label: str | None) -> str:
+def _chosen(body: bytes, label: str | None, valid: bool) -> str:
+    """The codec to read the body with; `valid` says that UTF-8 is one."""
     named = codec(label) if label else None
     if named is None and (meta := _meta(body)):
         # A meta element that could be read as ASCII is no UTF-16.
@@ -85,10 +87,10 @@ def _chosen(body: bytes, label: str | None) -> str:
     if named is None or named.startswith("utf-16"):
         named = _utf16(body[:1024])
     elif named not in (UTF8, FALLBACK):
-        return UTF8 if not _valid(body, named) and _valid(body) else named
+        return UTF8 if valid and not _valid(body, named) else named
     if named not in (None, UTF8, FALLBACK):
         return named or UTF8
-    if _valid(body) or (named == UTF8 and _mostly_utf8(body)):
+    if valid or (named == UTF8 and _mostly_utf8(body)):
         return UTF8
     return FALLBACK
 

@@ -270,6 +270,14 @@ def test_hostile_pages_are_read_in_bounded_time() -> None:
     assert parse(b"<script>" + b'"/a' * 200_000 + b"</script>", URL).links == []
     assert parse(b"<p onclick='" + b"location=" * 100_000 + b"'>x", URL).text == "x"
     assert len(parse(b"<a href=/x>w" * 50_000, URL).links) == 1
+    assert parse(b"".join(b"<body a%d=1>" % n for n in range(9_000)) + b"x", URL).text == "x"
+    assert parse(b"".join(b"<x%d></x%d>" % (n, n) for n in range(100_000)) + b"x", URL).text == "x"
+
+
+def test_unclosed_elements_are_not_made_again_for_each_paragraph() -> None:
+    """As HTML5's tree has it: of this page of 100 KB it makes 20 million elements."""
+    fonts = b"".join(b"<font a=%d>" % n for n in range(4_500))
+    assert parse(b"<p>" + fonts + b"</p>" + b"<p>x</p>" * 4_500, URL).blocks[-1].text == "x"
 
 
 def test_pages_are_cut_at_the_limit() -> None:
