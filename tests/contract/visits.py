@@ -27,6 +27,12 @@ def handed_out(world: World, *paths: str) -> tuple[Frontier, Hand, list[Ticket]]
 
 
 class Ends:
+    def test_what_is_forgotten_is_not_revived_by_a_push(self, world: World) -> None:
+        frontier, hand, (ticket,) = handed_out(world)
+        hand.end(ticket, State.FORBIDDEN, why="forgotten")
+        assert frontier.add([world.url(frontier, lane=Lane.URGENT)]).revived == 0
+        assert (world.see(frontier).state, world.see(frontier).lane) == (State.FORBIDDEN, None)
+
     @pytest.mark.parametrize("state", list(State))
     def test_an_end_leads_to_its_state(self, world: World, state: State) -> None:
         frontier, hand, (ticket,) = handed_out(world)

@@ -1,0 +1,68 @@
+"""What a rule means, and what it does not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from crawlproj.errors import ConfigError
+from crawlproj.takedown import Rule, Rules, in_words, target
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("https://Example.org/a?utm_source=x#y", "https://example.org/a"),
+        ("http://example.org", "http://example.org/"),
+        ("Example.ORG.", "example.org"),
+        ("bücher.example", "xn--bcher-kva.example"),
+        ("*.example.org", "*.example.org"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("[::1]", "[::1]"),
+    ],
+)
+def test_words_of_users(word: str, meant: str) -> None:
+    assert target(word) == meant
+
+
+@pytest.mark.parametrize(
+    "word", ["", "*", "*.", "a*.org", "example.org/a", "example.org:80", "ftp://a/", "http://", "a b", "me@a.org"]
+)
+def test_what_is_not_clear_is_refused(word: str) -> None:
+    with pytest.raises(ConfigError):
+        target(word)
+
+
+def test_a_url_is_meant_exactly_a_host_with_all_its_urls() -> None:
+    rules = Rules(Rule(n, what, "", True, NOW) for n, what in enumerate(["https://a.org/x", "b.org", "*.c.org"]))
+    barred = [
+        "https://a.org/x",
+        "https://a.org/x#top",
+        "http://b.org/",
+        "https://B.org:8443/any?thing",
+        "http://w.c.org/",
+        "http://x.y.c.org/",
+    ]
+    free = [
+        "http://a.org/x",
+        "https://a.org/x/",
+        "https://a.org/",
+        "http://www.b.org/",
+        "http://bb.org/",
+        "http://c.org/",
+        "http://xc.org/",
+    ]
+    assert [url for url in barred if not rules.bars(url)] == []
+    assert [url for url in free if rules.bars(url)] == []
+    assert not Rules().bars("https://a.org/x")
+
+
+def test_of_what_is_not_barred_only_the_past_goes() -> None:
+    rules = Rules([Rule(1, "a.org", "", False, NOW)])
+    assert rules.gone("http://a.org/", NOW) == "a.org"
+    assert not rules.gone("http://a.org/", NOW + timedelta(microseconds=1))
+    assert not rules.bars("http://a.org/")
+    assert (in_words("a.org"), in_words("*.a.org")) == ("host a.org", "all hosts below a.org")
