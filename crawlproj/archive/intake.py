@@ -50,7 +50,8 @@ def take(files: Sequence[Path], folder: Path, tell: Tell, shape: Shape = DEFAULT
                         intake.take(found, path.name)
         finally:
             writer.close()
-    merge_indexes(folder)
+    if folder.is_dir():
+        merge_indexes(folder)
     return taken
 
 
