@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -16,13 +18,13 @@ from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
 from crawlproj.archive import heads
 from crawlproj.archive.check import Problem
 from crawlproj.archive.exchange import Exchange, Original, Truncated
-from crawlproj.archive.members import MAGIC, PIECE, BrokenError, member, next_member
+from crawlproj.archive.members import GZIP, MAGIC, PIECE, BrokenError, member, next_member
 from crawlproj.archive.records import digest
 from crawlproj.archive.stored import Stored
 from crawlproj.errors import ArchiveError
 
 KINDS = ("response", "resource", "revisit")
-MAX_BLOCK = 256 << 20
+MAX_BLOCK, MAX_HEADER = 256 << 20, 1 << 20
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 
 
@@ -64,7 +66,7 @@ def _records(path: Path, tell: Callable[[Problem], None], max_block: int) -> Ite
     with _opened(path) as file:
         packed = not isinstance(file, gzip.GzipFile) and file.read(len(MAGIC)) == MAGIC
         file.seek(0)
-        streams = _unpacked(file, path.name, tell) if packed else [(0, file)]
+        streams = _unpacked(file, path.name, tell, max_block) if packed else [(0, file)]
         for offset, stream in streams:
             for stored in _from(stream, offset, path.name, tell, max_block):
                 count += 1
@@ -73,15 +75,15 @@ def _records(path: Path, tell: Callable[[Problem], None], max_block: int) -> Ite
         raise ArchiveError(f"{path.name} holds no whole record")
 
 
-def _unpacked(file: BinaryIO, name: str, tell: Callable[[Problem], None]) -> Iterator[tuple[int, BinaryIO]]:
+def _unpacked(file: BinaryIO, name: str, tell: Callable[[Problem], None], max_block: int) -> Iterator[tuple[int, BinaryIO]]:
     """Each member alone. After a damaged place it goes on with the next that is whole."""
-    offset = 0
+    offset, limit = 0, max_block + MAX_HEADER
     while True:
         try:
-            found = member(file, offset)
+            found = member(file, offset, limit)
         except BrokenError as error:
             tell(Problem(name, offset, error.why))
-            found = next_member(file, offset + 1)
+            found = next_member(file, offset + 1, limit)
         if found is None:
             return
         yield found.offset, BytesIO(found.data)
@@ -91,21 +93,30 @@ def _unpacked(file: BinaryIO, name: str, tell: Callable[[Problem], None]) -> Ite
 def _from(stream: BinaryIO, base: int, name: str, tell: Callable[[Problem], None], max_block: int) -> Iterator[Stored]:
     found = ArchiveIterator(stream, no_record_parse=True, arc2warc=True)
     try:
-        for record in found:
+        while True:
+            with redirect_stderr(StringIO()) as said:  # warcio speaks to the screen
+                record = next(found, None)
+            if "WARNING" in said.getvalue():
+                tell(Problem(name, base + found.offset, "the record before it does not end where it says"))
+            if record is None:
+                return
             stored = _stored(record, base + found.offset, name, tell, max_block)
             if stored is not None:
                 yield stored
     except (ArchiveLoadFailed, OSError, EOFError, ValueError) as error:
-        tell(Problem(name, base + found.offset, f"no record: {str(error).strip()[:200]}"))
+        tell(Problem(name, base + found.offset, f"no record: {' '.join(str(error).split())[:200]}"))
 
 
 def _opened(path: Path) -> BinaryIO:
     """The file; a gzip of many records in one member is unpacked as a whole."""
     file = path.open("rb")
+    if not _begins(file):
+        return file
     try:
-        records = iter(ArchiveIterator(file, no_record_parse=True))
-        for _ in range(2):
-            next(records, None)
+        with redirect_stderr(StringIO()):  # warcio speaks to the screen
+            records = iter(ArchiveIterator(file, no_record_parse=True))
+            for _ in range(2):
+                next(records, None)
     except ArchiveLoadFailed as error:
         if "non-chunked" in str(error).lower():
             file.close()
@@ -114,6 +125,16 @@ def _opened(path: Path) -> BinaryIO:
         pass  # it is said where it is read
     file.seek(0)
     return file
+
+
+def _begins(file: BinaryIO) -> bool:
+    """Is there a header of some sensible length? warcio would look for its end up to the end of the file, at any cost."""
+    head = file.read(PIECE)
+    if head.startswith(MAGIC):
+        with suppress(zlib.error):
+            head = zlib.decompressobj(GZIP).decompress(head, MAX_HEADER)
+    file.seek(0)
+    return b"\r\n\r\n" in head or b"\n\n" in head
 
 
 def _stored(record: Any, offset: int, name: str, tell: Callable[[Problem], None], max_block: int) -> Stored | None:

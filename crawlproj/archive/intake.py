@@ -60,7 +60,8 @@ def take(
                         intake.take(found, path.name)
         finally:
             writer.close()
-    merge_indexes(folder)
+    if folder.is_dir():
+        merge_indexes(folder)
     return taken
 
 

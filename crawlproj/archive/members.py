@@ -72,7 +72,7 @@ def members(file: BinaryIO, offset: int = 0) -> Iterator[Member]:
         offset += found.length
 
 
-def next_member(file: BinaryIO, offset: int) -> Member | None:
+def next_member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> Member | None:
     """The next whole member with a WARC record in it, after bytes that are none."""
     file.seek(offset)
     tail = b""
@@ -80,7 +80,7 @@ def next_member(file: BinaryIO, offset: int) -> Member | None:
         base, data = file.tell() - len(data) - len(tail), tail + data
         at = data.find(MAGIC)
         while at >= 0:
-            if (found := _record_at(file, base + at)) is not None:
+            if (found := _record_at(file, base + at, limit)) is not None:
                 return found
             at = data.find(MAGIC, at + 1)
         tail = data[-len(MAGIC) + 1 :]
@@ -88,9 +88,9 @@ def next_member(file: BinaryIO, offset: int) -> Member | None:
     return None
 
 
-def _record_at(file: BinaryIO, offset: int) -> Member | None:
+def _record_at(file: BinaryIO, offset: int, limit: int) -> Member | None:
     try:
-        found = member(file, offset)
+        found = member(file, offset, limit)
     except BrokenError:
         return None
     return found if found is not None and found.data.startswith(b"WARC/1.") else None

@@ -12,6 +12,7 @@ from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
 
 from crawlproj.archive import Archive
 from crawlproj.archive.check import Problem, check_file
+from crawlproj.archive.encodings import zstd
 from crawlproj.archive.exchange import Truncated
 from crawlproj.archive.foreign import Foreign, read_foreign
 from crawlproj.archive.members import members
@@ -199,3 +200,60 @@ def test_fastwarc_reads_what_warcio_wrote_as_we_do(tmp_path: Path) -> None:
     with path.open("rb") as file:
         theirs = [record.headers["WARC-Target-URI"] for record in FastIterator(file) if record.headers["WARC-Type"] == "response"]
     assert [each.exchange.url for each in found] == theirs
+
+
+GOOD = record(b"HTTP/1.1 200 OK\r\n\r\nfine")
+ODD_DATES = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00Z", "0000-00-00T00:00:00Z", "yesterday"]
+
+
+@pytest.mark.parametrize("date", ODD_DATES)
+def test_a_date_that_makes_no_sense_costs_one_record(tmp_path: Path, date: str) -> None:
+    path = tmp_path / "x.warc"
+    path.write_bytes(GOOD.replace(b"2020-01-02T03:04:05Z", date.encode()) + GOOD)
+    found, problems = read(path)
+    assert [each.exchange.body for each in found] == [b"fine"]
+    assert [problem.what for problem in problems] == ["a record without a date"]
+
+
+def test_a_revisit_of_a_time_that_makes_no_sense_says_nothing_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.warc"
+    refers = ("WARC-Refers-To-Target-URI: http://example.com/", f"WARC-Refers-To-Date: {ODD_DATES[0]}")
+    path.write_bytes(record(b"", *refers, kind="revisit"))
+    found, problems = read(path)
+    assert [each.refers_to for each in found] == [None] and not problems
+
+
+ODD_FILES = {
+    "another version": record(b"x", version="2.0"), "zstd": zstd.compress(GOOD), "nothing in it": gzip.compress(b""),
+    "a header without end": gzip.compress(b"WARC/1.0\r\n" + bytes(5_000_000)), "a mark before it": b"\xef\xbb\xbf" + GOOD,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_FILES)
+def test_what_nobody_can_read_is_refused_in_one_line(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.warc.gz"
+    path.write_bytes(ODD_FILES[name])
+    with pytest.raises(ArchiveError, match="holds no whole record"):
+        read(path)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("length", ["-5", "abc", "0", str(10**18)])
+def test_a_length_that_lies_is_told_and_nothing_else_is_said(
+    length: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.warc"
+    path.write_bytes(GOOD + GOOD.replace(b"Content-Length: 23", b"Content-Length: " + length.encode()))
+    found, problems = read(path)
+    assert found[0].exchange.body == b"fine"
+    assert problems
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_bomb_is_unpacked_no_further_than_allowed_and_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "x.warc.gz"
+    path.write_bytes(gzip.compress(b"WARC/1.0\r\n\r\n" + bytes(20_000_000)) + gzip.compress(GOOD))
+    problems: list[Problem] = []
+    found = list(read_foreign(path, problems.append, max_block=1_000))
+    assert [each.exchange.body for each in found] == [b"fine"]
+    assert problems[0].what.startswith("more than ")

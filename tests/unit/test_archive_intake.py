@@ -86,3 +86,17 @@ def test_a_file_that_is_not_there_or_holds_nothing_is_refused(tmp_path: Path) ->
     for name in ("x.warc.gz", "missing.warc.gz"):
         with pytest.raises(ArchiveError, match=name):
             take([tmp_path / name], tmp_path / "here", lambda problem: None)
+
+
+def test_a_file_without_pages_adds_nothing_and_makes_no_folder(tmp_path: Path) -> None:
+    path = tmp_path / "x.warc"
+    fields = (
+        b"WARC-Date: 2020-01-02T03:04:05Z\r\nWARC-Record-ID: <urn:uuid:1>\r\nContent-Type: application/http;msgtype=request\r\n"
+    )
+    block = b"GET / HTTP/1.1\r\n\r\n"
+    path.write_bytes(
+        b"WARC/1.0\r\nWARC-Type: request\r\nWARC-Target-URI: http://e.x/\r\n%sContent-Length: %d\r\n\r\n%s\r\n\r\n"
+        % (fields, len(block), block)
+    )
+    assert take([path], tmp_path / "warc", lambda problem: None).new == 0
+    assert not (tmp_path / "warc").exists()
