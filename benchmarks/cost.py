@@ -58,6 +58,8 @@ def baseline(kind: str, port: int) -> dict[str, Any]:
     command = [sys.executable, str(BENCH_DIR / "baselines.py"), kind, str(port), *(["600"] if kind == "stock" else [])]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    if result["pages"] < (600 if kind == "stock" else 3000):
+        raise RuntimeError(f"{kind} read only {result['pages']} pages: {done.stderr[-2000:]}")
     return result
 
 
