@@ -20,7 +20,7 @@ RARE = {"crawl_change", "rerank", "too_deep", "deep_enough", "all_hosts", "mend_
 each start, 0.2 s for a million hosts."""
 FEW = {"host_names"}
 """A few rows by primary key, when shorter depths reach other hosts."""
-PEOPLES = {"archived_places", "crawl_names", "crawl_named", "crawls_with_host", "crawls_with_url"}
+PEOPLES = {"archived_places", "crawl_names", "crawl_named", "crawls_with_host", "crawls_with_url", "known_depths", "made_requests"}
 PEOPLES_PREFIXES = ("migration_", "status_", "explain_", "plan_")
 """Asked by people and when a worker starts."""
 ASKED = {n for n in load_queries() if n not in RARE | FEW | PEOPLES and not n.startswith(PEOPLES_PREFIXES)}
