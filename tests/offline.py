@@ -10,7 +10,7 @@ from scrapy import signals
 
 
 class NoSockets:
-    """Each try to connect to a network address is a line in the file of the setting TRIED, and fails."""
+    """Each socket to a network that is made is a line in the file of the setting TRIED, and an error."""
 
     @classmethod
     def from_crawler(cls, crawler: Any) -> NoSockets:
@@ -18,19 +18,14 @@ class NoSockets:
         tried.write_text("")
 
         class Guarded(socket.socket):
-            def connect(self, address: Any) -> None:
-                self._refuse(address)
-                super().connect(address)
+            """Event loops connect without asking Python, but their sockets are made here."""
 
-            def connect_ex(self, address: Any) -> int:
-                self._refuse(address)
-                return super().connect_ex(address)
-
-            def _refuse(self, address: Any) -> None:
+            def __init__(self, *args: Any, **named: Any) -> None:
+                super().__init__(*args, **named)
                 if self.family != socket.AF_UNIX:
                     with tried.open("a") as file:
-                        file.write(f"{address}\n")
-                    raise OSError(f"no network here: {address}")
+                        file.write(f"{self.family}\n")
+                    raise OSError("no network here")
 
         def look_up(*args: Any, **named: Any) -> Any:
             with tried.open("a") as file:

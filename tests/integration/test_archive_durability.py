@@ -71,7 +71,7 @@ def test_whatever_is_done_when_workers_end_can_be_read_back(
             assert answers(archive) == asked(demo)
             assert not cut
         else:
-            assert len(cut) > times // 2
+            assert len(cut) > times // 2, "most victims were in the middle of a file"
 
 
 class SharedFolder(Scene):

@@ -20,7 +20,7 @@ RARE = {"crawl_change", "rerank", "too_deep", "deep_enough", "all_hosts", "mend_
 each start, 0.2 s for a million hosts."""
 FEW = {"host_names", "discard"}
 """A few rows by primary key, when shorter depths reach other hosts; and no rows at all."""
-PEOPLES = {"archived_places", "crawl_names", "crawl_named", "crawls_with_host", "crawls_with_url"}
+PEOPLES = {"known_depths", "made_requests", "archived_places", "crawl_names", "crawl_named", "crawls_with_host", "crawls_with_url"}
 PEOPLES_PREFIXES = ("migration_", "status_", "explain_", "plan_", "takedown_", "retention_", "import_")
 """Asked by people and when a worker starts; of those for take-downs a worker asks some, of tables with few rows."""
 ASKED = {n for n in load_queries() if n not in RARE | FEW | PEOPLES and not n.startswith(PEOPLES_PREFIXES)}
