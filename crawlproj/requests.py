@@ -10,8 +10,11 @@ from base64 import b64decode, b64encode
 from typing import Any
 
 from scrapy import Request, Spider
+from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils.request import request_from_dict
+from twisted.python.failure import Failure
 
+from crawlproj.ends import REDIRECTS
 from crawlproj.frontier.base import Ticket
 from crawlproj.items import RobotsTicket
 from crawlproj.robotstxt import MAX_BYTES
@@ -94,6 +97,15 @@ def redirected(fields: dict[str, Any], url: str, status: int) -> dict[str, Any]:
         return {**fields, "url": url}
     headers = {name: value for name, value in fields["headers"].items() if not name.lower().startswith("content-")}
     return {**fields, "url": url, "method": "GET", "body": "", "headers": headers}
+
+
+def only_leads_on(failure: Failure) -> bool:
+    """Is it a redirect that is followed? Scrapy's spiders never hear of those."""
+    error = failure.value
+    if not isinstance(error, HttpError) or error.response.status not in REDIRECTS or "Location" not in error.response.headers:
+        return False
+    request = getattr(error.response.meta.get("ticket"), "request", None)
+    return request is None or not request["meta"].get("dont_redirect")
 
 
 def _text(value: bytes | str | None) -> str:

@@ -34,7 +34,7 @@ from crawlproj.migrations import migrate
 from crawlproj.names import Resolver, SharedNetworks
 from crawlproj.notices import Notices
 from crawlproj.pages import page_of_failure, page_of_response
-from crawlproj.requests import dump, is_plain, request_of, robots_request
+from crawlproj.requests import dump, is_plain, only_leads_on, request_of, robots_request
 from crawlproj.sieve import Sieve, score
 from crawlproj.tray import News, moment
 from crawlproj.urls import MAX_URL, canonical, host, key
@@ -182,7 +182,7 @@ class CrawlScheduler(BaseScheduler):
     async def _failed_for(self, failure: Failure, errback: Any) -> AsyncIterator[Any]:
         """The spider's own errback, then the Page, whatever the errback does."""
         try:
-            output = errback(failure)
+            output: Any = None if only_leads_on(failure) else errback(failure)
             output = await output if isawaitable(output) else output
             if hasattr(output, "__aiter__"):
                 async for item in output:

@@ -26,7 +26,9 @@ class OrdinarySpider(scrapy.Spider):
             self.base + "/echo", data={"n": 1}, headers={"X-Word": "hello"}, callback=self.posted, cb_kwargs={"word": "kwargs"}
         )
         yield scrapy.Request(self.base + "/missing", callback=self.never, errback=self.missing)
-        yield scrapy.FormRequest(self.base + "/redirect", formdata={"a": "b"}, callback=self.posted, cb_kwargs={"word": "moved"})
+        yield scrapy.FormRequest(
+            self.base + "/redirect", formdata={"a": "b"}, callback=self.posted, errback=self.missing, cb_kwargs={"word": "moved"}
+        )
         yield scrapy.Request(self.base + "/lambda", callback=lambda r: None)
         yield scrapy.Request(self.base + "/object", meta={"x": object()})
         yield scrapy.Request(self.base + "/twice", callback=self.counted)
