@@ -54,7 +54,7 @@ class Keeper(threading.Thread):
         self._pushes, self._tell, self._fail, self._agent = pushes, tell, fail, agent
         self._patience, self._rest = Patience(patience_s, heal), timedelta(seconds=rest_s)
         self._vault, self._attended_at, self._doubted_at = vault, -CREW_GAP_S, -DOUBT_GAP_S
-        self._wanting = False
+        self._wanting, self._turn_s = False, 0.0
         self._tray = Tray()
         self._lock = threading.Lock()
         self._bell = threading.Event()
@@ -93,14 +93,15 @@ class Keeper(threading.Thread):
                 self._wait()
                 started = time.monotonic()
                 self._patiently(self.turn)
-                self._end.wait(max(0.0, MIN_GAP_S - (time.monotonic() - started)))
+                self._turn_s = time.monotonic() - started
+                self._end.wait(max(0.0, MIN_GAP_S - self._turn_s))
             self._patiently(self._last)
         except BaseException as error:
             self._fail(error)
 
     def _wait(self) -> None:
-        """Until the bell rings, a push comes, or it is time to flush."""
-        until = time.monotonic() + self.flush_s
+        """Until the bell rings, a push comes, or it is time to flush: what ends now is to be stored within `flush_s`."""
+        until = time.monotonic() + self.flush_s - min(self._turn_s, self.flush_s / 2)
         while not self._pushed and (left := until - time.monotonic()) > 0 and not self._bell.wait(min(left, PUSH_GAP_S)):
             self._listen()
         self._bell.clear()
