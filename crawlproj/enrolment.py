@@ -9,7 +9,6 @@ page in full.
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -30,11 +29,10 @@ from crawlproj.frontier.base import Content, Lane, Outcome, State, Ticket, lane_
 from crawlproj.frontier.columns import array
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.items import Page
-from crawlproj.pages import document_of
+from crawlproj.pages import document_of, unpacked
 from crawlproj.revisit.policies import choose_policy
 from crawlproj.sieve import score
 from crawlproj.text import feeds
-from crawlproj.text.blocks import MAX_BODY
 from crawlproj.text.orders import NO_ORDERS, read_headers
 from crawlproj.urls import MAX_URL, canonical, host, key
 
@@ -137,7 +135,7 @@ class Player:
 
     def _content(self, page: Page, capture: Capture, known: tuple[bytes, bytes] | None) -> Content:
         body = capture.content
-        readable = _unpacked(body)
+        readable = unpacked(body)
         page.kind = feeds.sniff(readable, page.content_type if readable is body else "")
         page.body_digest = known[0] if known else sha256(body).digest()[:16]
         kind, size = page.content_type[:200], len(body)
@@ -148,15 +146,6 @@ class Player:
             page.body_digest, known[1] if known else document.digest, document.title[:1000], kind, document.charset,
             document.language[:35], size, page.orders.noindex, noarchive=page.orders.noarchive,
         )  # fmt: skip
-
-
-def _unpacked(body: bytes) -> bytes:
-    if not body.startswith(b"\x1f\x8b"):
-        return body
-    try:
-        return zlib.decompressobj(zlib.MAX_WBITS + 16).decompress(body, MAX_BODY)
-    except zlib.error:
-        return body
 
 
 def _place(url: str, entry: Entry, capture: Capture) -> Place | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from scrapy.addons import AddonManager
@@ -48,17 +49,10 @@ class Command(crawl.Command):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None
-        crawler = self._create_crawler(args[0])
-        task = self.crawler_process.crawl(crawler, **opts.spargs)
-        try:
-            self.crawler_process.start()
-        finally:
-            if not has_ended(crawler):
-                logging.disable()  # cut off in the middle: what its threads say now is of no use
-            if self.cleared.embedded:
-                self.cleared.embedded.close()
+        crawler, embedded = self._create_crawler(args[0]), self.cleared.embedded
+        failure = run_to_end(self.crawler_process, crawler, opts.spargs, embedded.close if embedded else lambda: None)
         with exit_codes():
-            self.exitcode = self.outcome(crawler, why_failed(task))
+            self.exitcode = self.outcome(crawler, failure)
 
     def outcome(self, crawler: Crawler, failure: BaseException | None) -> int:
         """The exit code, and a line if it is not 0."""
@@ -82,6 +76,18 @@ class Command(crawl.Command):
             complain("nothing could be fetched")
             return NOTHING_FETCHED
         return FINE
+
+
+def run_to_end(process: Any, crawler: Crawler, arguments: dict[str, str], close: Callable[[], object]) -> BaseException | None:
+    """Run the one crawl of a process; why it could not start, if so."""
+    task = process.crawl(crawler, **arguments)
+    try:
+        process.start()
+    finally:
+        if not has_ended(crawler):
+            logging.disable()  # cut off in the middle: what its threads say now is of no use
+        close()
+    return why_failed(task)
 
 
 def has_ended(crawler: Crawler) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 from contextlib import ExitStack, suppress
 
 from scrapy.addons import AddonManager
@@ -13,7 +12,7 @@ from scrapy.spiderloader import get_spider_loader
 
 from crawlproj.archive import Archive
 from crawlproj.archive.files import OPEN, SUFFIX, plain_name
-from crawlproj.commands.crawl import has_ended, why_failed
+from crawlproj.commands.crawl import run_to_end
 from crawlproj.config import Config
 from crawlproj.console import COULD_NOT_RUN, FINE, NOTHING_FETCHED, STOPPED, NoCrawlYet, check_words, complain, exit_codes, reading
 from crawlproj.errors import ArchiveError, ConfigError, CrawlprojError
@@ -91,15 +90,9 @@ class Command(BaseRunSpiderCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None
         crawler = self._create_crawler(args[0])
-        task = self.crawler_process.crawl(crawler, **opts.spargs)
-        try:
-            self.crawler_process.start()
-        finally:
-            if not has_ended(crawler):
-                logging.disable()
-            self._held.close()
+        failure = run_to_end(self.crawler_process, crawler, opts.spargs, self._held.close)
         with exit_codes():
-            self.exitcode = self.outcome(crawler, why_failed(task))
+            self.exitcode = self.outcome(crawler, failure)
 
     def outcome(self, crawler: Crawler, failure: BaseException | None) -> int:
         """The exit code, and a line if it is not 0."""
