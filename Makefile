@@ -26,7 +26,7 @@ else
 endif
 
 test: .venv/.test
-	@$(PYTHON) -m pytest $(ARGS)
+	@$(PYTHON) -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: .venv/.test
 	@$(PYTHON) -m ruff check --quiet --output-format concise .
