@@ -92,7 +92,7 @@ class PostgresFrontier:
             tx.run("too_deep", crawl=crawl, max_depth=max_depth)
         if depth:
             tx.run("deep_enough", crawl=crawl, ordering=ordering, max_depth=max_depth)
-        self._sweep(tx, tx.value("all_hosts", crawl=crawl) or [], self._now(tx))
+        self._settle(tx, tx.value("all_hosts", crawl=crawl) or [], {}, self._now(tx))
 
     def add(self, urls: Sequence[NewUrl]) -> Committed:
         return self.commit(Batch(urls=urls))
@@ -119,7 +119,7 @@ class PostgresFrontier:
         result = self._writer.write(tx, batch.urls, now, touched, ends.nearer, batch.since)
         self._put_robots(tx, batch.robots)
         self._put_clocks(tx, batch, worker)
-        self._sweep(tx, sorted(touched), now)
+        self._settle(tx, sorted(touched), ends.counted, now)
         self._commits += 1
         if self._commits % SUM_EVERY == 0:
             tx.run("sum_counts", crawl=self._crawl)
@@ -141,9 +141,16 @@ class PostgresFrontier:
             left = [o for o in left if o.id not in ended.done and o is not first[o.id]]
         put_contents(tx, ended.read, ended.fresh)
         put_places(tx, ended.moved)
-        self._count(tx, ended.counted)
         touched.update(ended.counted)
         return ended
+
+    def _settle(self, tx: Transaction, hosts: Sequence[int], counted: Mapping[int, Sequence[int]], now: datetime) -> None:
+        """What hosts have given, and have to offer. Their rows are locked first, in one order: what another commit has just added
+        is seen then, and what it adds later waits for us. Else a host could be noted as empty that is not."""
+        if hosts:
+            tx.run("lock_hosts", crawl=self._crawl, hosts=array(hosts))
+        self._count(tx, counted)
+        self._sweep(tx, hosts, now)
 
     def _count(self, tx: Transaction, counted: Mapping[int, Sequence[int]]) -> None:
         if any(pages or size for pages, size in counted.values()):
@@ -255,8 +262,9 @@ class PostgresFrontier:
 
     def _queued(self, tx: Transaction, crawl: int, hosts: list[int]) -> None:
         if crawl == self._crawl:
-            self._sweep(tx, hosts, self._now(tx))
+            self._settle(tx, hosts, {}, self._now(tx))
         else:
+            tx.run("lock_hosts", crawl=crawl, hosts=array(hosts))
             tx.run("refresh_hosts", crawl=crawl, hosts=array(hosts), now=self._now(tx))
 
     def outlook(self, worker: str = "") -> Outlook:

@@ -197,6 +197,9 @@ update crawl set pages = pages + (select sum(pages) from n), bytes = bytes + (se
 update url u set state = 'ignored', why = 'quota', lane = null, rank = null
 where crawl = %(crawl)s and host = any (%(hosts)s::int[]) and lane in (1, 3) and state = 'new';
 
+-- name: lock_hosts
+select from crawl_host where crawl = %(crawl)s and host = any (%(hosts)s::int[]) order by host for no key update;
+
 -- name: refresh_hosts
 update crawl_host c set ready = q.ready, retry = q.retry, revisit = q.revisit,
     since = case when c.ready is null and q.ready is not null then extract(epoch from %(now)s::timestamptz) else c.since end
