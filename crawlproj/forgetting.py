@@ -88,9 +88,9 @@ def refresh(tx: Transaction, touched: Sequence[tuple[int, int]]) -> None:
         hosts[crawl].add(host_id)
     now = tx.value("now") if hosts else None
     for crawl in sorted(hosts):
-        touched = array(sorted(hosts[crawl]))
-        tx.run("lock_hosts", crawl=crawl, hosts=touched)
-        tx.run("refresh_hosts", crawl=crawl, hosts=touched, now=now)
+        these = array(sorted(hosts[crawl]))
+        tx.run("lock_hosts", crawl=crawl, hosts=these)
+        tx.run("refresh_hosts", crawl=crawl, hosts=these, now=now)
 
 
 def pending(db: Queries) -> Rules:
