@@ -13,6 +13,8 @@ log = logging.getLogger(__name__)
 
 AGAIN_S = 0.5
 """Pause between two tries."""
+FULL, CALM_S = "53100", 3.0
+"""A disk that is nearly full takes this and refuses that: it counts as back when it has refused nothing for so long."""
 HOPELESS = ("22", "23", "42")
 """Classes of Postgres errors that mean a wrong statement or wrong data: another try would only repeat them."""
 
@@ -23,6 +25,7 @@ class Patience:
     def __init__(self, limit_s: float, heal: Callable[[], object] | None = None) -> None:
         self._limit_s, self._heal = limit_s, heal
         self._since, self._what = 0.0, "database"
+        self._failed_at, self._full = 0.0, False
         self.away = False
 
     def failed(self, error: ArchiveError | DatabaseError, begun: float) -> None:
@@ -30,6 +33,7 @@ class Patience:
         code = error.sqlstate if isinstance(error, DatabaseError) else None
         if (code or "")[:2] in HOPELESS:
             raise error
+        self._failed_at, self._full = time.monotonic(), code == FULL
         if not self.away:
             self._what = "database" if isinstance(error, DatabaseError) else "archive"
             log.warning("Nothing is handed out, because the %s is away; waiting up to %g s: %s", self._what, self._limit_s, error)
@@ -43,6 +47,6 @@ class Patience:
                 self._heal()
 
     def succeeded(self) -> None:
-        if self.away:
+        if self.away and not (self._full and time.monotonic() - self._failed_at < CALM_S):
             self.away = False
             log.warning("The %s answers again after %.0f s", self._what, time.monotonic() - self._since)

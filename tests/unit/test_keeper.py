@@ -182,7 +182,18 @@ def test_patience_ends_with_a_clear_line(monkeypatch: pytest.MonkeyPatch, caplog
         "Nothing is handed out, because the database is away; waiting up to 5 s: no room"
     ]
     patience.succeeded()
-    assert not patience.away and "answers again after 6 s" in caplog.text
+    assert patience.away, "a disk that is nearly full takes something now and then"
+    clock[0] = 108.6
+    patience.succeeded()
+    assert not patience.away and "answers again after 9 s" in caplog.text
+
+
+def test_a_database_that_was_away_for_another_reason_counts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawlproj.patience.AGAIN_S", 0.0)
+    patience = Patience(5.0)
+    patience.failed(DatabaseError("lost the connection"), time.monotonic())
+    patience.succeeded()
+    assert not patience.away
 
 
 def test_a_wrong_statement_is_not_tried_again() -> None:
