@@ -110,7 +110,7 @@ class Command(BaseRunSpiderCommand):
         if stats.get("finish_reason") in (None, "shutdown"):
             return STOPPED
         if not stats.get("reextract/captures"):
-            complain("no capture of this crawl was found in the archive")
+            complain("no capture of this crawl was found in the archive (-s CRAWL_NAME=NAME if it was not named like the spider)")
             return NOTHING_FETCHED
         return FINE
 

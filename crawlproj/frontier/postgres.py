@@ -123,9 +123,7 @@ class PostgresFrontier:
         self._commits += 1
         if self._commits % SUM_EVERY == 0:
             tx.run("sum_counts", crawl=self._crawl)
-        if (
-            self._commits & (self._commits - 1) == 0
-        ):  # the first, the second, the fourth...: plans for a small table suit no bigger one
+        if self._commits.bit_count() == 1:  # the 1st, 2nd, 4th...: plans for a small table suit no bigger one
             tx.run("discard")
         return replace(result, done=frozenset(ends.done), late=len(batch.outcomes) - len(ends.done))
 
