@@ -7,7 +7,6 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-from crawlproj.archive.cdxj import Entry
 from crawlproj.archive.locks import locked
 from crawlproj.archive.sorting import Sorter, sync_folder, write_file
 
@@ -59,8 +58,9 @@ class OpenFile:
         self.size = offset + len(data)
         return offset
 
-    def list(self, entry: Entry) -> None:
-        self._index.add(entry.line())
+    def list(self, line: bytes) -> None:
+        """Add a line to the index."""
+        self._index.add(line)
 
     def sync(self) -> None:
         if self.synced < self.size:

@@ -37,13 +37,16 @@ class Turn(Future[None]):
     """A flush that closes the file, too."""
 
 
+Item = Job | Future[None]
+
+
 class Inbox:
     """Jobs and flushes in the order in which they came. It is bounded by those who ask if it is `full` before they fetch."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes, self._bytes = max_bytes, 0
         self._wake_bytes, self._unheard = min(WAKE_BYTES, max_bytes // 2), 0
-        self._items: deque[Job | Future[None]] = deque()
+        self._items: deque[Item] = deque()
         self._rooms: list[Future[None]] = []
         self._changed = threading.Condition()
         self._asked = False
@@ -92,16 +95,17 @@ class Inbox:
 
     # for the thread that empties it
 
-    def next(self, timeout_s: float | None) -> Job | Future[None] | None:
-        """None if nothing has come within that time (a second at most), or if it is closed and empty."""
+    def take(self, timeout_s: float | None) -> deque[Item]:
+        """All that has come; nothing if that takes longer (than a second at most), or if it is closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._items or self.closed, WAKE_S if timeout_s is None else min(timeout_s, WAKE_S))
-            return self._items.popleft() if self._items else None
+            taken, self._items = self._items, deque()
+            return taken
 
-    def back(self, jobs: Iterable[Job]) -> None:
-        """Jobs that could not be done come first again, in their order."""
+    def back(self, items: Iterable[Item]) -> None:
+        """What could not be done comes first again, in its order."""
         with self._changed:
-            self._items.extendleft(reversed(list(jobs)))
+            self._items.extendleft(reversed(list(items)))
 
     def done(self, jobs: Iterable[Job]) -> None:
         with self._changed:

@@ -8,11 +8,12 @@ from base64 import b32encode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from ipaddress import ip_address
+from os import urandom
+from struct import Struct
 from typing import Final
 from urllib.parse import quote
-from uuid import uuid4
 
 from crawlproj.archive import heads
 from crawlproj.archive.exchange import Exchange, Facts, Original
@@ -26,6 +27,11 @@ HOPS: Final = {
     "iframe": "E iframe/@src", "frame": "E frame/@src", "redirect": "R Location:", "feed": "L feed", "sitemap": "L sitemap",
 }  # fmt: skip
 """How Heritrix writes kinds of links, which those who read metadata records know."""
+_VARIANT: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+_BASE32: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_PAIRS: Final = [first + second for first in _BASE32 for second in _BASE32]
+_FIVES: Final = Struct(">IBIBIBIB").unpack
+_NOT_PLAIN: Final = bytes(range(33)) + b"\x7f"
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
@@ -46,8 +52,15 @@ class Record:
     original: Original | None = None
 
 
+def new_ids(count: int) -> list[str]:
+    """Random UUIDs (version 4): uuid.uuid4 asks the system for each, and takes three times as long."""
+    text = urandom(16 * count).hex()
+    each = [text[start : start + 32] for start in range(0, 32 * count, 32)]
+    return [f"<urn:uuid:{x[:8]}-{x[8:12]}-4{x[13:16]}-{_VARIANT[x[16]]}{x[17:20]}-{x[20:]}>" for x in each]
+
+
 def new_id() -> str:
-    return f"<urn:uuid:{uuid4()}>"
+    return new_ids(1)[0]
 
 
 @lru_cache(8)
@@ -57,10 +70,29 @@ def date(at: datetime) -> str:
 
 
 def digest(*pieces: bytes, algorithm: str = "sha1") -> str:
-    found = hashlib.new(algorithm, usedforsecurity=False)
+    found = _empty_hash(algorithm).copy()
     for piece in pieces:
         found.update(piece)
-    return f"{algorithm}:{b32encode(found.digest()).decode()}"
+    return f"{algorithm}:{_base32(found.digest())}"
+
+
+@cache
+def _empty_hash(algorithm: str) -> hashlib._Hash:
+    return hashlib.new(algorithm, usedforsecurity=False)
+
+
+def _base32(data: bytes) -> str:
+    """As b32encode, in a third of its time for a SHA-1: each five bytes are four numbers of ten bits."""
+    if len(data) != 20:
+        return b32encode(data).decode()
+    a, b, c, d, e, f, g, h = _FIVES(data)
+    p = _PAIRS
+    return "".join((
+        p[a >> 22], p[a >> 12 & 1023], p[a >> 2 & 1023], p[(a & 3) << 8 | b],
+        p[c >> 22], p[c >> 12 & 1023], p[c >> 2 & 1023], p[(c & 3) << 8 | d],
+        p[e >> 22], p[e >> 12 & 1023], p[e >> 2 & 1023], p[(e & 3) << 8 | f],
+        p[g >> 22], p[g >> 12 & 1023], p[g >> 2 & 1023], p[(g & 3) << 8 | h],
+    ))  # fmt: skip
 
 
 def plain_url(url: str) -> str:
@@ -74,8 +106,10 @@ def record(
     kind: str, at: datetime, block: tuple[bytes, ...], content_type: str, fields: Mapping[str, str], algorithm: str = "sha1"
 ) -> bytes:  # fmt: skip
     """The bytes of a record with a block of these pieces. Fields without a value are left out."""
+    if not "".join(fields.values()).isprintable():
+        fields = {name: _BREAKS.sub(" ", value) for name, value in fields.items()}
     lines = [f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Date: {date(at)}"]
-    lines += [f"{name}: {value if value.isprintable() else _BREAKS.sub(' ', value)}" for name, value in fields.items() if value]
+    lines += [f"{name}: {value}" for name, value in fields.items() if value]
     lines.append(f"WARC-Block-Digest: {digest(*block, algorithm=algorithm)}\r\nContent-Type: {content_type}")
     lines.append(f"Content-Length: {sum(map(len, block))}\r\n\r\n")
     return b"".join(("\r\n".join(lines).encode("utf-8", "replace"), *block, b"\r\n\r\n"))
@@ -103,25 +137,26 @@ def records(exchange: Exchange, original: Original | None, info_id: str, algorit
     With an `original` the answer becomes a revisit, if it is a 304 or has the same payload; else it is stored whole, whatever the
     caller believed.
     """
-    first = answer(exchange, original, info_id, algorithm)
+    new, request_id, metadata_id = new_ids(3)
+    first = answer(exchange, original, info_id, algorithm, new)
     out, url = [first], first.url
     common = {"WARC-Warcinfo-ID": info_id, "WARC-Concurrent-To": first.id, "WARC-Target-URI": url}
     if (head := heads.request(exchange.request)) is not None:
-        fields = {"WARC-Record-ID": new_id(), **common, "WARC-IP-Address": _address(exchange.address)}
+        fields = {"WARC-Record-ID": request_id, **common, "WARC-IP-Address": _address(exchange.address)}
         if exchange.request_body:
             fields["WARC-Payload-Digest"] = digest(exchange.request_body, algorithm=algorithm)
         data = record("request", exchange.at, (head, exchange.request_body), REQUEST, fields, algorithm)
-        out.append(Record("request", fields["WARC-Record-ID"], url, exchange.at, data))
+        out.append(Record("request", request_id, url, exchange.at, data))
     if block := _metadata(exchange):
-        fields = {"WARC-Record-ID": new_id(), **common, "WARC-Refers-To": first.id}
+        fields = {"WARC-Record-ID": metadata_id, **common, "WARC-Refers-To": first.id}
         data = record("metadata", exchange.at, (block,), FIELDS, fields, algorithm)
-        out.append(Record("metadata", fields["WARC-Record-ID"], url, exchange.at, data))
+        out.append(Record("metadata", metadata_id, url, exchange.at, data))
     return tuple(out)
 
 
-def answer(exchange: Exchange, original: Original | None, info_id: str, algorithm: str = "sha1") -> Record:
-    """Response, revisit, or (if there is no HTTP in it) resource."""
-    url, at, new = plain_url(exchange.url), exchange.at, new_id()
+def answer(exchange: Exchange, original: Original | None, info_id: str, algorithm: str = "sha1", new: str = "") -> Record:
+    """Response, revisit, or (if there is no HTTP in it) resource. `new` is its id."""
+    url, at, new = plain_url(exchange.url), exchange.at, new or new_id()
     fields = {
         "WARC-Record-ID": new, "WARC-Warcinfo-ID": info_id, "WARC-Target-URI": url, "WARC-IP-Address": _address(exchange.address),
     }  # fmt: skip
@@ -178,7 +213,9 @@ def _metadata(exchange: Exchange) -> bytes:
 
 def _outlinks(facts: Facts) -> bytes:
     """One look at all URLs together: hardly ever is one of them not plain."""
-    text = "".join([link[0] for link in facts.links])
-    clean = str if text.isascii() and text.isprintable() and " " not in text else plain_url
-    lines = [f"outlink: {clean(link[0])} {HOPS.get(link[1]) or 'X ' + link[1]}\r\n" for link in facts.links]
+    links = facts.links
+    urls = "".join([link[0] for link in links]).encode("utf-8", "replace")
+    if not urls.isascii() or len(urls.translate(None, _NOT_PLAIN)) < len(urls):
+        links = [(plain_url(link[0]), link[1]) for link in links]
+    lines = [f"outlink: {link[0]} {HOPS.get(link[1]) or 'X ' + link[1]}\r\n" for link in links]
     return "".join(lines).encode("utf-8", "replace")

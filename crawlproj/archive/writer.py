@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from pathlib import Path
 from crawlproj.archive.cdxj import Entry
 from crawlproj.archive.exchange import Exchange, Original, Place
 from crawlproj.archive.files import OpenFile, file_name
-from crawlproj.archive.inbox import Inbox, Job, Receipt, Turn, settle
+from crawlproj.archive.inbox import Inbox, Item, Job, Receipt, Turn, settle
 from crawlproj.archive.members import BY_SIZE, pack
 from crawlproj.archive.records import Record, records, warcinfo
 from crawlproj.errors import ArchiveError
@@ -30,6 +31,8 @@ from crawlproj.errors import ArchiveError
 log = logging.getLogger(__name__)
 
 RETRY_S = 1.0
+WRITE_BYTES = 256_000
+"""Of packed records in one write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,11 @@ DEFAULT = Shape()
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A job that is in the file, perhaps not yet on disk."""
+    """A job that is in the file, perhaps not yet on disk: what is promised when it is, and its line of the index."""
 
     job: Job
-    record: Record
-    offset: int
-    length: int
+    place: Place
+    line: bytes
 
 
 def _utc_now() -> datetime:
@@ -71,6 +73,8 @@ class Writer:
         self._folder, self._prefix, self._worker, self._info, self._shape = folder, prefix, worker, info, shape
         self._now, self._monotonic = now, monotonic
         self._inbox = Inbox(shape.queue_bytes)
+        self._hand: deque[Item] = deque()
+        """What the thread has taken and not yet done."""
         self._unsynced: list[Written] = []
         self._file: OpenFile | None = None
         self._info_id, self._opened_s, self._serial = "", 0.0, 0
@@ -119,24 +123,23 @@ class Writer:
             self._inbox.close()
             if self._file is not None:
                 self._file.leave()
-            self._inbox.refuse(self.failure or "The archive is closed")
+            self._refuse(self.failure or "The archive is closed")
 
     def _work(self) -> None:
-        while (item := self._inbox.next(self._left_s())) is not None or not self._inbox.closed:
+        while (hand := self._inbox.take(self._left_s())) or not self._inbox.closed:
+            self._hand = hand
             try:
-                self._serve(item)
-                if (left_s := self._left_s()) is not None and left_s <= 0:
-                    self._turn_over()
+                self._serve()
                 self.failure = None
             except OSError as error:
-                self._fail(error, item)
+                self._fail(error)
                 if self._inbox.closed:
                     break
                 self._inbox.rest(RETRY_S)
         try:
             self._turn_over()
         except OSError as error:
-            self._fail(error, None)
+            self._fail(error)
 
     def _left_s(self) -> float | None:
         """Until the file is to be closed; None if there is none."""
@@ -146,30 +149,55 @@ class Writer:
             return 0.0
         return max(0.0, min(self._opened_s + self._shape.max_age_s - self._monotonic(), threading.TIMEOUT_MAX))
 
-    def _serve(self, item: Job | Future[None] | None) -> None:
-        if isinstance(item, Job):
-            try:
-                self._write(item)
-            except OSError:
-                self._inbox.back([item])
-                raise
-            if self._file is not None and self._file.size - self._file.synced >= self._shape.sync_bytes:
-                self._sync()
-        elif item is not None:
-            self._turn_over() if isinstance(item, Turn) else self._sync()
-            settle(item)
+    def _serve(self) -> None:
+        """All that is in hand; what is left there if it fails is not done."""
+        self._rotate()
+        while self._hand:
+            if isinstance(first := self._hand[0], Job):
+                self._write()
+            else:
+                self._turn_over() if isinstance(first, Turn) else self._sync()
+                self._hand.popleft()
+                settle(first)
+            self._rotate()
 
-    def _write(self, job: Job) -> None:
+    def _rotate(self) -> None:
+        if self._file is None:
+            return
+        if self._left_s() == 0:
+            self._turn_over()
+        elif self._file.size - self._file.synced >= self._shape.sync_bytes:
+            self._sync()
+
+    def _write(self) -> None:
+        """The jobs that come first, as many as are worth a write."""
         file = self._file or self._begin()
+        made, pieces, end = list[Written](), list[bytes](), file.size
+        enough = min(end + WRITE_BYTES, self._shape.max_bytes)
+        while self._hand and isinstance(job := self._hand[0], Job) and (end < enough or not made):
+            self._hand.popleft()
+            if found := self._packed(job):
+                record, members = found
+                made.append(_written(job, record, file.name, end, len(members[0])))
+                pieces += members
+                end += sum(map(len, members))
+        try:
+            file.write(b"".join(pieces))
+        except OSError:
+            self._hand.extendleft(each.job for each in reversed(made))
+            raise
+        self._unsynced += made
+
+    def _packed(self, job: Job) -> tuple[Record, list[bytes]] | None:
+        """The answer's record, and the members of all records."""
         try:
             found = records(job.exchange, job.original, self._info_id, self._shape.algorithm)
-            packed = [pack(record.data, self._shape.level) for record in found]
+            return found[0], [pack(record.data, self._shape.level) for record in found]
         except Exception as error:  # one page that can't be written must not stop the others
             log.exception("%s can't be archived", job.exchange.url)
             job.receipt.error = error
             self._inbox.done([job])
-            return
-        self._unsynced.append(Written(job, found[0], file.write(b"".join(packed)), len(packed[0])))
+            return None
 
     def _begin(self) -> OpenFile:
         """The next file, with its first record on it."""
@@ -201,7 +229,9 @@ class Writer:
             raise
         done, self._unsynced = self._unsynced, []
         for written in done:
-            written.job.receipt.place = _list(self._file, written)
+            written.job.receipt.place = written.place
+            if written.line:
+                self._file.list(written.line)
         self._inbox.done([written.job for written in done])
 
     def _turn_over(self) -> None:
@@ -215,7 +245,7 @@ class Writer:
     def _take_back(self) -> None:
         """After a sync that failed nobody knows what is on disk: that part is cut off and written again, to another file."""
         file, self._file = self._file, None
-        self._inbox.back(written.job for written in self._unsynced)
+        self._hand.extendleft(written.job for written in reversed(self._unsynced))
         self._unsynced = []
         assert file is not None
         try:
@@ -226,19 +256,22 @@ class Writer:
             log.warning("%s stays open until it is repaired at the next start", file.name)
         file.leave() if file.synced else file.discard()
 
-    def _fail(self, error: OSError, item: Job | Future[None] | None) -> None:
+    def _fail(self, error: OSError) -> None:
         """All who wait hear why."""
         text = f"The archive can't be written: {error.strerror or error} ({self._folder})"
         if self.failure is None:
             log.error("%s", text)
         self.failure = text
+        self._refuse(text)
+
+    def _refuse(self, text: str) -> None:
+        """Jobs stay, nobody waits any more."""
+        hand, self._hand = self._hand, deque()
+        self._inbox.back(hand)
         self._inbox.refuse(text)
-        if isinstance(item, Future):
-            settle(item, ArchiveError(text))
 
 
-def _list(file: OpenFile, written: Written) -> Place:
-    record, offset, length = written.record, written.offset, written.length
-    if record.indexed:
-        file.list(Entry.of_record(record, offset, length, file.name))
-    return Place(file.name, offset, length, record.kind, record.id, record.digest, record.at, record.original)
+def _written(job: Job, record: Record, file: str, offset: int, length: int) -> Written:
+    line = Entry.of_record(record, offset, length, file).line() if record.indexed else b""
+    place = Place(file, offset, length, record.kind, record.id, record.digest, record.at, record.original)
+    return Written(job, place, line)
