@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 
@@ -70,13 +70,13 @@ class Ends:
         pause = self.policy.next_interval(Visit(page.at, page.changed, interval, ticket.last_change))
         expires = page.orders.expires or (ticket.expires if page.content is None else None)
         if expires is not None and expires <= page.at:
-            return replace(_outcome(page, ticket, State.RETIRED, "unavailable_after", changed=page.changed), expires=expires)
+            return _outcome(page, ticket, State.RETIRED, "unavailable_after", changed=page.changed, expires=expires)
         # One look when its time is over: it may have been given more.
         next_visit = page.at + pause if expires is None else min(page.at + pause, expires)
-        outcome = _outcome(
-            page, ticket, State.WAITING, page.error, next_visit=next_visit, interval_s=pause.total_seconds(), changed=page.changed
-        )
-        return replace(outcome, expires=expires)
+        return _outcome(
+            page, ticket, State.WAITING, page.error, next_visit=next_visit, interval_s=pause.total_seconds(), changed=page.changed,
+            expires=expires,
+        )  # fmt: skip
 
     def _gone(self, page: Page, ticket: Ticket) -> Outcome:
         times = ticket.tries + 1 if ticket.state is State.GONE else 1
@@ -90,11 +90,12 @@ class Ends:
 def _outcome(
     page: Page, ticket: Ticket, state: State, why: str, *, tries: int = 0, next_visit: datetime | None = None,
     interval_s: float | None = None, changed: bool = False, moved_to: str | None = None,
+    expires: datetime | None = None,
 ) -> Outcome:  # fmt: skip
     return Outcome(
         id=ticket.id, visit=ticket.visit, server=ticket.server, epoch=ticket.epoch, state=state, at=page.at, status=page.status,
         why=why[:500], next_visit=next_visit, tries=tries, interval_s=interval_s, changed=changed, moved_to=moved_to,
-        etag=page.headers.get("etag"), modified=page.headers.get("last-modified"), elapsed_s=page.elapsed_s,
+        expires=expires, etag=page.headers.get("etag"), modified=page.headers.get("last-modified"), elapsed_s=page.elapsed_s,
         received=len(page.body), depth=ticket.depth, content=page.content, receipt=page.receipt,
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import AsyncIterator
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,12 @@ from pydispatch.dispatcher import connections, getAllReceivers, liveReceivers
 from pydispatch.robustapply import robustApply  # type: ignore[import-untyped]
 from scrapy import signals
 from scrapy.core.downloader import Downloader, Slot
+from scrapy.core.scraper import Scraper
+from scrapy.pipelines import ItemPipelineManager
 from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
-from scrapy.utils.defer import deferred_from_coro
+from scrapy.utils.defer import aiter_errback, deferred_from_coro, ensure_awaitable, iter_errback
+from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
 
 if TYPE_CHECKING:
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from twisted.python.failure import Failure
 
 log = logging.getLogger(__name__)
 
@@ -115,3 +120,33 @@ class DirectDownloader(Downloader):
 
 def _busy(slot: Slot) -> bool:
     return bool(slot.delay or slot.latercall or slot.queue or slot.free_transfer_slots() <= 0)
+
+
+class DirectItems(ItemPipelineManager):
+    """Waits for those pipelines only that make it wait; the others just return what goes to the next one."""
+
+    async def open_spider_async(self) -> None:
+        assert self.crawler is not None and self.crawler.engine is not None
+        scraper = self.crawler.engine.scraper
+        if type(scraper) is Scraper and scraper.concurrent_items == 1:
+            scraper.__class__ = DirectScraper  # no setting names it
+        await super().open_spider_async()
+
+    async def process_item_async(self, item: Any) -> Any:
+        for method in self.methods["process_item"]:
+            assert method is not None
+            result = method(item, self._spider) if method in self._mw_methods_requiring_spider else method(item)
+            item = result if result is item else await ensure_awaitable(result, _warn=global_object_name(method))
+        return item
+
+
+class DirectScraper(Scraper):
+    """What a callback yields is worked off here and now; a queue and two tasks per response are for several items at a time."""
+
+    async def handle_spider_output_async(self, result: Any, request: Request, response: Response | Failure) -> None:
+        if isinstance(result, AsyncIterator):
+            async for output in aiter_errback(result, self.handle_spider_error, request, response):
+                await self._process_spidermw_output_async(output, response)
+            return
+        for output in iter_errback(result, self.handle_spider_error, request, response):
+            await self._process_spidermw_output_async(output, response)

@@ -105,6 +105,7 @@ OURS = frozenset(name for name in dir() if name.isupper() and name not in (*SCRA
 SCHEDULER = "crawlproj.scheduler.CrawlScheduler"
 DUPEFILTER_CLASS = "scrapy.dupefilters.BaseDupeFilter"
 DOWNLOADER = "crawlproj.shortcuts.DirectDownloader"
+ITEM_PROCESSOR = "crawlproj.shortcuts.DirectItems"
 STATS_CLASS = "crawlproj.shortcuts.Counts"
 TWISTED_REACTOR_ENABLED = False
 ASYNCIO_EVENT_LOOP = "uvloop.Loop"

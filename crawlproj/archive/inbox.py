@@ -26,7 +26,7 @@ class Receipt:
     """For who put it: before which closing of a file."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Job:
     exchange: Exchange
     original: Original | None

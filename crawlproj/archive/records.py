@@ -35,7 +35,7 @@ _NOT_PLAIN: Final = bytes(range(33)) + b"\x7f"
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Record:
     """`data` is the whole record, not packed. `digest` is that of the payload. `mime` and `status` are for the index, which lists
     `indexed` records."""

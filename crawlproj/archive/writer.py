@@ -50,7 +50,7 @@ class Shape:
 DEFAULT = Shape()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Written:
     """A job that is in the file, perhaps not yet on disk: what is promised when it is, and its line of the index."""
 

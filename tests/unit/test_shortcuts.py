@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader import Downloader
+from scrapy.core.scraper import Scraper
+from scrapy.exceptions import DropItem
 from scrapy.http import Response
 from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
@@ -155,3 +158,89 @@ def test_a_slot_lets_requests_through_one_after_the_other() -> None:
 def test_a_slot_with_a_delay_is_scrapys() -> None:
     delay = {"DOWNLOAD_DELAY": 0.01}
     assert asyncio.run(two_in_a_slot(DirectDownloader, **delay)) == asyncio.run(two_in_a_slot(Downloader, **delay))
+
+
+class Plain:
+    def process_item(self, item: Any) -> Any:
+        return item
+
+
+class Another:
+    """Gives back something else, asks for the spider, and does not want the letter b."""
+
+    def process_item(self, item: Any, spider: Spider) -> Any:
+        if item == "b":
+            raise DropItem(spider.name)
+        return item + "!"
+
+
+class Later:
+    async def process_item(self, item: Any) -> Any:
+        await asyncio.sleep(0)
+        if item == "c!":
+            raise ValueError(item)
+        return item + "?"
+
+
+class Promised:
+    def process_item(self, item: Any) -> Any:
+        return succeed(item + ".")
+
+
+class Engine:
+    """Notes requests."""
+
+    def __init__(self, seen: list[object]) -> None:
+        self.seen = seen
+
+    def crawl(self, request: Request) -> None:
+        self.seen.append(request.url)
+
+
+def letters() -> Iterator[Any]:
+    yield "a"
+    yield Request("http://a.test/")
+    yield from "bcd"
+    yield None
+    raise RuntimeError("in the callback")
+
+
+async def letters_later() -> AsyncIterator[Any]:
+    for letter in letters():
+        await asyncio.sleep(0)
+        yield letter
+
+
+async def scraped(processor: str, output: Any) -> list[object]:
+    seen: list[object] = []
+    pipelines = {kind: number for number, kind in enumerate((Plain, Another, Later, Promised))}
+    more = {"ITEM_PIPELINES": pipelines, "ITEM_PROCESSOR": processor, "CONCURRENT_ITEMS": 1, "TWISTED_REACTOR_ENABLED": False}
+    crawler = get_crawler(settings_dict=more)
+    crawler.spider, crawler.engine = Spider.from_crawler(crawler, "s"), Engine(seen)  # type: ignore[assignment]
+    scraper = crawler.engine.scraper = Scraper(crawler)  # type: ignore[union-attr]
+
+    def notes(name: str) -> Any:
+        return lambda **told: seen.append((name, told.get("item"), str(told.get("exception") or told.get("failure") or "")[:40]))
+
+    listeners = {name: notes(name) for name in ("item_scraped", "item_dropped", "item_error", "spider_error")}
+    for name, listener in listeners.items():
+        crawler.signals.connect(listener, getattr(signals, name))
+    await scraper.open_spider_async()
+    await scraper.handle_spider_output_async(output(), Request("http://a.test/0"), Response("http://a.test/0"))
+    await scraper.close_spider_async()
+    return [type(scraper) is Scraper, *seen]
+
+
+@pytest.mark.parametrize("output", [letters, letters_later])
+@pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
+def test_what_callbacks_yield_goes_the_same_way(output: Any) -> None:
+    ours = asyncio.run(scraped("crawlproj.shortcuts.DirectItems", output))
+    theirs = asyncio.run(scraped("scrapy.pipelines.ItemPipelineManager", output))
+    assert (ours[0], theirs[0]) == (False, True)
+    assert [note[1] for note in ours if isinstance(note, tuple)] == ["a!?.", "b", "c", "d!?.", None]
+
+    def order(notes: list[object]) -> list[object]:
+        """Scrapy reads a little ahead: when a callback fails is not the same."""
+        return sorted(map(str, notes[1:]))
+
+    assert order(ours) == order(theirs)
