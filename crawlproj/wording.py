@@ -14,6 +14,14 @@ def count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def volume(size: int) -> str:
+    """`12.3 MB`."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return count(size, "byte")
+
+
 def span(value: timedelta | float) -> str:
     """A length of time in its two largest units: `0.5 s`, `24 s`, `3 min 10 s`, `5 d`."""
     seconds = abs(value.total_seconds() if isinstance(value, timedelta) else value)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from crawlproj.archive.locks import locked
 from crawlproj.archive.sorting import Sorter, sync_folder, write_file
 
 SUFFIX, OPEN = ".warc.gz", ".open"
+_NAME = re.compile(r"(.+)-\d{17}-\d{5,}-.+\.warc\.gz(?:\.open)?").fullmatch
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -23,6 +26,23 @@ def file_name(prefix: str, worker: str, serial: int, now: datetime) -> str:
 def plain_name(text: str) -> str:
     """As it is written in the name of a file."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", text).strip(".-") or "crawl"
+
+
+def prefix_of(name: str) -> str:
+    """What a file was named after; empty if the name is not one of ours."""
+    found = _NAME(name)
+    return found[1] if found else ""
+
+
+def sizes(folder: Path) -> Counter[str]:
+    """Bytes of all WARC files, open ones too, by what they are named after."""
+    found = Counter[str]()
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if prefix := prefix_of(entry.name):
+                with suppress(FileNotFoundError):
+                    found[prefix] += entry.stat().st_size
+    return found
 
 
 def index_path(warc: Path) -> Path:

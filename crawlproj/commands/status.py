@@ -6,10 +6,12 @@ import argparse
 from datetime import datetime
 from typing import Any
 
+from crawlproj.archive.files import plain_name
+from crawlproj.archive.files import sizes as archive_sizes
 from crawlproj.config import Config
 from crawlproj.console import FINE, NoCrawlYet, ProjectCommand, add_json, reading, say, say_json
 from crawlproj.insight import status
-from crawlproj.wording import count, table, when
+from crawlproj.wording import count, table, volume, when
 
 COLUMNS = ("known", "new", "waiting", "retry", "moved", "gone", "retired", "forbidden", "ignored", "dead")
 
@@ -30,6 +32,9 @@ class Command(ProjectCommand):
             with reading(config) as database:
                 now: datetime = database.value("now")
                 crawls = status(database, now)
+                sizes = archive_sizes(config.warc_dir)
+                for name, crawl in crawls.items():
+                    crawl["warc_bytes"] = sizes[plain_name(name)]
         except NoCrawlYet as nothing:
             say_json({"crawls": {}}) if opts.json else say(str(nothing))
             return FINE
@@ -51,5 +56,6 @@ def as_text(crawls: dict[str, dict[str, Any]], now: datetime) -> list[str]:
             due += f", the next at {when(crawl['next_due'], now)}"
         servers = f", {count(crawl['leased_servers'], 'server')} in use by a running crawl" if crawl["leased_servers"] else ""
         held = f"{count(crawl['urls']['documents'], 'page')} read in {count(crawl['versions'], 'version')}"
-        lines.append(f"{name}: {held}; {due}; {count(crawl['hosts'], 'host')}{servers}.")
+        kept = f"; archive of {volume(crawl['warc_bytes'])}" if crawl["warc_bytes"] else ""
+        lines.append(f"{name}: {held}; {due}; {count(crawl['hosts'], 'host')}{servers}{kept}.")
     return lines

@@ -22,6 +22,7 @@ from crawlproj.console import is_host
 from crawlproj.db import Database
 from crawlproj.demo import DemoServer, FrozenClock
 from crawlproj.embedded import running_dsn
+from crawlproj.wording import volume
 from tests.crawling import ROOT, Result, run_command, run_crawl, start_crawl
 
 
@@ -76,7 +77,9 @@ def test_status_explain_and_plan_agree_with_the_web(world: World) -> None:
     assert site["urls"]["gone"] == len(truth.errors)
     assert (site["hosts"], site["leased_servers"], site["due_now"]) == (2, 0, 0)
     assert site["next_due"] is not None
-    assert "site" in world.run("status").stdout
+    size = site["warc_bytes"]
+    assert size == sum(file.stat().st_size for file in world.crawl_dir.rglob("*.warc.gz")) > 1000
+    assert f"; archive of {volume(size)}." in world.run("status").stdout
 
     seed = world.demo.url("one")
     facts = world.run("explain", seed, "--json").json

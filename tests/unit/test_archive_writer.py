@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file
-from crawlproj.archive.files import OpenFile
+from crawlproj.archive.files import OpenFile, file_name, sizes
 from crawlproj.archive.recovery import repair
 from crawlproj.archive.writer import Shape, Writer
 from crawlproj.errors import ArchiveError
@@ -286,3 +286,14 @@ def test_times_of_two_captures_may_be_the_same(tmp_path: Path) -> None:
     write(tmp_path, [(exchange(0, b"%d" % n, at=START + timedelta(microseconds=n)), None) for n in range(3)])
     archive = Archive(tmp_path)
     assert [archive.capture(entry).payload for entry in archive.versions("https://example.org/page/0")] == [b"0", b"1", b"2"]
+
+
+def test_files_are_counted_for_what_they_are_named_after(tmp_path: Path) -> None:
+    now, names = datetime(2026, 1, 2, tzinfo=UTC), ("news", "news-de")
+    paths = [tmp_path / file_name(name, "w-1", serial, now) for serial, name in enumerate(names)]
+    paths.append(tmp_path / (file_name("news", "w-1", 7, now) + ".open"))
+    paths.append(tmp_path / "others.warc.gz")
+    for number, path in enumerate(paths):
+        path.write_bytes(b"x" * 10**number)
+    assert sizes(tmp_path) == {"news": 101, "news-de": 10}
+    assert sizes(tmp_path / "absent") == {}

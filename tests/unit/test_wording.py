@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.wording import clock, count, short, span, table, when
+from crawlproj.wording import clock, count, short, span, table, volume, when
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -46,3 +46,9 @@ def test_short_text_is_one_line_that_fits(text: str, width: int) -> None:
 
 def test_columns_of_figures_stand_to_the_right() -> None:
     assert table(["crawl", "known"], [["site", "1,204"], ["news", "7"]]) == ["crawl  known", "site   1,204", "news       7"]
+
+
+def test_volumes() -> None:
+    assert [volume(size) for size in (0, 1, 999, 12_345, 6_700_000, 8.9e9)] == [
+        "0 bytes", "1 byte", "999 bytes", "12.3 KB", "6.7 MB", "8.9 GB"
+    ]  # fmt: skip
