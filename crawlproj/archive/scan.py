@@ -1,0 +1,208 @@
+"""Finds the records in files of other tools, and goes on behind what is none.
+
+A record counts if it ends where it says: behind it is nothing, or another record. If not, its length is wrong, and the next line that
+starts a record is looked for. A record with digests counts only if one of them fits.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from typing import BinaryIO
+from urllib.parse import quote_from_bytes
+
+from crawlproj.archive.members import PIECE
+from crawlproj.archive.stored import Stored
+from crawlproj.archive.streams import ARC, WARC, Inflated, Window, starts_record
+
+MAX_BLOCK, MAX_HEADER = 256 << 20, 1 << 20
+FIRST, TAIL, LINE = 4_096, 1_024, 4_096
+WAYS_BACK = 20
+"""So often it goes back in a gzip member of many records, for lengths that lie by more than a block: each time costs all of it."""
+_BLANK = re.compile(rb"\r?\n[ \t]*\r?\n")
+_NEXT_WARC = re.compile(rb"\n(WARC/(?:1\.[01]|0\.1[78])[ \t]*\r?\n)(?=[A-Za-z-]+[ \t]*:)")
+_NEXT_ARC = re.compile(rb"\n((?:https?|ftp|dns):[^\r\n]* (?:[0-9.]+|-) [0-9]{14} [^\r\n]*[0-9]+\r?\n)")
+_FOLD = re.compile(rb"\r?\n[ \t]+")
+_URL = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+_EMPTY_LINES = (b"\r\n\r\n", b"\n\n", b"\r\n", b"\n", b"")
+
+Tell = Callable[[int, str], None]
+"""Of a byte in the file, and what is wrong there."""
+Verify = Callable[[Stored], bool | None]
+"""Do the digests of a record fit? None if it has none."""
+
+
+class Scanner:
+    """All records of one file, in flat memory: at most one of `max_block` bytes is held."""
+
+    def __init__(self, file: BinaryIO, packed: bool, tell: Tell, verify: Verify, max_block: int = MAX_BLOCK) -> None:
+        self._tell, self._verify, self._max = tell, verify, max_block
+        self._packed = Inflated(file, tell) if packed else None
+        self._window = Window(self._packed or file)
+        self._size = None if packed else os.fstat(file.fileno()).st_size
+        self._next, self._ways_back = _NEXT_WARC, WAYS_BACK
+
+    def records(self) -> Iterator[Stored]:
+        at = self._blank(0)
+        while self._window.get(at, 1):
+            stored, end = self._record(at)
+            if stored is not None:
+                self._window.get(end, 0)
+                yield stored
+            at = self._blank(end)
+
+    def _blank(self, at: int) -> int:
+        """Behind the empty lines there."""
+        while data := self._window.get(at, FIRST):
+            rest = data.lstrip(b"\r\n")
+            at += len(data) - len(rest)
+            if rest:
+                break
+        return at
+
+    def _record(self, at: int) -> tuple[Stored | None, int]:
+        """The record there, or None, and where to go on, which is always further on."""
+        header = self._header(at)
+        if header is None:
+            first = self._window.get(at, 40).partition(b"\n")[0].strip().decode("latin-1")
+            return None, self._resumed(at, at + 1, f"no record: {ascii(first)}")
+        fields, start = header
+        said = fields.get("content-length", "")
+        if not said.isdecimal() or len(said) > 18:
+            return self._mended(fields, at, start, "a record without a length that makes sense")
+        if int(said) > self._max:
+            return None, self._passed(at, start, int(said))
+        return self._whole(fields, at, start, int(said))
+
+    def _whole(self, fields: dict[str, str], at: int, start: int, length: int) -> tuple[Stored | None, int]:
+        stored = Stored(fields, self._window.get(start, length), self._place(at))
+        if len(stored.block) < length:
+            return self._mended(fields, at, start, "the record is cut")
+        end, sound = self._ends(start + length, start)
+        damaged = self._break(at, end) is not None
+        fit = self._verify(stored)
+        if fit or (fit is None and sound and not damaged):
+            return stored, start + length
+        if not sound:
+            return self._mended(fields, at, start, "the record does not end where it says")
+        if not damaged:
+            self._tell(stored.offset, "its digests do not fit: the record is damaged")
+        return None, end
+
+    def _ends(self, at: int, keep: int | None = None) -> tuple[int, bool]:
+        """Where the empty lines behind a record end, and whether that is where a record can end."""
+        tail = self._window.get(at, TAIL, keep)
+        rest = tail.lstrip(b"\r\n")
+        return at + len(tail) - len(rest), not rest.strip(b"\0") or starts_record(rest)
+
+    def _passed(self, at: int, start: int, length: int) -> int:
+        """Behind a record that is too big to be held."""
+        size = self._size if self._packed is None else self._packed.end
+        if size is None or start + length <= size:
+            last = self._window.get(start + length - 1, 1)
+            if last and self._ends(start + length)[1]:
+                self._tell(self._place(at), f"more than {self._max} bytes in one record")
+                return start + length
+            self._ways_back -= self._packed is not None
+        if self._ways_back < 0:
+            self._tell(self._place(at), "the lengths of its records make no sense; the rest is left out")
+            return start + length
+        return self._resumed(at, start, "its length is wrong")
+
+    def _mended(self, fields: dict[str, str], at: int, start: int, why: str) -> tuple[Stored | None, int]:
+        """A record whose length is wrong counts if a digest says where it ends."""
+        heard: list[str] = []
+        end = self._resumed(at, start, why, heard)
+        if fields.get("warc-block-digest") and end - start <= self._max:
+            data = self._window.get(start, end - start)
+            for line in _EMPTY_LINES:
+                stored = Stored(fields, data.removesuffix(line), self._place(at))
+                if data.endswith(line) and self._verify(stored):
+                    self._tell(stored.offset, "its length is wrong; by its digest it is whole")
+                    return stored, end
+        for text in heard:
+            self._tell(self._place(at), text)
+        return None, end
+
+    def _resumed(self, at: int, start: int, why: str, heard: list[str] | None = None) -> int:
+        """The next place where a record starts. Why it was needed is told, if that was not said of a damaged member already."""
+        pos, damaged, heard_by = start - 1, False, heard.append if heard is not None else partial(self._tell, self._place(at))
+        while data := self._window.get(pos, PIECE + LINE, start - 1 if pos - start < self._max else None):
+            ahead = self._break(at, pos + len(data))
+            if places := [*self._starts(data, pos, start), *([] if ahead is None else [ahead])]:
+                pos, damaged = min(places), ahead == min(places)
+                break
+            pos += max(1, len(data) - LINE) if len(data) > LINE else len(data)
+        if pos - start > self._max:
+            heard_by(f"more than {self._max} bytes in one record")
+        elif not damaged:
+            heard_by(why)
+        return pos
+
+    def _starts(self, data: bytes, pos: int, start: int) -> Iterator[int]:
+        """Lines that start a record, and members that do."""
+        if found := self._next.search(data):
+            yield pos + found.start(1)
+        if self._packed is not None:
+            starts = self._packed.starts
+            for each in starts[bisect_left(starts, start) : bisect_right(starts, pos + len(data) - 1)]:
+                if starts_record(data[each - pos : each - pos + LINE]):
+                    yield each
+                    return
+
+    def _break(self, at: int, end: int) -> int | None:
+        """The first place after `at`, not after `end`, where something is missing."""
+        breaks = self._packed.breaks if self._packed is not None else []
+        found = bisect_right(breaks, at)
+        return breaks[found] if found < len(breaks) and breaks[found] <= end else None
+
+    def _place(self, at: int) -> int:
+        return at if self._packed is None else self._packed.place(at)
+
+    def _header(self, at: int) -> tuple[dict[str, str], int] | None:
+        """The fields of the record that starts there, and where its block starts."""
+        head = self._window.get(at, FIRST)
+        if WARC.match(head):
+            if (end := _BLANK.search(head)) is None and (end := _BLANK.search(head := self._window.get(at, MAX_HEADER))) is None:
+                return None
+            self._next = _NEXT_WARC
+            return _fields(head[: end.start()]), at + end.end()
+        if (line := ARC.match(head)) and (fields := _arc_fields(line)) is not None:
+            self._next = _NEXT_ARC
+            return fields, at + line.end()
+        return None
+
+
+def _fields(head: bytes) -> dict[str, str]:
+    """Names in lower case; of several the first."""
+    found: dict[str, str] = {}
+    for line in _FOLD.sub(b" ", head).split(b"\n")[1:]:
+        name, colon, value = line.partition(b":")
+        if colon:
+            found.setdefault(name.strip().lower().decode("latin-1"), _text(value.strip()))
+    return found
+
+
+def _text(value: bytes) -> str:
+    """What is not UTF-8 can only be in a URL."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return quote_from_bytes(value, safe=_URL + " ")
+
+
+def _arc_fields(line: re.Match[bytes]) -> dict[str, str] | None:
+    """As a WARC record would have them; None if it has no date."""
+    url, address, stamp, kind, length = (_text(part.strip()) for part in line.groups())
+    try:
+        at = datetime.strptime(stamp[:14].ljust(14, "0"), "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return {
+        "warc-type": "warcinfo" if url.startswith("filedesc:") else "response", "warc-target-uri": url, "warc-date": at.isoformat(),
+        "warc-ip-address": address, "content-length": length, "content-type": kind.partition(" ")[0].rstrip(";"),
+    }  # fmt: skip
