@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from crawlproj.archive import heads
-from crawlproj.archive.check import Problem, fits
+from crawlproj.archive.check import Problem, fits, lacking
 from crawlproj.archive.encodings import decode
 from crawlproj.archive.exchange import Exchange, Original, Truncated
 from crawlproj.archive.members import MAGIC
@@ -32,6 +32,10 @@ _CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?(\r?\n)")
 Tell = Callable[[Problem], None]
 
 
+class UnreadableError(ArchiveError):
+    """Nothing can be read of a file, or not all of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Foreign:
     """An exchange of another tool. One that is a revisit has no body; `refers_to` says of what, if the record does."""
@@ -43,13 +47,16 @@ class Foreign:
     digest: str
     beside: str = ""
     """The id of the record that this one says it was written with."""
+    refers_id: str = ""
+    profile: str = ""
+    offset: int = 0
 
 
 def read_foreign(
     path: Path, tell: Tell, max_block: int = MAX_BLOCK, passed: Callable[[str], None] = lambda what: None
 ) -> Iterator[Foreign]:  # fmt: skip
-    """All exchanges with http or https URLs; `tell` hears of what could not be read, `passed` of what is no page. ArchiveError if
-    there is no record in it."""
+    """All exchanges with http or https URLs; `tell` hears of what could not be read, `passed` of what is no page. UnreadableError
+    if there is no record in it."""
     for found in _pairs(_exchanges(path, tell, max_block, passed)):
         if found.exchange.request.startswith(NO_PAGES):
             passed(f"answer to {found.exchange.request.partition(b' ')[0].decode()}")
@@ -58,7 +65,7 @@ def read_foreign(
 
 
 def records(path: Path, tell: Tell, max_block: int = MAX_BLOCK) -> Iterator[Stored]:
-    """Whole records; ArchiveError if there is none."""
+    """Whole records; UnreadableError if there is none."""
     count, problems = 0, list[str]()
 
     def told(offset: int, what: str) -> None:
@@ -75,7 +82,34 @@ def records(path: Path, tell: Tell, max_block: int = MAX_BLOCK) -> Iterator[Stor
             else:
                 yield stored
     if not count:
-        raise ArchiveError(f"{path.name} holds no whole record" + "".join(f" ({what})" for what in problems))
+        raise UnreadableError(f"{path.name} holds no whole record" + "".join(f" ({what})" for what in problems))
+
+
+def check_foreign(path: Path) -> Iterator[Problem]:
+    """What is wrong in a file of another tool, as it would be imported, and in the headers of its records."""
+    told: list[Problem] = []
+    try:
+        if path.exists() and not path.is_file():
+            raise UnreadableError(f"{path.name} is no file")
+        for stored in records(path, told.append):
+            if "archive-length" not in stored.fields:
+                told += [Problem(path.name, stored.offset, what) for what in [*lacking(stored), *_misfits(stored)]]
+            yield from told
+            told.clear()
+    except UnreadableError as error:
+        told.append(Problem(path.name, 0, str(error)))
+    yield from told
+
+
+def _misfits(stored: Stored) -> list[str]:
+    """Which of its digests are wrong: one is right, or it would not count as a record."""
+    block = stored.fields.get("warc-block-digest", "")
+    found = [] if fits(stored.block, block) or stored.kind == "revisit" else ["the block digest is wrong"]
+    return found + (
+        ["the payload digest is wrong"]
+        if verified(replace(stored, fields={**stored.fields, "warc-block-digest": ""})) is False
+        else []
+    )
 
 
 @contextmanager
@@ -86,12 +120,12 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, bool]]:
             start = file.read(8)
             for magic, name in OTHERS.items():
                 if start.startswith(magic):
-                    raise ArchiveError(f"{path.name} holds no whole record: it is packed with {name}; unpack it first")
+                    raise UnreadableError(f"{path.name} holds no whole record: it is packed with {name}; unpack it first")
             if not start:
-                raise ArchiveError(f"{path.name} holds no whole record: it is empty")
+                raise UnreadableError(f"{path.name} holds no whole record: it is empty")
             yield file, start.startswith(MAGIC)
     except OSError as error:
-        raise ArchiveError(f"{path.name} can't be read: {error.strerror or error}") from error
+        raise UnreadableError(f"{path.name} can't be read: {error.strerror or error}") from error
 
 
 def verified(stored: Stored) -> bool | None:
@@ -167,7 +201,8 @@ def _foreign(stored: Stored) -> Foreign:
         content_type="" if is_http or kind.startswith("application/http") else kind,
     )  # fmt: skip
     said = stored.digest or ("" if stored.kind == "revisit" else digest(body))
-    return Foreign(exchange, stored.kind, stored.refers_to, stored.id, said, stored.fields.get("warc-concurrent-to", ""))
+    beside, refers_id, profile = (stored.fields.get(f"warc-{name}", "") for name in ("concurrent-to", "refers-to", "profile"))
+    return Foreign(exchange, stored.kind, stored.refers_to, stored.id, said, beside, refers_id, profile, stored.offset)
 
 
 def _is_chunked(head: bytes) -> bool:

@@ -1,7 +1,7 @@
 """Finds the records in files of other tools, and goes on behind what is none.
 
-A record counts if it ends where it says: behind it is nothing, or another record. If not, its length is wrong, and the next line that
-starts a record is looked for. A record with digests counts only if one of them fits.
+A record counts if it ends where it says: behind it is nothing, or another record. If not, its length is wrong, and the next line
+that starts a record is looked for. A record with digests counts only if one of them fits.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Scanner:
         header = self._header(at)
         if header is None:
             first = self._window.get(at, 40).partition(b"\n")[0].strip().decode("latin-1")
-            return None, self._resumed(at, at + 1, f"no record: {ascii(first)}")
+            return None, self._resumed(at, at + 1, f"no record: {first!a}")
         fields, start = header
         said = fields.get("content-length", "")
         if not said.isdecimal() or len(said) > 18:
@@ -204,5 +204,6 @@ def _arc_fields(line: re.Match[bytes]) -> dict[str, str] | None:
         return None
     return {
         "warc-type": "warcinfo" if url.startswith("filedesc:") else "response", "warc-target-uri": url, "warc-date": at.isoformat(),
-        "warc-ip-address": address, "content-length": length, "content-type": kind.partition(" ")[0].rstrip(";"),
+        "warc-ip-address": address, "content-length": length, "archive-length": length,
+        "content-type": kind.partition(" ")[0].rstrip(";"),
     }  # fmt: skip

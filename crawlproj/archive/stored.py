@@ -66,7 +66,9 @@ class Stored:
         if self.kind != "revisit" or not url or not date:
             return None
         try:
-            return Original(url.removeprefix("<").removesuffix(">"), instant(date), self.digest, self.fields.get("warc-refers-to", ""))
+            return Original(
+                url.removeprefix("<").removesuffix(">"), instant(date), self.digest, self.fields.get("warc-refers-to", "")
+            )
         except ValueError:
             return None
 
