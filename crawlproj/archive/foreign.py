@@ -190,8 +190,8 @@ def _foreign(stored: Stored) -> Foreign:
     head, body = heads.split(stored.block) if is_http else (b"", stored.block)
     while 100 <= heads.status(head) < 200 and heads.is_http(body):
         head, body = heads.split(body)
-    cut = stored.fields.get("warc-truncated", "")
-    if _is_chunked(head):
+    cut = stored.fields.get("warc-truncated", "") if stored.kind != "revisit" else ""  # wget says so of each
+    if stored.kind != "revisit" and _is_chunked(head):
         body, early = _unframed(body)
         cut = cut or ("unspecified" if early else "")
     kind = stored.fields.get("content-type", "")

@@ -169,6 +169,8 @@ class Scanner:
         if WARC.match(head):
             if (end := _BLANK.search(head)) is None and (end := _BLANK.search(head := self._window.get(at, MAX_HEADER))) is None:
                 return None
+            if b"\0" in head[: end.start()]:
+                return None  # a damaged disk
             self._next = _NEXT_WARC
             return _fields(head[: end.start()]), at + end.end()
         if (line := ARC.match(head)) and (fields := _arc_fields(line)) is not None:
