@@ -60,6 +60,8 @@ def read_foreign(
     for found in _pairs(_exchanges(path, tell, max_block, passed)):
         if found.exchange.request.startswith(NO_PAGES):
             passed(f"answer to {found.exchange.request.partition(b' ')[0].decode()}")
+        elif _lacks_body(found):
+            passed("answer without its body, as to HEAD")
         else:
             yield found
 
@@ -183,6 +185,20 @@ def _pairs(found: Iterator[Stored]) -> Iterator[Foreign]:
                 pending = request = None
     if pending is not None:
         yield pending
+
+
+def _lacks_body(found: Foreign) -> bool:
+    """Nobody kept the request, but it can only have been a HEAD."""
+    old, length = found.exchange, heads.field(found.exchange.head, "Content-Length")
+    said = length.isdecimal() and int(length[:18]) > 0
+    return (
+        said
+        and not old.body
+        and not old.request
+        and not old.truncated
+        and found.kind == "response"
+        and heads.status(old.head) == 200
+    )
 
 
 def _foreign(stored: Stored) -> Foreign:

@@ -51,12 +51,14 @@ class Scanner:
         while self._window.get(at, 1):
             stored, end = self._record(at)
             if stored is not None:
+                self._window.floor = end
                 self._window.get(end, 0)
                 yield stored
             at = self._blank(end)
 
     def _blank(self, at: int) -> int:
         """Behind the empty lines there."""
+        self._window.floor = None
         while data := self._window.get(at, FIRST):
             rest = data.lstrip(b"\r\n")
             at += len(data) - len(rest)
@@ -66,6 +68,7 @@ class Scanner:
 
     def _record(self, at: int) -> tuple[Stored | None, int]:
         """The record there, or None, and where to go on, which is always further on."""
+        self._window.floor = at
         header = self._header(at)
         if header is None:
             first = self._window.get(at, 40).partition(b"\n")[0].strip().decode("latin-1")
@@ -73,57 +76,61 @@ class Scanner:
         fields, start = header
         said = fields.get("content-length", "")
         if not said.isdecimal() or len(said) > 18:
-            return self._mended(fields, at, start, "a record without a length that makes sense")
-        if int(said) > self._max:
-            return None, self._passed(at, start, int(said))
-        return self._whole(fields, at, start, int(said))
+            return self._mended(fields, at, start, None, "a record without a length that makes sense")
+        length = int(said)
+        if length > self._max:
+            return None, self._passed(at, start, length)
+        if not self._reaches(start + length):
+            return self._mended(fields, at, start, length, "the record is cut")
+        return self._whole(fields, at, start, length)
 
     def _whole(self, fields: dict[str, str], at: int, start: int, length: int) -> tuple[Stored | None, int]:
-        stored = Stored(fields, self._window.get(start, length), self._place(at))
-        if len(stored.block) < length:
-            return self._mended(fields, at, start, "the record is cut")
-        end, sound = self._ends(start + length, start)
-        damaged = self._break(at, end) is not None
-        fit = self._verify(stored)
-        if fit or (fit is None and sound and not damaged):
-            return stored, start + length
+        end, sound = self._ends(start + length)
         if not sound:
-            return self._mended(fields, at, start, "the record does not end where it says")
+            return self._mended(fields, at, start, length, "the record does not end where it says")
+        stored = Stored(fields, self._window.get(start, length), self._place(at))
+        damaged, fit = self._break(at, end) is not None, self._verify(stored)
+        if fit or (fit is None and not damaged):
+            return stored, start + length
         if not damaged:
             self._tell(stored.offset, "its digests do not fit: the record is damaged")
         return None, end
 
-    def _ends(self, at: int, keep: int | None = None) -> tuple[int, bool]:
+    def _reaches(self, end: int) -> bool:
+        size = self._size if self._packed is None else self._packed.size
+        return end <= size if size is not None else bool(self._window.get(end - 1, 1))
+
+    def _ends(self, at: int) -> tuple[int, bool]:
         """Where the empty lines behind a record end, and whether that is where a record can end."""
-        tail = self._window.get(at, TAIL, keep)
+        tail = self._window.get(at, TAIL)
         rest = tail.lstrip(b"\r\n")
         return at + len(tail) - len(rest), not rest.strip(b"\0") or starts_record(rest)
 
     def _passed(self, at: int, start: int, length: int) -> int:
         """Behind a record that is too big to be held."""
-        size = self._size if self._packed is None else self._packed.end
-        if size is None or start + length <= size:
-            last = self._window.get(start + length - 1, 1)
-            if last and self._ends(start + length)[1]:
-                self._tell(self._place(at), f"more than {self._max} bytes in one record")
-                return start + length
-            self._ways_back -= self._packed is not None
+        self._window.floor, known = None, self._packed is None or self._packed.size is not None
+        if self._reaches(start + length) and self._ends(start + length)[1]:
+            self._tell(self._place(at), f"more than {self._max} bytes in one record")
+            return start + length
+        self._ways_back -= not known
         if self._ways_back < 0:
             self._tell(self._place(at), "the lengths of its records make no sense; the rest is left out")
             return start + length
         return self._resumed(at, start, "its length is wrong")
 
-    def _mended(self, fields: dict[str, str], at: int, start: int, why: str) -> tuple[Stored | None, int]:
-        """A record whose length is wrong counts if a digest says where it ends."""
+    def _mended(self, fields: dict[str, str], at: int, start: int, length: int | None, why: str) -> tuple[Stored | None, int]:
+        """A record that does not end where it says counts if its digest says that it does, or where else."""
         heard: list[str] = []
         end = self._resumed(at, start, why, heard)
         if fields.get("warc-block-digest") and end - start <= self._max:
             data = self._window.get(start, end - start)
-            for line in _EMPTY_LINES:
-                stored = Stored(fields, data.removesuffix(line), self._place(at))
-                if data.endswith(line) and self._verify(stored):
-                    self._tell(stored.offset, "its length is wrong; by its digest it is whole")
-                    return stored, end
+            sizes = [len(data) - len(line) for line in _EMPTY_LINES if data.endswith(line)]
+            for size in [length, *sizes] if length is not None and length <= len(data) else sizes:
+                stored = Stored(fields, data[:size], self._place(at))
+                if self._verify(stored):
+                    if size != length:
+                        self._tell(stored.offset, "its length is wrong; by its digest it is whole")
+                    return stored, start + size
         for text in heard:
             self._tell(self._place(at), text)
         return None, end
@@ -131,7 +138,8 @@ class Scanner:
     def _resumed(self, at: int, start: int, why: str, heard: list[str] | None = None) -> int:
         """The next place where a record starts. Why it was needed is told, if that was not said of a damaged member already."""
         pos, damaged, heard_by = start - 1, False, heard.append if heard is not None else partial(self._tell, self._place(at))
-        while data := self._window.get(pos, PIECE + LINE, start - 1 if pos - start < self._max else None):
+        while data := self._window.get(pos, PIECE + LINE):
+            self._window.floor = self._window.floor if pos - start < self._max else None
             ahead = self._break(at, pos + len(data))
             if places := [*self._starts(data, pos, start), *([] if ahead is None else [ahead])]:
                 pos, damaged = min(places), ahead == min(places)

@@ -25,34 +25,42 @@ class Source(Protocol):
 
 
 class Window:
-    """Any part of a source. What was asked for last is kept, so that going on from there costs nothing."""
+    """Any part of a source. What comes after `floor` is kept, so that going back to it costs nothing."""
 
     def __init__(self, source: Source) -> None:
         self._source, self._at, self._data = source, 0, bytearray()
+        self.floor: int | None = None
         source.seek(0)
 
-    def get(self, at: int, size: int, keep: int | None = None) -> bytes:
-        """Less than `size` only at the end. What is before `at` is let go, or what is before `keep`."""
+    def get(self, at: int, size: int) -> bytes:
+        """Less than `size` only at the end."""
         if not self._at <= at <= self._at + len(self._data):
-            self._source.seek(at)
-            self._at, self._data = at, bytearray()
-        kept = max(self._at, at if keep is None else keep)
+            self._fill(at if self.floor is None else min(at, self.floor))
+        kept = max(self._at, at if self.floor is None else min(at, self.floor))
         del self._data[: kept - self._at]
         self._at, skipped = kept, at - kept
         while len(self._data) < skipped + size and (piece := self._source.read(PIECE)):
             self._data += piece
         return bytes(memoryview(self._data)[skipped : skipped + size])
 
+    def _fill(self, at: int) -> None:
+        """Go there, or go on reading up to there if the floor is within reach."""
+        if not self._at <= at <= self._at + len(self._data):
+            self._source.seek(at)
+            self._at, self._data = at, bytearray()
+
 
 class Inflated:
     """What is in the gzip members of a file. After a damaged place it goes on with the next member that starts a record.
 
-    `breaks` are the places where something is missing, as far as it was read; `tell` hears of each (byte in the file, why).
+    `breaks` are the places where something is missing, as far as it was read; `tell` hears of each (byte in the file, why). `size`
+    is known when all was read.
     """
 
     def __init__(self, file: BinaryIO, tell: Callable[[int, str], None]) -> None:
         self._file, self._tell = file, tell
         self.breaks: list[int] = []
+        self.size: int | None = None
         self.starts, self._offsets = array("Q"), array("Q")
         self._go(0, 0)
 
@@ -60,11 +68,6 @@ class Inflated:
         self._file.seek(offset)
         self._at, self._offset, self._input, self._ended = at, offset, b"", False
         self._inflater: zlib._Decompress | None = None
-
-    @property
-    def end(self) -> int | None:
-        """Where all ends, as soon as it was read."""
-        return self._at if self._ended else None
 
     def place(self, at: int) -> int:
         """The byte in the file at which the member starts that holds this one."""
@@ -98,6 +101,7 @@ class Inflated:
             elif out:
                 self._at += len(out)
                 return out
+        self.size = self._at
         return b""
 
     def _open(self) -> bool:
