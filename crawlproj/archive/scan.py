@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ MAX_BLOCK, MAX_HEADER = 256 << 20, 1 << 20
 FIRST, TAIL, LINE = 4_096, 1_024, 4_096
 WAYS_BACK = 20
 """So often it goes back in a gzip member of many records, for lengths that lie by more than a block: each time costs all of it."""
+ONCE = ("warc-type", "warc-target-uri", "warc-date", "warc-record-id", "content-length", "warc-block-digest", "warc-payload-digest")
 _BLANK = re.compile(rb"\r?\n[ \t]*\r?\n")
 _NEXT_WARC = re.compile(rb"\n(WARC/(?:1\.[01]|0\.1[78])[ \t]*\r?\n)(?=[A-Za-z-]+[ \t]*:)")
 _NEXT_ARC = re.compile(rb"\n((?:https?|ftp|dns):[^\r\n]* (?:[0-9.]+|-) [0-9]{14} [^\r\n]*[0-9]+\r?\n)")
@@ -71,15 +73,16 @@ class Scanner:
         self._window.floor = at
         header = self._header(at)
         if header is None:
-            first = self._window.get(at, 40).partition(b"\n")[0].strip().decode("latin-1")
-            return None, self._resumed(at, at + 1, f"no record: {first!a}")
+            first = self._window.get(at, 40).partition(b"\n")[0].strip()
+            text = "a damaged header" if WARC.match(first + b"\n") else f"no record: {first.decode('latin-1')!a}"
+            return None, self._resumed(at, at + 1, text)
         fields, start = header
         said = fields.get("content-length", "")
         if not said.isdecimal() or len(said) > 18:
             return self._mended(fields, at, start, None, "a record without a length that makes sense")
         length = int(said)
         if length > self._max:
-            return None, self._passed(at, start, length)
+            return self._passed(fields, at, start, length)
         if not self._reaches(start + length):
             return self._mended(fields, at, start, length, "the record is cut")
         return self._whole(fields, at, start, length)
@@ -89,7 +92,7 @@ class Scanner:
         if not sound:
             return self._mended(fields, at, start, length, "the record does not end where it says")
         stored = Stored(fields, self._window.get(start, length), self._place(at))
-        damaged, fit = self._break(at, end) is not None, self._verify(stored)
+        damaged, fit = self._is_damaged(at, start + length, end), self._verify(stored)
         if fit or (fit is None and not damaged):
             return stored, start + length
         if not damaged:
@@ -104,19 +107,26 @@ class Scanner:
         """Where the empty lines behind a record end, and whether that is where a record can end."""
         tail = self._window.get(at, TAIL)
         rest = tail.lstrip(b"\r\n")
-        return at + len(tail) - len(rest), not rest.strip(b"\0") or starts_record(rest)
+        end = at + len(tail) - len(rest)
+        return end, not rest.strip(b"\0") or starts_record(rest) or self._is_member(at, end)
 
-    def _passed(self, at: int, start: int, length: int) -> int:
+    def _is_member(self, first: int, last: int) -> bool:
+        """Is the record at the floor all that is in its member, which ends there?"""
+        starts = self._packed.starts if self._packed is not None else array("Q")
+        found = bisect_left(starts, self._window.floor or 0)
+        return found + 1 < len(starts) and starts[found] == self._window.floor and first <= starts[found + 1] <= last
+
+    def _passed(self, fields: dict[str, str], at: int, start: int, length: int) -> tuple[Stored | None, int]:
         """Behind a record that is too big to be held."""
         self._window.floor, known = None, self._packed is None or self._packed.size is not None
         if self._reaches(start + length) and self._ends(start + length)[1]:
             self._tell(self._place(at), f"more than {self._max} bytes in one record")
-            return start + length
+            return None, start + length
         self._ways_back -= not known
         if self._ways_back < 0:
             self._tell(self._place(at), "the lengths of its records make no sense; the rest is left out")
-            return start + length
-        return self._resumed(at, start, "its length is wrong")
+            return None, start + length
+        return self._mended(fields, at, start, None, "its length is wrong")
 
     def _mended(self, fields: dict[str, str], at: int, start: int, length: int | None, why: str) -> tuple[Stored | None, int]:
         """A record that does not end where it says counts if its digest says that it does, or where else."""
@@ -168,6 +178,11 @@ class Scanner:
         found = bisect_right(breaks, at)
         return breaks[found] if found < len(breaks) and breaks[found] <= end else None
 
+    def _is_damaged(self, at: int, end: int, last: int) -> bool:
+        """Is something missing in the members of a record? Where it ends there may be a break that is of the next one."""
+        found = self._break(at, last)
+        return found is not None and self._packed is not None and self._packed.broken[bisect_left(self._packed.breaks, found)] < end
+
     def _place(self, at: int) -> int:
         return at if self._packed is None else self._packed.place(at)
 
@@ -177,23 +192,26 @@ class Scanner:
         if WARC.match(head):
             if (end := _BLANK.search(head)) is None and (end := _BLANK.search(head := self._window.get(at, MAX_HEADER))) is None:
                 return None
-            if b"\0" in head[: end.start()]:
-                return None  # a damaged disk
+            if (fields := _fields(head[: end.start()])) is None:
+                return None
             self._next = _NEXT_WARC
-            return _fields(head[: end.start()]), at + end.end()
+            return fields, at + end.end()
         if (line := ARC.match(head)) and (fields := _arc_fields(line)) is not None:
             self._next = _NEXT_ARC
             return fields, at + line.end()
         return None
 
 
-def _fields(head: bytes) -> dict[str, str]:
-    """Names in lower case; of several the first."""
+def _fields(head: bytes) -> dict[str, str] | None:
+    """Names in lower case; of several the first. None if it says two things at once, as where pieces of two are run together."""
     found: dict[str, str] = {}
+    if b"\0" in head:
+        return None
     for line in _FOLD.sub(b" ", head).split(b"\n")[1:]:
         name, colon, value = line.partition(b":")
-        if colon:
-            found.setdefault(name.strip().lower().decode("latin-1"), _text(value.strip()))
+        key, text = name.strip().lower().decode("latin-1"), _text(value.strip())
+        if colon and found.setdefault(key, text) != text and key in ONCE:
+            return None
     return found
 
 

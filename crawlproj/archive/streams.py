@@ -53,20 +53,21 @@ class Window:
 class Inflated:
     """What is in the gzip members of a file. After a damaged place it goes on with the next member that starts a record.
 
-    `breaks` are the places where something is missing, as far as it was read; `tell` hears of each (byte in the file, why). `size`
-    is known when all was read.
+    `breaks` are the places where something is missing, as far as it was read, `broken` where the member starts in which it is; `tell`
+    hears of each (byte in the file, why). `size` is known when all was read.
     """
 
     def __init__(self, file: BinaryIO, tell: Callable[[int, str], None]) -> None:
         self._file, self._tell = file, tell
         self.breaks: list[int] = []
+        self.broken: list[int] = []
         self.size: int | None = None
         self.starts, self._offsets = array("Q"), array("Q")
         self._go(0, 0)
 
     def _go(self, at: int, offset: int) -> None:
         self._file.seek(offset)
-        self._at, self._offset, self._input, self._ended = at, offset, b"", False
+        self._at, self._from, self._offset, self._input, self._ended = at, at, offset, b"", False
         self._inflater: zlib._Decompress | None = None
 
     def place(self, at: int) -> int:
@@ -108,7 +109,7 @@ class Inflated:
         """The next member; False if there is none here."""
         while len(self._input) < len(MAGIC) and (more := self._file.read(PIECE)):
             self._input += more
-        self._offset = self._file.tell() - len(self._input)
+        self._offset, self._from = self._file.tell() - len(self._input), self._at
         if not self._input:
             self._ended = True
         elif not self._input.startswith(MAGIC):
@@ -129,6 +130,7 @@ class Inflated:
     def _break(self, why: str) -> None:
         if not self.breaks or self._at > self.breaks[-1]:
             self.breaks.append(self._at)
+            self.broken.append(self._from)
             self._tell(self._offset, why)
         self._input, self._inflater = b"", None
         self._offset = _next_start(self._file, self._offset + 1)
