@@ -67,16 +67,24 @@ def read_foreign(
 
 
 def records(path: Path, tell: Tell, max_block: int = MAX_BLOCK) -> Iterator[Stored]:
-    """Whole records; UnreadableError if there is none."""
-    count, problems = 0, list[str]()
+    """Whole records; UnreadableError if there is none: then it says the first that is wrong."""
+    count, first, held = 0, "", list[Problem]()
 
     def told(offset: int, what: str) -> None:
-        problems[:] = problems or [what]
-        tell(Problem(path.name, offset, what))
+        nonlocal first
+        held.append(Problem(path.name, offset, what))
+        if count or first:
+            let_go()
+        first = first or f" ({what})"
+
+    def let_go() -> None:
+        while held:
+            tell(held.pop(0))
 
     with _opened(path) as (file, packed):
         for stored in Scanner(file, packed, told, verified, max_block).records():
             count += 1
+            let_go()
             try:
                 _ = stored.at
             except (KeyError, ValueError):
@@ -84,7 +92,7 @@ def records(path: Path, tell: Tell, max_block: int = MAX_BLOCK) -> Iterator[Stor
             else:
                 yield stored
     if not count:
-        raise UnreadableError(f"{path.name} holds no whole record" + "".join(f" ({what})" for what in problems))
+        raise UnreadableError(f"{path.name} holds no whole record{first}")
 
 
 def check_foreign(path: Path) -> Iterator[Problem]:
@@ -99,7 +107,7 @@ def check_foreign(path: Path) -> Iterator[Problem]:
             yield from told
             told.clear()
     except UnreadableError as error:
-        told.append(Problem(path.name, 0, str(error)))
+        told.append(Problem(path.name, 0, str(error).removeprefix(f"{path.name} ")))
     yield from told
 
 

@@ -91,7 +91,7 @@ class Intake:
         if len(bad) == len(self._files):
             raise bad[0][1]
         for path, why in bad:
-            self._tell(Problem(path.name, 0, str(why)))
+            self._tell(Problem(path.name, 0, str(why).removeprefix(f"{path.name} ")))
         self._files = [path for path in self._files if path not in {each for each, _ in bad}]
         return revisits
 

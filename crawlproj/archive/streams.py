@@ -53,8 +53,8 @@ class Window:
 class Inflated:
     """What is in the gzip members of a file. After a damaged place it goes on with the next member that starts a record.
 
-    `breaks` are the places where something is missing, as far as it was read, `broken` where the member starts in which it is; `tell`
-    hears of each (byte in the file, why). `size` is known when all was read.
+    `breaks` are the places where something is missing, as far as it was read, `broken` where the member starts in which it is;
+    `tell` hears of each (byte in the file, why). `size` is known when all was read.
     """
 
     def __init__(self, file: BinaryIO, tell: Callable[[int, str], None]) -> None:

@@ -374,5 +374,5 @@ def test_check_names_what_is_wrong_in_files_of_others(tmp_path: Path) -> None:
         "warc-record-id is missing",
     ]
     os.mkfifo(tmp_path / "pipe")
-    assert [problem.what for problem in check_foreign(tmp_path / "pipe")] == ["pipe is no file"]
+    assert [problem.what for problem in check_foreign(tmp_path / "pipe")] == ["is no file"]
     assert "can't be read" in next(check_foreign(tmp_path / "missing")).what
