@@ -171,7 +171,7 @@ class Command(ProjectCommand):
             say(f"{count(taken.new, 'exchange')} added, {taken.known} there already, {taken.left_out} left out{forgotten}")
             if taken.passed:
                 kinds = ", ".join(f"{number} {what}" for what, number in taken.passed.most_common(10))
-                say(f"{count(taken.passed.total(), 'record')} passed over that are no pages: {kinds}")
+                say(f"{count(taken.passed.total(), 'record')} passed over as no pages: {kinds}")
             if db is not None:
                 done = enrol(db, frontier_of(db, config, name, make=True), config, Archive(config.warc_dir), taken.keys)
                 known = f"{count(done.urls, 'URL')} not known before, {done.updated} updated"

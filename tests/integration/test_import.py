@@ -152,7 +152,7 @@ def test_files_of_wget_become_pages_and_versions(database_url: str, tmp_path: Pa
     result = scrapy(tmp_path, database_url, "warc", "import", *files, code=3)
     assert "6 exchanges added, 0 there already, 0 left out" in result.stdout
     assert "Crawl site: 4 URLs not known before, 0 updated, 4 versions added" in result.stdout
-    assert "2 records passed over that are no pages: 2 resource of metadata:" in result.stdout
+    assert "2 records passed over as no pages: 2 resource of metadata:" in result.stdout
     told = [line for line in result.stderr.splitlines() if line.startswith("crawlproj: ")]
     assert len(told) == 2 and "bad.warc.gz: byte 0: holds no whole record" in told[-1], told
     assert any("cut.warc: byte" in line and "the record is cut" in line for line in told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -153,6 +154,13 @@ def test_a_bad_file_costs_no_good_one(tmp_path: Path) -> None:
     assert (tmp_path / "here" / "index.cdxj").read_bytes().count(b"\n") == 2
     with pytest.raises(ArchiveError, match=r"0\.warc holds no whole record"):
         taken(tmp_path, b"what is this", b"")
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(ArchiveError, match="is no file"):
+            take([path], tmp_path / "here", lambda problem: None)
 
 
 def test_what_a_kill_left_of_an_import_is_not_taken_twice(tmp_path: Path) -> None:

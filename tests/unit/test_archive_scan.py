@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import random
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -17,6 +18,7 @@ from crawlproj.archive.check import Problem
 from crawlproj.archive.encodings import zstd
 from crawlproj.archive.exchange import Truncated
 from crawlproj.archive.foreign import Foreign, check_foreign, read_foreign
+from crawlproj.archive.members import PIECE
 from crawlproj.archive.records import digest
 from crawlproj.archive.streams import Inflated, Window
 from crawlproj.errors import ArchiveError
@@ -119,6 +121,17 @@ def test_a_file_cut_anywhere_gives_what_is_whole(shape: str, tmp_path: Path) -> 
         assert problems or shape == "plain" or size in ends
         if size > len(data) * 3 // 4 and shape != "one gzip":
             assert wanted[:2] == [0, 1]
+
+
+def test_a_member_with_a_wrong_checksum_costs_its_record(tmp_path: Path) -> None:
+    """All of it comes before the checksum is read: that is at the start of another piece of the file."""
+    before, noise = packed([record(0)]), random.Random(1).randbytes(PIECE)
+    tries = (gzip.compress(record(1, noise[:size]), mtime=0) for size in range(PIECE - 2_000, PIECE))
+    good = next(data for data in tries if len(before) + len(data) - 8 == PIECE)
+    wrong = good[:-1] + bytes([good[-1] ^ 1])
+    found, problems = read(tmp_path / "x.warc.gz", before + wrong + packed([record(2)]))
+    assert "".join(each.exchange.url[-1] for each in found) == "02"
+    assert problems == ["damaged gzip member (incorrect length check)"]
 
 
 def test_a_warc_file_in_a_record_is_not_unpacked(tmp_path: Path) -> None:
