@@ -95,7 +95,9 @@ class Player:
         history = History(url, ticket, entries[0].at)
         for entry in entries:
             with suppress(ArchiveError):
-                self._visit(history, entry, self._archive.capture(entry), stored)
+                record, asked = self._archive.exchange(entry)
+                if asked is None or asked.block.startswith(b"GET "):  # the answer to a form is not the page
+                    self._visit(history, entry, self._archive.resolved(record), stored)
         return history if history.outcome is not None else None
 
     def _visit(self, history: History, entry: Entry, capture: Capture, stored: Stored) -> None:

@@ -61,7 +61,7 @@ class Entry:
         if stored.kind == "revisit":
             kind = "warc/revisit"
         else:
-            kind = mime(stored.head) if stored.is_http else stored.fields.get("content-type", OCTETS)
+            kind = mime(stored.head) if stored.is_http else stored.fields.get("content-type", OCTETS).partition(";")[0].strip()
         stamp = timestamp(stored.at)
         return cls(surt(stored.url), stamp, stored.url, kind, status, stored.digest, stored.length, stored.offset, file)
 

@@ -46,6 +46,8 @@ class Exchange:
     elapsed_s: float | None = None
     truncated: Truncated | None = None
     facts: Facts | None = None
+    content_type: str = ""
+    """Of what has no HTTP head, if somebody knows it."""
 
     @property
     def size(self) -> int:

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-import gzip
+import hashlib
 import re
-import zlib
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, suppress
-from dataclasses import dataclass
-from io import BytesIO, StringIO
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, cast
-
-from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
-from warcio.exceptions import ArchiveLoadFailed  # type: ignore[import-untyped]
+from typing import BinaryIO
 
 from crawlproj.archive import heads
-from crawlproj.archive.check import Problem
+from crawlproj.archive.check import Problem, fits, lacking
+from crawlproj.archive.encodings import decode
 from crawlproj.archive.exchange import Exchange, Original, Truncated
-from crawlproj.archive.members import GZIP, MAGIC, PIECE, BrokenError, member, next_member
-from crawlproj.archive.records import digest
+from crawlproj.archive.members import MAGIC
+from crawlproj.archive.records import digest, plain_url
+from crawlproj.archive.scan import MAX_BLOCK, Scanner
 from crawlproj.archive.stored import Stored
 from crawlproj.errors import ArchiveError
 
 KINDS = ("response", "resource", "revisit")
-MAX_BLOCK, MAX_HEADER = 256 << 20, 1 << 20
-_CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
+BESIDE = ("request", "warcinfo", "metadata")
+NO_PAGES = (b"HEAD ", b"OPTIONS ", b"TRACE ", b"CONNECT ")
+OTHERS = {
+    b"\x28\xb5\x2f\xfd": "zstd", b"\x5d\x2a\x4d\x18": "zstd", b"\x50\x2a\x4d\x18": "zstd", b"\x04\x22\x4d\x18": "lz4",
+    b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip (a WACZ holds its WARC files in archive/)",
+}  # fmt: skip
+_CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?(\r?\n)")
+
+Tell = Callable[[Problem], None]
+
+
+class UnreadableError(ArchiveError):
+    """Nothing can be read of a file, or not all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +45,146 @@ class Foreign:
     refers_to: Original | None
     record_id: str
     digest: str
+    beside: str = ""
+    """The id of the record that this one says it was written with."""
+    refers_id: str = ""
+    profile: str = ""
+    offset: int = 0
 
 
-def read_foreign(path: Path, tell: Callable[[Problem], None], max_block: int = MAX_BLOCK) -> Iterator[Foreign]:
-    """All exchanges with http or https URLs; `tell` hears of what could not be read. ArchiveError if none is in it."""
+def read_foreign(
+    path: Path, tell: Tell, max_block: int = MAX_BLOCK, passed: Callable[[str], None] = lambda what: None
+) -> Iterator[Foreign]:  # fmt: skip
+    """All exchanges with http or https URLs; `tell` hears of what could not be read, `passed` of what is no page. UnreadableError
+    if there is no record in it."""
+    for found in _pairs(_exchanges(path, tell, max_block, passed)):
+        if found.exchange.request.startswith(NO_PAGES):
+            passed(f"answer to {found.exchange.request.partition(b' ')[0].decode()}")
+        elif _lacks_body(found):
+            passed("answer without its body, as to HEAD")
+        else:
+            yield found
+
+
+def records(path: Path, tell: Tell, max_block: int = MAX_BLOCK) -> Iterator[Stored]:
+    """Whole records; UnreadableError if there is none: then it says the first that is wrong."""
+    count, first, held = 0, "", list[Problem]()
+
+    def told(offset: int, what: str) -> None:
+        nonlocal first
+        held.append(Problem(path.name, offset, what))
+        if count or first:
+            let_go()
+        first = first or f" ({what})"
+
+    def let_go() -> None:
+        while held:
+            tell(held.pop(0))
+
+    with _opened(path) as (file, packed):
+        for stored in Scanner(file, packed, told, verified, max_block).records():
+            count += 1
+            let_go()
+            try:
+                _ = stored.at
+            except (KeyError, ValueError):
+                told(stored.offset, "a record without a date")
+            else:
+                yield stored
+    if not count:
+        raise UnreadableError(f"{path.name} holds no whole record{first}")
+
+
+def check_foreign(path: Path) -> Iterator[Problem]:
+    """What is wrong in a file of another tool, as it would be imported, and in the headers of its records."""
+    told: list[Problem] = []
+    try:
+        if path.exists() and not path.is_file():
+            raise UnreadableError(f"{path.name} is no file")
+        for stored in records(path, told.append):
+            if "archive-length" not in stored.fields:
+                told += [Problem(path.name, stored.offset, what) for what in [*lacking(stored), *_misfits(stored)]]
+            yield from told
+            told.clear()
+    except UnreadableError as error:
+        told.append(Problem(path.name, 0, str(error).removeprefix(f"{path.name} ")))
+    yield from told
+
+
+def _misfits(stored: Stored) -> list[str]:
+    """Which of its digests are wrong: one is right, or it would not count as a record."""
+    block = stored.fields.get("warc-block-digest", "")
+    found = [] if fits(stored.block, block) or stored.kind == "revisit" else ["the block digest is wrong"]
+    return found + (
+        ["the payload digest is wrong"]
+        if verified(replace(stored, fields={**stored.fields, "warc-block-digest": ""})) is False
+        else []
+    )
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, bool]]:
+    """The file, and whether it is packed with gzip."""
+    try:
+        with path.open("rb", buffering=1 << 18) as file:
+            start = file.read(8)
+            for magic, name in OTHERS.items():
+                if start.startswith(magic):
+                    raise UnreadableError(f"{path.name} holds no whole record: it is packed with {name}; unpack it first")
+            if not start:
+                raise UnreadableError(f"{path.name} holds no whole record: it is empty")
+            yield file, start.startswith(MAGIC)
+    except OSError as error:
+        raise UnreadableError(f"{path.name} can't be read: {error.strerror or error}") from error
+
+
+def verified(stored: Stored) -> bool | None:
+    """Does a digest of it fit? None if it has none that can be judged. Tools differ in what they take for a payload."""
+    block, payload = stored.fields.get("warc-block-digest", ""), stored.digest
+    if _known(block) and fits(stored.block, block):
+        return True
+    if stored.kind == "revisit":
+        return None
+    if not _known(payload) or stored.kind not in KINDS or {"warc-truncated", "warc-segment-number"} & stored.fields.keys():
+        return False if _known(block) else None
+    head, body = heads.split(stored.block) if heads.is_http(stored.block) else (b"", stored.block)
+    return any(fits(each, payload) for each in _payloads(head, body))
+
+
+def _payloads(head: bytes, body: bytes) -> Iterator[bytes]:
+    yield body
+    plain = joined(body) if _is_chunked(head) else body
+    yield plain
+    yield decode(plain, heads.field(head, "Content-Encoding"))
+
+
+def _known(said: str) -> bool:
+    return ":" in said and said.partition(":")[0].lower() in hashlib.algorithms_available
+
+
+def _exchanges(path: Path, tell: Tell, max_block: int, passed: Callable[[str], None]) -> Iterator[Stored]:
+    """Answers and requests of the web."""
+    for stored in records(path, tell, max_block):
+        web = stored.url.lower().startswith(("http://", "https://"))
+        if stored.kind in ("response", "resource") and web and "warc-segment-number" in stored.fields:
+            tell(Problem(path.name, stored.offset, f"{stored.url} is in segments, which are not joined: it is left out"))
+        elif stored.kind in ("request", *KINDS) and web:
+            yield stored
+        elif stored.kind not in BESIDE:
+            passed(stored.kind if web or ":" not in stored.url else f"{stored.kind} of {stored.url.partition(':')[0][:20]}:")
+
+
+def _pairs(found: Iterator[Stored]) -> Iterator[Foreign]:
+    """Answers with their requests, which are before or behind them."""
     pending: Foreign | None = None
     request: Stored | None = None
-    for stored in _records(path, tell, max_block):
+    for stored in found:
         if stored.kind == "request" and pending is not None and _belong(stored, pending):
             yield _asked(pending, stored)
             pending = request = None
         elif stored.kind == "request":
             request = stored
-        elif stored.kind in KINDS and stored.url.lower().startswith(("http://", "https://")):
+        else:
             if pending is not None:
                 yield pending
             pending = _foreign(stored)
@@ -60,147 +195,77 @@ def read_foreign(path: Path, tell: Callable[[Problem], None], max_block: int = M
         yield pending
 
 
-def _records(path: Path, tell: Callable[[Problem], None], max_block: int) -> Iterator[Stored]:
-    """Whole records; ArchiveError if there is none."""
-    count = 0
-    with _opened(path) as file:
-        packed = not isinstance(file, gzip.GzipFile) and file.read(len(MAGIC)) == MAGIC
-        file.seek(0)
-        streams = _unpacked(file, path.name, tell, max_block) if packed else [(0, file)]
-        for offset, stream in streams:
-            for stored in _from(stream, offset, path.name, tell, max_block):
-                count += 1
-                yield stored
-    if not count:
-        raise ArchiveError(f"{path.name} holds no whole record")
-
-
-def _unpacked(file: BinaryIO, name: str, tell: Callable[[Problem], None], max_block: int) -> Iterator[tuple[int, BinaryIO]]:
-    """Each member alone. After a damaged place it goes on with the next that is whole."""
-    offset, limit = 0, max_block + MAX_HEADER
-    while True:
-        try:
-            found = member(file, offset, limit)
-        except BrokenError as error:
-            tell(Problem(name, offset, error.why))
-            found = next_member(file, offset + 1, limit)
-        if found is None:
-            return
-        yield found.offset, BytesIO(found.data)
-        offset = found.offset + found.length
-
-
-def _from(stream: BinaryIO, base: int, name: str, tell: Callable[[Problem], None], max_block: int) -> Iterator[Stored]:
-    found = ArchiveIterator(stream, no_record_parse=True, arc2warc=True)
-    try:
-        while True:
-            with redirect_stderr(StringIO()) as said:  # warcio speaks to the screen
-                record = next(found, None)
-            if "WARNING" in said.getvalue():
-                tell(Problem(name, base + found.offset, "the record before it does not end where it says"))
-            if record is None:
-                return
-            stored = _stored(record, base + found.offset, name, tell, max_block)
-            if stored is not None:
-                yield stored
-    except (ArchiveLoadFailed, OSError, EOFError, ValueError) as error:
-        tell(Problem(name, base + found.offset, f"no record: {' '.join(str(error).split())[:200]}"))
-
-
-def _opened(path: Path) -> BinaryIO:
-    """The file; a gzip of many records in one member is unpacked as a whole."""
-    file = path.open("rb")
-    if not _begins(file):
-        return file
-    try:
-        with redirect_stderr(StringIO()):  # warcio speaks to the screen
-            records = iter(ArchiveIterator(file, no_record_parse=True))
-            for _ in range(2):
-                next(records, None)
-    except ArchiveLoadFailed as error:
-        if "non-chunked" in str(error).lower():
-            file.close()
-            return cast("BinaryIO", gzip.open(path))
-    except (OSError, EOFError, ValueError):
-        pass  # it is said where it is read
-    file.seek(0)
-    return file
-
-
-def _begins(file: BinaryIO) -> bool:
-    """Is there a header of some sensible length? warcio would look for its end up to the end of the file, at any cost."""
-    head = file.read(PIECE)
-    if head.startswith(MAGIC):
-        with suppress(zlib.error):
-            head = zlib.decompressobj(GZIP).decompress(head, MAX_HEADER)
-    file.seek(0)
-    return b"\r\n\r\n" in head or b"\n\n" in head
-
-
-def _stored(record: Any, offset: int, name: str, tell: Callable[[Problem], None], max_block: int) -> Stored | None:
-    """One whole record, else None, and it is told."""
-    block = _read(record.raw_stream, max_block + 1)
-    if len(block) > max_block:
-        tell(Problem(name, offset, f"more than {max_block} bytes in one record"))
-        return None
-    said = record.rec_headers.get_header("Content-Length") or ""
-    if not said.strip().isdecimal() or record.length is None or len(block) < record.length:
-        tell(Problem(name, offset, "the record is cut"))
-        return None
-    fields = {key.lower(): value for key, value in record.rec_headers.headers}
-    stored = Stored(fields, block, offset)
-    try:
-        _ = stored.at
-    except (KeyError, ValueError):
-        tell(Problem(name, offset, "a record without a date"))
-        return None
-    return stored
-
-
-def _read(stream: Any, limit: int) -> bytes:
-    """Its reads are short."""
-    pieces, left = [], limit
-    while left > 0 and (piece := stream.read(min(left, PIECE))):
-        pieces.append(piece)
-        left -= len(piece)
-    return b"".join(pieces)
+def _lacks_body(found: Foreign) -> bool:
+    """Nobody kept the request, but it can only have been a HEAD."""
+    old, length = found.exchange, heads.field(found.exchange.head, "Content-Length")
+    said = length.isdecimal() and int(length[:18]) > 0
+    return (
+        said
+        and not old.body
+        and not old.request
+        and not old.truncated
+        and found.kind == "response"
+        and heads.status(old.head) == 200
+    )
 
 
 def _foreign(stored: Stored) -> Foreign:
     is_http = heads.is_http(stored.block) and stored.kind in ("response", "revisit")
     head, body = heads.split(stored.block) if is_http else (b"", stored.block)
-    if heads.field(head, "Transfer-Encoding").lower() == "chunked":
-        body = joined(body)
-    cut = stored.fields.get("warc-truncated", "")
+    while 100 <= heads.status(head) < 200 and heads.is_http(body):
+        head, body = heads.split(body)
+    cut = stored.fields.get("warc-truncated", "") if stored.kind != "revisit" else ""  # wget says so of each
+    if stored.kind != "revisit" and _is_chunked(head):
+        body, early = _unframed(body)
+        cut = cut or ("unspecified" if early else "")
+    kind = stored.fields.get("content-type", "")
     exchange = Exchange(
-        stored.url, stored.at, head, body, address=stored.fields.get("warc-ip-address", ""),
+        plain_url(stored.url), stored.at, head, body, address=stored.fields.get("warc-ip-address", ""),
         truncated=None if not cut else Truncated(cut) if cut in set(Truncated) else Truncated.UNSPECIFIED,
+        content_type="" if is_http or kind.startswith("application/http") else kind,
     )  # fmt: skip
-    return Foreign(exchange, stored.kind, stored.refers_to, stored.id, stored.digest or digest(body))
+    said = stored.digest or ("" if stored.kind == "revisit" else digest(body))
+    beside, refers_id, profile = (stored.fields.get(f"warc-{name}", "") for name in ("concurrent-to", "refers-to", "profile"))
+    return Foreign(exchange, stored.kind, stored.refers_to, stored.id, said, beside, refers_id, profile, stored.offset)
+
+
+def _is_chunked(head: bytes) -> bool:
+    return heads.field(head, "Transfer-Encoding").lower().endswith("chunked")
 
 
 def joined(body: bytes) -> bytes:
     """A body without its chunks' frames; one that has none stays as it is, of one that is cut comes what is there."""
+    return _unframed(body)[0]
+
+
+def _unframed(body: bytes) -> tuple[bytes, bool]:
+    """The same, and whether it is cut."""
     pieces: list[bytes] = []
     at = 0
     while found := _CHUNK.match(body, at):
         size, start = int(found[1], 16), found.end()
         if size == 0:
-            return b"".join(pieces)
-        pieces.append(body[start : start + size])
-        at = start + size
-        at += 2 if body[at : at + 2] == b"\r\n" else body[at : at + 1] == b"\n"
-    return b"".join(pieces) if pieces else body
+            return b"".join(pieces), False
+        end, after = start + size, body[start + size : start + size + 2]
+        early = end > len(body)
+        if not pieces and ((early and found[2] == b"\n") or (after and after[:1] not in b"\r\n")):
+            break  # a text that starts with a number
+        pieces.append(body[start:end])
+        if early or not after:
+            break
+        at = end + (2 if after == b"\r\n" else after[:1] == b"\n")
+    return (b"".join(pieces), True) if pieces else (body, False)
 
 
 def _belong(request: Stored, answer: Foreign) -> bool:
     """By their ids, or (where a tool leaves them out) by their URLs."""
-    said = request.fields.get("warc-concurrent-to", "")
-    return said == answer.record_id if said else request.url == answer.exchange.url
+    if said := request.fields.get("warc-concurrent-to", ""):
+        return said == answer.record_id
+    if answer.beside and request.id:
+        return answer.beside == request.id
+    return plain_url(request.url) == answer.exchange.url
 
 
 def _asked(answer: Foreign, request: Stored) -> Foreign:
     head, body = heads.split(request.block)
-    old = answer.exchange
-    exchange = Exchange(old.url, old.at, old.head, old.body, head, body, old.address, truncated=old.truncated)
-    return Foreign(exchange, answer.kind, answer.refers_to, answer.record_id, answer.digest)
+    return replace(answer, exchange=replace(answer.exchange, request=head, request_body=body))

@@ -19,7 +19,7 @@ from crawlproj.archive.encodings import decode
 from crawlproj.archive.exchange import Original
 from crawlproj.archive.files import OPEN, SUFFIX, index_path
 from crawlproj.archive.members import BrokenError, Member, member, members
-from crawlproj.archive.records import digest, plain_url
+from crawlproj.archive.records import OCTETS, digest, plain_url
 from crawlproj.archive.sorting import INDEX, covered, parts, unique
 from crawlproj.archive.stored import Stored, parse
 from crawlproj.errors import ArchiveError
@@ -45,6 +45,9 @@ class Capture:
         return heads.status(self.head) if self.head else 200
 
     def header(self, name: str) -> str:
+        """Of what has no head, only its type may be known."""
+        if not self.head and name.lower() == "content-type" and (kind := self.record.fields.get("content-type", "")) != OCTETS:
+            return kind
         return heads.field(self.head, name)
 
     @property

@@ -163,9 +163,10 @@ def answer(exchange: Exchange, original: Original | None, info_id: str, algorith
     if not heads.is_http(exchange.head):
         whole = (exchange.head, exchange.body)
         fields |= {"WARC-Payload-Digest": digest(*whole, algorithm=algorithm), "WARC-Truncated": exchange.truncated or ""}
-        data = record("resource", at, whole, OCTETS, fields, algorithm)
+        kind = exchange.content_type or OCTETS
+        data = record("resource", at, whole, _BREAKS.sub(" ", kind), fields, algorithm)
         here = Original(url, at, fields["WARC-Payload-Digest"], new)
-        return Record("resource", new, url, at, data, here.digest, OCTETS, 0, True, here)
+        return Record("resource", new, url, at, data, here.digest, kind.partition(";")[0].strip(), 0, True, here)
     head, found, status = heads.answer(exchange.head), digest(exchange.body, algorithm=algorithm), heads.status(exchange.head)
     if original is not None and (profile := _profile(exchange, status, found, original)):
         fields |= {

@@ -66,14 +66,17 @@ class Stored:
         if self.kind != "revisit" or not url or not date:
             return None
         try:
-            return Original(url, instant(date), self.digest, self.fields.get("warc-refers-to", ""))
+            return Original(
+                url.removeprefix("<").removesuffix(">"), instant(date), self.digest, self.fields.get("warc-refers-to", "")
+            )
         except ValueError:
             return None
 
 
 def instant(text: str) -> datetime:
     """A WARC-Date, of whatever precision; ValueError if it is none, or of a time when nobody could write it."""
-    found = datetime.fromisoformat(text + {4: "-01-01", 7: "-01"}.get(len(text), ""))
+    stamp = text.isdecimal() and len(text) == 14  # as in an index, or in an ARC file
+    found = datetime.fromisoformat(f"{text[:8]}T{text[8:]}" if stamp else text + {4: "-01-01", 7: "-01"}.get(len(text), ""))
     if not 1900 < found.year < 9999:  # at the ends of the calendar a zone leads out of it
         raise ValueError(f"{text} is no date of a capture")
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

@@ -13,6 +13,7 @@ from crawlproj.archive import Archive
 from crawlproj.archive.cdxj import Entry
 from crawlproj.archive.check import Problem, check_file, check_revisits
 from crawlproj.archive.files import OPEN, SUFFIX, index_path
+from crawlproj.archive.foreign import check_foreign
 from crawlproj.archive.intake import take
 from crawlproj.archive.locks import rewriting
 from crawlproj.archive.members import BrokenError
@@ -82,7 +83,7 @@ class Command(ProjectCommand):
     def _check(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         archive = Archive(config.warc_dir)
         files = [Path(word) for word in words] or archive.files()
-        found = [problem for path in files for problem in check_file(path)]
+        found = [problem for path in files for problem in (check_file if _is_ours(path, config) else check_foreign)(path)]
         found += [] if words else list(check_revisits(archive))
         left = [] if words else sorted(path.name for path in config.warc_dir.glob(f"*{SUFFIX}{OPEN}"))
         if opts.json:
@@ -151,7 +152,13 @@ class Command(ProjectCommand):
 
     def _import(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         """Without a database, into the archive only."""
-        problems: list[Problem] = []
+        problems = 0
+
+        def told(problem: Problem) -> None:
+            nonlocal problems
+            problems += 1
+            complain(str(problem))
+
         with ExitStack() as stack:
             db = None if opts.no_database else self._database(config, stack)
             unwanted = takedown.in_force(db).bars if db is not None else lambda url: False
@@ -159,11 +166,12 @@ class Command(ProjectCommand):
             busy = "another process takes records out of this archive, or adds some: it is waited for"
             with rewriting(config.warc_dir, lambda: complain(busy)):
                 files = [Path(word) for word in words]
-                taken = take(files, config.warc_dir, problems.append, config.warc or DEFAULT, unwanted)
-            for problem in problems:
-                complain(str(problem))
+                taken = take(files, config.warc_dir, told, config.warc or DEFAULT, unwanted)
             forgotten = f", {taken.unwanted} not taken because they were forgotten" if taken.unwanted else ""
             say(f"{count(taken.new, 'exchange')} added, {taken.known} there already, {taken.left_out} left out{forgotten}")
+            if taken.passed:
+                kinds = ", ".join(f"{number} {what}" for what, number in taken.passed.most_common(10))
+                say(f"{count(taken.passed.total(), 'record')} passed over as no pages: {kinds}")
             if db is not None:
                 done = enrol(db, frontier_of(db, config, name, make=True), config, Archive(config.warc_dir), taken.keys)
                 known = f"{count(done.urls, 'URL')} not known before, {done.updated} updated"
@@ -176,3 +184,8 @@ class Command(ProjectCommand):
         except DatabaseError as error:
             complain(f"{error}; so the pages go into the archive only: do it again when the database is there")
             return None
+
+
+def _is_ours(path: Path, config: Config) -> bool:
+    """A file of the archive, or one that has an index as those have."""
+    return path.resolve().parent == config.warc_dir.resolve() or index_path(path).exists()

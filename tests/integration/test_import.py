@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import pytest
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Exchange, Original
 from crawlproj.archive.records import digest
-from tests.archiving import PAGE, exchange, head, write
+from tests.archiving import PAGE, REQUEST, exchange, head, write
+from tests.crawling import start_crawl
 from tests.integration.test_archive_crawl import VERSIONS, readable
 from tests.integration.test_forget import ask, scrapy
 from tests.integration.test_robots import Site, crawl, pass_a_day, states
 from tests.integration.test_robots import site as site
+from tests.unit.test_archive_scan import DATA, record
 
 OTHER = PAGE.replace(b"dull boy", b"bright boy")
 BIGGER = PAGE.replace(b"<p>", b"<p> <!-- other bytes, same text -->")
@@ -137,3 +140,53 @@ def test_what_was_forgotten_does_not_come_back_by_an_import(foreign: Path, datab
     assert {row[0] for row in ask(database_url, ROWS)} == {GONE, MOVED, PICTURE}
     scrapy(tmp_path, database_url, "push", A)
     assert ask(database_url, f"select why from crawlproj.url where canonical = '{A}'") == [("forgotten",)]
+
+
+def test_files_of_wget_become_pages_and_versions(database_url: str, tmp_path: Path) -> None:
+    """Beside one that nobody can read, and one that is cut."""
+    bad, cut = tmp_path / "bad.warc.gz", tmp_path / "cut.warc"
+    bad.write_bytes(b"what is this")
+    whole = record(7) + record(8)
+    cut.write_bytes(whole[:-20])
+    files = [str(path) for path in (bad, DATA / "wget-again.warc.gz", cut, DATA / "wget.warc.gz")]
+    result = scrapy(tmp_path, database_url, "warc", "import", *files, code=3)
+    assert "6 exchanges added, 0 there already, 0 left out" in result.stdout
+    assert "Crawl site: 4 URLs not known before, 0 updated, 4 versions added" in result.stdout
+    assert "2 records passed over as no pages: 2 resource of metadata:" in result.stdout
+    told = [line for line in result.stderr.splitlines() if line.startswith("crawlproj: ")]
+    assert len(told) == 2 and "bad.warc.gz: byte 0: holds no whole record" in told[-1], told
+    assert any("cut.warc: byte" in line and "the record is cut" in line for line in told)
+    rows = {row[0]: row for row in ask(database_url, ROWS)}
+    chunked = rows["http://127.0.0.1:44793/chunked"]
+    assert (chunked[3], chunked[8]) == (2, 1), "seen twice, and the same"
+    got = scrapy(tmp_path, database_url, "warc", "get", "http://127.0.0.1:44793/br").stdout
+    assert got.startswith("<title>Br</title>")
+    assert "0 problems" in scrapy(tmp_path, database_url, "warc", "check").stdout
+    again = scrapy(tmp_path, database_url, "warc", "import", *files, code=3).stdout
+    assert "0 exchanges added, 6 there already" in again and "0 updated, 0 versions added" in again
+
+
+def test_the_answer_to_a_form_is_no_version_of_the_page(database_url: str, tmp_path: Path) -> None:
+    posted = replace(at(10, A, OTHER), request=REQUEST.replace(b"GET", b"POST"), request_body=b"a=b")
+    only = replace(at(10, GONE, OTHER), request=REQUEST.replace(b"GET", b"POST"), request_body=b"a=b")
+    write(tmp_path / "foreign", [(at(20, A), None), (posted, None), (only, None)])
+    said = imported(tmp_path, tmp_path / "foreign", database_url)
+    assert "3 exchanges added" in said and "1 URL not known before, 0 updated, 1 version added" in said
+    assert [row[:4] for row in ask(database_url, ROWS)] == [(A, "waiting", 200, 1)]
+
+
+def test_files_are_imported_while_a_crawl_runs(site: Site, foreign: Path, database_url: str, tmp_path: Path) -> None:
+    site.links("/a")
+    settings = {"DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_CONTINUOUS": True, "DNS_HOSTS": {"*.test": "127.0.0.1"}}
+    with start_crawl(["site", "-a", f"seeds={site.base}/"], settings, tmp_path) as crawl:
+        for _ in range(60):
+            if scrapy(tmp_path, database_url, "status", code=0).stdout and list((tmp_path / "warc").glob("*.open")):
+                break
+        (left,) = (tmp_path / "warc").glob("*.open")
+        assert "10 exchanges added" in imported(tmp_path, foreign, database_url)
+        assert left.exists(), "a file that is written stays open"
+        crawl.stop()
+        assert crawl.wait().code == 130
+    assert "0 problems" in scrapy(tmp_path, database_url, "warc", "check").stdout
+    assert len(Archive(tmp_path / "warc").versions(A)) == 6
+    assert states(site, database_url)["/a"][0] == "waiting"
