@@ -22,6 +22,8 @@ _PLAIN_REQUEST = re.compile(
 ).fullmatch
 _READ_BY_ALL = re.compile(rb"HTTP/1\.[01] [0-9]{3}(?: |$)").match
 _STATUS = re.compile(rb"[^ ]+ +([0-9]{3})(?![0-9])").match
+STARTS = (b"HTTP/", b"ICY ", b"RTSP/")
+"""What answers begin with, in capitals."""
 _FIELD = re.compile(_TOKEN + rb"[ \t]*:").match
 _CHUNKED = re.compile(rb"(?im)^(?=transfer-encoding[ \t]*:)")
 _END = re.compile(rb"\r?\n[^\S\r\n]*\r?\n")
@@ -34,8 +36,9 @@ MAX_HEAD = 32_000
 
 
 def is_http(head: bytes) -> bool:
-    """Whether it starts as an answer does; some servers send a page and nothing else."""
-    return _STATUS(head) is not None and (head[:5].upper() == b"HTTP/" or head[:4] == b"ICY ")
+    """Whether it starts as an answer does, perhaps after empty lines; some servers send a page and nothing else."""
+    start = head.lstrip(b"\r\n")[:5].upper()
+    return start.startswith(STARTS) and _STATUS(head) is not None
 
 
 def is_plain(head: bytes) -> bool:
@@ -55,9 +58,14 @@ def request(head: bytes) -> bytes | None:
     return head if _PLAIN_REQUEST(head) else None
 
 
+def lines(head: bytes) -> list[bytes]:
+    """Status line and headers without what is no header, each on one line, for a parser that is strict."""
+    return [line for line in _FOLD.sub(b" ", _repaired(head)).split(b"\r\n") if line and not line.startswith(b"X-Crawler-")]
+
+
 def _repaired(head: bytes) -> bytes:
     """Lines that every reader takes for what they are."""
-    status, *lines = [line.rstrip(b"\r").translate(_NO_CONTROLS) for line in head.split(b"\n")]
+    status, *lines = [line.rstrip(b"\r").translate(_NO_CONTROLS) for line in head.lstrip(b"\r\n").split(b"\n")]
     kept = [status]
     if not _READ_BY_ALL(status):
         found = _STATUS(status)

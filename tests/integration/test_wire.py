@@ -98,7 +98,7 @@ async def fetched(base: str, *paths: str) -> list[Wire]:
             async with session.get(base + path, allow_redirects=False) as response:
                 assert isinstance(response, Kept)
                 assert response.wire is not None
-                async for _ in response.wire.keep(response.content.iter_any()):
+                async for _ in response.wire.keep(response.content):
                     pass
                 found.append(response.wire)
     return found
