@@ -11,6 +11,7 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
+from select import POLLIN, poll
 from typing import Any, Final
 
 import aiohttp
@@ -92,6 +93,21 @@ class Tap(ResponseHandler):
         """The head, or the 1xx that came in place of one."""
         return self.head or self._interim
 
+    def is_connected(self) -> bool:
+        """Whether it can be used. An idle connection on which something has come is out of step, or at its end: the next page would
+        get the answer to another question. The event loop may not have seen it yet."""
+        return super().is_connected() and not (self._is_idle and self._is_readable())
+
+    @property
+    def _is_idle(self) -> bool:
+        return not self._listens and (self._payload is None or self._payload.is_eof())
+
+    def _is_readable(self) -> bool:
+        assert self.transport is not None
+        end = poll()
+        end.register(self.transport.get_extra_info("socket").fileno(), POLLIN)
+        return bool(end.poll(0))
+
     def set_response_params(self, **params: Any) -> None:
         """A request is about to be sent. An answer that is here already is to no question of ours."""
         self.head = self.rest = self._interim = b""
@@ -145,7 +161,7 @@ class Tap(ResponseHandler):
 
     def _pass_on(self, data: bytes) -> None:
         """The body, and no more. A server that goes on talking is not asked on this connection again."""
-        over = self._left == 0 or (self._payload is not None and self._payload.is_eof())
+        over = self._left == 0 or self._is_idle
         if over or (self._left is not None and len(data) > self._left):
             self.force_close()
             data = b"" if over else data[: self._left]

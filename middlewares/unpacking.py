@@ -24,7 +24,7 @@ class UnpackingMiddleware(HttpCompressionMiddleware):
         except (OSError, struct.error, zlib.error, *BROKEN):
             encoding = b",".join(response.headers.getlist("Content-Encoding")).decode("latin-1")
             body = decode(response.body, encoding, self._max_size or len(response.body))
-            if 200 <= response.status < 300 and is_packed(body, encoding):
+            if 200 <= response.status < 300 and (not body or is_packed(body, encoding)):
                 raise
             headers = response.headers.copy()
             del headers["Content-Encoding"]

@@ -43,7 +43,18 @@ def is_http(head: bytes) -> bool:
 
 def is_plain(head: bytes) -> bool:
     """Whether it can be kept as it is."""
-    return len(head) <= MAX_HEAD and _PLAIN_ANSWER(head) is not None
+    return len(head) <= MAX_HEAD and _PLAIN_ANSWER(head) is not None and (head.isascii() or _is_sayable(head))
+
+
+def _is_sayable(head: bytes) -> bool:
+    """Whether pywb can say the reason again: it reads UTF-8 and writes Latin-1."""
+    try:
+        head.partition(b"\n")[0].decode().encode("latin-1")
+    except UnicodeDecodeError:
+        return True  # taken for Latin-1
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def answer(head: bytes) -> bytes:
@@ -67,7 +78,7 @@ def _repaired(head: bytes) -> bytes:
     """Lines that every reader takes for what they are."""
     status, *lines = [line.rstrip(b"\r").translate(_NO_CONTROLS) for line in head.lstrip(b"\r\n").split(b"\n")]
     kept = [status]
-    if not _READ_BY_ALL(status):
+    if not (_READ_BY_ALL(status) and _is_sayable(status)):
         found = _STATUS(status)
         kept = [b"HTTP/1.1 %b" % (found[1] if found else b"200"), b"X-Crawler-Status-Line: " + status]
     for line in lines:
