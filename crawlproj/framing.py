@@ -8,8 +8,7 @@ gets the head in a form that it takes. What came is kept as it came, see wire.py
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from crawlproj.archive import heads
 
@@ -20,8 +19,7 @@ _DIGITS: Final = 18
 """More would not be a number of 64 bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Framed:
+class Framed(NamedTuple):
     """`length` None: the body ends with its last chunk, or with the connection. `sound`: the head is as it came."""
 
     head: bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import re
+import socket
 from collections import defaultdict
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.crawling import Result, run_crawl
 from tests.hostile import CASES, NOTHING, Hostile, serving
 from tests.integration.test_archive_crawl import sound
 from tests.integration.test_archive_mixed import told, unmodified_warcio
+from tests.wayback import replaying
 from tests.webs import make_due, rows
 
 HOSTS = 12
@@ -68,6 +70,19 @@ def check_first(name: str, exchange: dict[str, Stored]) -> None:
     assert heads.status(answer.head) == heads.status(sent)
 
 
+def replayed(archive: Archive, folder: Path) -> dict[str, tuple[int, int]]:
+    """The status of each capture, and the one that pywb answers with."""
+    found = {}
+    with replaying(archive.folder, folder) as base:
+        port, path = int(base.split(":")[2].partition("/")[0]), base.partition("//")[2].partition("/")[2]
+        for entry in archive.entries():
+            with socket.create_connection(("127.0.0.1", port), 30) as connection:
+                connection.sendall(f"GET /{path}{entry.timestamp}mp_/{entry.url} HTTP/1.0\r\n\r\n".encode())
+                line = connection.makefile("rb").readline()
+            found[f"{entry.url} {entry.timestamp}"] = archive.capture(entry).status, heads.status(line)
+    return found
+
+
 @pytest.mark.slow
 def test_every_exchange_with_a_hostile_web_is_kept_and_ends_as_it_should(database_url: str, tmp_path: Path) -> None:
     with serving() as web:
@@ -97,3 +112,5 @@ def test_every_exchange_with_a_hostile_web_is_kept_and_ends_as_it_should(databas
     for path in archive.files():
         unmodified_warcio(path)
         assert told(path).total() == sum(path == file for file, _ in archive.records())
+    shown = replayed(archive, tmp_path / "pywb")
+    assert len(shown) > 100 and not {url: pair for url, pair in shown.items() if pair[0] != pair[1]}
