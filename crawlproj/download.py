@@ -6,6 +6,7 @@ import asyncio
 import socket
 import time
 from collections.abc import AsyncIterator
+from contextvars import ContextVar
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,7 +15,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.connector import Connection
 from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
-from scrapy.exceptions import DownloadCancelledError, DownloadFailedError, ResponseDataLossError
+from scrapy.exceptions import DownloadCancelledError, ResponseDataLossError
 from scrapy.http import Headers
 from scrapy.utils._download_handlers import make_response
 
@@ -79,9 +80,13 @@ def guarded_socket(guard: Guard) -> Any:
     return make
 
 
-def response_class(crawler: Crawler) -> type[_ClientResponse]:
+_asked: ContextVar[Request] = ContextVar("asked")
+"""What is being downloaded in this task."""
+
+
+def response_class(crawler: Crawler, keeps: bool) -> type[_ClientResponse]:
     """Scrapy's, which also tells the clocks when the request has left, perhaps later than planned, and keeps what came over the
-    wire."""
+    wire, also if that is no whole head."""
 
     class Timed(_ClientResponse):
         wire: Wire | None = None
@@ -94,23 +99,14 @@ def response_class(crawler: Crawler) -> type[_ClientResponse]:
                 # The event loop writes at the end of its round: in the next one the request has left for sure.
                 asyncio.get_running_loop().call_soon(lambda: window.sent(host, time.monotonic()))
             try:
-                await super().start(connection)
-            except aiohttp.ClientError as error:
-                error.wire = wire_of(self, end)  # type: ignore[attr-defined]  # what came was no head
-                raise
-            self.wire = wire_of(self, end)
-            return self
+                return await super().start(connection)
+            finally:
+                if keeps and (wire := wire_of(self, end)) is not None:
+                    request, peer = _asked.get(), self._peername
+                    wire.request_body, wire.address = request.body, str(peer[0]) if peer else ""
+                    request.meta["wire"] = self.wire = wire
 
     return Timed
-
-
-def _begun(response: _ClientResponse, request: Request) -> Wire | None:
-    """What is kept of an exchange whose answer has begun."""
-    wire: Wire | None = getattr(response, "wire", None)
-    if wire is not None:
-        peer = response._peername
-        wire.request_body, wire.address = request.body, str(peer[0]) if peer else ""
-    return wire
 
 
 class GuardedHandler(AiohttpDownloadHandler):
@@ -128,12 +124,12 @@ class GuardedHandler(AiohttpDownloadHandler):
                 resolver=Names(StaticNames(dict(config.dns_hosts)), crawler), socket_factory=guarded_socket(config.guard),
                 use_dns_cache=False, keepalive_timeout=KEEP_ALIVE_S,
             ),
-            cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False, response_class=response_class(crawler),
+            cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False,
+            response_class=response_class(crawler, config.warc is not None),
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
             max_line_size=MAX_HEADER, max_field_size=MAX_HEADER, max_headers=MAX_HEADERS,
         )  # fmt: skip
-        if config.warc is not None:
-            tap(self._session.connector)
+        tap(self._session.connector)
         # A second try that nobody planned would come without a pause; another try is the frontier's to make.
         self._session._retry_connection = False
         self._running: set[asyncio.Timeout] = set()
@@ -166,27 +162,25 @@ class GuardedHandler(AiohttpDownloadHandler):
     @staticmethod
     def _iter_body_chunks(response: _ClientResponse) -> AsyncIterator[bytes]:
         wire: Wire | None = getattr(response, "wire", None)
-        return response.content.iter_any() if wire is None else wire.keep(response.content.iter_any())
+        return response.content.iter_any() if wire is None else wire.keep(response.content)
 
     async def download_request(self, request: Request) -> Response:
-        limit = asyncio.timeout(None)
+        limit, token = asyncio.timeout(None), _asked.set(request)
         self._running.add(limit)
         try:
             async with limit:
                 return await super().download_request(request)
         except TimeoutError:
             raise DownloadCancelledError("shutdown") from None
-        except DownloadFailedError as error:
-            request.meta["wire"] = request.meta.get("wire") or getattr(error.__cause__, "wire", None)
-            raise
         finally:
             self._running.discard(limit)
+            _asked.reset(token)
 
     async def _read_response(self, response: _ClientResponse, request: Request) -> Response:
         """With `read_at_most` in its meta, a request is content with that much of the body, unpacked, and hangs up after it: so a
         file that is huge, endless or a bomb is used as far as it is wanted."""
         limit = request.meta.get("read_at_most")
-        wire = request.meta["wire"] = _begun(response, request)
+        wire: Wire | None = getattr(response, "wire", None)
         if limit is None:
             whole = await super()._read_response(response, request)
             if wire is not None:

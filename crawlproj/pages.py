@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from hashlib import sha256
 
-from aiohttp import ClientConnectorDNSError, ClientConnectorSSLError, ClientSSLError
+from aiohttp import ClientConnectorDNSError, ClientConnectorSSLError, ClientSSLError, ServerDisconnectedError
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -29,6 +29,7 @@ from crawlproj.text.blocks import MAX_BODY, parse
 from crawlproj.text.document import Block, Document, Link
 from crawlproj.text.orders import NO_ORDERS, read_headers
 from crawlproj.times import Times
+from crawlproj.wire import FramingError
 
 KEPT_HEADERS = tuple(
     (name.title().encode(), name)
@@ -60,7 +61,9 @@ REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (ConnectionResetError, "reset"),
     (UnsupportedURLSchemeError, "scheme"),
     (DownloadConnectionRefusedError, "unreachable"),
+    (FramingError, "bad answer"),
     (ResponseDataLossError, "cut off"),
+    (ServerDisconnectedError, "cut off"),
     (DownloadFailedError, "bad answer"),
 )
 
@@ -92,7 +95,7 @@ def reason_of(error: BaseException) -> str:
         for cause in chain:
             if isinstance(cause, kind):
                 return f"guard: {cause}" if kind is GuardError else reason
-    packed = any(type(cause).__module__.lstrip("_").partition(".")[0] in PACKERS for cause in chain)
+    packed = any(isinstance(cause, EOFError) or type(cause).__module__.lstrip("_").partition(".")[0] in PACKERS for cause in chain)
     return "bad answer" if packed else f"error: {type(error).__name__}: {error}"
 
 

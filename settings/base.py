@@ -140,6 +140,7 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,  # ROBOT_NAME and ROBOT_CONTACT instead
+    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,  # middlewares.unpacking is one
     # Not of use to the general spiders, and each costs time for every page. A project that needs one puts it back.
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
@@ -149,6 +150,7 @@ DOWNLOADER_MIDDLEWARES = {
     "middlewares.robots.RobotsMiddleware": 200,
     "middlewares.identity.IdentityMiddleware": 500,
     "middlewares.conditional.ConditionalMiddleware": 560,
+    "middlewares.unpacking.UnpackingMiddleware": 590,
     "middlewares.politeness.PolitenessMiddleware": 950,  # last before the network
 }
 SPIDER_MIDDLEWARES = {

@@ -69,6 +69,9 @@ PAGES: dict[str, Answer] = {
     "/search?a=1&b=2": (200, {}, html("Found by a query.")),
     "/größe/страница": (200, {}, html("A path that is not ASCII: größe.")),
     "/copy": (200, {}, html("The same on two URLs.")),
+    "/odd-head": (200, {"Not a name": "x", "X-Twice ": "y"}, html("Its head is odd, the page is fine.")),
+    "/refresh": (200, {}, b'<!doctype html><meta http-equiv=refresh content="0; url=/refreshed"><p>Wait a moment.</p>'),
+    "/refreshed": (200, {}, html("Where a refresh leads.")),
 }  # fmt: skip
 
 

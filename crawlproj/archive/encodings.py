@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import zlib
 from collections.abc import Callable
@@ -18,6 +19,11 @@ else:
 MAX_LAYERS = 3
 MAX_BYTES = 256 << 20
 PIECE = 1 << 20
+MAGIC = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""What gzip and zstd begin with; br and deflate begin with nothing of their own."""
+LOOK = 1_024
+_CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]").search
+"""Bytes that no text has."""
 BROKEN = (zlib.error, zstd.ZstdError, brotli.error, EOFError, ValueError)
 
 
@@ -32,6 +38,13 @@ def decode(body: bytes, encoding: str, limit: int = MAX_BYTES) -> bytes:
             return body[:limit]
         body = LAYERS[name](body, limit) if body else body
     return body[:limit]
+
+
+def is_packed(body: bytes, encoding: str) -> bool:
+    """Whether what is left of such a body is still packed, or the ruin of it, rather than something that never was packed."""
+    if body.startswith(MAGIC):
+        return True
+    return any(name in encoding.lower() for name in ("br", "deflate")) and _CONTROLS(body[:LOOK]) is not None
 
 
 def _inflate(body: bytes, limit: int, *windows: int) -> bytes:

@@ -22,6 +22,8 @@ _PLAIN_REQUEST = re.compile(
 ).fullmatch
 _READ_BY_ALL = re.compile(rb"HTTP/1\.[01] [0-9]{3}(?: |$)").match
 _STATUS = re.compile(rb"[^ ]+ +([0-9]{3})(?![0-9])").match
+STARTS = (b"HTTP/", b"ICY ", b"RTSP/")
+"""What answers begin with, in capitals."""
 _FIELD = re.compile(_TOKEN + rb"[ \t]*:").match
 _CHUNKED = re.compile(rb"(?im)^(?=transfer-encoding[ \t]*:)")
 _END = re.compile(rb"\r?\n[^\S\r\n]*\r?\n")
@@ -34,13 +36,25 @@ MAX_HEAD = 32_000
 
 
 def is_http(head: bytes) -> bool:
-    """Whether it starts as an answer does; some servers send a page and nothing else."""
-    return _STATUS(head) is not None and (head[:5].upper() == b"HTTP/" or head[:4] == b"ICY ")
+    """Whether it starts as an answer does, perhaps after empty lines; some servers send a page and nothing else."""
+    start = head.lstrip(b"\r\n")[:5].upper()
+    return start.startswith(STARTS) and _STATUS(head) is not None
 
 
 def is_plain(head: bytes) -> bool:
     """Whether it can be kept as it is."""
-    return len(head) <= MAX_HEAD and _PLAIN_ANSWER(head) is not None
+    return len(head) <= MAX_HEAD and _PLAIN_ANSWER(head) is not None and (head.isascii() or _is_sayable(head))
+
+
+def _is_sayable(head: bytes) -> bool:
+    """Whether pywb can say the reason again: it reads UTF-8 and writes Latin-1."""
+    try:
+        head.partition(b"\n")[0].decode().encode("latin-1")
+    except UnicodeDecodeError:
+        return True  # taken for Latin-1
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def answer(head: bytes) -> bytes:
@@ -55,11 +69,16 @@ def request(head: bytes) -> bytes | None:
     return head if _PLAIN_REQUEST(head) else None
 
 
+def lines(head: bytes) -> list[bytes]:
+    """Status line and headers without what is no header, each on one line, for a parser that is strict."""
+    return [line for line in _FOLD.sub(b" ", _repaired(head)).split(b"\r\n") if line and not line.startswith(b"X-Crawler-")]
+
+
 def _repaired(head: bytes) -> bytes:
     """Lines that every reader takes for what they are."""
-    status, *lines = [line.rstrip(b"\r").translate(_NO_CONTROLS) for line in head.split(b"\n")]
+    status, *lines = [line.rstrip(b"\r").translate(_NO_CONTROLS) for line in head.lstrip(b"\r\n").split(b"\n")]
     kept = [status]
-    if not _READ_BY_ALL(status):
+    if not (_READ_BY_ALL(status) and _is_sayable(status)):
         found = _STATUS(status)
         kept = [b"HTTP/1.1 %b" % (found[1] if found else b"200"), b"X-Crawler-Status-Line: " + status]
     for line in lines:

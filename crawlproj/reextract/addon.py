@@ -23,8 +23,8 @@ FIXED: dict[str, Any] = {
 }  # fmt: skip
 HANDLER = "crawlproj.reextract.answers.ArchiveHandler"
 COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
-UNPACKS = "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware"
-STAY = (UNPACKS, "crawlproj.closing.CloseCrawl", "crawlproj.exports.ItemFeeds")
+UNPACKS = ("middlewares.unpacking.UnpackingMiddleware", "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware")
+STAY = (*UNPACKS, "crawlproj.closing.CloseCrawl", "crawlproj.exports.ItemFeeds")
 PROGRESS = {"crawlproj.reextract.progress.Progress": 500}
 
 

@@ -38,6 +38,8 @@ ANSWERS = {
 class Raw(socketserver.StreamRequestHandler):
     """Keeps requests byte by byte and answers with bytes."""
 
+    disable_nagle_algorithm = True
+
     seen: dict[str, bytes] = {}  # noqa: RUF012
 
     def handle(self) -> None:
@@ -60,6 +62,14 @@ class Raw(socketserver.StreamRequestHandler):
             half = len(PACKED) // 2
             self.wfile.write(CHUNKED + b"%x;a=b\r\n%b\r\n%x\r\n%b\r\n" % (half, PACKED[:half], len(PACKED) - half, PACKED[half:]))
             self.wfile.write(b"0\r\nX-Trailer: yes\r\n\r\n")
+            return True
+        if "-then-" in path:
+            whole = PLAIN + PAGE if "plain" in path else CHUNKED + b"%x\r\n%b\r\n" % (len(PAGE), PAGE)
+            last = b"" if "plain" in path else b"0\r\n\r\n"
+            forged = PLAIN.replace(b"200", b"404") + PAGE
+            for piece in (whole, last + forged) if "now" in path else (whole + last, forged):
+                self.wfile.write(piece)
+                time.sleep(0.03)
             return True
         if path == "/hints":
             self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + PLAIN + PAGE)
@@ -90,7 +100,7 @@ class Kept(aiohttp.ClientResponse):
         return self
 
 
-async def fetched(base: str, *paths: str) -> list[Wire]:
+async def fetched(base: str, *paths: str, pause_s: float = 0) -> list[Wire]:
     connector, found = aiohttp.TCPConnector(limit=1), []
     async with aiohttp.ClientSession(connector=connector, response_class=Kept, auto_decompress=False) as session:
         tap(connector)
@@ -98,9 +108,10 @@ async def fetched(base: str, *paths: str) -> list[Wire]:
             async with session.get(base + path, allow_redirects=False) as response:
                 assert isinstance(response, Kept)
                 assert response.wire is not None
-                async for _ in response.wire.keep(response.content.iter_any()):
+                async for _ in response.wire.keep(response.content):
                     pass
                 found.append(response.wire)
+            time.sleep(pause_s)  # the event loop sees nothing meanwhile
     return found
 
 
@@ -110,6 +121,15 @@ def test_heads_are_kept_to_the_byte(base: str) -> None:
     wanted = {**ANSWERS, "/slow": (PLAIN, PAGE), "/hints": (PLAIN, PAGE), "/chunked": (CHUNKED, PACKED)}
     assert {path: (wire.head, wire.body) for path, wire in wires.items()} == wanted
     assert {path: wire.request for path, wire in wires.items()} == Raw.seen
+
+
+@pytest.mark.parametrize("name", ["/plain-then", "/chunked-then"])
+def test_an_answer_that_nobody_asked_for_is_no_answer_to_the_next_request(base: str, name: str) -> None:
+    """It comes behind another, with its end or a moment later, when the connection is idle and the event loop busy."""
+    for pause in ("now", "later"):
+        first, second = asyncio.run(fetched(base, f"{name}-{pause}", "/plain", pause_s=0.1))
+        assert first.body == PAGE
+        assert (second.head, second.body) == (PLAIN, PAGE)
 
 
 @pytest.mark.slow
