@@ -21,7 +21,10 @@ class Command(ProjectCommand):
     words = (1, 1)
 
     def syntax(self) -> str:
-        return "migrate | url | stop [--force] | clean [-n] [--older AGE [--keep WHICH --per PERIOD | --strict]] [--dead AGE] [--logs AGE]"
+        return (
+            "migrate | url | stop [--force] | clean [-n] [--older AGE [--keep first,last --per month | --strict]] [--dead AGE]"
+            " [--logs AGE]"
+        )
 
     def short_desc(self) -> str:
         return "Bring the tables up to date, say where the database is, stop our own, or clean database and archive"
