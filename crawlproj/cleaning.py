@@ -1,7 +1,8 @@
 """scrapy db clean: what is too old goes from archive, database and logs, and what crashed runs left is put in order.
 
 The archive decides: a version goes from the database when its record goes. A file is written anew only if that frees a good part of
-it, and dropped if nothing is left. What the frontier needs (the URLs, when they are due, what they are compared with) stays.
+it, and dropped if nothing is left. What the frontier needs (the URLs, when they are due, what they are compared with) stays, unless
+nothing older is to stay at all: then pages whose capture went are read in full at their next visit.
 """
 
 from __future__ import annotations
@@ -78,25 +79,25 @@ def _clean_archive(
         entries = (entry for entry in work.archive.entries() if entry.file in allowed)
         chosen = select(entries, retention, now, lambda urls: _current(db, urls))
         found = work.survey(chosen.gone, chosen.see)
-        concerned, limited = _worth_it(found, chosen)
+        concerned, limited = _worth_it(found, chosen, retention.strict)
         result = work.remove(concerned, limited.gone, {NAME: _reason(retention)}, now, listed=False)
         done.versions += result.versions
         done.records, done.files_rewritten, done.files_dropped = result.records.total(), result.files, result.dropped
         done.freed_bytes = result.freed
-        done.waiting = sum(each.going.total() for name, each in found.items() if not _is_worth(each))
+        done.waiting = sum(each.going.total() for name, each in found.items() if not _is_worth(each, retention.strict))
 
 
-def _is_worth(found: Found) -> bool:
-    return bool(found.going) and (not found.left or found.bytes >= WORTH * found.size)
+def _is_worth(found: Found, strict: bool) -> bool:
+    return bool(found.going) and (strict or not found.left or found.bytes >= WORTH * found.size)
 
 
-def _worth_it(found: Mapping[str, Found], chosen: Selection) -> tuple[dict[str, Found], Selection]:
+def _worth_it(found: Mapping[str, Found], chosen: Selection, strict: bool) -> tuple[dict[str, Found], Selection]:
     """Files to be written anew, and what goes when only these are; with those that hold records which need something that goes."""
-    limited = chosen.limited(name for name, each in found.items() if _is_worth(each))
+    limited = chosen.limited(name for name, each in found.items() if _is_worth(each, strict))
     out: dict[str, Found] = {}
     for name, each in found.items():
         heirs = {offset: target for offset, target in each.heirs.items() if limited.gone(*target)}
-        if heirs or _is_worth(each):
+        if heirs or _is_worth(each, strict):
             out[name] = replace(each, heirs=heirs)
     return out, limited
 
@@ -131,7 +132,9 @@ def _versions(db: Queries, retention: Retention, now: datetime) -> list[tuple[in
     if retention.older is None:
         return []
     first, last = "first" in retention.keep, "last" in retention.keep
-    rows = db.rows("retention_versions", cutoff=now - retention.older, per=retention.per, first=first, last=last)
+    rows = db.rows(
+        "retention_versions", cutoff=now - retention.older, per=retention.per, first=first, last=last, strict=retention.strict
+    )
     return [(row[0], row[1]) for row in rows]
 
 
@@ -171,7 +174,7 @@ def preview(db: Queries | None, config: Config, retention: Retention, now: datet
     chosen = select(archive.entries(), retention, now, (lambda urls: _current(db, urls)) if db else lambda urls: {})
     found = survey(archive.files(), chosen.gone, see=chosen.see)
     for each in found.values():
-        if _is_worth(each):
+        if _is_worth(each, retention.strict):
             done.records += each.going.total()
             done.files_dropped += not each.left
             done.files_rewritten += bool(each.left)

@@ -57,10 +57,10 @@ class Ends:
 
     def again(self, page: Page, ticket: Ticket, why: str) -> Outcome:
         """Try again later, each time twice as late, a few times."""
-        tries = ticket.tries + 1
+        tries = 1 if ticket.unread else ticket.tries + 1
         if tries > self.retries:
             return _outcome(page, ticket, State.DEAD, why, tries=tries)
-        pause = min(self.retry_delay * 2 ** min(ticket.tries, 20), LONGEST_RETRY)
+        pause = min(self.retry_delay * 2 ** min(tries - 1, 20), LONGEST_RETRY)
         pause = max(pause, min(timedelta(seconds=retry_after_s(page.headers.get("retry-after"), page.at) or 0), LONGEST_RETRY))
         return _outcome(page, ticket, State.RETRY, why, tries=tries, next_visit=page.at + pause)
 
@@ -73,9 +73,10 @@ class Ends:
             return _outcome(page, ticket, State.RETIRED, "unavailable_after", changed=page.changed, expires=expires)
         # One look when its time is over: it may have been given more.
         next_visit = page.at + pause if expires is None else min(page.at + pause, expires)
+        tries = ((ticket.tries if ticket.unread else 0) + 1) if page.unread else 0
         return _outcome(
-            page, ticket, State.WAITING, page.error, next_visit=next_visit, interval_s=pause.total_seconds(), changed=page.changed,
-            expires=expires,
+            page, ticket, State.WAITING, page.error, tries=tries, next_visit=next_visit, interval_s=pause.total_seconds(),
+            changed=page.changed, expires=expires,
         )  # fmt: skip
 
     def _gone(self, page: Page, ticket: Ticket) -> Outcome:

@@ -64,6 +64,8 @@ class Page:
     error: str = ""
     content: Content | None = field(default=None, repr=False)
     changed: bool = False
+    unread: bool = False
+    """It is a document that could not be read this time; another time it may."""
     ended: bool = False
     orders: Orders = NO_ORDERS
     """What headers and meta elements say; of a page that was not read again, the headers only."""

@@ -1,4 +1,4 @@
-"""What is kept for how long: the settings, and which captures of a page go by them. The last one of a page never does."""
+"""What is kept for how long: the settings, and which captures of a page go by them. The last one stays, unless none may."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from crawlproj.archive import heads
 from crawlproj.archive.cdxj import Entry, timestamp
 from crawlproj.archive.stored import Stored
-from crawlproj.config import Reader, duration, one_of, words
+from crawlproj.config import Reader, boolean, duration, one_of, words
 from crawlproj.errors import ConfigError
 
 NAME = "older captures"
@@ -32,13 +32,15 @@ Current = Callable[[Sequence[str]], Mapping[str, set[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Ages; None: for ever. Of captures that are older, `keep` (first, last) of each period stay."""
+    """Ages; None: for ever. Of captures that are older, `keep` (first, last) of each period stay. `strict`: none of them stays, not
+    even the last one of a page, or one whose file is hardly worth rewriting."""
 
     older: timedelta | None = None
     keep: frozenset[str] = frozenset()
     per: str = "month"
     dead: timedelta | None = None
     logs: timedelta | None = None
+    strict: bool = False
 
 
 def read_retention(settings: Any, given: Mapping[str, str | None]) -> Retention:
@@ -48,14 +50,18 @@ def read_retention(settings: Any, given: Mapping[str, str | None]) -> Retention:
     )
     found = Retention(
         read("RETENTION_CAPTURES", _age), read("RETENTION_KEEP", _ends), read("RETENTION_PER", one_of(*PERIODS)),
-        read("RETENTION_DEAD", _age), read("RETENTION_LOGS", _age),
+        read("RETENTION_DEAD", _age), read("RETENTION_LOGS", _age), read("RETENTION_STRICT", boolean),
     )  # fmt: skip
     if found.keep and found.older is None:
         raise ConfigError("RETENTION_KEEP says what stays of what is older than RETENTION_CAPTURES (--older), which is not set")
+    if found.strict and found.older is None:
+        raise ConfigError("RETENTION_STRICT (--strict) is about what is older than RETENTION_CAPTURES (--older), which is not set")
+    if found.strict and found.keep:
+        raise ConfigError("RETENTION_STRICT (--strict) keeps nothing that is older, RETENTION_KEEP (--keep) some of it: choose one")
     return found
 
 
-SETTINGS = ("RETENTION_CAPTURES", "RETENTION_KEEP", "RETENTION_PER", "RETENTION_DEAD", "RETENTION_LOGS")
+SETTINGS = ("RETENTION_CAPTURES", "RETENTION_KEEP", "RETENTION_PER", "RETENTION_DEAD", "RETENTION_LOGS", "RETENTION_STRICT")
 
 
 def _age(value: object) -> timedelta | None:
@@ -71,6 +77,8 @@ def _ends(value: object) -> frozenset[str]:
 
 def going(captures: Sequence[Entry], retention: Retention, cutoff: str, current: set[str]) -> list[Entry]:
     """Which captures of one URL, oldest first, are to go. What stays in a second stays with all of that second."""
+    if retention.strict:
+        return [entry for entry in captures if entry.timestamp < cutoff]
     good = [entry for entry in captures if 200 <= entry.status < 300 or not entry.status]
     stay = {captures[-1].timestamp, *(entry.timestamp for entry in good[-1:]), *current}
     old = [entry for entry in captures if entry.timestamp < cutoff]
@@ -127,20 +135,20 @@ def select(entries: Iterable[Entry], retention: Retention, now: datetime, curren
     if retention.older is None:
         return Selection()
     found, cutoff = Selection(now - retention.older), timestamp(now - retention.older)
-    for batch in _batches(_pages(entries, cutoff)):
+    for batch in _batches(_pages(entries, cutoff, least=1 if retention.strict else 2)):
         kept = current([captures[0].url for captures in batch])
         for captures in batch:
             found.add(going(captures, retention, cutoff, kept.get(captures[0].url, set())))
     return found.limited()
 
 
-def _pages(entries: Iterable[Entry], cutoff: str) -> Iterator[list[Entry]]:
-    """The captures of each URL that has more than one, and an old one among them."""
+def _pages(entries: Iterable[Entry], cutoff: str, least: int) -> Iterator[list[Entry]]:
+    """The captures of each URL that has so many, and an old one among them."""
     for _, group in groupby(entries, key=lambda entry: entry.key):
         by_url: dict[str, list[Entry]] = {}
         for entry in group:
             by_url.setdefault(entry.url, []).append(entry)
-        yield from (captures for captures in by_url.values() if len(captures) > 1 and captures[0].timestamp < cutoff)
+        yield from (captures for captures in by_url.values() if len(captures) >= least and captures[0].timestamp < cutoff)
 
 
 def _batches(pages: Iterable[list[Entry]]) -> Iterator[list[list[Entry]]]:

@@ -147,6 +147,8 @@ class Rewriting:
             for kind in ("page", "version")
         }
         with self._db.transaction() as tx:
+            # URLs before pages, as in the commits of a crawl: else each could wait for the other.
+            tx.run("takedown_read_anew", ids=array(row[0] for row in moves["page"] if row[2] is None))
             tx.run("takedown_move_pages", **_moves(done.old.name, name, moves["page"]))
             kept = [row for row in moves["version"] if row[2] is not None]
             tx.run("takedown_move_versions", **_moves(done.old.name, name, kept))

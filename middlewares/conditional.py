@@ -23,7 +23,7 @@ class ConditionalMiddleware:
         ticket = request.meta.get("ticket")
         if request.method != "GET" or not isinstance(ticket, Ticket | RobotsTicket):
             return
-        if isinstance(ticket, Ticket) and ticket.block_digest is None:
+        if isinstance(ticket, Ticket) and (ticket.block_digest is None or ticket.unread):
             return
         if ticket.etag:
             request.headers.setdefault("If-None-Match", ticket.etag)

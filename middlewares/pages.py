@@ -95,20 +95,26 @@ class PagesMiddleware:
     async def _read(self, page: Page) -> Page:
         """The page with what its document says, if that is not known from last time and can be found out."""
         ticket, desk = page.ticket, self._desk or self._open_desk()
-        if desk is None or not isinstance(ticket, Ticket) or page.body_digest == ticket.body_digest:
+        if desk is None or not isinstance(ticket, Ticket) or not self._is_news(page, ticket):
             return page
-        from crawlproj.documents.answers import UnreadError
+        from crawlproj.documents.answers import BY_CHANCE, UnreadError
 
         done = "read"
         try:
-            page.document = await desk.read(unpacked(page.body), page.url, ticket.server)
+            page.document = await desk.read_twice(unpacked(page.body), page.url, ticket.server)
         except UnreadError as error:
             done = str(error)
             if done == "shutdown":
                 return replace(page, status=0, reason=done, wire=None)
+            page.unread, page.error = done in BY_CHANCE, page.error or f"document: {done}"
             log.info("Document not read (%s): %s", done, page.url)
         self._crawler.stats.inc_value(f"documents/{done}")
         return page
+
+    def _is_news(self, page: Page, ticket: Ticket) -> bool:
+        """Other bytes than last time; or the same ones, that could not be read then, a few times."""
+        scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
+        return page.body_digest != ticket.body_digest or (ticket.unread and ticket.tries <= scheduler.config.retries)
 
     def _open_desk(self) -> Desk | None:
         """When the first document comes; nothing of it is imported before. None: documents are not wanted."""

@@ -153,7 +153,8 @@ class RevisitPipeline:
             return replace(outcome, next_visit=self._scheduler.dispatcher.robots.probe(ticket.url))
         if outcome.state is not State.WAITING or outcome.status == 304:
             return outcome
-        wanted = ticket.request is None and page.kind in self._config.revisit_filter
+        another_try = 0 < outcome.tries <= self._config.retries  # to read its document
+        wanted = ticket.request is None and (page.kind in self._config.revisit_filter or another_try)
         return outcome if wanted else replace(outcome, next_visit=None)
 
     def _follow(self, outcome: Outcome, ticket: Ticket) -> list[NewUrl]:

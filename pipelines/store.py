@@ -34,11 +34,11 @@ class StorePipeline:
     def _store(self, page: Page, ticket: Ticket) -> str:
         """Fill in `content` if there is something new to keep, and say how the page compares with the last visit."""
         body_digest = page.body_digest
-        if body_digest == ticket.body_digest:
+        document, same = page.document, body_digest == ticket.body_digest
+        if same and not (ticket.unread and document is not None):
             return "same_bytes"
-        document = page.document
         block_digest = document.digest if document is not None else body_digest
-        page.changed = ticket.block_digest is not None and block_digest != ticket.block_digest
+        page.changed = ticket.block_digest is not None and block_digest != ticket.block_digest and not same
         page.content = self._content(page, ticket, body_digest, block_digest)
         return "first" if ticket.block_digest is None else "changed" if page.changed else "same_text"
 

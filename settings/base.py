@@ -77,6 +77,7 @@ LOG_REQUESTS_MAX_SIZE = "100MB"  # of a file; then a new part is begun, and ten 
 RETENTION_CAPTURES = ""  # captures of pages that are older go, except the last of each; empty: none
 RETENTION_KEEP: list[str] = []  # ... and except the first, last of each period
 RETENTION_PER = "month"  # which is a day, week, month or year
+RETENTION_STRICT = False  # nothing that is older stays: not the last of a page either, nor what is hardly worth rewriting a file
 RETENTION_DEAD = ""  # URLs that were given up so long ago, and never read, go; empty: none
 RETENTION_LOGS = ""  # logs that are older go; empty: none
 

@@ -81,7 +81,7 @@ def xls(locked: bool = False, version: int = 0x600) -> bytes:
     rows = (
         record(0xFD, cell(0, shared[0])) + record(0xFD, cell(0, shared[1])) + record(0x203, cell(0, number))
         + record(0xFD, cell(1, shared[2])) + record(0xFD, cell(1, shared[3])) + record(0x27E, cell(1, whole)) + record(0xBD, many)
-        + record(0x06, cell(2, bytes(14))) + record(0x207, struct.pack("<HB", 2, 0) + b"hi")
+        + record(0x06, cell(2, bytes(6) + b"\xff\xff" + bytes(6))) + record(0x207, struct.pack("<HB", 2, 0) + b"hi")
         + record(0x1B8, bytes(28) + moniker + struct.pack("<I", len(target)) + target)
     )  # fmt: skip
     begin = record(0x809, struct.pack("<HH", version, 5)) + (record(0x2F, bytes(6)) if locked else b"")

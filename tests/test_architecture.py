@@ -31,6 +31,7 @@ KNOW_SCRAPY = {
     "crawlproj/reextract/addon.py",
     "crawlproj/reextract/answers.py",
     "crawlproj/reextract/callbacks.py",
+    "crawlproj/reextract/depths.py",
     "crawlproj/reextract/progress.py",
     "crawlproj/reextract/scheduler.py",
     "crawlproj/requests.py",

@@ -21,7 +21,10 @@ class Command(ProjectCommand):
     words = (1, 1)
 
     def syntax(self) -> str:
-        return "migrate | url | stop [--force] | clean [-n] [--older AGE [--keep first,last --per month]] [--dead AGE] [--logs AGE]"
+        return (
+            "migrate | url | stop [--force] | clean [-n] [--older AGE [--keep first,last --per month | --strict]] [--dead AGE]"
+            " [--logs AGE]"
+        )
 
     def short_desc(self) -> str:
         return "Bring the tables up to date, say where the database is, stop our own, or clean database and archive"
@@ -31,7 +34,7 @@ class Command(ProjectCommand):
             "migrate: make the tables or bring them up to date. url: print the URL for psql and other programs; our own server is"
             " started if need be, and then runs until it is stopped or the next crawl ends. stop: stop our own server. clean:"
             " remove what is older than the RETENTION_ settings or these options say, and put in order what crashed runs left;"
-            " the last capture of a page always stays. An AGE is a duration such as 365d."
+            " the last capture of a page stays, except with --strict. An AGE is a duration such as 365d."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -42,6 +45,7 @@ class Command(ProjectCommand):
         parser.add_argument("--older", metavar="AGE", help="clean: captures that are older go (default: RETENTION_CAPTURES)")
         parser.add_argument("--keep", metavar="WHICH", help="clean: but not the first, last of each period (RETENTION_KEEP)")
         parser.add_argument("--per", metavar="PERIOD", help="clean: which is a day, week, month or year (RETENTION_PER)")
+        parser.add_argument("--strict", action="store_true", help="clean: nothing that is older stays (RETENTION_STRICT)")
         parser.add_argument("--dead", metavar="AGE", help="clean: URLs given up for so long, and never read, go (RETENTION_DEAD)")
         parser.add_argument("--logs", metavar="AGE", help="clean: logs that are older go (RETENTION_LOGS)")
 
@@ -63,7 +67,8 @@ class Command(ProjectCommand):
         return FINE
 
     def _clean(self, config: Config, opts: argparse.Namespace) -> int:
-        given = zip(SETTINGS, (opts.older, opts.keep, opts.per, opts.dead, opts.logs), strict=True)
+        strict = "1" if opts.strict else None
+        given = zip(SETTINGS, (opts.older, opts.keep, opts.per, opts.dead, opts.logs, strict), strict=True)
         retention = read_retention(self.settings, dict(given))
         try:
             with reading(config) as database:

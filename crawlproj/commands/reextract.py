@@ -31,7 +31,7 @@ class Command(BaseRunSpiderCommand):
     requires_project = True
 
     def syntax(self) -> str:
-        return "SPIDER [--since TIME] [--versions last|all] [--callback NAME] [-a NAME=VALUE]... [-o FILE]"
+        return "SPIDER [--since TIME] [--until TIME] [--versions last|all] [--callback NAME] [-a NAME=VALUE]... [-o FILE]"
 
     def short_desc(self) -> str:
         return "Run a spider's parsing again on the archive, without the network"
@@ -46,6 +46,7 @@ class Command(BaseRunSpiderCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--since", metavar="TIME", help="captures of that time and later, such as 2026-03-01 (default: all)")
+        parser.add_argument("--until", metavar="TIME", help="captures of that time and earlier (default: all)")
         parser.add_argument("--versions", default="last", metavar="last|all", help="of each page (default: last)")
         parser.add_argument("--callback", default="", metavar="NAME", help="method for pages whose request nobody has noted")
 
@@ -85,7 +86,10 @@ class Command(BaseRunSpiderCommand):
             raise ConfigError(f"--versions {opts.versions}: it must be one of {', '.join(VERSIONS)}")
         if opts.callback and not callable(getattr(spider, opts.callback, None)):
             raise ConfigError(f"--callback {opts.callback}: the spider {name} has no such method")
-        return Options(moment(opts.since) if opts.since else None, opts.versions, opts.callback)
+        since, until = (moment(text) if text else None for text in (opts.since, opts.until))
+        if since and until and since > until:
+            raise ConfigError(f"--since {opts.since} is later than --until {opts.until}")
+        return Options(since, until, opts.versions, opts.callback)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None

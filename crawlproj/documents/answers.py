@@ -13,6 +13,11 @@ from crawlproj.urls import Joiner
 MAX_ANSWER: Final = 12_000_000
 FAILURES: Final = frozenset(("broken", "encrypted", "memory", "old", "unknown"))
 
+SPOILT: Final = frozenset(("crashed", "garbage", "memory"))
+"""The process ended over it. It may have been spoilt by an earlier document, or killed by somebody."""
+BY_CHANCE: Final = SPOILT | {"timeout", "given_up"}
+"""Reasons that need not hold the next time; all others are in the document itself."""
+
 
 class UnreadError(Exception):
     """The document was not read; the text is the reason, a word for the stats."""

@@ -12,7 +12,7 @@ from math import ceil
 from pathlib import Path
 from typing import Final
 
-from crawlproj.documents.answers import MAX_ANSWER, UnreadError, document_of
+from crawlproj.documents.answers import MAX_ANSWER, SPOILT, UnreadError, document_of
 from crawlproj.documents.child import HEAD
 from crawlproj.documents.terms import Terms
 from crawlproj.text.document import Document
@@ -52,6 +52,15 @@ class Desk:
                 if str(error) in ("garbage", "memory"):
                     self._end()
                 raise
+
+    async def read_twice(self, body: bytes, url: str, server: int = 0) -> Document:
+        """As `read`, with a second try by a new process if the first one ended over it."""
+        try:
+            return await self.read(body, url, server)
+        except UnreadError as error:
+            if str(error) not in SPOILT:
+                raise
+        return await self.read(body, url, server)
 
     async def _answer(self, body: bytes, server: int) -> bytes:
         if self._stopped:

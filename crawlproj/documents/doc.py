@@ -13,6 +13,8 @@ _SIGN, _FIRST_97 = 0xA5EC, 0xC1
 _ENCRYPTED, _TABLE_1 = 0x0100, 0x0200
 _BYTES: Final = 0x4000_0000
 _MARKS: Final = re.compile("([\x13\x14\x15\r\x07\x0b\x0c])")
+_CONTROLS: Final = dict.fromkeys(number for number in range(32) if number != 9) | {0x1E: "-"}
+"""Signs of pictures, notes and hyphens that are not shown; one hyphen is."""
 _FIELD: Final = re.compile(r'\bHYPERLINK\s{1,9}"([^"]{1,4000})"')
 
 
@@ -65,5 +67,5 @@ def _tell(text: str, found: Found) -> None:
             found.add("".join(shown))
             shown.clear()
         else:
-            shown.append(" " if part == "\x0b" else part.replace("\x01", "").replace("\x08", ""))
+            shown.append(" " if part == "\x0b" else part.translate(_CONTROLS))
     found.add("".join(shown))

@@ -9,13 +9,15 @@ from crawlproj.documents.found import MAX_TEXT, Found, FullError, UnreadableErro
 from crawlproj.documents.zips import Package, Target, attribute, describe, local
 
 _TEXTS: Final = re.compile(
-    r"word/(?:document|document2|footnotes|endnotes|comments|header\d*|footer\d*)\.xml|ppt/(?:slides/slide|notesSlides/notesSlide)\d+\.xml",
+    r"word/(?:document|document2|footnotes|endnotes|comments|header\d*|footer\d*)\.xml"
+    r"|ppt/(?:slides/slide|notesSlides/notesSlide)\d+\.xml|xl/(?:comments\d*|comments/comment\d+|drawings/drawing\d+)\.xml|(?:word|ppt|xl)/diagrams/data\d+\.xml",
     re.I,
 )
 _SHEET: Final = re.compile(r"xl/worksheets/[^/]+\.xml", re.I)
 _FIELD: Final = re.compile(r'\bHYPERLINK\s{1,9}"([^"]{1,4000})"')
 _FORMULA: Final = re.compile(r'\bHYPERLINK\(\s{0,9}"([^"]{1,4000})"', re.I)
 _SPACES: Final = frozenset(("tab", "br", "cr", "ptab"))
+_PARAGRAPHS: Final = frozenset(("p", "comment"))
 
 
 def read(body: bytes, found: Found) -> None:
@@ -28,10 +30,10 @@ def read(body: bytes, found: Found) -> None:
     shared = _Shared()
     if sheets:
         package.parse("xl/sharedStrings.xml", shared)
-    for name in texts:
-        package.parse(name, _Text(_relations(package, name), found))
     for name in sheets:
         package.parse(name, _Sheet(_relations(package, name), found, shared.strings))
+    for name in texts:
+        package.parse(name, _Text(_relations(package, name), found))
 
 
 def _is_aside(name: str) -> bool:
@@ -57,7 +59,8 @@ class _Relations(Target):
 
 
 class _Text(Target):
-    """Paragraphs of Word and PowerPoint: text counts inside of <t> only, what was deleted stands elsewhere."""
+    """Paragraphs of Word and PowerPoint: text counts inside of <t> only, what was deleted stands elsewhere. A text box stands
+    inside of a paragraph, and for old readers a second time (Fallback)."""
 
     def __init__(self, urls: dict[str, str], found: Found) -> None:
         self._urls, self._found = urls, found
@@ -66,10 +69,17 @@ class _Text(Target):
         self._into: list[str] | None = None
         self._anchor: list[str] | None = None
         self._url = ""
+        self._around: list[list[str]] = []
+        self._skip = 0
 
     def start(self, tag: str, attrib: Any) -> None:
         name = local(tag)
-        if name == "t":
+        if self._skip or name == "Fallback":
+            self._skip += 1
+        elif name == "txbxContent":
+            self._around.append(self._text)
+            self._text = []
+        elif name == "t":
             self._into = self._text
         elif name == "instrText":
             self._into = self._code
@@ -92,7 +102,12 @@ class _Text(Target):
 
     def end(self, tag: str) -> None:
         name = local(tag)
-        if name in ("t", "instrText"):
+        if self._skip:
+            self._skip -= 1
+        elif name == "txbxContent":
+            self._found.add("".join(self._text))
+            self._text = self._around.pop()
+        elif name in ("t", "instrText"):
             self._into = None
         elif name == "fldChar":
             self._field("".join(self._code))
@@ -100,8 +115,8 @@ class _Text(Target):
         # PowerPoint names the link inside of the run that it belongs to, Word puts it around the runs.
         elif self._anchor is not None and (name == "hyperlink" or (name == "r" and tag.endswith("drawingml/2006/main}r"))):
             self._close_link()
-        elif name == "p":
-            text, self._text[:] = "".join(self._text), []
+        elif name in _PARAGRAPHS:
+            text, self._text = "".join(self._text), []
             self._found.add(text)
 
     def close(self) -> None:
@@ -173,11 +188,15 @@ class _Sheet(Target):
                 for url in _FORMULA.findall(text):
                     self._found.link(url)
             else:
-                self._row.append(self._shared(text) if name == "v" and self._kind == "s" else text)
+                self._row.append(self._value(text) if name == "v" else text)
         elif name == "row":
             row, self._row = " ".join(self._row), []
             self._found.add(row)
 
-    def _shared(self, text: str) -> str:
+    def _value(self, text: str) -> str:
+        if self._kind == "b":
+            return "FALSE" if text == "0" else "TRUE"
+        if self._kind != "s":
+            return text
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
         return self._strings[number] if 0 <= number < len(self._strings) else ""

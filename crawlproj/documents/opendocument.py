@@ -8,7 +8,8 @@ from crawlproj.documents.found import Found, UnreadableError
 from crawlproj.documents.zips import Package, Target, attribute, describe, local
 
 _SPACES: Final = frozenset(("s", "tab", "line-break"))
-_SKIPPED: Final = frozenset(("tracked-changes", "forms"))
+_SKIPPED: Final = frozenset(("tracked-changes", "forms", "note-citation", "page-number"))
+_ASIDES: Final = frozenset(("note", "annotation"))
 
 
 def read(body: bytes, found: Found) -> None:
@@ -33,11 +34,13 @@ class _Lock(Target):
 
 
 class _Text(Target):
-    """A paragraph is a block, in a table a row."""
+    """A paragraph is a block, in a table a row. Notes and comments stand inside of paragraphs and cells, and come after them."""
 
     def __init__(self, found: Found) -> None:
         self._found = found
         self._text: list[str] = []
+        self._around: list[tuple[list[str], int, int]] = []
+        self._asides: list[str] = []
         self._paragraphs = self._rows = self._skip = 0
         self._link: tuple[str, int] | None = None
 
@@ -45,6 +48,9 @@ class _Text(Target):
         name = local(tag)
         if name in _SKIPPED:
             self._skip += 1
+        elif name in _ASIDES:
+            self._around.append((self._text, self._paragraphs, self._rows))
+            self._text, self._paragraphs, self._rows = [], 0, 0
         elif name in ("p", "h"):
             self._paragraphs += 1
         elif name == "table-row":
@@ -52,7 +58,8 @@ class _Text(Target):
         elif name in _SPACES:
             self._text.append(" ")
         elif name == "a":
-            self._link = attribute(attrib, "href"), len(self._text)
+            # A document is a folder of its own: what is beside it is one step up.
+            self._link = attribute(attrib, "href").removeprefix("../"), len(self._text)
 
     def data(self, text: str) -> None:
         if self._paragraphs and not self._skip:
@@ -62,6 +69,9 @@ class _Text(Target):
         name = local(tag)
         if name in _SKIPPED:
             self._skip -= 1
+        elif name in _ASIDES and self._around:
+            self._border()
+            self._text, self._paragraphs, self._rows = self._around.pop()
         elif name in ("p", "h"):
             self._paragraphs -= 1
             self._border()
@@ -74,7 +84,7 @@ class _Text(Target):
             self._found.link(url, "".join(self._text[start:]))
 
     def close(self) -> None:
-        self._rows = 0
+        self._rows, self._around = 0, []
         self._border()
 
     def _border(self) -> None:
@@ -83,4 +93,10 @@ class _Text(Target):
             return
         text = "".join(self._text)
         self._text.clear()
+        if self._around:
+            self._asides.append(text)
+            return
         self._found.add(text)
+        asides, self._asides = self._asides, []
+        for aside in asides:
+            self._found.add(aside)

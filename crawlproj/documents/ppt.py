@@ -27,6 +27,7 @@ def read(records: bytes, found: Found) -> None:
         if kind in (_CHARACTERS, _BYTES):
             text = body.decode("utf-16-le" if kind == _CHARACTERS else "latin-1", "replace")
             for line in text.replace("\x0b", " ").split("\r"):
-                found.add(line)
+                if line != "*":  # where a date or a number will stand
+                    found.add(line)
         elif kind == _STRING and at <= in_link and version >> 4 == 1:
             found.link(body.decode("utf-16-le", "replace"))

@@ -19,6 +19,10 @@ _SYMBOLS: Final = {
     b"emdash": "\u2014", b"endash": "\u2013", b"bullet": "\u2022", b"lquote": "\u2018", b"rquote": "\u2019",
     b"ldblquote": "\u201c", b"rdblquote": "\u201d",
 }  # fmt: skip
+_PLACES: Final = {
+    b"fldinst": "field", b"title": "title", b"fonttbl": "fonts", b"footnote": "note", b"annotation": "note",
+}  # fmt: skip
+"""Where the text of such a group goes; notes come after everything else."""
 _SKIPPED: Final = frozenset((
     b"colortbl", b"stylesheet", b"info", b"pict", b"object", b"themedata", b"colorschememapping", b"datastore", b"latentstyles",
     b"listtable", b"listoverridetable", b"rsidtbl", b"xmlnstbl", b"generator", b"filetbl", b"revtbl", b"fchars", b"lchars",
@@ -43,7 +47,8 @@ class _Reader:
     def __init__(self, found: Found) -> None:
         self._found = found
         self._group, self._outer = _Group(), list[_Group]()
-        self._parts: dict[str, list[str]] = {"text": [], "field": [], "title": []}
+        self._parts: dict[str, list[str]] = {"text": [], "field": [], "title": [], "note": []}
+        self._notes: list[str] = []
         self._bytes = bytearray()
         self._skip, self._star = 0, False
         self._default, self._fonts, self._font = "cp1252", dict[int, str](), 0
@@ -66,7 +71,10 @@ class _Reader:
                 self._symbol(symbol)
             elif text is not None:
                 self._put_bytes(text)
+        self._group = _Group()
         self._border()
+        for note in self._notes:
+            self._found.add(note)
         self._found.title = "".join(self._parts["title"])
 
     def _brace(self, brace: bytes) -> None:
@@ -76,6 +84,8 @@ class _Reader:
             if len(self._outer) < 10_000:
                 self._outer.append(self._group)
         elif self._outer:
+            if self._group.into == "note" != self._outer[-1].into:
+                self._border()
             inner, self._group = self._group.into, self._outer.pop()
             if inner == "field" != self._group.into:
                 code, self._parts["field"] = "".join(self._parts["field"]), []
@@ -94,8 +104,10 @@ class _Reader:
             self._skip = self._group.after
         elif word in _SYMBOLS:
             self._put(_SYMBOLS[word])
-        elif word in (b"fldinst", b"title", b"fonttbl"):
-            self._into({b"fldinst": "field", b"title": "title", b"fonttbl": "fonts"}[word])
+        elif word in _PLACES:
+            if word == b"title":  # the second one, if there are two, is in Unicode
+                self._parts["title"] = []
+            self._into(_PLACES[word])
         elif word in _SKIPPED or star:
             self._into("nothing")
         elif number is not None:
@@ -114,6 +126,8 @@ class _Reader:
             self._fonts[self._font] = _codec(_CHARSETS[number])
 
     def _symbol(self, symbol: bytes) -> None:
+        if symbol not in b"\\{}":
+            self._decode()
         if symbol == b"*":
             self._star = True
         elif symbol == b"~":
@@ -146,9 +160,14 @@ class _Reader:
 
     def _border(self) -> None:
         self._decode()
-        text, self._parts["text"] = "".join(self._parts["text"]), []
+        name = "note" if self._group.into == "note" else "text"
+        text, self._parts[name] = "".join(self._parts[name]), []
         # Characters beyond U+FFFF are written as two halves.
-        self._found.add(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if name == "note":
+            self._notes.append(text)
+        else:
+            self._found.add(text)
 
 
 def _codec(page: int) -> str:

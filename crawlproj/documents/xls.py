@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from typing import Final
@@ -9,9 +10,13 @@ from typing import Final
 from crawlproj.documents.found import MAX_TEXT, Found, UnreadableError
 
 _BOF, _PASSWORD, _CONTINUE, _STRINGS = 0x809, 0x2F, 0x3C, 0xFC
-_LABEL, _SHARED, _NUMBER, _RK, _MANY, _RESULT, _LINK, _FORMULA = 0x204, 0xFD, 0x203, 0x27E, 0xBD, 0x207, 0x1B8, 0x06
+_LABEL, _SHARED, _NUMBER, _RK, _MANY, _RESULT, _LINK, _FORMULA, _BOOL = 0x204, 0xFD, 0x203, 0x27E, 0xBD, 0x207, 0x1B8, 0x06, 0x205
+_CELLS: Final = frozenset((_LABEL, _SHARED, _NUMBER, _RK, _MANY, _RESULT, _FORMULA, _BOOL))
+_BOOLS: Final = ("FALSE", "TRUE")
 _MONIKER: Final = bytes.fromhex("e0c9ea79f9bace118c8200aa004ba90b")
 """How a link begins that is a URL."""
+_FILE: Final = bytes.fromhex("0303000000000000c000000000000046")
+"""... and one to a file, which is how links without a host are written."""
 
 
 def read(stream: bytes, found: Found) -> None:
@@ -26,8 +31,8 @@ def read(stream: bytes, found: Found) -> None:
             strings = list(_strings(parts))
         elif kind == _LINK:
             _link(body, found)
-        elif kind in (_LABEL, _SHARED, _NUMBER, _RK, _MANY, _RESULT, _FORMULA):
-            # The result of a formula has no place of its own: it follows the formula.
+        elif kind in _CELLS:
+            # A text as the result of a formula has no place of its own: it follows the formula.
             if kind != _RESULT and struct.unpack_from("<H", body)[0] != row:
                 found.add(" ".join(cells))
                 row, cells = struct.unpack_from("<H", body)[0], []
@@ -58,14 +63,23 @@ def _values(kind: int, body: bytes, strings: list[str]) -> list[str]:
         number = struct.unpack_from("<I", body, 6)[0]
         return [strings[number]] if number < len(strings) else []
     if kind == _NUMBER:
-        return [f"{struct.unpack_from('<d', body, 6)[0]:g}"]
+        return [f"{struct.unpack_from('<d', body, 6)[0]:.15g}"]
     if kind == _RK:
         return [_rk(struct.unpack_from("<I", body, 6)[0])]
     if kind == _MANY:
         return [_rk(struct.unpack_from("<I", body, at)[0]) for at in range(6, len(body) - 5, 6)]
     if kind in (_LABEL, _RESULT):
         return [_text(body[6:] if kind == _LABEL else body)]
-    return []
+    if kind == _BOOL:
+        return [] if body[7] else [_BOOLS[body[6] & 1]]
+    return _result(body[6:14])
+
+
+def _result(result: bytes) -> list[str]:
+    """Of a formula: a number, a truth; nothing if it is a text, which comes next, or an error."""
+    if result[6:] != b"\xff\xff":
+        return [f"{struct.unpack('<d', result)[0]:.15g}"]
+    return [_BOOLS[result[2] & 1]] if result[0] == 1 else []
 
 
 def _rk(value: int) -> str:
@@ -74,7 +88,7 @@ def _rk(value: int) -> str:
         number: float = (value >> 2) - (1 << 30 if value & 0x8000_0000 else 0)
     else:
         number = struct.unpack("<d", struct.pack("<Q", (value & ~3) << 32))[0]
-    return f"{number / 100 if value & 1 else number:g}"
+    return f"{number / 100 if value & 1 else number:.15g}"
 
 
 def _text(body: bytes) -> str:
@@ -84,7 +98,13 @@ def _text(body: bytes) -> str:
 
 def _link(body: bytes, found: Found) -> None:
     at = body.find(_MONIKER) + len(_MONIKER)
-    if at >= len(_MONIKER):
+    file = body.find(_FILE) + len(_FILE)
+    if at < len(_MONIKER) <= file:
+        up, size = struct.unpack_from("<HI", body, file)
+        path = body[file + 6 : file + 6 + min(size, 4000)].decode("cp1252", "replace").partition("\0")[0]
+        if not re.match(r"[A-Za-z]:|[\\/]", path):
+            found.link("../" * min(up, 20) + path.replace("\\", "/"))
+    elif at >= len(_MONIKER):
         size = struct.unpack_from("<I", body, at)[0]
         found.link(body[at + 4 : at + 4 + min(size, 8000)].decode("utf-16-le", "replace").partition("\0")[0])
 

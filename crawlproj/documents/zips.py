@@ -49,8 +49,9 @@ class Package:
     def parse(self, name: str, target: Target) -> None:
         """Tell the target of each tag and text of a part. No tree is built, nothing is fetched. A part that is missing,
         broken or cut off gives what can be read."""
+        # "internal": &amp; in attributes, of which lxml leaves &#38; otherwise. Other entities need a DOCTYPE, which ends it.
         parser = etree.XMLParser(
-            target=target, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True
+            target=target, resolve_entities="internal", no_network=True, load_dtd=False, huge_tree=False, recover=True
         )
         try:
             with self._zip.open(name) as stream:

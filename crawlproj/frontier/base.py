@@ -124,6 +124,11 @@ class Ticket:
     noarchive: bool = False
     """What the page said about it when it was last read."""
 
+    @property
+    def unread(self) -> bool:
+        """There was a page, but its document could not be read, by chance perhaps: `tries` says how often."""
+        return self.state is State.WAITING and self.tries > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Links:

@@ -25,7 +25,9 @@ HANDLER = "crawlproj.reextract.answers.ArchiveHandler"
 COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
 UNPACKS = ("middlewares.unpacking.UnpackingMiddleware", "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware")
 STAY = (*UNPACKS, "crawlproj.closing.CloseCrawl", "crawlproj.exports.ItemFeeds")
-PROGRESS = {"crawlproj.reextract.progress.Progress": 500}
+ADDED = {
+    "EXTENSIONS": {"crawlproj.reextract.progress.Progress": 500}, "SPIDER_MIDDLEWARES": {"crawlproj.reextract.depths.Depths": 10},
+}  # fmt: skip
 
 
 class ReextractAddon:
@@ -35,7 +37,7 @@ class ReextractAddon:
         for name in COMPONENTS:
             found = kept(name, settings.getwithbase(name))
             settings.set(f"{name}_BASE", {}, PRIORITY)
-            settings.set(name, found | (PROGRESS if name == "EXTENSIONS" else {}), PRIORITY)
+            settings.set(name, found | ADDED.get(name, {}), PRIORITY)
         settings.set("DOWNLOAD_HANDLERS_BASE", {}, PRIORITY)
         settings.set("DOWNLOAD_HANDLERS", {"http": HANDLER, "https": HANDLER}, PRIORITY)
 

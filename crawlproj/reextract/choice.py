@@ -10,7 +10,7 @@ from itertools import groupby
 
 from crawlproj.archive import Archive, Capture, heads
 from crawlproj.archive.cdxj import Entry, timestamp
-from crawlproj.archive.files import plain_name
+from crawlproj.archive.files import OPEN, SUFFIX, plain_name
 from crawlproj.archive.stored import Stored
 from crawlproj.errors import ArchiveError
 from crawlproj.urls import canonical
@@ -23,9 +23,11 @@ _METHOD = re.compile(rb"[A-Z]+").match
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`callback`: of captures whose request nobody knows; empty: as the spider's kind has it."""
+    """Captures from `since` up to `until`, both included. `callback`: of captures whose request nobody knows; empty: as the
+    spider's kind has it."""
 
     since: datetime | None = None
+    until: datetime | None = None
     versions: str = "last"
     callback: str = ""
 
@@ -36,6 +38,7 @@ class Choice:
     def __init__(self, archive: Archive, crawl: str, options: Options, count: Callable[[str], None]) -> None:
         self.archive, self._crawl, self._options, self._count = archive, crawl, options, count
         self._since = timestamp(options.since) if options.since else ""
+        self._until = timestamp(options.until) if options.until else "9"
         self._owners: dict[str, str | None] = {}
 
     def pages(self) -> Iterator[tuple[str, list[Entry]]]:
@@ -77,7 +80,12 @@ class Choice:
                 return
 
     def _counts(self, entry: Entry) -> bool:
-        return entry.timestamp >= self._since and self._owner(entry.file) in (self._crawl, None)
+        return self._since <= entry.timestamp <= self._until and self._owner(entry.file) in (self._crawl, None)
+
+    def unfinished(self) -> int:
+        """Files of the crawl that are being written, or were left open by a kill: they have no index yet."""
+        names = (path.name.removesuffix(OPEN) for path in self.archive.folder.glob(f"*{SUFFIX}{OPEN}"))
+        return sum(self._owner(name) == self._crawl for name in names)
 
     def _owner(self, file: str) -> str | None:
         """The crawl that wrote a file; None if it was imported."""

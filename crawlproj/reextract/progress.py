@@ -18,6 +18,8 @@ from crawlproj.wording import count, span
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+    from crawlproj.reextract.scheduler import ArchiveScheduler
+
 log = logging.getLogger(__name__)
 
 LEFT_OUT = {
@@ -48,6 +50,9 @@ class Progress:
 
     def spider_opened(self) -> None:
         self._started = time.monotonic()
+        scheduler: ArchiveScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
+        if files := scheduler.choice.unfinished():
+            self._say(unfinished(files))
         self._plan()
 
     def _plan(self) -> None:
@@ -68,6 +73,13 @@ class Progress:
         log.info("%s", text)
         if self._screen is not None:
             self._screen.line(text)
+
+
+def unfinished(files: int) -> str:
+    return (
+        f"{count(files, 'file')} still being written, or left open by a kill: left out (a crawl closes its files when it ends,"
+        " scrapy warc repair those of a kill)"
+    )
 
 
 def done(stats: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ goes before what it said when the page was fetched.
 from __future__ import annotations
 
 import logging
-from asyncio import get_running_loop
+from asyncio import TimerHandle, get_running_loop
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from itertools import islice
@@ -20,7 +20,7 @@ from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.dupefilters import BaseDupeFilter
 from scrapy.pqueues import ScrapyPriorityQueue
-from scrapy.squeues import LifoMemoryQueue, PickleLifoDiskQueue
+from scrapy.squeues import FifoMemoryQueue, PickleFifoDiskQueue
 
 from crawlproj.archive import Archive, Capture
 from crawlproj.archive.cdxj import Entry
@@ -46,6 +46,7 @@ OPTIONS = "REEXTRACT"
 AT = "archived_at"
 """Key of `meta`: when the page was captured."""
 HOPS = 20
+START_S = 0.1
 Root = tuple[Request, list[Entry]]
 
 
@@ -73,7 +74,8 @@ class ArchiveScheduler(BaseScheduler):
         self.options: Options = crawler.settings.get(OPTIONS) or Options()
         self.choice = Choice(Archive(self.config.warc_dir), self.config.spec.name, self.options, crawler.stats.inc_value)
         self.handed: WeakKeyDictionary[Request, Capture] = WeakKeyDictionary()
-        self._done, self._exhausted, self.broken = Marks(), False, False
+        self._done, self._exhausted, self._starting, self.broken = Marks(), False, False, False
+        self._timer: TimerHandle | None = None
         self._versions: Iterator[Request] = iter(())
 
     @classmethod
@@ -81,11 +83,12 @@ class ArchiveScheduler(BaseScheduler):
         return cls(crawler)
 
     def open(self, spider: Spider) -> None:
-        """A queue on disk, as Scrapy's with a JOBDIR: what is to be followed may be more than fits into memory."""
+        """A queue on disk, as Scrapy's with a JOBDIR: what is to be followed may be more than fits into memory. First in, first
+        out, as in a crawl: of two ways to a page the shorter one counts."""
         with ExitStack() as stack:
             folder = stack.enter_context(TemporaryDirectory(prefix="reextract-"))
             self._queue = Scheduler(
-                BaseDupeFilter(), folder, PickleLifoDiskQueue, LifoMemoryQueue, stats=self.crawler.stats,
+                BaseDupeFilter(), folder, PickleFifoDiskQueue, FifoMemoryQueue, stats=self.crawler.stats,
                 pqclass=ScrapyPriorityQueue, crawler=self.crawler,
             )  # fmt: skip
             self._queue.open(spider)
@@ -93,8 +96,11 @@ class ArchiveScheduler(BaseScheduler):
             self._stack = stack.pop_all()
         self._sources = iter([self._known(), self._made(), self._unknown()])
         self._roots: Iterator[Root] = iter(())
-        if hasattr(spider, "redis_key") and hasattr(spider, "spider_idle"):  # it would wait for Redis for ever
-            self.crawler.signals.disconnect(spider.spider_idle, signal=signals.spider_idle)
+        if hasattr(spider, "redis_key") and hasattr(spider, "spider_idle"):
+            from crawlproj.bus.payloads import take_over
+
+            take_over(spider)  # what is pushed is for a crawl
+            self.crawler.signals.disconnect(spider.spider_idle, signal=signals.spider_idle)  # it would wait for more for ever
 
     def _read_ledger(self, stack: ExitStack) -> Ledger | None:
         ledger, name = None, self.config.spec.name
@@ -115,6 +121,7 @@ class ArchiveScheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         """False if it was there already: also one that is not to be filtered, or what repeats itself would do so for ever."""
         request.meta.pop(AT, None)
+        self._starting = bool(request.meta.get("is_start_request"))
         try:
             if not request.url.startswith(("http://", "https://")) or not self._is_new(request):
                 return False
@@ -124,11 +131,24 @@ class ArchiveScheduler(BaseScheduler):
             return self._break(error)
 
     def next_request(self) -> Request | None:
+        if self._starting and self.crawler.engine._start is not None:
+            self._wait_for_the_start()
+            return None
         try:
             return None if self._exhausted and not len(self._queue) else self._next()
         except Exception as error:
             self._break(error)
             return None
+
+    def _wait_for_the_start(self) -> None:
+        """Answers come at once here, but in a crawl all that a spider starts with is asked for before any answer is there. So the
+        next of it comes first, unless it takes a while."""
+        self._starting = False
+        slot = self.crawler.engine._slot
+        if self._timer is not None:
+            self._timer.cancel()
+        if slot is not None:
+            self._timer = get_running_loop().call_later(START_S, slot.nextcall.schedule)
 
     def _break(self, error: Exception) -> bool:
         """Never hang: say it and end."""
@@ -187,6 +207,7 @@ class ArchiveScheduler(BaseScheduler):
                 continue
             asked = request.copy()
             asked.meta[AT] = capture.at
+            asked.meta.setdefault("depth", 0)
             self.handed[asked] = capture
             self._count("reextract/captures")
             yield asked

@@ -721,6 +721,11 @@ update page p set warc_file = n.file, warc_offset = n.start, warc_length = n.siz
 from unnest(%(url)s::bigint[], %(old)s::bigint[], %(file)s::text[], %(start)s::bigint[], %(size)s::int[]) as n (url, old, file, start, size)
 where p.url = n.url and p.warc_file = %(from)s and p.warc_offset = n.old;
 
+-- name: takedown_read_anew
+-- Pages whose last body is not kept any more: the next visit is a full one, and one that is under way comes too late. What their
+-- text is compared with stays, and so does their pace.
+update url set visit = visit + 1, etag = null, modified = null, body_digest = null where id = any (%(ids)s::bigint[]);
+
 -- name: takedown_move_versions
 update page_version p set warc_file = n.file, warc_offset = n.start, warc_length = n.size
 from unnest(%(url)s::bigint[], %(old)s::bigint[], %(file)s::text[], %(start)s::bigint[], %(size)s::int[]) as n (url, old, file, start, size)
@@ -777,13 +782,14 @@ union select v.url, v.warc_at from (
 where v.warc_at is not null;
 
 -- name: retention_versions
--- Versions that are not in the archive; the last one of a page stays, and the first or last of each period if asked for.
+-- Versions that are not in the archive; the last one of a page stays, unless none is to, and the first or last of each period if
+-- asked for.
 select url, at from (
     select url, at, warc_file, row_number() over (partition by url order by at desc) as back,
         row_number() over (partition by url, date_trunc(%(per)s, at) order by at) as first,
         row_number() over (partition by url, date_trunc(%(per)s, at) order by at desc) as last
     from page_version) v
-where warc_file is null and at < %(cutoff)s and back > 1 and not (%(first)s and first = 1) and not (%(last)s and last = 1)
+where warc_file is null and at < %(cutoff)s and (back > 1 or %(strict)s) and not (%(first)s and first = 1) and not (%(last)s and last = 1)
 order by url, at;
 
 -- name: retention_drop_versions

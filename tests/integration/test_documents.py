@@ -153,10 +153,15 @@ def test_the_reader_is_killed_in_the_middle(site: Site, database_url: str, tmp_p
         wait_for(lambda: site.paths()["/other/20"])
         assert not is_gone(first), "other hosts were crawled while it was read"
         os.kill(first, signal.SIGKILL)
+        wait_for(lambda: reader_of(running) not in (None, first))
+        second = busy(running)
+        assert second != first, "it is tried a second time, by a new process"
+        os.kill(second, signal.SIGKILL)
         result = running.wait(120)
     assert result.code == 0, result.log
     assert counted(result) == {"read": 1, "crashed": 1}
     assert site.paths()["/from-good"] == 1
+    assert rows(database_url)[site.url("papers", "/slow")].why == "document: crashed"
 
 
 def test_a_stop_does_not_wait_and_the_document_stays_due(site: Site, database_url: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from crawlproj.db import Database
 from tests.foreign import web
 from tests.integration.test_joining import QUICK, items_of, join, project, scrapy
+from tests.redis_server import RedisServer
 
 __all__ = ["project"]
 OFFLINE = {"EXTENSIONS": {"tests.offline.NoSockets": 0}}
@@ -95,3 +96,24 @@ def test_a_method_that_is_gone_is_counted_or_replaced(project: Path, shop: type[
     assert {item["n"] for item in reextracted(project, "login", shop.base, DATABASE_URL=database_url) if "n" in item} == {1, 3}
     again = reextracted(project, "login", shop.base, "--callback", "renamed", DATABASE_URL=database_url)
     assert len([item for item in again if item["kind"] == "account"]) > 4
+
+
+def test_spiders_of_scrapy_redis_need_no_redis_and_leave_what_waits_there(
+    project: Path, shop: type[web.Shop], redis_server: RedisServer, database_url: str
+) -> None:
+    """Pushed URLs with what was pushed along; then by the files alone, also with the Redis gone."""
+    join(project, f'COMMANDS_MODULE = "crawlproj.commands"\nREDIS_URL = {redis_server.url!r}\n')
+    client, settings = redis_server.client, {"DATABASE_URL": database_url, **QUICK}
+    client.lpush("live:start_urls", *(json.dumps({"url": f"{shop.base}/item/{n}", "meta": {"job": n}}) for n in range(4)))
+    done = scrapy(project, "crawl", "live", settings={**settings, "MAX_IDLE_TIME_BEFORE_CLOSE": 4})
+    assert done.returncode == 0, done.stderr
+    before = sorted((json.loads(item) for item in client.lrange("live:items", 0, -1)), key=lambda item: str(item["url"]))
+    assert [item["job"] for item in before] == [0, 1, 2, 3]
+    client.lpush("live:start_urls", f"{shop.base}/item/9")
+    for spider in ("live", "eager"):
+        again = reextracted(project, spider, shop.base, DATABASE_URL=database_url, CRAWL_NAME="live")
+        assert sorted(again, key=lambda item: str(item["url"])) == before
+    assert (client.llen("live:start_urls"), client.llen("live:items"), client.llen("eager:items")) == (1, 4, 0)
+    redis_server.stop()
+    again = reextracted(project, "live", shop.base)
+    assert [item | {"job": None} for item in before] == sorted(again, key=lambda item: str(item["url"]))

@@ -11,7 +11,7 @@ from scrapy.settings import Settings
 
 from crawlproj.archive.cdxj import Entry, timestamp
 from crawlproj.errors import ConfigError
-from crawlproj.retention import Retention, going, read_retention, select
+from crawlproj.retention import PERIODS, Retention, going, read_retention, select
 from settings import base
 
 NOW = datetime(2026, 6, 15, tzinfo=UTC)
@@ -75,6 +75,33 @@ def test_the_last_and_the_young_always_stay(captures: list[tuple[int, int]], old
     assert not good or good[-1] not in gone
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 1500), st.sampled_from([200, 304, 404, 503])), min_size=1, max_size=30), st.integers(0, 1500),
+    st.sets(st.integers(0, 1500)),
+)  # fmt: skip
+def test_strictly_all_that_is_older_goes_and_nothing_else(captures: list[tuple[int, int]], older: int, current: set[int]) -> None:
+    found = [entry(NOW - timedelta(days=age), status) for age, status in sorted(captures, reverse=True)]
+    compared = {"http://a/": {timestamp(NOW - timedelta(days=age)) for age in current}}
+    chosen = select(found, Retention(timedelta(days=older), strict=True), NOW, lambda urls: compared)
+    for each in found:
+        assert bool(chosen.gone(each.url, each.at)) is (each.at < NOW - timedelta(days=older))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1500), st.sampled_from([200, 404])), min_size=1, max_size=30), st.integers(0, 1500),
+    st.sampled_from(["first", "last"]), st.sampled_from(["day", "week", "month", "year"]),
+)  # fmt: skip
+def test_each_period_that_had_a_capture_keeps_one(captures: list[tuple[int, int]], older: int, keep: str, per: str) -> None:
+    found = [entry(NOW - timedelta(days=age), status) for age, status in sorted(captures, reverse=True)]
+    cutoff = NOW - timedelta(days=older)
+    gone = going(found, Retention(timedelta(days=older), frozenset({keep}), per), timestamp(cutoff), set())
+    old = [each for each in found if each.at < cutoff]
+    periods = {PERIODS[per](each.at) for each in old}
+    assert {PERIODS[per](each.at) for each in old if each not in gone} == periods
+    good = {PERIODS[per](each.at) for each in old if each.status == 200}
+    assert {PERIODS[per](each.at) for each in old if each.status == 200 and each not in gone} == good
+
+
 def test_a_selection_knows_captures_by_url_and_second_in_some_files_only() -> None:
     captures = days("20200101", "20210101", "20220101")
     found = select(captures, Retention(timedelta(days=1)), NOW, lambda urls: {"http://a/": {"20210101000000"}})
@@ -96,5 +123,8 @@ def test_nonsense_is_refused() -> None:
     for name, value in {"CAPTURES": "long", "KEEP": "middle", "PER": "moon", "DEAD": "x", "LOGS": "1y"}.items():
         with pytest.raises(ConfigError, match=f"RETENTION_{name}"):
             read_retention(settings, {f"RETENTION_{name}": value})
-    with pytest.raises(ConfigError, match="is not set"):
-        read_retention(settings, {"RETENTION_KEEP": "last"})
+    for name in ("RETENTION_KEEP", "RETENTION_STRICT"):
+        with pytest.raises(ConfigError, match="is not set"):
+            read_retention(settings, {name: "last" if name.endswith("KEEP") else "1"})
+    with pytest.raises(ConfigError, match="choose one"):
+        read_retention(settings, {**given, "RETENTION_STRICT": "1"})

@@ -12,6 +12,17 @@ class LiveSpider(RedisSpider):
         yield {"kind": "page", "url": response.url, "job": response.meta.get("job")}
 
 
+class EagerSpider(LiveSpider):
+    """As people do since Scrapy does not call start_requests any more."""
+
+    name = "eager"
+    redis_key = "live:start_urls"
+
+    async def start(self):
+        for request in self.start_requests():
+            yield request
+
+
 class LiveRulesSpider(RedisCrawlSpider):
     name = "liverules"
     redis_key = "rules:in"
