@@ -21,7 +21,7 @@ from crawlproj.archive import Archive
 from crawlproj.archive.files import OPEN, SUFFIX
 from crawlproj.archive.forget import Found, Gone, Rewritten, drop, finish, rewrite, survey, unfinished
 from crawlproj.archive.locks import rewriting
-from crawlproj.archive.recovery import repair, salvaged
+from crawlproj.archive.recovery import complete, repair, salvaged
 from crawlproj.archive.stored import Stored
 from crawlproj.db import Database
 from crawlproj.errors import ArchiveError
@@ -29,6 +29,7 @@ from crawlproj.frontier.columns import array
 from crawlproj.worker import is_dead
 
 LOOK_S = 0.1
+BUSY = "another process takes records out of this archive, or adds some: it is waited for"
 Places = dict[str, list[tuple[str, int, int]]]
 
 
@@ -51,17 +52,14 @@ class Rewriting:
         self.archive, self.done = Archive(folder), Done()
         self.files: list[Path] = []
         self.leftovers: list[Rewritten] = []
+        self.mended = 0
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        self._stack.enter_context(
-            rewriting(
-                self._folder,
-                lambda: self._tell("another process takes records out of this archive, or adds some: it is waited for"),
-            )
-        )
+        self._stack.enter_context(rewriting(self._folder, lambda: self._tell(BUSY)))
         try:
             repair(self._folder)
+            self.mended = len(complete(self._folder))
             self.leftovers = list(unfinished(self.archive))
             names = {path.name.removesuffix(OPEN) for path in self._folder.glob(f"*{SUFFIX}*")}
             self._call()
