@@ -71,7 +71,8 @@ def _clean_archive(
     folder = config.warc_dir
     with Rewriting(db, folder, config.database_patience_s, tell) as work:
         done.leftovers += len(work.leftovers) + work.mended
-        finish(folder)
+        with suppress(OSError):  # a full disk is one reason to clean: files are dropped before others are written
+            finish(folder)
         allowed = {path.name for path in work.files}
         entries = (entry for entry in work.archive.entries() if entry.file in allowed)
         chosen = select(entries, retention, now, lambda urls: _current(db, urls))

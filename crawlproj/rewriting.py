@@ -100,13 +100,13 @@ class Rewriting:
         self, found: Mapping[str, Found], gone: Gone, reasons: Mapping[str, str], now: datetime, listed: bool = True
     ) -> Done:  # fmt: skip
         """Write these files anew, without what goes. Those with records that need something that goes come first, and none of them
-        is dropped before all are written."""
+        is dropped before all are written. Then those of which nothing is left, which makes room."""
         paths = [path for path in self.files if path.name in found]
         places = self._places([*(each.old.name for each in self.leftovers), *(path.name for path in paths)])
         waiting = self.leftovers
         for each in waiting:
             self._move(each, places)
-        for path in sorted(paths, key=lambda path: not found[path.name].heirs):
+        for path in sorted(paths, key=lambda path: (not found[path.name].heirs, found[path.name].left > 0)):
             if waiting and not found[path.name].heirs:
                 self._drop(waiting)
                 waiting = []

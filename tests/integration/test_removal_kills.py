@@ -88,7 +88,7 @@ def test_a_kill_at_any_step_is_made_good(
         folder, dsn = copied("whole")
         before = len(Archive(folder / "warc").files())
         made = steps.run(what, folder, dsn, 0)
-        assert made > STEPS
+        assert made > 50
         wanted = result(folder, dsn)
         assert steps.run(what, folder, dsn, 0) > 0 and (what != "clean" or result(folder, dsn) == wanted), "once is enough"
         print(f"{what}: {before} files before, {len(Archive(folder / 'warc').files())} after, {made} steps")
