@@ -7,6 +7,7 @@ written, the new places are stored in one transaction, the old file goes. A kill
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -66,12 +67,12 @@ class Rewriting:
             old = {each.old for each in self.leftovers}
             self.files = [path for path in self.archive.files() if path.name in names and path not in old]
         except BaseException:
-            self._stack.close()
+            self._stack.__exit__(*sys.exc_info())
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stack.close()
+        self._stack.__exit__(kind, error, trace)
 
     def _call(self) -> None:
         """Returns when no living worker holds anything back that is about a closed file. ArchiveError if one does not answer."""
