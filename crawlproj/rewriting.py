@@ -48,8 +48,10 @@ class Done:
 class Rewriting:
     """A context manager: while it is open, nobody else rewrites files of this folder. `files` are those that may be rewritten."""
 
-    def __init__(self, db: Database, folder: Path, patience_s: float, tell: Callable[[str], None]) -> None:
-        self._db, self._folder, self._patience_s, self._tell = db, folder, patience_s, tell
+    def __init__(self, db: Database, folder: Path, patience_s: float, tell: Callable[[str], None], calls: int = 1) -> None:
+        """A worker that is called may just have begun a file, under rules that it did not know yet: only a second call makes sure
+        that this one is searched, too."""
+        self._calls, self._db, self._folder, self._patience_s, self._tell = calls, db, folder, patience_s, tell
         self.archive, self.done = Archive(folder), Done()
         self.files: list[Path] = []
         self.leftovers: list[Rewritten] = []
@@ -62,8 +64,9 @@ class Rewriting:
             repair(self._folder)
             self.mended = len(complete(self._folder))
             self.leftovers = list(unfinished(self.archive))
-            names = {path.name.removesuffix(OPEN) for path in self._folder.glob(f"*{SUFFIX}*")}
-            self._call()
+            for _ in range(self._calls):
+                names = {path.name.removesuffix(OPEN) for path in self._folder.glob(f"*{SUFFIX}*")}
+                self._call()
             old = {each.old for each in self.leftovers}
             self.files = [path for path in self.archive.files() if path.name in names and path not in old]
         except BaseException:

@@ -19,7 +19,7 @@ from crawlproj.db import Database
 from crawlproj.enrolment import enrol
 from crawlproj.errors import ArchiveError
 from tests.archiving import PAGE, exchange, write
-from tests.crawling import Result
+from tests.crawling import Result, run_crawl
 from tests.full import SmallDisk, small_disk
 from tests.integration.test_archive_crawl import VERSIONS, answers, readable, sound
 from tests.integration.test_forget import scrapy
@@ -171,3 +171,12 @@ def test_closing_and_merging_wait_for_room(disk: SmallDisk) -> None:
     merge_indexes(disk.folder)
     assert len(list(archive.entries())) == len({receipt.place for receipt in receipts}) == 40
     assert not [str(problem) for path in archive.files() for problem in check_file(path)]
+
+
+def test_a_crawl_whose_archive_has_no_folder_does_not_start(database_url: str, tmp_path: Path) -> None:
+    """Such as a link to a disk that is not there."""
+    (tmp_path / "warc").symlink_to(tmp_path / "not mounted" / "warc")
+    result = run_crawl(["site", "-a", "seeds=http://127.0.0.1:9/"], {"DATABASE_URL": database_url}, tmp_path)
+    said = [line for line in (result.stderr + result.log).splitlines() if "The archive can't be used: Not a directory" in line]
+    assert result.code == 1 and said, result.stderr
+    assert "Traceback" not in result.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from hashlib import sha256
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from crawlproj import forgetting
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Exchange, Original
 from crawlproj.archive.intake import take
@@ -21,10 +23,14 @@ from crawlproj.archive.writer import Shape
 from crawlproj.console import frontier_of
 from crawlproj.db import Database
 from crawlproj.enrolment import enrol
+from crawlproj.rewriting import Rewriting
 from tests.archiving import PAGE, exchange, write
-from tests.integration.test_archive_crawl import VERSIONS, readable, sound
-from tests.integration.test_forget import ask
+from tests.crawling import Crawl, start_crawl
+from tests.integration.test_archive_crawl import VERSIONS, answers, readable, sound
+from tests.integration.test_forget import all_is_well, ask, scrapy, wait_for
 from tests.integration.test_power_loss import unreadable
+from tests.integration.test_robots import Site
+from tests.integration.test_robots import site as site
 from tests.power import Disk
 from tests.steps import Steps, config_of, long_ago
 from tests.webs import rows
@@ -101,3 +107,60 @@ def test_a_kill_at_any_step_is_made_good(
                 disk.fail(dice, worst=number % 3 == 1)
             assert steps.run(what, folder, dsn, 0) > 0
             assert result(folder, dsn) == wanted, (step, number % 3)
+
+
+@pytest.mark.slow
+def test_removals_are_killed_beside_a_crawl_that_runs(site: Site, database_url: str, tmp_path: Path) -> None:
+    """Each is killed in the middle of its work, clean and forget in turn. In the end all is as if none had been."""
+    site.links(*(f"/{number}" for number in range(20)))
+    settings = {
+        "DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_CONTINUOUS": True, "DNS_HOSTS": {"*.test": "127.0.0.1"},
+        "REVISIT_MIN": 1, "REVISIT_INTERVAL": 1, "REVISIT_MAX": 1, "POLITENESS_DELAY": 0.05, "WARC_MAX_SIZE": "40KB",
+    }  # fmt: skip
+    killed = 0
+    with start_crawl(["site", "-a", f"seeds={site.base}/"], settings, tmp_path) as running:
+        for turn in range(4):
+            seen = len(site.asked)
+            for number in range(20):
+                site.pages[f"/{number}"] = 200, {}, b"<p>page %d after %d</p>" % (number, seen)
+            wait_for(running, lambda seen=seen: len(site.asked) > seen + 30)  # type: ignore[misc]
+            words = ["forget", f"{site.base}/{turn}"] if turn % 2 else ["db", "clean", "--older", "1s"]
+            killed += killed_at_work(words, tmp_path, settings)
+        assert killed > 1
+        scrapy(tmp_path, database_url, "db", "clean", "--older", "1s")
+        running.stop()
+        assert running.wait().code == 130
+    found = answers(all_is_well(tmp_path, database_url))
+    assert not [path for path in ("/1", "/3") if found[site.base + path]] and found[f"{site.base}/2"]
+    assert ask(database_url, "select count(*), count(ended) from crawlproj.forgotten") == [(2, 2)]
+    assert not orphans(tmp_path / "warc")
+
+
+def test_a_file_that_is_begun_while_workers_are_called_is_searched_too(
+    database: Database, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a worker does that has not heard of the rule yet."""
+    url, true = exchange(3).url, Rewriting._call
+
+    def call(work: Rewriting) -> None:
+        if not Archive(tmp_path / "warc").files():
+            write(tmp_path / "warc", [(exchange(number), None) for number in range(5)])
+        true(work)
+
+    monkeypatch.setattr(Rewriting, "_call", call)
+    forgetting.ask(database, [url], "a test", True)
+    forgetting.carry_out(database, config_of(tmp_path, database_url), print)
+    assert set(answers(sound(tmp_path / "warc"))) == {exchange(number).url for number in (0, 1, 2, 4)}
+
+
+def killed_at_work(words: list[str], folder: Path, settings: dict[str, object]) -> bool:
+    """When the first successor of a file appears, or the first file goes."""
+    before = {path.name for path in (folder / "warc").glob("*.warc.gz*") if not path.name.endswith(".open")}
+    with Crawl(words, folder, {"DATABASE_URL": settings["DATABASE_URL"]}) as command:
+        while command.process.poll() is None:
+            now = {path.name for path in (folder / "warc").glob("*.warc.gz*")}
+            if before - now or any("-r" in name for name in now - before):
+                command.process.kill()
+                return command.process.wait() != 0
+            time.sleep(0.02)
+    return False
