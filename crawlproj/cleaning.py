@@ -17,9 +17,7 @@ from typing import TypeVar
 from crawlproj import forgetting
 from crawlproj.archive import Archive
 from crawlproj.archive.cdxj import timestamp
-from crawlproj.archive.files import OPEN, SUFFIX
 from crawlproj.archive.forget import Found, finish, survey
-from crawlproj.archive.sorting import parts
 from crawlproj.config import Config
 from crawlproj.db import Database
 from crawlproj.frontier.columns import array
@@ -73,8 +71,9 @@ def _clean_archive(
 ) -> None:  # fmt: skip
     folder = config.warc_dir
     with Rewriting(db, folder, config.database_patience_s, tell) as work:
-        done.leftovers += len(work.leftovers) + _drop_orphans(folder)
-        finish(folder)
+        done.leftovers += len(work.leftovers) + work.mended
+        with suppress(OSError):  # a full disk is one reason to clean: files are dropped before others are written
+            finish(folder)
         allowed = {path.name for path in work.files}
         entries = (entry for entry in work.archive.entries() if entry.file in allowed)
         chosen = select(entries, retention, now, lambda urls: _current(db, urls))
@@ -114,17 +113,6 @@ def _current(db: Queries, urls: Sequence[str]) -> dict[str, set[str]]:
     for id_, at in db.rows("retention_current", ids=array(ids)):
         found.setdefault(ids[id_], set()).add(timestamp(at))
     return found
-
-
-def _drop_orphans(folder: Path) -> int:
-    """Indexes whose file is gone. A file that is just being closed has its index first, and another name: that is asked first."""
-    count = 0
-    for path in parts(folder):
-        warc = path.with_suffix(SUFFIX)
-        if not warc.with_name(warc.name + OPEN).exists() and not warc.exists() and not path.with_suffix(".warc").exists():
-            path.unlink(missing_ok=True)
-            count += 1
-    return count
 
 
 def _versions(db: Queries, retention: Retention, now: datetime) -> list[tuple[int, datetime]]:

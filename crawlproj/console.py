@@ -108,6 +108,9 @@ def exit_codes(log_file: str | None = None) -> Iterator[None]:
     except BrokenPipeError:  # `scrapy plan | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FINE)
+    except OSError as error:  # a full disk, a folder that may not be written to
+        complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", log_file)
+        sys.exit(COULD_NOT_RUN)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

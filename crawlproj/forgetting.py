@@ -106,7 +106,7 @@ def carry_out(db: Database, config: Config, tell: Callable[[str], None]) -> Done
     for rule in rules.all:
         erase(db, rule)
     reasons = {rule.what: rule.reason for rule in rules.all}
-    with Rewriting(db, config.warc_dir, config.database_patience_s, tell) as work:
+    with Rewriting(db, config.warc_dir, config.database_patience_s, tell, calls=2) as work:
         done = work.remove(work.survey(rules.gone), rules.gone, reasons, db.value("now"))
         if left := work.still_open(rules.gone):
             raise ArchiveError(f"some of it is in {', '.join(left)}, which another process writes: do it again when that has ended")

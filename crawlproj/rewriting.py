@@ -7,6 +7,7 @@ written, the new places are stored in one transaction, the old file goes. A kill
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +22,7 @@ from crawlproj.archive import Archive
 from crawlproj.archive.files import OPEN, SUFFIX
 from crawlproj.archive.forget import Found, Gone, Rewritten, drop, finish, rewrite, survey, unfinished
 from crawlproj.archive.locks import rewriting
-from crawlproj.archive.recovery import repair, salvaged
+from crawlproj.archive.recovery import complete, repair, salvaged
 from crawlproj.archive.stored import Stored
 from crawlproj.db import Database
 from crawlproj.errors import ArchiveError
@@ -29,6 +30,7 @@ from crawlproj.frontier.columns import array
 from crawlproj.worker import is_dead
 
 LOOK_S = 0.1
+BUSY = "another process takes records out of this archive, or adds some: it is waited for"
 Places = dict[str, list[tuple[str, int, int]]]
 
 
@@ -46,34 +48,34 @@ class Done:
 class Rewriting:
     """A context manager: while it is open, nobody else rewrites files of this folder. `files` are those that may be rewritten."""
 
-    def __init__(self, db: Database, folder: Path, patience_s: float, tell: Callable[[str], None]) -> None:
-        self._db, self._folder, self._patience_s, self._tell = db, folder, patience_s, tell
+    def __init__(self, db: Database, folder: Path, patience_s: float, tell: Callable[[str], None], calls: int = 1) -> None:
+        """A worker that is called may just have begun a file, under rules that it did not know yet: only a second call makes sure
+        that this one is searched, too."""
+        self._calls, self._db, self._folder, self._patience_s, self._tell = calls, db, folder, patience_s, tell
         self.archive, self.done = Archive(folder), Done()
         self.files: list[Path] = []
         self.leftovers: list[Rewritten] = []
+        self.mended = 0
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        self._stack.enter_context(
-            rewriting(
-                self._folder,
-                lambda: self._tell("another process takes records out of this archive, or adds some: it is waited for"),
-            )
-        )
+        self._stack.enter_context(rewriting(self._folder, lambda: self._tell(BUSY)))
         try:
             repair(self._folder)
+            self.mended = len(complete(self._folder))
             self.leftovers = list(unfinished(self.archive))
-            names = {path.name.removesuffix(OPEN) for path in self._folder.glob(f"*{SUFFIX}*")}
-            self._call()
+            for _ in range(self._calls):
+                names = {path.name.removesuffix(OPEN) for path in self._folder.glob(f"*{SUFFIX}*")}
+                self._call()
             old = {each.old for each in self.leftovers}
             self.files = [path for path in self.archive.files() if path.name in names and path not in old]
         except BaseException:
-            self._stack.close()
+            self._stack.__exit__(*sys.exc_info())
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._stack.close()
+        self._stack.__exit__(kind, error, trace)
 
     def _call(self) -> None:
         """Returns when no living worker holds anything back that is about a closed file. ArchiveError if one does not answer."""
@@ -102,13 +104,13 @@ class Rewriting:
         self, found: Mapping[str, Found], gone: Gone, reasons: Mapping[str, str], now: datetime, listed: bool = True
     ) -> Done:  # fmt: skip
         """Write these files anew, without what goes. Those with records that need something that goes come first, and none of them
-        is dropped before all are written."""
+        is dropped before all are written. Then those of which nothing is left, which makes room."""
         paths = [path for path in self.files if path.name in found]
         places = self._places([*(each.old.name for each in self.leftovers), *(path.name for path in paths)])
         waiting = self.leftovers
         for each in waiting:
             self._move(each, places)
-        for path in sorted(paths, key=lambda path: not found[path.name].heirs):
+        for path in sorted(paths, key=lambda path: (not found[path.name].heirs, found[path.name].left > 0)):
             if waiting and not found[path.name].heirs:
                 self._drop(waiting)
                 waiting = []

@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from crawlproj.archive.exchange import Exchange, Facts, Original, Truncated
-from crawlproj.archive.recovery import repair
+from crawlproj.archive.locks import if_nobody_rewrites
+from crawlproj.archive.recovery import complete, repair
 from crawlproj.archive.sorting import merge_indexes
 from crawlproj.archive.writer import Writer
 from crawlproj.config import Config
@@ -47,6 +48,9 @@ class Vault:
             for found in repair(self._folder):
                 cut = f", {found.cut_bytes} bytes cut off" if found.cut_bytes else ""
                 log.info("Left open by a worker that ended, now closed: %s (%d records%s)", found.file, found.records, cut)
+            with if_nobody_rewrites(self._folder) as alone:
+                for found in complete(self._folder) if alone else ():
+                    log.info("Its index was missing, or without a file: %s (%d records)", found.file, found.records)
         except OSError as error:
             raise ArchiveError(f"The archive can't be used: {error.strerror or error} ({self._folder})") from error
 
@@ -125,6 +129,7 @@ class Vault:
         try:
             self._writer.close()
             if self._folder.is_dir():
+                repair(self._folder)
                 merge_indexes(self._folder)
         except (ArchiveError, OSError) as failure:
             log.error("The archive was not closed, the next crawl will repair it: %s", failure)

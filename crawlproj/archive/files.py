@@ -9,8 +9,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from crawlproj.archive.folders import make_folder, sync_folder
 from crawlproj.archive.locks import locked
-from crawlproj.archive.sorting import Sorter, sync_folder, write_file
+from crawlproj.archive.sorting import Sorter, write_file
 
 SUFFIX, OPEN = ".warc.gz", ".open"
 _NAME = re.compile(r"(.+)-\d{17}-\d{5,}-.+\.warc\.gz(?:\.open)?").fullmatch
@@ -54,25 +55,31 @@ class OpenFile:
     """Writes are whole or not at all. `synced` is how much of it is surely on disk. OSError if the disk does not take it."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         self.name, self.path, self._folder = name, folder / (name + OPEN), folder
         if (folder / name).exists():
             raise FileExistsError(name)
         file = locked(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         if file is None:
             raise FileExistsError(name)
-        self._file = file
+        self._file, self._torn = file, False
         self.size = self.synced = 0
         self._index = Sorter(folder)
-        sync_folder(folder)
+        try:
+            sync_folder(folder)
+        except OSError:
+            self.discard()
+            raise
 
     def write(self, data: bytes) -> int:
         """Returns the offset of what was written."""
         offset, view = self.size, memoryview(data)
+        self._mend()
         try:
             while view:
                 view = view[os.write(self._file, view) :]
         except OSError:
+            self._torn = True
             self.cut(offset)
             raise
         self.size = offset + len(data)
@@ -91,14 +98,21 @@ class OpenFile:
         """Take back what was written after that."""
         os.ftruncate(self._file, size)
         os.lseek(self._file, size, os.SEEK_SET)
-        self.size = size
+        self.size, self._torn = size, False
         self.synced = min(self.synced, size)
+
+    def _mend(self) -> None:
+        """A part of a write that could not be taken back at the time."""
+        if self._torn:
+            self.cut(self.size)
 
     def close(self) -> None:
         """On disk, indexed, under its final name. May be called again if it failed."""
+        self._mend()
         self.sync()
         write_file(index_path(self.path), self._index.sorted())
         self.path.replace(self._folder / self.name)
+        self.path = self._folder / self.name  # should the next step fail, and all be done again
         sync_folder(self._folder)
         self.leave()
 

@@ -19,11 +19,12 @@ from typing import BinaryIO
 
 from crawlproj.archive.exchange import Exchange
 from crawlproj.archive.files import SUFFIX, index_path
+from crawlproj.archive.folders import sync_folder
 from crawlproj.archive.members import BrokenError, member, pack
 from crawlproj.archive.reader import Archive
 from crawlproj.archive.records import FIELDS, NOT_MODIFIED, answer, new_id, record, warc_fields
 from crawlproj.archive.recovery import index, salvaged
-from crawlproj.archive.sorting import merge_indexes, sync_folder, write_file
+from crawlproj.archive.sorting import merge_indexes, write_file
 from crawlproj.archive.stored import Stored, parse
 from crawlproj.errors import ArchiveError
 

@@ -22,7 +22,7 @@ from crawlproj.archive.inbox import Receipt
 from crawlproj.archive.originals import Originals
 from crawlproj.archive.reader import Archive
 from crawlproj.archive.records import digest, plain_url
-from crawlproj.archive.recovery import repair
+from crawlproj.archive.recovery import complete, repair
 from crawlproj.archive.sorting import merge_indexes
 from crawlproj.archive.stored import Stored
 from crawlproj.archive.surts import surt
@@ -53,7 +53,8 @@ def take(
     if missing := [path for path in files if not path.is_file()]:
         raise ArchiveError(f"{missing[0]} is no file")
     if folder.is_dir():
-        repair(folder)  # what a kill left of an import counts, too
+        repair(folder)  # what an import left that was killed, or met a full disk: else it would come twice
+        complete(folder)
     intake = Intake(list(dict.fromkeys(files)), folder, tell, shape, unwanted)
     try:
         if intake.pages() and intake.revisits(last=False):

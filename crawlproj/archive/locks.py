@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from crawlproj.archive.folders import make_folder
+from crawlproj.errors import ArchiveError
+
 PAUSE_S = 0.002
 REWRITE = "rewrite.lock"
 
@@ -44,14 +47,33 @@ def new_locked(path: Path) -> int:
 
 
 @contextmanager
-def rewriting(folder: Path, wait: Callable[[], None]) -> Iterator[None]:
-    """Only one process at a time takes records out of the closed files of a folder, or adds files of others. `wait` is called if
-    another one is at it; then it is waited for."""
-    folder.mkdir(parents=True, exist_ok=True)
+def if_nobody_rewrites(folder: Path) -> Iterator[bool]:
+    """As `rewriting`, but whether it is so is told, and nobody is waited for."""
+    make_folder(folder)
     with (folder / REWRITE).open("ab") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            wait()
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+            yield False
+        else:
+            yield True
+
+
+@contextmanager
+def rewriting(folder: Path, wait: Callable[[], None]) -> Iterator[None]:
+    """Only one process at a time takes records out of the closed files of a folder, or adds files of others. `wait` is called if
+    another one is at it; then it is waited for. ArchiveError if the disk does not take what is written meanwhile."""
+    try:
+        make_folder(folder)
+        with (folder / REWRITE).open("ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                wait()
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+    except BrokenPipeError:  # nobody reads what we print
+        raise
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ArchiveError(f"The archive can't be used: {why} ({folder}); nothing is lost, do it again when it can") from error

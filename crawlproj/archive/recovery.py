@@ -1,7 +1,8 @@
 """After a kill or a loss of power: files that nobody writes any more are cut after their last whole record, indexed and closed.
 
 A file that another process is writing is locked by it and left alone. Doing it twice does no harm, nor does a kill in the middle.
-Whole records behind a damaged place (a loss of power can leave one) are not lost: they go to a file of their own.
+Whole records behind a damaged place (a loss of power can leave one) are not lost: they go to a file of their own. Only those count
+that name the first record of their file: a page that was being written may be a WARC file itself.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import BinaryIO
 
 from crawlproj.archive.cdxj import Entry
 from crawlproj.archive.files import OPEN, SUFFIX, index_path
+from crawlproj.archive.folders import sync_folder
 from crawlproj.archive.locks import locked
 from crawlproj.archive.members import BrokenError, Member, member, next_member
-from crawlproj.archive.sorting import PART, Sorter, sync_folder, write_file
+from crawlproj.archive.sorting import PART, Sorter, parts, write_file
 from crawlproj.archive.stored import Stored, parse
 
 
@@ -43,6 +45,40 @@ def repair(folder: Path) -> list[Repaired]:
             path.unlink()
             os.close(half)
     return found
+
+
+def complete(folder: Path) -> list[Repaired]:
+    """Closed files whose index is missing or half, as a loss of power between two renames leaves them, are indexed; indexes without
+    a file go. For who holds the lock of those who rewrite. `why` says what is wrong with a file behind its last whole record."""
+    found = []
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        if not _ends_well(index_path(path)):
+            with path.open("rb") as file:
+                count, _, broken = _scan(file, path.name, path)
+            found.append(Repaired(path.name, count, 0, why=str(broken or "")))
+    found += [Repaired(path.name, 0, 0) for path in orphans(folder)]
+    for path in orphans(folder):
+        path.unlink(missing_ok=True)
+    sync_folder(folder)
+    return found
+
+
+def _ends_well(path: Path) -> bool:
+    """It is there, and does not end in the middle of a line. One without lines may have lost them."""
+    try:
+        with path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read() == b"\n"
+    except OSError:
+        return False
+
+
+def orphans(folder: Path) -> list[Path]:
+    """Indexes whose file is gone. A file that is just being closed has its index first, and another name: that is asked first."""
+    return [
+        path for path in parts(folder)
+        if not any((folder / (path.stem + end)).exists() for end in (SUFFIX + OPEN, SUFFIX, ".warc"))
+    ]  # fmt: skip
 
 
 def index(path: Path) -> int:
@@ -115,13 +151,16 @@ def _close(path: Path, file: BinaryIO) -> Repaired:
 
 
 def _save_rest(path: Path, file: BinaryIO, end: int) -> str:
-    """Whole records after `end` go to another file; returns its name, empty if there are none."""
-    places: list[tuple[int, int]] = []
+    """Whole records of this file after `end` go to another one, behind its first; returns its name, empty if there are none."""
+    first = member(file, 0) if end else None
+    if first is None:
+        return ""
+    places, own = [(0, first.length)], parse(first).id
     found = _next_record(file, end + 1)
     while found is not None:
-        places.append((found.offset, found.length))
+        places += [(found.offset, found.length)] if parse(found).fields.get("warc-warcinfo-id") == own else []
         found = _next_record(file, found.offset + found.length)
-    if not places:
+    if len(places) == 1:
         return ""
     rest = path.with_name(path.name.removesuffix(SUFFIX) + "-rest" + SUFFIX)
     write_file(rest, (os.pread(file.fileno(), length, offset) for offset, length in places))

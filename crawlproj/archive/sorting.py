@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
+from crawlproj.archive.folders import sync_folder
 from crawlproj.archive.locks import new_locked
 
 RUN_BYTES = 4 << 20
@@ -95,15 +96,6 @@ def write_file(path: Path, lines: Iterable[bytes]) -> None:
         raise
 
 
-def sync_folder(folder: Path) -> None:
-    """So that new names survive a loss of power."""
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
 def parts(folder: Path) -> list[Path]:
     """The indexes of the single WARC files."""
     return sorted(path for path in folder.glob("*.cdxj") if path.name != INDEX)
@@ -116,13 +108,13 @@ def merge_indexes(folder: Path) -> Path:
     """
     with (folder / LOCK).open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        cover = {path.name: state_of(path) for path in parts(folder)}
+        cover = _states(folder)
         with ExitStack() as stack:
             runs: list[IO[bytes]] = []
             names = iter(sorted(cover))
             while batch := list(islice(names, MAX_RUNS)):
                 with ExitStack() as group:
-                    files = [group.enter_context((folder / name).open("rb")) for name in batch]
+                    files = [group.enter_context(file) for name in batch for file in _opened(folder / name)]
                     runs.append(stack.enter_context(_run(folder, merge(*files))))
             write_file(folder / INDEX, unique(merge(*map(_from_start, runs))))
         known = {"index": state_of(folder / INDEX), "parts": cover}
@@ -131,9 +123,23 @@ def merge_indexes(folder: Path) -> Path:
     return folder / INDEX
 
 
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """One file, or none if somebody removed it meanwhile: then it is not covered either."""
+    with suppress(FileNotFoundError):
+        yield path.open("rb")
+
+
 def state_of(path: Path) -> list[int]:
     found = path.stat()
     return [found.st_size, found.st_mtime_ns, found.st_ino]
+
+
+def _states(folder: Path) -> dict[str, list[int]]:
+    found = {}
+    for path in parts(folder):
+        with suppress(FileNotFoundError):
+            found[path.name] = state_of(path)
+    return found
 
 
 def covered(folder: Path) -> tuple[bool, set[str]]:
@@ -144,5 +150,5 @@ def covered(folder: Path) -> tuple[bool, set[str]]:
             return False, set()
     except (OSError, ValueError, KeyError, TypeError):
         return False, set()
-    now = {path.name: state_of(path) for path in parts(folder)}
+    now = _states(folder)
     return True, {name for name, state in known["parts"].items() if now.get(name) == state}

@@ -16,8 +16,7 @@ from crawlproj.archive.files import OPEN, SUFFIX, index_path
 from crawlproj.archive.foreign import check_foreign
 from crawlproj.archive.intake import take
 from crawlproj.archive.locks import rewriting
-from crawlproj.archive.members import BrokenError
-from crawlproj.archive.recovery import index, repair
+from crawlproj.archive.recovery import Repaired, complete, repair
 from crawlproj.archive.sorting import merge_indexes
 from crawlproj.archive.writer import DEFAULT
 from crawlproj.config import Config
@@ -37,11 +36,16 @@ from crawlproj.console import (
 from crawlproj.db import Database
 from crawlproj.enrolment import enrol
 from crawlproj.errors import ArchiveError, ConfigError, DatabaseError
+from crawlproj.rewriting import BUSY
 from crawlproj.versions import as_line, as_values, difference, in_force, last_two, moment, versions
 from crawlproj.wording import count
 
 MOST = {"check": sys.maxsize, "repair": 0, "versions": 1, "get": 1, "diff": 3, "import": sys.maxsize}
 LEAST = {"check": 0, "repair": 0, "versions": 1, "get": 1, "diff": 1, "import": 1}
+
+
+def _indexed(done: Repaired) -> str:
+    return f"{done.file}: indexed, {count(done.records, 'record')}" if done.records else f"{done.file}: removed, its file is gone"
 
 
 class Command(ProjectCommand):
@@ -100,19 +104,16 @@ class Command(ProjectCommand):
         if not folder.is_dir():
             say(f"There is no archive in {folder}.")
             return FINE
-        for done in repair(folder):
-            cut = f"; {count(done.cut_bytes, 'byte')} cut off: {done.why}" if done.cut_bytes else ""
-            say(f"{done.file or 'an empty file'}: closed, {count(done.records, 'record')}{cut}")
-            if done.saved:
-                say(f"{done.saved}: records behind the damage")
-        for path in Archive(folder).files():
-            if not index_path(path).exists():
-                try:
-                    say(f"{path.name}: indexed, {count(index(path), 'record')}")
-                except BrokenError as error:
-                    broken += 1
-                    complain(f"{path.name}: {error}")
-        merge_indexes(folder)
+        with rewriting(folder, lambda: complain(BUSY)):
+            for done in repair(folder):
+                cut = f"; {count(done.cut_bytes, 'byte')} cut off: {done.why}" if done.cut_bytes else ""
+                say(f"{done.file or 'an empty file'}: closed, {count(done.records, 'record')}{cut}")
+                if done.saved:
+                    say(f"{done.saved}: records behind the damage")
+            for done in complete(folder):
+                broken += bool(done.why)
+                complain(f"{done.file}: {done.why}") if done.why else say(_indexed(done))
+            merge_indexes(folder)
         say("The index is up to date.")
         return RULES_BROKEN if broken else FINE
 
@@ -163,8 +164,7 @@ class Command(ProjectCommand):
             db = None if opts.no_database else self._database(config, stack)
             unwanted = takedown.in_force(db).bars if db is not None else lambda url: False
             name = self.crawl_name(db, opts) if db is not None else ""
-            busy = "another process takes records out of this archive, or adds some: it is waited for"
-            with rewriting(config.warc_dir, lambda: complain(busy)):
+            with rewriting(config.warc_dir, lambda: complain(BUSY)):
                 files = [Path(word) for word in words]
                 taken = take(files, config.warc_dir, told, config.warc or DEFAULT, unwanted)
             forgotten = f", {taken.unwanted} not taken because they were forgotten" if taken.unwanted else ""

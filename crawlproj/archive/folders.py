@@ -1,0 +1,28 @@
+"""Folders whose names survive a loss of power."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+
+def sync_folder(folder: Path) -> None:
+    """So that new names survive a loss of power."""
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def make_folder(folder: Path) -> None:
+    """With all above it. NotADirectoryError if the name is something else, or leads nowhere."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    try:
+        folder.mkdir(exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from None
+    sync_folder(folder.parent)
