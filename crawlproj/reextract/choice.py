@@ -10,7 +10,7 @@ from itertools import groupby
 
 from crawlproj.archive import Archive, Capture, heads
 from crawlproj.archive.cdxj import Entry, timestamp
-from crawlproj.archive.files import OPEN, SUFFIX, plain_name
+from crawlproj.archive.files import OPEN, SUFFIX, plain_name, prefix_of
 from crawlproj.archive.stored import Stored
 from crawlproj.errors import ArchiveError
 from crawlproj.urls import canonical
@@ -102,7 +102,7 @@ class Choice:
         """By its name: whose it is, if it has lost its first record."""
         if _IMPORTED(file):
             return None
-        return self._crawl if file.startswith(plain_name(self._crawl) + "-") else ""
+        return self._crawl if prefix_of(file) == plain_name(self._crawl) else ""
 
     def _read(self, entry: Entry, method: str, body: bytes) -> Capture | None:
         """None if it answers another request, or was no whole answer: the spider had not seen it either."""
