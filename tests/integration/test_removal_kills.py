@@ -27,7 +27,8 @@ from crawlproj.rewriting import Rewriting
 from tests.archiving import PAGE, exchange, write
 from tests.crawling import Crawl, start_crawl
 from tests.integration.test_archive_crawl import VERSIONS, answers, readable, sound
-from tests.integration.test_forget import all_is_well, ask, scrapy, wait_for
+from tests.integration.test_archive_durability import wait_for
+from tests.integration.test_forget import all_is_well, ask, scrapy
 from tests.integration.test_power_loss import unreadable
 from tests.integration.test_robots import Site
 from tests.integration.test_robots import site as site
