@@ -64,7 +64,7 @@ class Original:
     record_id: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where the answer of an exchange is: `file` is the name that the file has or will have, `offset` and `length` are those of the
     gzip member. `original` is what later revisits must point at: this record, or the one that this record points at."""

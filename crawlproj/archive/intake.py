@@ -60,9 +60,12 @@ def take(
         if intake.pages() and intake.revisits(last=False):
             intake.originals()
             intake.revisits(last=True)
-    finally:
-        if folder.is_dir():
+    except ArchiveError:
+        with suppress(OSError):  # what was taken is listed, if there is room for it
             merge_indexes(folder)
+        raise
+    if folder.is_dir():
+        merge_indexes(folder)
     return intake.taken
 
 
