@@ -167,7 +167,7 @@ def test_a_crawl_may_run_meanwhile(site: Site, database_url: str, tmp_path: Path
     site.links(*(f"/{number}" for number in range(20)))
     settings = {
         "DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_CONTINUOUS": True, "DNS_HOSTS": {"*.test": "127.0.0.1"},
-        "REVISIT_MIN": 1, "REVISIT_INTERVAL": 1, "REVISIT_MAX": 1, "POLITENESS_DELAY": 0.01,
+        "REVISIT_MIN": 1, "REVISIT_INTERVAL": 1, "REVISIT_MAX": 1, "POLITENESS_DELAY": 0.01, "POLITENESS_PAUSE_AFTER": 0,
     }  # fmt: skip
     with start_crawl(["site", "-a", f"seeds={site.base}/"], settings, tmp_path) as running:
         for _ in range(4):

@@ -150,6 +150,7 @@ def test_a_crawl_that_runs_gives_up_what_it_has(site: Site, database_url: str, t
     site.links(*paths)
     settings = {
         "DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_CONTINUOUS": True, "POLITENESS_DELAY": 0.1,
+        "POLITENESS_PAUSE_AFTER": 0,
         "DNS_HOSTS": {"*.test": "127.0.0.1"}, "REVISIT_MIN": 1, "REVISIT_INTERVAL": 1, "REVISIT_MAX": 1,
     }  # fmt: skip
     seeds = f"{site.url('one')},{site.url('two')}"

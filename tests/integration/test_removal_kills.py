@@ -117,6 +117,7 @@ def test_removals_are_killed_beside_a_crawl_that_runs(site: Site, database_url: 
     settings = {
         "DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_CONTINUOUS": True, "DNS_HOSTS": {"*.test": "127.0.0.1"},
         "REVISIT_MIN": 1, "REVISIT_INTERVAL": 1, "REVISIT_MAX": 1, "POLITENESS_DELAY": 0.05, "WARC_MAX_SIZE": "40KB",
+        "POLITENESS_PAUSE_AFTER": 0,
     }  # fmt: skip
     killed = 0
     with start_crawl(["site", "-a", f"seeds={site.base}/"], settings, tmp_path) as running:

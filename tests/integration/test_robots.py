@@ -173,7 +173,7 @@ def test_while_it_cannot_be_reached_nothing_else_is_asked(site: Site, database_u
     }
     crawl(site, database_url, tmp_path, FRONTIER_RETRY_DELAY="1h")
     assert site.paths() == {f"{host} /robots.txt": 1 for host in site.robots}
-    ends = states(site, database_url)
+    found = states(site, database_url)
     assert found.pop(site.url("broken")) == ("retry", "bad answer")
     assert found == {site.url(host): ("new", "") for host in ("busy", "limited", "unchanged")}
 
