@@ -6,28 +6,36 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
-from inspect import isawaitable
+from functools import lru_cache
+from inspect import CO_VARKEYWORDS, isawaitable
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from pydispatch.dispatcher import Any as Anything  # type: ignore[import-untyped]
 from pydispatch.dispatcher import connections, getAllReceivers, liveReceivers
 from pydispatch.robustapply import robustApply  # type: ignore[import-untyped]
-from scrapy import signals
+from scrapy import Request, signals
+from scrapy.core import scraper as scrapers
 from scrapy.core.downloader import Downloader, Slot
+from scrapy.core.downloader.handlers import DownloadHandlers
+from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.core.scraper import Scraper
+from scrapy.exceptions import _InvalidOutput
+from scrapy.http import Response
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
+from scrapy.utils import signal as scrapy_signals
 from scrapy.utils.defer import aiter_errback, deferred_from_coro, ensure_awaitable, iter_errback
+from scrapy.utils.misc import warn_on_generator_with_return_value
 from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable, Coroutine
 
-    from scrapy import Request, Spider
+    from scrapy import Spider
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
     from twisted.python.failure import Failure
 
 log = logging.getLogger(__name__)
@@ -54,7 +62,7 @@ class Signals(SignalManager):
         waiting: list[tuple[int, Awaitable[Any]]] = []
         for receiver in list(liveReceivers(getAllReceivers(sender, signal))):
             try:
-                result = robustApply(receiver, signal=signal, **named)
+                result = applied(receiver, signal=signal, **named)
             except Exception as error:
                 result = _caught(receiver, error, named)
             if isawaitable(result):
@@ -66,6 +74,21 @@ class Signals(SignalManager):
                 receiver = results[place][0]
                 results[place] = (receiver, _caught(receiver, end, named) if isinstance(end, Exception) else end)
         return results
+
+
+@lru_cache(256)
+def _wanted(function: FunctionType) -> tuple[str, ...] | None:
+    """The arguments that a method takes; None: all."""
+    code = function.__code__
+    return None if code.co_flags & CO_VARKEYWORDS else code.co_varnames[1 : code.co_argcount]
+
+
+def applied(receiver: Any, *arguments: Any, **named: Any) -> Any:
+    """Calls who listens with what he wants to hear. pydispatch finds that out anew each time."""
+    if arguments or not isinstance(receiver, MethodType) or not isinstance(receiver.__func__, FunctionType):
+        return robustApply(receiver, *arguments, **named)
+    wanted = _wanted(receiver.__func__)
+    return receiver(**named) if wanted is None else receiver(**{name: named[name] for name in wanted if name in named})
 
 
 def _future(result: Awaitable[Any]) -> Awaitable[Any]:
@@ -93,6 +116,11 @@ class DirectDownloader(Downloader):
         super().__init__(crawler)
         if type(crawler.signals) is SignalManager:
             crawler.signals.__class__ = Signals
+            scrapy_signals.robustApply = applied  # type: ignore[attr-defined]
+        if type(self.middleware) is DownloaderMiddlewareManager:
+            self.middleware.__class__ = DirectMiddlewares
+        if type(self.handlers) is DownloadHandlers:
+            self.handlers.__class__ = DirectHandlers
 
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Response | Request]:
         self.active.add(request)
@@ -122,6 +150,53 @@ def _busy(slot: Slot) -> bool:
     return bool(slot.delay or slot.latercall or slot.queue or slot.free_transfer_slots() <= 0)
 
 
+class DirectHandlers(DownloadHandlers):
+    """To know that a URL begins with http, all of it need not be parsed."""
+
+    async def download_request_async(self, request: Request) -> Response:
+        handler = self._handlers.get(scheme := request.url.partition(":")[0])
+        if handler is None or scheme in self._old_style_handlers:
+            return await super().download_request_async(request)
+        return await handler.download_request(request)
+
+
+class DirectMiddlewares(DownloaderMiddlewareManager):
+    """Waits for those methods only that make it wait: most return nothing, or the answer as it came."""
+
+    async def _process_request(
+        self, request: Request, download_func: Callable[[Request], Coroutine[Any, Any, Response]]
+    ) -> Response | Request:  # fmt: skip
+        for method in self.methods["process_request"]:
+            assert method is not None
+            result = self._handle_mw_method(method, request=request)
+            if result is not None and (answer := await _awaited(result, method)) is not None:
+                return _sound(answer, method)
+        return await download_func(request)
+
+    async def _process_response(self, response: Response | Request, request: Request) -> Response | Request:
+        if not isinstance(response, Response):
+            return await super()._process_response(response, request)
+        for method in self.methods["process_response"]:
+            assert method is not None
+            result = self._handle_mw_method(method, request=request, response=response)
+            if result is not response:
+                response = _sound(await _awaited(result, method), method)
+                if isinstance(response, Request):
+                    break
+        return response
+
+
+def _awaited(result: Any, method: Callable[..., Any]) -> Awaitable[Any]:
+    return ensure_awaitable(result, _warn=global_object_name(method))
+
+
+def _sound(result: Any, method: Callable[..., Any]) -> Response | Request:
+    if isinstance(result, Response | Request):
+        return result
+    name = getattr(method, "__qualname__", method)
+    raise _InvalidOutput(f"Middleware {name} must return Response or Request, got {type(result)}")
+
+
 class DirectItems(ItemPipelineManager):
     """Waits for those pipelines only that make it wait; the others just return what goes to the next one."""
 
@@ -130,14 +205,29 @@ class DirectItems(ItemPipelineManager):
         scraper = self.crawler.engine.scraper
         if type(scraper) is Scraper and scraper.concurrent_items == 1:
             scraper.__class__ = DirectScraper  # no setting names it
+        scrapers.warn_on_generator_with_return_value = warn_once  # type: ignore[attr-defined]
         await super().open_spider_async()
 
     async def process_item_async(self, item: Any) -> Any:
         for method in self.methods["process_item"]:
             assert method is not None
             result = method(item, self._spider) if method in self._mw_methods_requiring_spider else method(item)
-            item = result if result is item else await ensure_awaitable(result, _warn=global_object_name(method))
+            item = result if result is item else await _awaited(result, method)
         return item
+
+
+_judged: set[FunctionType] = set()
+MOST_JUDGED = 1_000
+
+
+def warn_once(spider: Spider, callable: Callable[..., Any]) -> None:  # Scrapy names it so
+    """Scrapy looks into the code of each callback, each time it is called, for a value that a generator returns: what it notes of
+    a method is lost with the bound method, which is another one each time."""
+    function = callable.__func__ if isinstance(callable, MethodType) else None
+    if function not in _judged:
+        warn_on_generator_with_return_value(spider, callable)
+        if isinstance(function, FunctionType) and len(_judged) < MOST_JUDGED:
+            _judged.add(function)
 
 
 class DirectScraper(Scraper):

@@ -32,6 +32,8 @@ class Orders:
 
     def __or__(self, other: Orders) -> Orders:
         """Both hold: several orders on one page add up."""
+        if other is NO_ORDERS or self is NO_ORDERS:
+            return self if other is NO_ORDERS else other
         return Orders(
             self.noindex or other.noindex,
             self.nofollow or other.nofollow,
