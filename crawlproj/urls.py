@@ -41,11 +41,6 @@ SESSION: Final = frozenset(("phpsessid", "jsessionid", "cftoken", "oscsid", "zen
 """Parameters that only ever carry a session id (lower case)."""
 
 _HTTP: Final = ("http://", "https://")
-_memos: Final[dict[str, dict[str, str]]] = {}
-_ORIGINS: Final = 128
-_MEMO: Final = 512
-_SHORT: Final = 256
-"""Links on pages of so many origins are remembered, so many of each, none longer: most of them are on sister pages too."""
 _UNRESERVED: Final = {f"{ord(c):02X}": c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"}
 _PERCENT: Final = re.compile("%([0-9A-Fa-f]{2})?")
 _PATH_SESSION: Final = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/;]*|/\(S\([0-9a-z]{24}\)\)(?=/|$)", re.I)
@@ -97,35 +92,18 @@ class Joiner:
         return _parsed(href, self._base)
 
     def many(self, hrefs: list[str]) -> list[str | None]:
-        """The same for a list; what was met lately is not resolved again. Absurdly long ones are not parsed: what says http is
-        given back as it is, for the caller to count, and the rest (data: and worse) is None."""
-        memo, found = _memo(self._origin), list[str | None]()
-        for href in hrefs:
-            if (url := memo.get(href)) is None:
-                url = self._one(href)
-                # What does not depend on the folder of the page, and is not absurd.
-                free = href.startswith(_HTTP) or (href[:1] == "/" != href[1:2])
-                if url is not None and free and len(href) <= _SHORT and len(memo) <= _MEMO:
-                    memo[href] = url
-            found.append(url)
-        return found
-
-    def _one(self, href: str) -> str | None:
-        if (rooted := _ROOTED(href)) and self._origin and "/." not in (path := rooted[0]):
-            return self._origin + path
-        if len(href) <= 2 * MAX_URL:
-            return canonical(href) if href.startswith(_HTTP) else self(href)
-        return href if href.startswith(_HTTP) and canonical(href[:MAX_URL]) else None
-
-
-def _memo(origin: str) -> dict[str, str]:
-    """What links on pages of an origin mean, as far as it is remembered; a full one is begun anew, which costs least."""
-    memo = _memos.get(origin)
-    if memo is None or len(memo) > _MEMO:
-        if len(_memos) >= _ORIGINS:
-            _memos.pop(next(iter(_memos), ""), None)
-        memo = _memos[origin] = {}
-    return memo
+        """The same for a list; each spelling is resolved once. Absurdly long ones are not parsed: what says http is given back
+        as it is, for the caller to count, and the rest (data: and worse) is None."""
+        known: dict[str, str | None] = dict.fromkeys(hrefs)
+        root = self._origin
+        for href in known:
+            if (rooted := _ROOTED(href)) and root and "/." not in (path := rooted[0]):
+                known[href] = root + path
+            elif len(href) <= 2 * MAX_URL:
+                known[href] = canonical(href) if href.startswith(_HTTP) else self(href)
+            elif href.startswith(_HTTP) and canonical(href[:MAX_URL]):
+                known[href] = href
+        return [known[href] for href in hrefs]
 
 
 def host(url: str) -> str:

@@ -113,12 +113,3 @@ def test_key_is_a_signed_64_bit_number_of_crawl_and_url(crawl: str, url: str) ->
 
 def test_key_stays_the_same_for_ever() -> None:
     assert urls.key("news", "https://example.org/") == 6479691959137736441
-
-
-def test_what_links_mean_is_remembered_within_bounds() -> None:
-    for number in range(2 * urls._ORIGINS):
-        found = urls.Joiner(f"http://h{number}.org/").many([f"/{n}" for n in range(3 * urls._MEMO)] + ["/" + "x" * 1_000])
-        assert found[:2] == [f"http://h{number}.org/0", f"http://h{number}.org/1"]
-    assert len(urls._memos) <= urls._ORIGINS
-    assert max(map(len, urls._memos.values())) <= urls._MEMO + 1
-    assert max(map(len, (href for memo in urls._memos.values() for href in memo))) <= urls._SHORT
