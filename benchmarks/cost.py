@@ -63,24 +63,24 @@ def baseline(kind: str, port: int) -> dict[str, Any]:
     return result
 
 
-def crawlproj(port: int, archived: bool) -> dict[str, Any]:
+def crawlproj(port: int, archived: bool, tree: Path = ROOT) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="cost-"))
     try:
         with Embedded(folder / "db") as postgres:
-            return crawl(port, folder, postgres.start(), folder / "db", archived)
+            return crawl(port, folder, postgres.start(), folder / "db", archived, tree)
     finally:
         shutil.rmtree(folder)
 
 
-def crawl(port: int, folder: Path, url: str, database: Path, archived: bool = False) -> dict[str, Any]:
-    """The whole web once, with the embedded Postgres in `database`."""
+def crawl(port: int, folder: Path, url: str, database: Path, archived: bool = False, tree: Path = ROOT) -> dict[str, Any]:
+    """The whole web once, with the embedded Postgres in `database` and the code in `tree`."""
     seeds, meter = folder / "seeds.txt", folder / "meter.json"
     seeds.write_text("\n".join(f"http://127.0.1.{n}:{port}/" for n in range(1, HOSTS + 1)))
     more = {"CRAWL_DIR": folder, "DATABASE_URL": url, "METER_FILE": meter, "METER_PG_DATA": database / "pg" / "data"}
     command = [sys.executable, "-m", "scrapy", "crawl", "site", "-a", f"seeds_file={seeds}"]
     for name, value in {**QUIET, **more, "WARC_ENABLED": archived}.items():
         command += ["-s", f"{name}={value}"]
-    subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True)
     result: dict[str, Any] = json.loads(meter.read_text())
     return result
 
