@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from yarl import URL
 
 
 KEEP_ALIVE_S = 1.0
@@ -109,6 +110,13 @@ def response_class(crawler: Crawler, keeps: bool) -> type[_ClientResponse]:
     return Timed
 
 
+class BareRequest(aiohttp.ClientRequest):
+    """Without a body, so that a GET says no Content-Length, which browsers don't either, and needs no task to write nothing."""
+
+    def __init__(self, method: str, url: URL, *, data: Any = None, **options: Any) -> None:
+        super().__init__(method, url, data=data or None, **options)
+
+
 class GuardedHandler(AiohttpDownloadHandler):
     """Scrapy's handler, with a session of our own."""
 
@@ -125,7 +133,7 @@ class GuardedHandler(AiohttpDownloadHandler):
                 use_dns_cache=False, keepalive_timeout=KEEP_ALIVE_S,
             ),
             cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False,
-            response_class=response_class(crawler, config.warc is not None),
+            request_class=BareRequest, response_class=response_class(crawler, config.warc is not None),
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
             max_line_size=MAX_HEADER, max_field_size=MAX_HEADER, max_headers=MAX_HEADERS,
         )  # fmt: skip

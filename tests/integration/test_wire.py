@@ -150,6 +150,7 @@ def test_a_crawl_keeps_what_went_over_the_wire(base: str, database_url: str, tmp
     }  # fmt: skip
     assert {path: wire and wire[1:] for path, wire in wires.items()} == wanted
     assert {path: wire and wire[0] for path, wire in wires.items()} == Raw.seen
+    assert not any(b"content-" in asked.lower() for asked in Raw.seen.values())  # a GET has no body, and says nothing of one
 
 
 @pytest.mark.slow
