@@ -171,6 +171,6 @@ def preview(db: Queries | None, config: Config, retention: Retention, now: datet
             done.waiting += each.going.total()
     if db is not None:
         done.versions, done.urls = len(_versions(db, retention, now)), len(_urls(db, retention, now))
-        done.leftovers = bool(forgetting.pending(db))
+        done.leftovers += bool(forgetting.pending(db))
     done.logs = len(old_logs(config.log_dir, retention, now))
     return done

@@ -95,6 +95,8 @@ def check_words(words: Sequence[str], least: int, most: int, usage: str) -> None
 @contextmanager
 def exit_codes(log_file: str | None = None) -> Iterator[None]:
     """Whatever ends the block ends the program: with its exit code, and with one line instead of a traceback."""
+    if sys.stdout is None:  # `>&-`
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - it lives as long as the program
     try:
         signal.signal(signal.SIGTERM, _interrupt)
         yield

@@ -26,6 +26,7 @@ PERIODS: Mapping[str, Callable[[datetime], object]] = {
     "year": lambda at: at.year,
 }
 AT_ONCE = 1_000
+LONGEST = timedelta(days=365_000)
 Current = Callable[[Sequence[str]], Mapping[str, set[str]]]
 """Of these URLs, the times (14 digits) of the records that the next visits compare with."""
 
@@ -65,7 +66,11 @@ SETTINGS = ("RETENTION_CAPTURES", "RETENTION_KEEP", "RETENTION_PER", "RETENTION_
 
 
 def _age(value: object) -> timedelta | None:
-    return duration(value) if str(value).strip() else None
+    """Not so long that it began before there were dates."""
+    found = duration(value) if str(value).strip() else None
+    if found is not None and found > LONGEST:
+        raise ValueError("a shorter duration")
+    return found
 
 
 def _ends(value: object) -> frozenset[str]:

@@ -72,7 +72,7 @@ def target(word: str) -> str:
         return url
     name = word.removeprefix(BELOW)
     url = canonical(f"http://{name}/") if name and not set(name) & set("/?#@*") else None
-    if url is None or (":" in name and not name.startswith("[")):
+    if url is None or (":" in name and not name.endswith("]")):
         raise ConfigError(
             f"{word[:100]!r} is no URL (with http:// or https://), no host (example.org) and not all below one (*.example.org)"
         )

@@ -47,9 +47,9 @@ def moment(text: str) -> datetime:
     digits = text.ljust(14, "0") if text.isdecimal() and 8 <= len(text) <= 14 else ""
     try:
         found = datetime.strptime(digits, "%Y%m%d%H%M%S") if digits else datetime.fromisoformat(text)
-    except ValueError:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):  # at the ends of the calendar a zone leads out of it
         raise ConfigError(f"{text!r} is no time: 2026-03-01, 2026-03-01T12:00:00 or 20260301120000") from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
 def in_force(entries: list[Entry], at: datetime | None) -> Entry:

@@ -14,6 +14,7 @@ from crawlproj.archive import heads
 from crawlproj.archive.records import OCTETS, Record, mime
 from crawlproj.archive.stored import Stored
 from crawlproj.archive.surts import surt
+from crawlproj.errors import ArchiveError
 
 BLOCK = 4_096
 _encode = json.JSONEncoder(separators=(", ", ": "), check_circular=False).encode
@@ -37,7 +38,8 @@ class Entry:
     def of(cls, line: bytes) -> Self:
         """The entry of a line; ValueError or KeyError if it is none."""
         key, timestamp, rest = line.decode("utf-8", "replace").split(" ", 2)
-        found = json.loads(rest)
+        if not isinstance(found := json.loads(rest), dict):
+            raise ValueError(f"no entry: {rest[:100]}")
         status = str(found.get("status", ""))
         return cls(
             key, timestamp, found["url"], found.get("mime", ""), int(status) if status.isdecimal() else 0,
@@ -95,7 +97,15 @@ def lookup(path: Path, url: str) -> Iterator[Entry]:
         for line in lines_from(file, wanted):
             if not line.startswith(wanted):
                 return
-            yield Entry.of(line)
+            yield entry_of(line, path)
+
+
+def entry_of(line: bytes, path: Path) -> Entry:
+    """The entry of a line of that index, or one in that folder; ArchiveError if it is damaged."""
+    try:
+        return Entry.of(line)
+    except (ValueError, KeyError):
+        raise ArchiveError(f"the index is damaged, scrapy warc repair makes it anew: {path}") from None
 
 
 def lines_from(file: BinaryIO, wanted: bytes) -> Iterator[bytes]:

@@ -18,6 +18,7 @@ from crawlproj.archive.members import MAGIC
 from crawlproj.archive.records import digest, plain_url
 from crawlproj.archive.scan import MAX_BLOCK, Scanner
 from crawlproj.archive.stored import Stored
+from crawlproj.archive.streams import begins_packed
 from crawlproj.errors import ArchiveError
 
 KINDS = ("response", "resource", "revisit")
@@ -133,7 +134,7 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, bool]]:
                     raise UnreadableError(f"{path.name} holds no whole record: it is packed with {name}; unpack it first")
             if not start:
                 raise UnreadableError(f"{path.name} holds no whole record: it is empty")
-            yield file, start.startswith(MAGIC)
+            yield file, start.startswith(MAGIC) or begins_packed(file)
     except OSError as error:
         raise UnreadableError(f"{path.name} can't be read: {error.strerror or error}") from error
 

@@ -84,10 +84,15 @@ def _look(stored: Stored, gone: Gone, lost: Mapping[Capture, str], here: Found) 
         here.going[name] += 1
         here.bytes += stored.length
         return
-    here.left += stored.kind != "warcinfo"
+    here.left += stored.kind != "warcinfo" and not _is_mere_note(stored)
     target = stored.refers_to
     if target is not None and (gone(target.url, target.at) or (target.url, target.at) in lost):
         here.heirs[stored.offset] = target.url, target.at
+
+
+def _is_mere_note(stored: Stored) -> bool:
+    """Of a removal that names no records, as of those that were just old: without other records it is of no use."""
+    return stored.kind == "metadata" and stored.block.startswith(_NOTE) and b"\nremovedRecord: " not in stored.block
 
 
 def _goes(stored: Stored, gone: Gone) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from crawlproj.archive import heads
 from crawlproj.archive.cdxj import Entry, timestamp
@@ -43,18 +43,23 @@ class Originals:
             self._places[hash(found.record_id)] = place
         if hash(found.digest) in self._wanted:
             self._vouched.add(hash((found.digest, *place)))
+            self._places.setdefault(hash(found.digest), place)
 
     def find(self, revisit: Foreign, last: bool) -> Stored | None:
         """`last`: nothing more will be known, so that a body in chunks need not fit."""
         said = "" if _says_304(revisit) and fits(b"", revisit.digest) else revisit.digest
-        url, stamp, exact = self._target(revisit)
+        for number, (url, stamp, exact) in enumerate(dict.fromkeys(self._targets(revisit))):
+            if not said and (number or (not exact and not _says_304(revisit))):
+                return None  # nothing says which
+            if found := self._found(url, stamp, exact, said, lenient=last and exact and not number):
+                return found
+        return None
+
+    def _found(self, url: str, stamp: str, exact: bool, said: str, lenient: bool) -> Stored | None:
+        """A record of that URL with that payload: of exactly that time, or else the last until then."""
         entries = [entry for entry in self._archive.versions(url) if entry.mime != REVISIT]
-        fitting = [e for e in entries if (e.timestamp == stamp if exact else e.timestamp <= stamp)]
-        if not said and not exact and not _says_304(revisit):
-            return None  # nothing says which
-        lenient = last and exact
         reads = READ
-        for entry in reversed(fitting):
+        for entry in reversed([e for e in entries if (e.timestamp == stamp if exact else e.timestamp <= stamp)]):
             if said and not lenient and not self._may_fit(entry, said):
                 continue
             record = self._archive.read(entry.file, entry.offset, entry.length)
@@ -64,13 +69,18 @@ class Originals:
                 break
         return None
 
-    def _target(self, revisit: Foreign) -> tuple[str, str, bool]:
-        """URL and time, and whether it is exactly that time."""
+    def _targets(self, revisit: Foreign) -> Iterator[tuple[str, str, bool]]:
+        """URL and time, and whether it is exactly that time: what it names, and where else its digest may be found. Some tools
+        name another revisit, or a time that is a little off."""
+        own = timestamp(revisit.exchange.at)
         if place := self._places.get(hash(revisit.refers_id)) if revisit.refers_id else None:
-            return *place, True
+            yield *place, True
         if (target := revisit.refers_to) is not None:
-            return target.url, timestamp(target.at), True
-        return revisit.exchange.url, timestamp(revisit.exchange.at), False
+            yield target.url, timestamp(target.at), True
+            yield target.url, own, False
+        yield revisit.exchange.url, own, False
+        if place := self._places.get(hash(revisit.digest)) if revisit.digest else None:
+            yield *place, True
 
     def _may_fit(self, entry: Entry, said: str) -> bool:
         """As far as digests tell: they are equal, of different kinds, or its file vouched for it."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from crawlproj.archive import heads
-from crawlproj.archive.cdxj import Entry, lookup, timestamp
+from crawlproj.archive.cdxj import Entry, entry_of, lookup, timestamp
 from crawlproj.archive.encodings import decode
 from crawlproj.archive.exchange import Original
 from crawlproj.archive.files import OPEN, SUFFIX, index_path
@@ -61,11 +61,13 @@ def read_record(path: Path, offset: int, length: int | None = None) -> Stored:
     try:
         with path.open("rb", buffering=0 if length else -1) as file:
             found = _unpacked(os.pread(file.fileno(), length, offset), offset) if length else member(file, offset)
+        if found is not None:
+            return parse(found)
     except OSError as error:
         raise ArchiveError(f"{path.name} can't be read: {error.strerror}") from error
-    if found is None:
-        raise ArchiveError(f"{path.name} ends before byte {offset}")
-    return parse(found)
+    except BrokenError as error:
+        raise ArchiveError(f"{path.name} is damaged: {error.why} at byte {offset}") from error
+    raise ArchiveError(f"{path.name} ends before byte {offset}")
 
 
 def _unpacked(data: bytes, offset: int) -> Member | None:
@@ -97,7 +99,8 @@ class Archive:
     def read(self, file: str, offset: int, length: int | None = None) -> Stored:
         """The record at that place; of a file that is still written, too."""
         path = self.folder / Path(file).name
-        return read_record(path if path.exists() else path.with_name(path.name + OPEN), offset, length)
+        written = path.with_name(path.name + OPEN)
+        return read_record(written if not path.exists() and written.exists() else path, offset, length)
 
     def exchange(self, entry: Entry) -> tuple[Stored, Stored | None]:
         """The record of an entry, and that of the request, which is behind it; None if nobody kept it."""
@@ -141,7 +144,7 @@ class Archive:
             for line in unique(merge(*files)):
                 if keys is not None and hash(line.partition(b" ")[0]) not in keys:
                     continue
-                entry = Entry.of(line)
+                entry = entry_of(line, self.folder)
                 if index_path(Path(entry.file)).name in known:
                     yield entry
 

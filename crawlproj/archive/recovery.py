@@ -47,15 +47,18 @@ def repair(folder: Path) -> list[Repaired]:
     return found
 
 
-def complete(folder: Path) -> list[Repaired]:
+def complete(folder: Path, thorough: bool = False) -> list[Repaired]:
     """Closed files whose index is missing or half, as a loss of power between two renames leaves them, are indexed; indexes without
-    a file go. For who holds the lock of those who rewrite. `why` says what is wrong with a file behind its last whole record."""
+    a file go. For who holds the lock of those who rewrite. `why` says what is wrong with a file behind its last whole record.
+    `thorough`: each line of each index is read."""
     found = []
     for path in sorted(folder.glob(f"*{SUFFIX}")):
-        if not _ends_well(index_path(path)):
+        if not _ends_well(index_path(path)) or (thorough and not _is_index(index_path(path))):
+            empty = index_path(path).exists()
             with path.open("rb") as file:
                 count, _, broken = _scan(file, path.name, path)
-            found.append(Repaired(path.name, count, 0, why=str(broken or "")))
+            if broken is not None or not empty or index_path(path).stat().st_size:  # else nothing is to be listed, and was not
+                found.append(Repaired(path.name, count, 0, why=str(broken or "")))
     found += [Repaired(path.name, 0, 0) for path in orphans(folder)]
     for path in orphans(folder):
         path.unlink(missing_ok=True)
@@ -71,6 +74,21 @@ def _ends_well(path: Path) -> bool:
             return file.read() == b"\n"
     except OSError:
         return False
+
+
+def _is_index(path: Path) -> bool:
+    """Does it consist of entries, in their order?"""
+    last = b""
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                Entry.of(line)
+            except (ValueError, KeyError):
+                return False
+            if line < last:
+                return False
+            last = line
+    return True
 
 
 def orphans(folder: Path) -> list[Path]:

@@ -15,6 +15,7 @@ SHORT = 1_024
 WARC = re.compile(rb"WARC/(?:1\.[01]|0\.1[78])[ \t]*\r?\n")
 ARC = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*:[^\r\n]*) ([0-9a-fA-F.:]+|-) ([0-9]{8,17}) ([^\r\n]*?) ?([0-9]+)\r?\n")
 """How records start. A line of ARC: URL, address, time, type (and more in version 2), length."""
+_WARC_LINE = re.compile(rb"(?m)^" + WARC.pattern)
 
 
 class Source(Protocol):
@@ -154,6 +155,20 @@ def _next_start(file: BinaryIO, offset: int) -> int:
         tail = data[-len(MAGIC) + 1 :]
         file.seek(base + len(data))
     return -1
+
+
+def begins_packed(file: BinaryIO) -> bool:
+    """Of a file that does not start with a member: is its start damaged, so that the first record in it is packed?"""
+    file.seek(0)
+    if starts_record(file.read(SHORT)) or (left := _next_start(file, 0)) < 0:
+        return False
+    file.seek(0)
+    tail = b""
+    while data := file.read(min(PIECE, left)):
+        if _WARC_LINE.search(tail + data):
+            return False
+        left, tail = left - len(data), data[-SHORT:]
+    return True
 
 
 def unpacked_start(data: bytes) -> bytes:

@@ -110,7 +110,7 @@ class Command(ProjectCommand):
                 say(f"{done.file or 'an empty file'}: closed, {count(done.records, 'record')}{cut}")
                 if done.saved:
                     say(f"{done.saved}: records behind the damage")
-            for done in complete(folder):
+            for done in complete(folder, thorough=True):
                 broken += bool(done.why)
                 complain(f"{done.file}: {done.why}") if done.why else say(_indexed(done))
             merge_indexes(folder)
@@ -188,4 +188,4 @@ class Command(ProjectCommand):
 
 def _is_ours(path: Path, config: Config) -> bool:
     """A file of the archive, or one that has an index as those have."""
-    return path.resolve().parent == config.warc_dir.resolve() or index_path(path).exists()
+    return bool(path.name) and (path.resolve().parent == config.warc_dir.resolve() or index_path(path).exists())

@@ -44,6 +44,16 @@ def test_strictly_nothing_older_stays_and_pages_are_captured_anew(site: Site, da
         assert found is not None and (found.record.kind, found.content) == ("response", site.pages[path][2])  # type: ignore[index]
 
 
+def test_a_file_is_dropped_when_nothing_but_notes_of_removals_is_left(database_url: str, tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    write(tmp_path / "warc", [(exchange(number, at=now - number * 100 * DAY), None) for number in range(1, 4)])
+    for days, files in ((250, 1), (150, 1), (50, 0)):
+        assert len(Archive(tmp_path / "warc").files()) == 1
+        scrapy(tmp_path, database_url, "db", "clean", "--older", f"{days}d", "--strict")
+        assert len(Archive(tmp_path / "warc").files()) == files
+    assert "nothing to clean" in scrapy(tmp_path, database_url, "db", "clean").stdout
+
+
 def test_strictly_a_file_is_rewritten_for_one_record_and_what_repeats_it_becomes_whole(database_url: str, tmp_path: Path) -> None:
     now = datetime.now(UTC)
     first = exchange(0, at=now - 900 * DAY)

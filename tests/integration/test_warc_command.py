@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,11 +14,12 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Original
+from crawlproj.archive.files import index_path
 from crawlproj.archive.records import digest
 from crawlproj.archive.sorting import merge_indexes
 from crawlproj.versions import in_force, last_two, moment
 from tests.archiving import PAGE, START, exchange, head, write
-from tests.crawling import Result, run_command, start_crawl
+from tests.crawling import ROOT, Result, run_command, start_crawl
 from tests.integration.test_robots import Site
 from tests.integration.test_robots import site as site
 
@@ -62,9 +66,18 @@ def test_versions_get_and_diff_need_nothing_but_the_files(folder: Path) -> None:
 def test_what_is_not_there_or_makes_no_sense_is_one_clear_line(folder: Path) -> None:
     assert "is not in the archive" in warc(folder, "get", "http://example.org/nothing", code=1).stderr
     assert "is no time" in warc(folder, "get", URL, "--at", "yesterday", code=2).stderr
+    for odd in ("0001-01-01T00:00+14:00", "9999-12-31T23:59-14:00"):
+        assert "is no time" in warc(folder, "get", URL, "--at", odd, code=2).stderr
+    assert "is no file" in warc(folder, "check", "", code=3).stdout
     assert "usage" in warc(folder, "diff", URL, "20260301", code=2).stderr
     assert "usage" in warc(folder, "look", code=2).stderr
     assert "is no file" in warc(folder, "import", "missing.warc.gz", code=1).stderr
+
+
+def test_who_has_closed_the_output_gets_nothing_and_no_traceback(folder: Path) -> None:
+    words = [sys.executable, "-m", "scrapy", "warc", "get", URL, "-s", f"CRAWL_DIR={folder}"]
+    done = subprocess.run(f"{shlex.join(words)} >&-", shell=True, cwd=ROOT, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_check_names_what_is_wrong_and_repair_closes_what_was_left(folder: Path) -> None:
@@ -76,6 +89,10 @@ def test_check_names_what_is_wrong_and_repair_closes_what_was_left(folder: Path)
     assert "it has no index" in warc(folder, "check", code=3).stdout
     assert "bytes cut off" in warc(folder, "repair").stdout
     assert warc(folder, "check", "--json").json == {"files": 2, "open": [], "problems": []}
+    index_path(path).write_bytes(b"no index\n")
+    assert "its index is no CDXJ" in warc(folder, "check", code=3).stdout
+    assert f"{path.name}: indexed" in warc(folder, "repair").stdout
+    assert len(warc(folder, "versions", URL).stdout.splitlines()) == 6
     path.write_bytes(whole[:100] + b"\0" + whole[101:])
     assert path.name in warc(folder, "check", code=3).stdout
 

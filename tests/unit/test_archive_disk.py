@@ -16,7 +16,8 @@ from crawlproj.archive.check import check_file
 from crawlproj.archive.files import OpenFile, index_path
 from crawlproj.archive.folders import make_folder
 from crawlproj.archive.locks import if_nobody_rewrites, rewriting
-from crawlproj.archive.members import members
+from crawlproj.archive.members import members, pack
+from crawlproj.archive.records import warcinfo
 from crawlproj.archive.recovery import complete, repair
 from crawlproj.archive.sorting import merge_indexes
 from crawlproj.archive.writer import Shape, Writer
@@ -49,6 +50,35 @@ def test_a_closed_file_with_no_whole_index_is_indexed(tmp_path: Path, left: byte
     assert [done.file for done in complete(tmp_path)] == [path.name]
     all_there(tmp_path)
     assert complete(tmp_path) == []
+
+
+DAMAGE = {
+    "noise": os.urandom(999).replace(b"\n", b"") + b"\n", "no number": b'org,example)/page/2 20260304050607 {"offset": "x"}\n',
+    "no object": b"org,example)/page/2 20260304050607 7\n", "no order": b"b\na\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_index_is_told_and_made_anew_by_a_thorough_look(tmp_path: Path, name: str) -> None:
+    path = five_files(tmp_path)[2]
+    index_path(path).write_bytes(DAMAGE[name])
+    merge_indexes(tmp_path)
+    with pytest.raises(ArchiveError, match="damaged"):
+        list(Archive(tmp_path).entries())
+    if name.startswith(("no number", "no object")):
+        with pytest.raises(ArchiveError, match=r"damaged.*index\.cdxj"):
+            Archive(tmp_path).versions("http://example.org/page/2")
+    assert [done.file for done in complete(tmp_path, thorough=True)] == [path.name]
+    merge_indexes(tmp_path)
+    all_there(tmp_path)
+    assert complete(tmp_path, thorough=True) == []
+
+
+def test_a_file_without_pages_has_an_empty_index_and_that_is_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(pack(warcinfo(path.name, START, {}).data))
+    assert [done.file for done in complete(tmp_path)] == [path.name]
+    assert index_path(path).read_bytes() == b"" and complete(tmp_path) == []
 
 
 def test_an_index_without_a_file_goes_but_not_that_of_one_that_is_being_closed(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_revisits_find_what_they_point_at_in_a_later_file(tmp_path: Path) -> Non
 
 def test_a_revisit_of_something_that_is_not_here_is_left_out_and_told(tmp_path: Path) -> None:
     again = exchange(0, at=START + timedelta(days=1))
-    write(tmp_path / "a", [(again, Original(again.url, START, digest(PAGE))), (exchange(1), None)])
+    write(tmp_path / "a", [(again, Original(again.url, START, digest(PAGE))), (exchange(1, PAGE + b"!"), None)])
     problems: list[Problem] = []
     taken = take(Archive(tmp_path / "a").files(), tmp_path / "here", problems.append)
     assert taken == Taken(new=1, left_out=1)

@@ -68,6 +68,21 @@ SAID = {
         f"WARC-Payload-Digest: {digest(b'one')}",
     ),
     "URL in brackets": (f"WARC-Refers-To-Target-URI: <{URL}>", f"WARC-Refers-To-Date: {FIRST}"),
+    "a digest, and a time that is a little off": (
+        f"WARC-Refers-To-Target-URI: {URL}",
+        "WARC-Refers-To-Date: 2020-01-01T00:00:01Z",
+        f"WARC-Payload-Digest: {digest(b'one')}",
+    ),
+    "a digest, and the time of another payload": (
+        f"WARC-Refers-To-Target-URI: {URL}",
+        f"WARC-Refers-To-Date: {SECOND}",
+        f"WARC-Payload-Digest: {digest(b'one')}",
+    ),
+    "a digest, and a page that is not here": (
+        "WARC-Refers-To-Target-URI: http://example.com/other",
+        f"WARC-Refers-To-Date: {FIRST}",
+        f"WARC-Payload-Digest: {digest(b'one')}",
+    ),
 }
 
 
@@ -88,7 +103,7 @@ LIES = {
     "an id that nobody has": ("WARC-Refers-To: <urn:uuid:77>",),
     "nothing": (),
     "a page with another payload": (
-        f"WARC-Refers-To-Target-URI: {URL}", f"WARC-Refers-To-Date: {FIRST}", f"WARC-Payload-Digest: {digest(b'two')}",
+        f"WARC-Refers-To-Target-URI: {URL}", f"WARC-Refers-To-Date: {FIRST}", f"WARC-Payload-Digest: {digest(b'three')}",
     ),
     "a time when there was nothing": (f"WARC-Refers-To-Target-URI: {URL}", "WARC-Refers-To-Date: 2019-01-01T00:00:00Z"),
 }  # fmt: skip
@@ -100,6 +115,25 @@ def test_a_revisit_of_what_is_not_here_gets_no_other_payload(said: str, tmp_path
     assert result == Taken(new=2, left_out=1)
     assert len(problems) == 1 and "not here" in problems[0]
     assert last_payload(tmp_path) == ("response", b"two")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_revisit_of_a_revisit_gets_the_payload_of_both(turned: bool, tmp_path: Path) -> None:
+    said = f"WARC-Payload-Digest: {digest(b'one')}"
+    chain = [
+        page(b"one", FIRST, 5),
+        revisit(SECOND, said, f"WARC-Refers-To-Target-URI: {URL}", f"WARC-Refers-To-Date: {FIRST}"),
+        revisit(THIRD, said, f"WARC-Refers-To-Target-URI: {URL}", f"WARC-Refers-To-Date: {SECOND}"),
+    ]
+    assert taken(tmp_path, b"".join(chain[::-1] if turned else chain)) == (Taken(new=3), [])
+    assert last_payload(tmp_path) == ("revisit", b"one")
+
+
+def test_a_digest_alone_is_looked_for_on_other_pages_of_the_files(tmp_path: Path) -> None:
+    other = page(b"one", FIRST, 5, f"WARC-Payload-Digest: {digest(b'one')}").replace(b"/1\r\n", b"/other\r\n")
+    again = revisit(THIRD, f"WARC-Payload-Digest: {digest(b'one')}")
+    assert taken(tmp_path, again, other) == (Taken(new=2), [])
+    assert last_payload(tmp_path) == ("revisit", b"one")
 
 
 def test_not_modified_means_the_last_page_before_it(tmp_path: Path) -> None:

@@ -106,8 +106,10 @@ def test_reading_where_nothing_is_says_so(tmp_path: Path) -> None:
     for file, offset in ((place.file, 10**9), (place.file, place.offset + 1), ("other.warc.gz", 0)):
         with pytest.raises(ArchiveError):
             archive.read(file, offset)
-    with pytest.raises(ArchiveError):
+    with pytest.raises(ArchiveError, match=rf"{place.file} is damaged: cut .* at byte {place.offset}$"):
         archive.read(place.file, place.offset, place.length - 1)
+    with pytest.raises(ArchiveError, match=r"^other\.warc\.gz can't be read"):
+        archive.read("other.warc.gz", 0)
 
 
 def test_a_place_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:

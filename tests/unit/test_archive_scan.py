@@ -226,6 +226,21 @@ def test_what_is_behind_the_last_record_costs_none(name: str, shape: str, tmp_pa
     assert len(problems) == (0 if silent else 1)
 
 
+@pytest.mark.parametrize("shape", ["plain", "packed"])
+@pytest.mark.parametrize("name", ["zeros", "garbage"])
+def test_a_damaged_start_costs_no_record_behind_it(name: str, shape: str, tmp_path: Path) -> None:
+    first, *others = (SHAPES[shape]([digested(number)]) for number in range(4))
+    start = TAILS[name][: len(first) - 4] + first[-4:]
+    found, problems = read(tmp_path / "x.warc", start + b"".join(others))
+    assert numbers(found) == [1, 2, 3] and len(problems) == 1
+
+
+def test_a_file_that_is_not_packed_is_not_taken_for_what_it_holds(tmp_path: Path) -> None:
+    inner = gzip.compress(record(7))
+    found, problems = read(tmp_path / "x.warc", b"garbage" + digested(0) + digested(1) + record(2, inner) + digested(3))
+    assert [each.exchange.url[-1] for each in found] == ["1", "2", "3"] and len(problems) == 1
+
+
 def test_members_with_names_and_extra_fields_are_read(tmp_path: Path) -> None:
     """Old files of the Internet Archive have the lengths there."""
     raw = gzip.compress(record(1), mtime=0)

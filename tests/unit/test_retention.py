@@ -123,6 +123,9 @@ def test_nonsense_is_refused() -> None:
     for name, value in {"CAPTURES": "long", "KEEP": "middle", "PER": "moon", "DEAD": "x", "LOGS": "1y"}.items():
         with pytest.raises(ConfigError, match=f"RETENTION_{name}"):
             read_retention(settings, {f"RETENTION_{name}": value})
+        if name not in ("KEEP", "PER"):
+            with pytest.raises(ConfigError, match="a shorter duration"):
+                read_retention(settings, {f"RETENTION_{name}": "800000d"})
     for name in ("RETENTION_KEEP", "RETENTION_STRICT"):
         with pytest.raises(ConfigError, match="is not set"):
             read_retention(settings, {name: "last" if name.endswith("KEEP") else "1"})

@@ -29,7 +29,7 @@ def test_words_of_users(word: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["", "*", "*.", "a*.org", "example.org/a", "example.org:80", "ftp://a/", "http://", "a b", "me@a.org"]
+    "word", ["", "*", "*.", "a*.org", "example.org/a", "example.org:80", "[::1]:80", "ftp://a/", "http://", "a b", "me@a.org"]
 )
 def test_what_is_not_clear_is_refused(word: str) -> None:
     with pytest.raises(ConfigError):
