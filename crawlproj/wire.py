@@ -24,9 +24,9 @@ from crawlproj.archive.exchange import Truncated
 from crawlproj.archive.heads import STARTS
 from crawlproj.framing import framed
 
-_END: Final = re.compile(rb"\r?\n\r?\n")
+_END: Final = re.compile(rb"\n\r{0,2}\n")
 _LEAD: Final = re.compile(rb"[\r\n]*").match
-_INTERIM: Final = re.compile(rb"[\r\n]*HTTP/1\.[01] 1(?!01)[0-9][0-9]").match
+_INTERIM: Final = re.compile(rb"[\r\n]*(?:HTTP/|ICY|RTSP/)[^ \r\n]* +1(?!01)[0-9][0-9](?![0-9])", re.IGNORECASE).match
 MAX_HEAD: Final = 1_000_000
 
 
