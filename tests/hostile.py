@@ -119,6 +119,7 @@ CASES: dict[str, Case] = {
     "early-hints-lower": Case((b"http/1.1 103 early\r\n\r\n", ok())),
     "early-hints-two-spaces": Case((b"HTTP/1.1  103 Early\n\n", ok())),
     "early-hints-http-2": Case((b"HTTP/2 103\r\n\r\n", ok())),
+    "hints-and-junk": bad(b"HTTP/1.1 103 Early Hints\r\n\r\n", b"no answer\r\nat all\r\n\r\n"),
     "only-hints": cut(b"HTTP/1.1 103 Early Hints\r\n\r\n", body=b""),
     "switching": Case((head(status=b"HTTP/1.1 101 Switching") + b"junk",), state="dead", status=101, why="status 101", body=b""),
     # Lengths
