@@ -167,6 +167,7 @@ CASES: dict[str, Case] = {
     "deflate-not": plain(b"deflate"),
     "zstd-not": plain(b"zstd"),
     "unknown": plain(b"foo"),
+    "br-and-junk": packed(b"br", brotli.compress(PAGE) + b"\r\n"),
     "br-broken": packed(b"br", brotli.compress(PAGE)[:20] + b"\xff\0" * 15, state="retry", status=0, why="bad answer"),
     "gzip-head-only": packed(b"gzip", GZIP[:10], state="retry", status=0, why="bad answer"),
     "gzip-and-junk": packed(b"gzip", GZIP + b"junk"),
