@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import AsyncIterator
-from typing import Any, Self
+from typing import Self
 
 WINDOWS = {"gzip": zlib.MAX_WBITS + 16, "x-gzip": zlib.MAX_WBITS + 16, "deflate": zlib.MAX_WBITS}
 MAX_LAYERS = 3
@@ -14,13 +14,37 @@ SLACK = 1_000
 GZIP = b"\x1f\x8b"
 
 
+class Layer:
+    """One layer of packing. Gzip may be several members in a row; what is behind the last of them is nothing."""
+
+    def __init__(self, window: int) -> None:
+        self._window, self._stream, self._is_next = window, zlib.decompressobj(window), False
+        self.done = False
+
+    def take(self, data: bytes) -> tuple[bytes, bytes]:
+        """The next piece, and what is left of the data."""
+        try:
+            piece = self._stream.decompress(data, PIECE)
+        except zlib.error:
+            if not self._is_next:
+                raise
+            self.done = True
+            return b"", b""
+        self._is_next = self._is_next and not piece
+        if not self._stream.eof:
+            return piece, self._stream.unconsumed_tail
+        rest, self.done = self._stream.unused_data, self._window != WINDOWS["gzip"]
+        self._stream, self._is_next = zlib.decompressobj(self._window), True
+        return piece, rest
+
+
 class Unpacker:
     """Takes layers of gzip and deflate off a stream. A stream that is not packed at all, whatever its header says, is passed on."""
 
     def __init__(self, encodings: list[str]) -> None:
-        self._layers = [zlib.decompressobj(WINDOWS[name]) for name in reversed(encodings)]
+        self._layers = [Layer(WINDOWS[name]) for name in reversed(encodings)]
         # Some call it deflate and leave out its header; others have not packed it at all.
-        self._others: list[list[Any]] = [[], *([[zlib.decompressobj(-zlib.MAX_WBITS)]] if encodings == ["deflate"] else [])]
+        self._others: list[list[Layer]] = [[], *([[Layer(-zlib.MAX_WBITS)]] if encodings == ["deflate"] else [])]
         self._head, self._started = bytearray(), False
 
     @classmethod
@@ -50,9 +74,8 @@ class Unpacker:
         if number == len(self._layers):
             return data[:limit]
         layer, out, piece = self._layers[number], bytearray(), b""
-        while (data or len(piece) == PIECE) and len(out) < limit and not layer.eof:
-            piece = layer.decompress(data, PIECE)
-            data = layer.unconsumed_tail
+        while (data or len(piece) == PIECE) and len(out) < limit and not layer.done:
+            piece, data = layer.take(data)
             out += self._through(number + 1, piece, limit - len(out))
         return bytes(out)
 

@@ -21,6 +21,7 @@ from crawlproj.config import Config
 from crawlproj.errors import ArchiveError
 from crawlproj.frontier.base import Outcome, Ticket
 from crawlproj.items import Page
+from crawlproj.privacy import is_private
 from crawlproj.requestlog import rules_in_force
 from crawlproj.takedown import Rules
 
@@ -39,6 +40,7 @@ class Vault:
         self._writer: Writer | None = None
         self._rules, self._lock = Rules(), threading.Lock()
         self._turn, self._unstored = 0, Counter[int]()
+        self._agents = ("robots", config.robot_name.partition("/")[0].lower())
         if config.warc is not None:
             self._mend()
             self._writer = Writer(self._folder, config.spec.name, worker, about(config, settings), config.warc)
@@ -59,7 +61,7 @@ class Vault:
         wire, page.wire = page.wire, None
         if wire is None or self._writer is None or not (wire.head or wire.chunks):
             return ""
-        if self._config.obey_noarchive and is_private(page):
+        if self._config.obey_noarchive and is_private(page, wire, self._agents):
             return "noarchive"
         document = page.document
         facts = Facts(document.title, document.links) if document is not None else None
@@ -133,13 +135,6 @@ class Vault:
                 merge_indexes(self._folder)
         except (ArchiveError, OSError) as failure:
             log.error("The archive was not closed, the next crawl will repair it: %s", failure)
-
-
-def is_private(page: Page) -> bool:
-    """Whether the page says noarchive. One that has not changed is not read again: it still says what it said."""
-    ticket = page.ticket
-    same = isinstance(ticket, Ticket) and ticket.noarchive and (page.status == 304 or page.body_digest == ticket.body_digest)
-    return same or page.orders.noarchive
 
 
 def about(config: Config, settings: Mapping[str, Any]) -> dict[str, object]:

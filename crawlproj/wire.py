@@ -21,12 +21,12 @@ from aiohttp.http_writer import _serialize_headers
 from aiohttp.streams import StreamReader
 
 from crawlproj.archive.exchange import Truncated
-from crawlproj.archive.heads import STARTS
+from crawlproj.archive.heads import STARTS, is_http
 from crawlproj.framing import framed
 
-_END: Final = re.compile(rb"\r?\n\r?\n")
+_END: Final = re.compile(rb"\n\r{0,2}\n")
 _LEAD: Final = re.compile(rb"[\r\n]*").match
-_INTERIM: Final = re.compile(rb"[\r\n]*HTTP/1\.[01] 1(?!01)[0-9][0-9]").match
+_INTERIM: Final = re.compile(rb"[\r\n]*(?:HTTP/|ICY|RTSP/)[^ \r\n]* +1(?!01)[0-9][0-9](?![0-9])", re.IGNORECASE).match
 MAX_HEAD: Final = 1_000_000
 
 
@@ -90,8 +90,8 @@ class Tap(ResponseHandler):
 
     @property
     def came(self) -> bytes:
-        """The head, or the 1xx that came in place of one."""
-        return self.head or self._interim
+        """The head; if there is none, the 1xx that came in place of one, and what came behind it."""
+        return self.head if not self._interim or is_http(self.head) else self._interim + self.head
 
     def is_connected(self) -> bool:
         """Whether it can be used. An idle connection on which something has come is out of step, or at its end: the next page would

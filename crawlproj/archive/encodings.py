@@ -19,6 +19,7 @@ else:
 MAX_LAYERS = 3
 MAX_BYTES = 256 << 20
 PIECE = 1 << 20
+SMALL = 4_096
 MAGIC = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """What gzip and zstd begin with; br and deflate begin with nothing of their own."""
 LOOK = 1_024
@@ -98,17 +99,36 @@ def _zstd(body: bytes, limit: int) -> bytes:
 
 
 def _brotli(body: bytes, limit: int) -> bytes:
-    layer, out, data = brotli.Decompressor(), bytearray(), body
-    try:
-        while len(out) < limit and not layer.is_finished():
-            piece = layer.process(data, output_buffer_limit=PIECE)
-            data = b""
-            out += piece
-            if not piece and layer.can_accept_more_data():
-                break  # cut
-    except brotli.error:
-        return bytes(out) if out else body
-    return bytes(out) if out or not body.isascii() else body  # nothing tells a short text from the start of a stream
+    out, _, failed = _unbrotli([body], limit)
+    if failed is None:
+        return out if out or not body.isascii() else body  # nothing tells a short text from the start of a stream
+    return _brotli_before_junk(body, limit) or out or body
+
+
+def _brotli_before_junk(body: bytes, limit: int) -> bytes:
+    """Of a whole stream with something behind it, at which the decoder fails: it must get the end byte by byte."""
+    pieces = [body[at : at + SMALL] for at in range(0, len(body), SMALL)]
+    _, _, failed = _unbrotli(pieces, limit)
+    if failed is not None:
+        pieces = [*pieces[:failed], *(bytes([byte]) for byte in pieces[failed])]
+    out, is_whole, _ = _unbrotli(pieces, limit)
+    return out if is_whole else b""
+
+
+def _unbrotli(pieces: list[bytes], limit: int) -> tuple[bytes, bool, int | None]:
+    """What comes of them, whether that is a whole stream or all that is wanted of it, and which of them is broken."""
+    layer, out = brotli.Decompressor(), bytearray()
+    for number, data in enumerate(pieces):
+        try:
+            while len(out) < limit and not layer.is_finished():
+                piece = layer.process(data, output_buffer_limit=PIECE)
+                data = b""
+                out += piece
+                if not piece and layer.can_accept_more_data():
+                    break  # it wants the next
+        except brotli.error:
+            return bytes(out), False, number
+    return bytes(out), layer.is_finished() or len(out) >= limit, None
 
 
 LAYERS: dict[str, Callable[[bytes, int], bytes]] = {

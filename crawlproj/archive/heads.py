@@ -21,7 +21,7 @@ _PLAIN_REQUEST = re.compile(
     rb"(?:GET|HEAD|POST|PUT|DELETE|TRACE|OPTIONS|CONNECT|PATCH) [^\r\n]+ HTTP/1\.[01]\r\n" + _FIELDS
 ).fullmatch
 _READ_BY_ALL = re.compile(rb"HTTP/1\.[01] [0-9]{3}(?: |$)").match
-_STATUS = re.compile(rb"[^ ]+ +([0-9]{3})(?![0-9])").match
+_STATUS = re.compile(rb"[\r\n]*[^ \r\n]+ +([0-9]{3})(?![0-9])").match
 STARTS = (b"HTTP/", b"ICY ", b"RTSP/")
 """What answers begin with, in capitals."""
 _FIELD = re.compile(_TOKEN + rb"[ \t]*:").match
@@ -65,7 +65,8 @@ def answer(head: bytes) -> bytes:
 
 
 def request(head: bytes) -> bytes | None:
-    """The head of a request as it is stored, or None if readers would refuse it."""
+    """The head of a request as it is stored, without its longest headers if it is too long; None if readers would refuse it."""
+    head = _shortened(head)
     return head if _PLAIN_REQUEST(head) else None
 
 

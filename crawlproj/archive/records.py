@@ -147,7 +147,7 @@ def records(exchange: Exchange, original: Original | None, info_id: str, algorit
             fields["WARC-Payload-Digest"] = digest(exchange.request_body, algorithm=algorithm)
         data = record("request", exchange.at, (head, exchange.request_body), REQUEST, fields, algorithm)
         out.append(Record("request", request_id, url, exchange.at, data))
-    if block := _metadata(exchange):
+    if block := _metadata(exchange, head):
         fields = {"WARC-Record-ID": metadata_id, **common, "WARC-Refers-To": first.id}
         data = record("metadata", exchange.at, (block,), FIELDS, fields, algorithm)
         out.append(Record("metadata", metadata_id, url, exchange.at, data))
@@ -181,10 +181,12 @@ def answer(exchange: Exchange, original: Original | None, info_id: str, algorith
 
 
 def _profile(exchange: Exchange, status: int, found: str, original: Original) -> str:
-    """How the answer repeats the original; empty if it doesn't."""
+    """How the answer repeats the original; empty if it doesn't, or did not come to its end."""
+    if exchange.truncated:
+        return ""
     if status == 304:
         return NOT_MODIFIED
-    return IDENTICAL if found == original.digest and exchange.body and not exchange.truncated else ""
+    return IDENTICAL if found == original.digest and exchange.body else ""
 
 
 def mime(head: bytes) -> str:
@@ -201,12 +203,15 @@ def _address(text: str) -> str:
         return ""
 
 
-def _metadata(exchange: Exchange) -> bytes:
+def _metadata(exchange: Exchange, request: bytes | None) -> bytes:
+    """`request` is the head of the request as it is stored."""
     pairs: list[tuple[str, object]] = []
     if exchange.elapsed_s is not None:
         pairs.append(("fetchTimeMs", round(exchange.elapsed_s * 1000)))
     if heads.is_http(exchange.head) and not heads.is_plain(exchange.head):
         pairs.append(("httpHeadBase64", b64encode(exchange.head).decode()))
+    if request != exchange.request and exchange.request:
+        pairs.append(("requestHeadBase64", b64encode(exchange.request).decode()))
     if (facts := exchange.facts) is not None and facts.title:
         pairs.append(("title", facts.title))
     return warc_fields(pairs) + (_outlinks(facts) if facts is not None else b"")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from gzip import compress
 from hashlib import sha256
 from pathlib import Path
 
@@ -160,6 +161,28 @@ def test_pages_that_say_noarchive_are_not_archived_even_when_they_have_not_chang
     make_due(database_url)
     assert crawl_site(site, database_url, tmp_path, WARC_OBEY_NOARCHIVE=False).code == 0
     assert answers(sound(tmp_path / "warc"))[site.base + "/element"] == 1
+
+
+def test_errors_redirects_and_failures_that_say_noarchive_are_not_archived(site: Site, database_url: str, tmp_path: Path) -> None:
+    tag, element = {"X-Robots-Tag": "crawlproj: noarchive"}, b"<meta name=robots content=noarchive>"
+    secret = {
+        "/missing": (404, tag, b"<p>header</p>"), "/failing": (500, {}, element),
+        "/moved": (302, {**tag, "Location": "/open"}, b""),
+        "/cut": (200, {**tag, "Content-Length": "5000", "Connection": "close"}, b"<p>half"),
+        "/cut-packed": (200, {"Content-Length": "5000", "Connection": "close", "Content-Encoding": "gzip"}, compress(element)),
+        "/broken": (200, {**tag, "Content-Encoding": "gzip"}, compress(b"<p>x</p>")[:10] + b"\xff" * 20),
+        "/big": (200, {"Content-Length": "unknown", "Connection": "close"}, element + b"x" * 300_000),
+    }  # fmt: skip
+    site.links(*secret, "/open", "/other", "/half")
+    site.pages |= secret
+    site.pages["/other"] = 404, {"X-Robots-Tag": "otherbot: noarchive"}, b"<p>what noarchive means</p>"
+    site.pages["/half"] = 200, {"Content-Length": "5000", "Connection": "close"}, b"<p>half"
+    settings = {"DOWNLOAD_MAXSIZE": 200_000, "FRONTIER_RETRY_DELAY": "1h", "POLITENESS_MAX_DELAY": 0}
+    result = crawl_site(site, database_url, tmp_path, **settings)
+    found = answers(sound(tmp_path / "warc"))
+    assert {path for path in site.paths() if not found[site.base + path]} == set(secret)
+    assert result.stats["warc/noarchive"] == len(secret)
+    assert found[site.base + "/open"] == found[site.base + "/other"] == found[site.base + "/half"] == 1
 
 
 def test_nothing_is_archived_if_it_is_switched_off(site: Site, database_url: str, tmp_path: Path) -> None:

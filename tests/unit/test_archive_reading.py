@@ -138,6 +138,12 @@ def test_layers_are_taken_off_from_the_last() -> None:
     assert decode(gzip.compress(PAGE) + b"trailing", "gzip") == PAGE
 
 
+@given(st.binary(min_size=1, max_size=300), st.integers(1, 100), st.binary(max_size=20))
+def test_what_is_behind_a_whole_body_does_not_matter(part: bytes, times: int, junk: bytes) -> None:
+    assert decode(PACKED["br"](part * times) + junk, "br") == part * times
+    assert decode(PACKED["br"](part * times) + junk * 500, "br", 50) == (part * times)[:50]
+
+
 @given(
     st.binary(max_size=300),
     st.sampled_from(["gzip", "deflate", "br", "zstd", "gzip, br", "wrong", "", "identity", "zstd, wrong, gzip"]),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import re
+from base64 import b64encode
 from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
@@ -17,7 +18,7 @@ from crawlproj.archive import heads
 from crawlproj.archive.check import check_file, faults
 from crawlproj.archive.exchange import Exchange, Facts, Original, Truncated
 from crawlproj.archive.members import Member, member, pack
-from crawlproj.archive.records import IDENTICAL, NOT_MODIFIED, Record, records, warcinfo
+from crawlproj.archive.records import IDENTICAL, NOT_MODIFIED, Record, digest, records, warcinfo
 from crawlproj.archive.stored import Stored, parse
 from tests.archiving import BAD_HEADS, PAGE, REQUEST, START, accepted, all_kinds, exchange, head, write
 
@@ -101,6 +102,35 @@ def test_not_modified_is_a_revisit_of_its_own_profile() -> None:
     assert stored(found).fields["warc-profile"] == NOT_MODIFIED
     assert stored(found).digest == original(exchange(0)).digest
     assert not found.indexed, "replay would show the 304"
+
+
+def test_half_a_head_that_says_not_modified_is_no_revisit() -> None:
+    half = exchange(1, b"", b"HTTP/1.1 304 Not Modified\r\nETa", truncated=Truncated.DISCONNECT)
+    found = kinds(half, original(exchange(0)))["response"]
+    assert found.fields["warc-truncated"] == "disconnect"
+    assert found.digest == digest(b"")
+    assert not records(half, original(exchange(0)), "")[0].indexed
+
+
+@pytest.mark.parametrize("header", [b"Cookie: " + b"c" * 40_000, b"\r\n".join(b"X-%d: %s" % (n, b"v" * 100) for n in range(600))])
+def test_a_long_request_does_not_end_the_reading_of_others(header: bytes, tmp_path: Path) -> None:
+    long = exchange(0, request=REQUEST[:-2] + header + b"\r\n\r\n", request_body=b"a=b")
+    write(tmp_path, [(long, None), (exchange(1), None)])
+    (path,) = tmp_path.glob("*.warc.gz")
+    assert accepted(path) == 7
+    with path.open("rb") as file:
+        assert len(list(FastIterator(file, record_types=WarcRecordType.any_type, verify_digests=True))) == 7
+    found = kinds(long)
+    assert found["request"].block.startswith(REQUEST[:-2]) and found["request"].block.endswith(b"\r\n\r\na=b")
+    assert b"X-Crawler-Omitted: " in found["request"].block
+    kept = re.search(rb"requestHeadBase64: (\S+)", found["metadata"].block)
+    assert kept is not None and base64.b64decode(kept[1]) == long.request
+
+
+def test_a_request_line_that_is_too_long_has_no_record_but_is_kept() -> None:
+    long = exchange(0, request=REQUEST.replace(b"/a?b=c", b"/" + b"a" * 40_000))
+    assert list(kinds(long)) == ["response", "metadata"]
+    assert b64encode(long.request) in kinds(long)["metadata"].block
 
 
 def test_a_cut_body_is_marked() -> None:

@@ -65,6 +65,7 @@ REFUSED = {
     "two lengths": OK + b"Content-Length: 5\r\nContent-Length: 6" + END,
     "two lengths in one line": OK + b"Content-Length: 5, 6" + END,
     "no status": b"HTTP/1.1\r\nContent-Length: 5" + END,
+    "a number, but not in the status line": b"HTTP/1.1\r\nAge: 404" + END,
     "a status in letters": b"HTTP/1.1 2OO OK\r\nContent-Length: 5" + END,
     "a status of four digits": b"HTTP/1.1 2000 OK\r\nContent-Length: 5" + END,
     "no HTTP": b"<html>\r\n\r\n",

@@ -47,6 +47,17 @@ def test_a_long_stream_comes_out_whole() -> None:
     assert read(gzip.compress(gzip.compress(body)), "gzip,gzip", 10_000_000, 50_000) == (body, False)
 
 
+@given(st.lists(st.binary(max_size=60), min_size=1, max_size=5), st.integers(1, 50), st.sampled_from([b"", b"junk", b"\0" * 20]))
+def test_a_stream_of_several_members_comes_out_whole(parts: list[bytes], size: int, junk: bytes) -> None:
+    packed = b"".join(map(gzip.compress, parts)) + junk
+    assert read(packed, "gzip", size=size) == (b"".join(parts), False)
+    assert read(gzip.compress(packed), "gzip, gzip", size=size) == (b"".join(parts), False)
+
+
+def test_a_member_that_is_no_more_than_a_mark_says_nothing() -> None:
+    assert read(gzip.compress(b"Disallow: /") + b"\x1f\x8b", "gzip") == (b"Disallow: /", False)
+
+
 def test_deflate_may_lack_its_header() -> None:
     assert read(raw_deflate(b"Disallow: /"), "deflate") == (b"Disallow: /", False)
     assert read(zlib.compress(b"Disallow: /"), "Deflate") == (b"Disallow: /", False)

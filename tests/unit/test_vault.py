@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -36,6 +37,12 @@ def vault(tmp_path: Path) -> Iterator[Vault]:
 def page(url: str, original: Original | None = None, at: datetime = NOW) -> Page:
     ticket = Ticket(1, url, "a.test", 1, 1, 0, Lane.NEW, State.NEW, original=original)
     return Page(ticket, url, 200, at, wire=Wire(b"", head(), [PAGE], whole=True))
+
+
+def failed(found: Page, noarchive: bool) -> Page:
+    """The same, cut off when it was visited again."""
+    assert isinstance(found.ticket, Ticket)
+    return replace(found, ticket=replace(found.ticket, noarchive=noarchive), status=0, reason="cut off")
 
 
 def ended(found: Page) -> Outcome:
@@ -73,6 +80,11 @@ def test_robots_txt_and_failures_hold_nothing_up(vault: Vault) -> None:
     assert vault.settled
     vault.stored([Outcome(1, 0, 1, 1, State.RETRY, NOW)])
     assert vault.settled
+
+
+def test_half_of_a_page_that_said_noarchive_is_not_kept(vault: Vault) -> None:
+    assert vault.keep(failed(page(A), noarchive=False)) == "exchanges"
+    assert vault.keep(failed(page(A), noarchive=True)) == "noarchive"
 
 
 def test_what_is_barred_is_neither_asked_nor_kept(vault: Vault, tmp_path: Path) -> None:
