@@ -23,10 +23,11 @@ _PLACES: Final = {
     b"fldinst": "field", b"title": "title", b"fonttbl": "fonts", b"footnote": "note", b"annotation": "note", b"shpinst": "shape",
     b"shptxt": "note",
 }  # fmt: skip
-"""Where the text of such a group goes; notes and text boxes come after everything else, what else is said of a shape nowhere."""
+"""Where the text of such a group goes: of notes and text boxes after everything else; what is said of a shape is dropped."""
 _SKIPPED: Final = frozenset((
     b"colortbl", b"stylesheet", b"info", b"pict", b"object", b"themedata", b"colorschememapping", b"datastore", b"latentstyles",
-    b"listtable", b"listoverridetable", b"rsidtbl", b"xmlnstbl", b"generator", b"filetbl", b"revtbl", b"fchars", b"lchars", b"shprslt",
+    b"listtable", b"listoverridetable", b"rsidtbl", b"xmlnstbl", b"generator", b"filetbl", b"revtbl", b"fchars", b"lchars",
+    b"shprslt",
 ))  # fmt: skip
 _CHARSETS: Final = {
     77: 10000, 128: 932, 129: 949, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258, 177: 1255, 178: 1256, 186: 1257, 204: 1251,

@@ -72,7 +72,8 @@ def test_rtf_in_the_order_in_which_it_is_written() -> None:
 
 def test_text_boxes_of_rtf_come_after_the_text() -> None:
     box = rb"{\shp{\*\shpinst\shpz0{\sp{\sn shapeType}{\sv 202}}{\shptxt In the box\par more\par}}{\shprslt old readers}}"
-    assert read(rb"{\rtf1\ansi Before" + box + rb" and after.\par end}")["blocks"] == ["Before and after.", "end", "In the box", "more"]
+    said = read(rb"{\rtf1\ansi Before" + box + rb" and after.\par end}")
+    assert said["blocks"] == ["Before and after.", "end", "In the box", "more"]
 
 
 def test_signs_of_word_are_no_text() -> None:
