@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from typing import Any
 
 from crawlproj.demo.files import packed
 from crawlproj.documents import child
+from crawlproj.documents.answers import document_of
 from tests import compound
 from tests import documents as make
 
@@ -79,6 +81,12 @@ def test_text_boxes_of_rtf_come_after_the_text() -> None:
 def test_signs_of_word_are_no_text() -> None:
     body = compound.doc().replace(b"Caf\xe9 ", b"C\x1fa\x1e\x02")
     assert read(body)["blocks"][0] == "Ca-the link here"
+
+
+def test_a_nul_in_a_link_does_not_cost_the_document() -> None:
+    said = read(compound.doc().replace(b"linked.html", b"linked\0html"))
+    assert said["links"] == [("https://example.org/linkedhtml", "a", "")]
+    assert document_of(json.dumps(said).encode(), "http://example.org/").blocks
 
 
 def workbook(*records: tuple[int, bytes]) -> bytes:
