@@ -12,7 +12,8 @@ from crawlproj.documents.found import Found
 _TOKEN: Final = re.compile(
     rb"\\([A-Za-z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\(.)|([{}])|[\r\n]+|([^\\{}\r\n]+)|\\", re.S
 )
-_FIELD: Final = re.compile(r'\bHYPERLINK\s{1,9}"?([^"\s]{1,4000})')
+_FIELD: Final = re.compile(r'\bHYPERLINK\s{1,9}"?([^"\s\\][^"\s]{0,3999})')
+"""Without those that begin with an option: \\l is a place in the document."""
 _BORDERS: Final = frozenset((b"par", b"sect", b"page", b"row", b"line"))
 _SPACES: Final = frozenset((b"tab", b"cell", b"emspace", b"enspace"))
 _SYMBOLS: Final = {

@@ -72,6 +72,20 @@ def test_rtf_in_the_order_in_which_it_is_written() -> None:
     assert said["links"] == [("https://example.org/n", "a", "")]
 
 
+def test_links_inside_of_an_rtf_lead_nowhere() -> None:
+    inside = rb'{\field{\*\fldinst HYPERLINK \\l "_Toc1"}{\fldrslt here}}'
+    outside = rb"{\field{\*\fldinst HYPERLINK https://example.org/n}{\fldrslt  there}}"
+    said = read(rb"{\rtf1\ansi " + inside + outside + rb"}")
+    assert (said["blocks"], said["links"]) == (["here there"], [("https://example.org/n", "a", "")])
+
+
+def test_what_was_moved_in_a_docx_is_told_once_and_its_hyphens_are_seen() -> None:
+    moved = "<w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom>"
+    place = "<w:pPr><w:rPr><w:moveFrom/></w:rPr></w:pPr>"
+    target = "<w:moveTo><w:r><w:t>moved</w:t></w:r></w:moveTo><w:r><w:t> e</w:t><w:noBreakHyphen/><w:t>mail</w:t></w:r>"
+    assert read(make.word(f"<w:p>{place}{moved}</w:p><w:p>{target}</w:p>"))["blocks"] == ["moved e-mail"]
+
+
 def test_text_boxes_of_rtf_come_after_the_text() -> None:
     box = rb"{\shp{\*\shpinst\shpz0{\sp{\sn shapeType}{\sv 202}}{\shptxt In the box\par more\par}}{\shprslt old readers}}"
     said = read(rb"{\rtf1\ansi Before" + box + rb" and after.\par end}")
