@@ -206,9 +206,10 @@ def warn_of_forgotten(database: Database, urls: Sequence[str]) -> None:
 def option_words(config: Config, settings: Any) -> str:
     """What a command line needs besides, to mean the same folder and database as this one. Never a password."""
     words = ""
-    if config.crawl_dir != Path(".crawl").absolute() and "CRAWL_DIR" not in os.environ:
+    given, kept = given_to_make(), os.environ.keys()
+    if config.crawl_dir != Path(".crawl").absolute() and "CRAWL_DIR" not in kept - given:
         words += f" -s CRAWL_DIR={shlex.quote(str(settings['CRAWL_DIR']))}"
-    if config.database_url and "DATABASE_URL" not in os.environ:
+    if config.database_url and "DATABASE_URL" not in kept - given:
         words += " -s DATABASE_URL=..."
     return words
 
@@ -224,11 +225,20 @@ def program() -> str:
     return str(own.relative_to(here)) if own.is_relative_to(here) else str(own)
 
 
-def same_again() -> str:
+def given_to_make() -> set[str]:
+    """Variables of make's command line: they are in our environment, but not in that of the user's next command."""
+    return set(re.findall("(?:^| )([A-Z_]+)=", os.environ.get("MAKEFLAGS", "")))
+
+
+def same_again(settings: Any) -> str:
     """The command line that started us, if it is short enough to be shown."""
     words = sys.orig_argv
     at = next((n for n, word in enumerate(words) if word == "scrapy" or word.endswith("/scrapy")), len(words))
-    line = shlex.join([re.sub("^((DATABASE|REDIS)_URL=).*", r"\1...", word) for word in words[at + 1 :]])
+    words = words[at + 1 :]
+    for name in sorted(given_to_make()) if words else ():
+        if (value := os.environ.get(name)) is not None and settings.get(name) == value:
+            words += ["-s", f"{name}={value}"]
+    line = shlex.join([re.sub("^((DATABASE|REDIS)_URL=).*", r"\1...", word) for word in words])
     return f"{program()} {line}" if 0 < len(line) < 160 else ""
 
 

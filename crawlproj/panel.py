@@ -120,12 +120,13 @@ class Panel:
     def _commands(self) -> dict[str, str]:
         config, scrapy = self._config, program()
         words = option_words(config, self._crawler.settings)
+        crawl = f" --crawl {shlex.quote(config.spec.name)}{words}"
         example = next((url for url in self._seeds() if len(url) < 80), "URL")
         return {
             "what is known of each crawl": f"{scrapy} status{words}",
-            "why a page is where it is": f"{scrapy} explain {shlex.quote(example)}{words}",
-            "what comes next, and when": f"{scrapy} plan -n 20 --crawl {shlex.quote(config.spec.name)}{words}",
-            "visit again what is due": same_again() or "the same command again",
+            "why a page is where it is": f"{scrapy} explain {shlex.quote(example)}{crawl}",
+            "what comes next, and when": f"{scrapy} plan -n 20{crawl}",
+            "visit again what is due": same_again(self._crawler.settings) or "the same command again",
         }
 
     def _seeds(self) -> list[str]:
@@ -144,7 +145,7 @@ def stopwatch(elapsed_s: float) -> str:
 
 
 def pages_text(done: Tally, rate: float) -> str:
-    return f"{done.read:,} pages, {rate:.1f}/s: {done.new:,} new, {done.changed:,} changed, {done.unchanged:,} unchanged"
+    return f"{count(done.read, 'page')}, {rate:.1f}/s: {done.new:,} new, {done.changed:,} changed, {done.unchanged:,} unchanged"
 
 
 def others_text(done: Tally) -> str:

@@ -102,16 +102,17 @@ def _known(end: Ending) -> list[str]:
         return []
     lines = ["", f"  {count(counts['known'], 'URL')} known in all. Of them:"]
     first, soon = _first(outlook.next_visit, end.now), "" if counts["new"] else _first(outlook.soonest, end.now)
-    waiting = counts["waiting"]
     if counts["new"]:
-        lines.append(f"    {counts['new']:,} wait to be fetched for the first time")
-    if waiting:
-        lines.append(f"    {waiting:,} {'page was' if waiting == 1 else 'pages were'} read; they are visited again{first}")
+        lines.append(f"    {count(counts['new'], 'waits', 'wait')} to be fetched for the first time")
+    if counts["waiting"]:
+        read = count(counts["waiting"], "page was read; it is", "pages were read; they are")
+        lines.append(f"    {read} visited again{first}")
     if counts["retry"]:
         lines.append(f"    {counts['retry']:,} failed and will be tried again{soon}")
-    ended = {"moved": "have moved", "gone": "are gone", "retired": "are gone for good", "forbidden": "may not be fetched",
-             "ignored": "are left out (depth or quota)", "dead": "failed for good"}  # fmt: skip
-    rest = [f"{counts[state]:,} {words}" for state, words in ended.items() if counts.get(state)]
+    ended = {"moved": ("has moved", "have moved"), "gone": ("is gone", "are gone"), "forbidden": ("may not be fetched",) * 2,
+             "retired": ("is gone for good", "are gone for good"), "dead": ("failed for good",) * 2,
+             "ignored": ("is left out (depth or quota)", "are left out (depth or quota)")}  # fmt: skip
+    rest = [count(counts[state], *words) for state, words in ended.items() if counts.get(state)]
     if rest:
         lines.append(f"    {', '.join(rest)}")
     return lines

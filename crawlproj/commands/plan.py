@@ -9,7 +9,7 @@ from crawlproj.config import Config
 from crawlproj.console import FINE, ProjectCommand, add_crawl, add_json, frontier_of, reading, say, say_json
 from crawlproj.errors import ConfigError
 from crawlproj.plan import MOST, Planned, plan
-from crawlproj.wording import short, table, when
+from crawlproj.wording import table, when
 
 DEFAULT = 20
 
@@ -55,5 +55,5 @@ def as_json(planned: Planned) -> dict[str, object]:
 def as_text(found: list[Planned], name: str, now: datetime) -> list[str]:
     if not found:
         return [f"Crawl {name} has nothing to fetch, now or later. Give it a page: scrapy push URL --crawl {name}"]
-    rows = [[when(p.at or now, now), p.lane.name.lower(), str(p.depth), short(p.url, 100)] for p in found]
+    rows = [[when(p.at or now, now), p.lane.name.lower(), str(p.depth), p.url] for p in found]
     return table(["at", "lane", "depth", "url"], rows)

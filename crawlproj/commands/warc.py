@@ -145,7 +145,7 @@ class Command(ProjectCommand):
         archive, entries = self._found(config, words[0])
         chosen = (in_force(entries, times[0]), in_force(entries, times[1])) if times else last_two(entries)
         if chosen is None:
-            say(f"All {count(len(entries), 'version')} are the same.")
+            say(f"All {len(entries):,} versions are the same." if len(entries) > 1 else "There is one version only.")
             return FINE
         old, new = map(archive.capture, chosen)
         say(difference(old, new, opts.text) or "They are the same.")

@@ -42,7 +42,7 @@ class Found:
 
     def link(self, url: str, text: str = "", kind: str = "a") -> None:
         """A link is left out when there are too many: the text may still go on."""
-        url = url.strip()
+        url = url.replace("\0", "").strip()
         if not url or len(url) > MAX_LINK:
             return
         self._link_room -= len(url) + MAX_ANCHOR

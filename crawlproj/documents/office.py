@@ -16,7 +16,8 @@ _TEXTS: Final = re.compile(
 _SHEET: Final = re.compile(r"xl/worksheets/[^/]+\.xml", re.I)
 _FIELD: Final = re.compile(r'\bHYPERLINK\s{1,9}"([^"]{1,4000})"')
 _FORMULA: Final = re.compile(r'\bHYPERLINK\(\s{0,9}"([^"]{1,4000})"', re.I)
-_SPACES: Final = frozenset(("tab", "br", "cr", "ptab"))
+_SIGNS: Final = {"tab": " ", "br": " ", "cr": " ", "ptab": " ", "noBreakHyphen": "-"}
+_SKIPPED: Final = frozenset(("Fallback", "moveFrom"))
 _PARAGRAPHS: Final = frozenset(("p", "comment"))
 
 
@@ -60,7 +61,7 @@ class _Relations(Target):
 
 class _Text(Target):
     """Paragraphs of Word and PowerPoint: text counts inside of <t> only, what was deleted stands elsewhere. A text box stands
-    inside of a paragraph, and for old readers a second time (Fallback)."""
+    inside of a paragraph, and for old readers a second time (Fallback); what was moved stands where it was, too (moveFrom)."""
 
     def __init__(self, urls: dict[str, str], found: Found) -> None:
         self._urls, self._found = urls, found
@@ -74,7 +75,7 @@ class _Text(Target):
 
     def start(self, tag: str, attrib: Any) -> None:
         name = local(tag)
-        if self._skip or name == "Fallback":
+        if self._skip or name in _SKIPPED:
             self._skip += 1
         elif name == "txbxContent":
             self._around.append(self._text)
@@ -83,8 +84,8 @@ class _Text(Target):
             self._into = self._text
         elif name == "instrText":
             self._into = self._code
-        elif name in _SPACES:
-            self._text.append(" ")
+        elif name in _SIGNS:
+            self._text.append(_SIGNS[name])
         elif name in ("hyperlink", "hlinkClick") and (url := self._urls.get(attribute(attrib, "id"))):
             self._url, self._anchor = url, []
         elif name == "fldSimple":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
@@ -16,6 +17,8 @@ MAX_PAGES: Final = 2_000
 MAX_PAGE_LINKS: Final = 1_000
 _HYPHENS: Final = ("\x02", "\ufffe", "\xad")
 """How PDFium marks a word that is parted at the end of a line."""
+_JOINED: Final = re.compile("[\x02\ufffe](?![\r\n])")
+"""... which it mostly joins to the next line by itself."""
 _ENDS: Final = (".", "!", "?", ":", ".\u201d", '."')
 _SMALL: Final = b"""%PDF-1.4
 1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
@@ -60,7 +63,7 @@ def read(body: bytes, found: Found) -> None:
 
 def paragraphs(text: str) -> Iterator[str]:
     """PDF knows lines only: one that ends a sentence well before the margin ends a paragraph."""
-    lines = [line.strip() for line in text.splitlines()]
+    lines = [line.strip() for line in _JOINED.sub("", text).splitlines()]
     margin = 0.8 * max(map(len, lines), default=0)
     part: list[str] = []
     for line in lines:

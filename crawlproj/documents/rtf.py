@@ -12,7 +12,8 @@ from crawlproj.documents.found import Found
 _TOKEN: Final = re.compile(
     rb"\\([A-Za-z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\(.)|([{}])|[\r\n]+|([^\\{}\r\n]+)|\\", re.S
 )
-_FIELD: Final = re.compile(r'\bHYPERLINK\s{1,9}"?([^"\s]{1,4000})')
+_FIELD: Final = re.compile(r'\bHYPERLINK\s{1,9}"?([^"\s\\][^"\s]{0,3999})')
+"""Without those that begin with an option: \\l is a place in the document."""
 _BORDERS: Final = frozenset((b"par", b"sect", b"page", b"row", b"line"))
 _SPACES: Final = frozenset((b"tab", b"cell", b"emspace", b"enspace"))
 _SYMBOLS: Final = {
@@ -20,12 +21,14 @@ _SYMBOLS: Final = {
     b"ldblquote": "\u201c", b"rdblquote": "\u201d",
 }  # fmt: skip
 _PLACES: Final = {
-    b"fldinst": "field", b"title": "title", b"fonttbl": "fonts", b"footnote": "note", b"annotation": "note",
+    b"fldinst": "field", b"title": "title", b"fonttbl": "fonts", b"footnote": "note", b"annotation": "note", b"shpinst": "shape",
+    b"shptxt": "note",
 }  # fmt: skip
-"""Where the text of such a group goes; notes come after everything else."""
+"""Where the text of such a group goes: of notes and text boxes after everything else; what is said of a shape is dropped."""
 _SKIPPED: Final = frozenset((
     b"colortbl", b"stylesheet", b"info", b"pict", b"object", b"themedata", b"colorschememapping", b"datastore", b"latentstyles",
     b"listtable", b"listoverridetable", b"rsidtbl", b"xmlnstbl", b"generator", b"filetbl", b"revtbl", b"fchars", b"lchars",
+    b"shprslt",
 ))  # fmt: skip
 _CHARSETS: Final = {
     77: 10000, 128: 932, 129: 949, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258, 177: 1255, 178: 1256, 186: 1257, 204: 1251,

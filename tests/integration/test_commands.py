@@ -219,6 +219,7 @@ def test_the_summary_counts_what_became_of_the_pages_and_names_places_and_comman
     assert "status 404" in out
     assert str(world.crawl_dir / "log" / "site.log") in out
     assert "scrapy status" in out or "-m scrapy status" in out
+    assert f"scrapy explain {world.demo.url('one')} --crawl site" in out, "other crawls may know it too"
     assert sum(" in hand" in line for line in out.splitlines()) >= 2, "a line now and then"
     assert "\x1b" not in out
     assert "Spider closed (finished)" in result.log

@@ -63,6 +63,14 @@ def test_versions_get_and_diff_need_nothing_but_the_files(folder: Path) -> None:
     assert not (folder / "pg").exists(), "no database was made"
 
 
+def test_diff_says_that_there_is_nothing_to_compare(tmp_path: Path) -> None:
+    again = exchange(1, at=START + timedelta(days=1))
+    write(tmp_path / "warc", [(exchange(0), None), (exchange(1), None), (again, None)])
+    merge_indexes(tmp_path / "warc")
+    assert warc(tmp_path, "diff", URL).stdout == "There is one version only.\n"
+    assert warc(tmp_path, "diff", again.url).stdout == "All 2 versions are the same.\n"
+
+
 def test_what_is_not_there_or_makes_no_sense_is_one_clear_line(folder: Path) -> None:
     assert "is not in the archive" in warc(folder, "get", "http://example.org/nothing", code=1).stderr
     assert "is no time" in warc(folder, "get", URL, "--at", "yesterday", code=2).stderr

@@ -59,6 +59,11 @@ def test_lines_of_a_pdf_become_paragraphs_again() -> None:
     ]  # fmt: skip
 
 
+def test_a_word_that_a_pdf_parts_at_the_margin_is_whole_again() -> None:
+    show = "BT /F1 9 Tf 9 90 Td (The first line of a paragraph that is bro-) Tj 0 -12 Td (ken at the margin.) Tj ET"
+    assert read(make.long_pdf(1, show))["blocks"] == ["The first line of a paragraph that is broken at the margin."]
+
+
 def test_docx_with_links_of_all_kinds() -> None:
     simple = '<w:fldSimple w:instr=" HYPERLINK &quot;https://example.org/simple.html&quot; "/>'
     code = '<w:instrText> HYPERLINK "https://example.org/</w:instrText>', '<w:instrText>field.html" \\o "tip" </w:instrText>'

@@ -185,6 +185,20 @@ def test_a_server_that_keeps_hanging_the_reader_is_left_alone(monkeypatch: pytes
     with_desk(do)
 
 
+def test_a_server_is_not_blamed_for_a_process_that_others_may_have_spoilt() -> None:
+    async def do(desk: Desk) -> None:
+        for _ in range(4):
+            assert await reason(desk, make.GOOD["rtf"], 7) == "read"
+            os.kill(pid(desk), signal.SIGSTOP)
+            reading = asyncio.create_task(reason(desk, make.GOOD["rtf"], 8))
+            await asyncio.sleep(0.1)
+            os.kill(pid(desk), signal.SIGKILL)
+            assert await reading == "crashed"
+        assert await reason(desk, make.GOOD["rtf"], 8) == "read"
+
+    with_desk(do)
+
+
 def test_a_document_that_is_too_big_starts_nothing() -> None:
     async def do(desk: Desk) -> None:
         assert await reason(desk, b"{\\rtf1" + bytes(10_000_000)) == "too_big"

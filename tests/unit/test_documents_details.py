@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from typing import Any
 
 from crawlproj.demo.files import packed
 from crawlproj.documents import child
+from crawlproj.documents.answers import document_of
 from tests import compound
 from tests import documents as make
 
@@ -70,9 +72,35 @@ def test_rtf_in_the_order_in_which_it_is_written() -> None:
     assert said["links"] == [("https://example.org/n", "a", "")]
 
 
+def test_links_inside_of_an_rtf_lead_nowhere() -> None:
+    inside = rb'{\field{\*\fldinst HYPERLINK \\l "_Toc1"}{\fldrslt here}}'
+    outside = rb"{\field{\*\fldinst HYPERLINK https://example.org/n}{\fldrslt  there}}"
+    said = read(rb"{\rtf1\ansi " + inside + outside + rb"}")
+    assert (said["blocks"], said["links"]) == (["here there"], [("https://example.org/n", "a", "")])
+
+
+def test_what_was_moved_in_a_docx_is_told_once_and_its_hyphens_are_seen() -> None:
+    moved = "<w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom>"
+    place = "<w:pPr><w:rPr><w:moveFrom/></w:rPr></w:pPr>"
+    target = "<w:moveTo><w:r><w:t>moved</w:t></w:r></w:moveTo><w:r><w:t> e</w:t><w:noBreakHyphen/><w:t>mail</w:t></w:r>"
+    assert read(make.word(f"<w:p>{place}{moved}</w:p><w:p>{target}</w:p>"))["blocks"] == ["moved e-mail"]
+
+
+def test_text_boxes_of_rtf_come_after_the_text() -> None:
+    box = rb"{\shp{\*\shpinst\shpz0{\sp{\sn shapeType}{\sv 202}}{\shptxt In the box\par more\par}}{\shprslt old readers}}"
+    said = read(rb"{\rtf1\ansi Before" + box + rb" and after.\par end}")
+    assert said["blocks"] == ["Before and after.", "end", "In the box", "more"]
+
+
 def test_signs_of_word_are_no_text() -> None:
     body = compound.doc().replace(b"Caf\xe9 ", b"C\x1fa\x1e\x02")
     assert read(body)["blocks"][0] == "Ca-the link here"
+
+
+def test_a_nul_in_a_link_does_not_cost_the_document() -> None:
+    said = read(compound.doc().replace(b"linked.html", b"linked\0html"))
+    assert said["links"] == [("https://example.org/linkedhtml", "a", "")]
+    assert document_of(json.dumps(said).encode(), "http://example.org/").blocks
 
 
 def workbook(*records: tuple[int, bytes]) -> bytes:

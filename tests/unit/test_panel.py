@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import logging
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from crawlproj.console import option_words, same_again
 from crawlproj.figures import Hosts, Tally, tally
 from crawlproj.frontier.base import Outlook, State
 from crawlproj.panel import ALIKE, TerminalLog, line, panel
@@ -68,6 +71,30 @@ def test_the_summary_says_what_waits_until_when() -> None:
     assert "(in 50 s)" in text
     late = text_of(counts=counts, outlook=Outlook(next_visit=NOW - timedelta(days=1)))
     assert "some are due now" in late
+
+
+def test_the_summary_speaks_of_one_as_of_one() -> None:
+    text = text_of(counts={"known": 7, **{state.value: 1 for state in State}})
+    assert "1 page was read; it is visited again" in text
+    assert "1 waits to be fetched" in text
+    assert "1 has moved, 1 is gone, 1 may not be fetched, 1 is gone for good" in text
+
+
+def test_commands_to_try_have_what_make_was_given_and_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"ROBOT_CONTACT": "mailto:me@example.org", "CRAWL_DIR": "/a b", "DATABASE_URL": "postgresql://me:secret@here/x"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("ROBOT_NAME", "exported")
+    monkeypatch.setattr("sys.orig_argv", ["python", "-m", "scrapy", "crawl", "site"])
+    settings = {**given, "ROBOT_NAME": "exported"}
+    config = SimpleNamespace(crawl_dir=Path("/a b"), database_url=given["DATABASE_URL"])
+    monkeypatch.delenv("MAKEFLAGS", raising=False)
+    assert same_again(settings).endswith(" crawl site")
+    assert option_words(config, settings) == "", "the next command has the environment too"  # type: ignore[arg-type]
+    monkeypatch.setenv("MAKEFLAGS", r" -n -- ROBOT_CONTACT=mailto:me@example.org CRAWL_DIR=/a\ b DATABASE_URL=x SEEDS=y")
+    again = " crawl site -s 'CRAWL_DIR=/a b' -s DATABASE_URL=... -s ROBOT_CONTACT=mailto:me@example.org"
+    assert same_again(settings).endswith(again)
+    assert option_words(config, settings) == " -s CRAWL_DIR='/a b' -s DATABASE_URL=..."  # type: ignore[arg-type]
 
 
 def test_a_run_with_nothing_to_do_says_so() -> None:

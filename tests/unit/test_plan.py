@@ -9,6 +9,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawlproj.commands.plan import as_text
 from crawlproj.frontier.base import TIMED, Lane
 from crawlproj.plan import Planned, Queue, play
 from crawlproj.revisit.shares import Shares
@@ -45,6 +46,11 @@ def test_every_url_comes_once_never_early_and_never_too_soon_after_the_last(host
         own = [p.at for p in found if p.host == f"h{n}" and p.at is not None]
         assert all(at >= NOW + timedelta(seconds=starts) for at in own)
         assert all(later - earlier >= timedelta(seconds=2) for earlier, later in pairwise(own))
+
+
+def test_urls_are_shown_whole_so_that_they_can_be_taken_from_the_plan() -> None:
+    url = f"http://example.org/{'long/' * 60}page.html"
+    assert as_text([Planned(url, "example.org", Lane.NEW, "new", 0, 1.0, False, None, NOW)], "site", NOW)[1].endswith(f" {url}")
 
 
 def test_what_is_urgent_comes_first_and_revisits_get_their_share() -> None:
