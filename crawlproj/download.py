@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-    from yarl import URL
 
 
 KEEP_ALIVE_S = 1.0
@@ -113,7 +112,7 @@ def response_class(crawler: Crawler, keeps: bool) -> type[_ClientResponse]:
 class BareRequest(aiohttp.ClientRequest):
     """Without a body, so that a GET says no Content-Length, which browsers don't either, and needs no task to write nothing."""
 
-    def __init__(self, method: str, url: URL, *, data: Any = None, **options: Any) -> None:
+    def __init__(self, method: str, url: Any, *, data: Any = None, **options: Any) -> None:
         super().__init__(method, url, data=data or None, **options)
 
 
