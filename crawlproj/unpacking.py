@@ -8,7 +8,7 @@ from typing import Self
 
 WINDOWS = {"gzip": zlib.MAX_WBITS + 16, "x-gzip": zlib.MAX_WBITS + 16, "deflate": zlib.MAX_WBITS}
 MAX_LAYERS = 3
-PIECE = 65_536
+PIECE, SMALL = 65_536, 4_096
 SLACK = 1_000
 """Headers and trailers of what is packed."""
 GZIP = b"\x1f\x8b"
@@ -73,10 +73,12 @@ class Unpacker:
         """Through this layer and those below it, in pieces, so that a bomb is never unpacked further than is wanted."""
         if number == len(self._layers):
             return data[:limit]
-        layer, out, piece = self._layers[number], bytearray(), b""
-        while (data or len(piece) == PIECE) and len(out) < limit and not layer.done:
-            piece, data = layer.take(data)
-            out += self._through(number + 1, piece, limit - len(out))
+        layer, out = self._layers[number], bytearray()
+        for at in range(0, len(data), SMALL):  # a little at a time: what a member leaves is copied, and there may be many
+            rest, piece = data[at : at + SMALL], b""
+            while (rest or len(piece) == PIECE) and len(out) < limit and not layer.done:
+                piece, rest = layer.take(rest)
+                out += self._through(number + 1, piece, limit - len(out))
         return bytes(out)
 
 

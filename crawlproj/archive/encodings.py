@@ -66,18 +66,23 @@ def _zstd_step(layer: Any, data: bytes) -> tuple[bytes, bytes]:
 
 
 def _pieces(body: bytes, limit: int, new: Callable[[], Any], step: Callable[[Any, bytes], tuple[bytes, bytes]]) -> bytes | None:
-    """Through one decompressor after another: a stream may be several in a row. None if the first fails at its start."""
-    out, data, layer, started = bytearray(), body, new(), False
+    """Through one decompressor after another: a stream may be several in a row. None if the first fails at its start.
+
+    It is given a little at a time: what it leaves is copied, and a body may be half a million streams of nothing.
+    """
+    out, data, at, layer, started = bytearray(), b"", 0, new(), False
     try:
         while len(out) < limit:
+            if not data:
+                data, at = body[at : at + SMALL], at + SMALL
             piece, data = step(layer, data)
             out += piece
             started = started or bool(piece) or layer.eof
             if layer.eof:
-                if not data:
+                if not data and at >= len(body):
                     break
                 layer = new()
-            elif not piece and not data:
+            elif not piece and not data and at >= len(body):
                 break  # cut
     except BROKEN:
         return bytes(out) if started else None
