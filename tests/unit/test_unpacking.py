@@ -128,8 +128,8 @@ class Counting:
 
 
 @pytest.mark.parametrize("way", ["first bytes", "whole"])
-def test_half_a_million_members_of_nothing_cost_little(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left behind each was copied as a whole: ten megabytes of them stopped a crawl for a minute."""
+def test_many_members_of_nothing_cost_little(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left behind each was copied as a whole: ten times as many took a hundred times as long."""
     counting = Counting()
     monkeypatch.setattr(zlib, "decompressobj", counting)
     body = gzip.compress(b"") * 20_000 + gzip.compress(b"end") + b"junk"
