@@ -110,7 +110,7 @@ def response_class(crawler: Crawler, keeps: bool) -> type[_ClientResponse]:
 
 
 class BareRequest(aiohttp.ClientRequest):
-    """Without a body, so that a GET says no Content-Length, which browsers don't either, and needs no task to write nothing."""
+    """An empty body is none: so a GET says no Content-Length, as in browsers, and no task is made to write nothing."""
 
     def __init__(self, method: str, url: Any, *, data: Any = None, **options: Any) -> None:
         super().__init__(method, url, data=data or None, **options)
