@@ -95,9 +95,7 @@ class Player:
         history = History(url, ticket, entries[0].at)
         for entry in entries:
             with suppress(ArchiveError):
-                record, asked = self._archive.exchange(entry)
-                if asked is None or asked.block.startswith(b"GET "):  # the answer to a form is not the page
-                    self._visit(history, entry, self._archive.resolved(record), stored)
+                self._visit(history, entry, self._archive.capture(entry), stored)
         return history if history.outcome is not None else None
 
     def _visit(self, history: History, entry: Entry, capture: Capture, stored: Stored) -> None:
@@ -174,7 +172,7 @@ def _pages(archive: Archive, keys: set[int]) -> Iterator[tuple[str, list[Entry]]
     for _, group in groupby(archive.entries(keys) if keys else (), key=lambda entry: entry.key):
         by_url: dict[str, list[Entry]] = {}
         for entry in group:
-            url = canonical(entry.url)
+            url = canonical(entry.url) if not entry.asked else None  # the answer to a form is not the page
             if url is not None and len(url) <= MAX_URL and not url.endswith("/robots.txt"):
                 by_url.setdefault(url, []).append(entry)
         yield from by_url.items()

@@ -101,38 +101,51 @@ class Selection:
     def __init__(self, cutoff: datetime | None = None) -> None:
         self._cutoff = cutoff
         self._by_file: dict[str, array[int]] = defaultdict(lambda: array("q"))
-        self._not_modified: dict[str, set[int]] = defaultdict(set)
+        self._exact: dict[str, set[int]] = defaultdict(set)
         self._all: array[int] = array("q")
         self._others: set[int] = set()
+        self._answers: dict[tuple[str, int], bool] = {}
+        self._staying: set[int] = set()
 
-    def add(self, entries: Iterable[Entry]) -> None:
-        for entry in entries:
+    def add(self, captures: Sequence[Entry], gone: Iterable[Entry]) -> None:
+        """`captures` of one page, or of one form, some of which are gone."""
+        if captures[0].asked:
+            going = {(entry.file, entry.offset) for entry in gone}
+            self._answers |= {(entry.file, entry.offset): (entry.file, entry.offset) in going for entry in captures}
+            return
+        for entry in gone:
             self._by_file[entry.file].append(hash((entry.url, entry.timestamp)))
 
     def see(self, path: Path, stored: Stored) -> None:
-        """304s are in no index; they go by their age alone."""
-        if self._cutoff is None or stored.kind not in ("revisit", "response") or heads.status(stored.head) != 304:
+        """304s are in no index; they go by their age alone. An answer to a form may be of the same second as a page that does not
+        share its fate."""
+        if self._cutoff is None or stored.kind not in ("revisit", "response", "resource") or "warc-date" not in stored.fields:
             return
-        if "warc-date" in stored.fields and stored.at < self._cutoff:
-            key = hash((stored.url, stored.at))
-            self._not_modified[path.name].add(key)
-            self._others.add(key)
+        goes = self._answers.get((path.name, stored.offset))
+        if goes is None and heads.status(stored.head) == 304:
+            goes = stored.at < self._cutoff or None
+        if goes:
+            self._exact[path.name].add(hash((stored.url, stored.at)))
+            self._others.add(hash((stored.url, stored.at)))
+        elif goes is False:
+            self._staying.add(hash((stored.url, stored.at)))
 
     def limited(self, files: Iterable[str] | None = None) -> Selection:
         """As `gone` sees it from now on."""
         found = Selection(self._cutoff)
-        names = [*self._by_file, *self._not_modified] if files is None else list(files)
+        names = [*self._by_file, *self._exact] if files is None else list(files)
         found._all = array("q", sorted(chain.from_iterable(self._by_file[name] for name in set(names) if name in self._by_file)))
-        found._others = set(chain.from_iterable(self._not_modified[name] for name in names if name in self._not_modified))
-        found._not_modified, found._by_file = self._not_modified, self._by_file
+        found._others = set(chain.from_iterable(self._exact[name] for name in names if name in self._exact))
+        found._exact, found._by_file, found._answers, found._staying = self._exact, self._by_file, self._answers, self._staying
         return found
 
     def gone(self, url: str, at: datetime) -> str:
+        exact = hash((url, at)) if self._others or self._staying else 0
+        if exact in self._others or exact in self._staying:
+            return NAME if exact in self._others else ""
         key = hash((url, timestamp(at)))
         place = bisect_left(self._all, key)
-        if place < len(self._all) and self._all[place] == key:
-            return NAME
-        return NAME if self._others and hash((url, at)) in self._others else ""
+        return NAME if place < len(self._all) and self._all[place] == key else ""
 
 
 def select(entries: Iterable[Entry], retention: Retention, now: datetime, current: Current) -> Selection:
@@ -143,17 +156,20 @@ def select(entries: Iterable[Entry], retention: Retention, now: datetime, curren
     for batch in _batches(_pages(entries, cutoff, least=1 if retention.strict else 2)):
         kept = current([captures[0].url for captures in batch])
         for captures in batch:
-            found.add(going(captures, retention, cutoff, kept.get(captures[0].url, set())))
+            current_of = kept.get(captures[0].url, set()) if not captures[0].asked else set()
+            found.add(captures, going(captures, retention, cutoff, current_of))
     return found.limited()
 
 
 def _pages(entries: Iterable[Entry], cutoff: str, least: int) -> Iterator[list[Entry]]:
-    """The captures of each URL that has so many, and an old one among them."""
+    """The captures of each URL that has so many, and an old one among them; those of a form in any case."""
     for _, group in groupby(entries, key=lambda entry: entry.key):
         by_url: dict[str, list[Entry]] = {}
         for entry in group:
             by_url.setdefault(entry.url, []).append(entry)
-        yield from (captures for captures in by_url.values() if len(captures) >= least and captures[0].timestamp < cutoff)
+        for captures in by_url.values():
+            if captures[0].timestamp < cutoff and (len(captures) >= least or captures[0].asked):
+                yield captures
 
 
 def _batches(pages: Iterable[list[Entry]]) -> Iterator[list[list[Entry]]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 from crawlproj.archive import heads
+from crawlproj.archive.asked import METHOD, with_query
 from crawlproj.archive.records import OCTETS, Record, mime
 from crawlproj.archive.stored import Stored
 from crawlproj.archive.surts import surt
@@ -22,7 +23,8 @@ _encode = json.JSONEncoder(separators=(", ", ": "), check_circular=False).encode
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entry:
-    """One record with content. `timestamp` has 14 digits, `mime` of a revisit is `warc/revisit`, `file` has no folder."""
+    """One record with content. `timestamp` has 14 digits, `mime` of a revisit is `warc/revisit`, `file` has no folder. `asked` is
+    what the request is told by from a GET; `key` has it, too."""
 
     key: str
     timestamp: str
@@ -33,6 +35,7 @@ class Entry:
     length: int
     offset: int
     file: str
+    asked: str = ""
 
     @classmethod
     def of(cls, line: bytes) -> Self:
@@ -43,13 +46,13 @@ class Entry:
         status = str(found.get("status", ""))
         return cls(
             key, timestamp, found["url"], found.get("mime", ""), int(status) if status.isdecimal() else 0,
-            found.get("digest", ""), int(found["length"]), int(found["offset"]), found["filename"],
+            found.get("digest", ""), int(found["length"]), int(found["offset"]), found["filename"], _asked(found),
         )  # fmt: skip
 
     @classmethod
     def of_record(cls, record: Record, offset: int, length: int, file: str) -> Self:
-        stamp = timestamp(record.at)
-        return cls(surt(record.url), stamp, record.url, record.mime, record.status, record.digest, length, offset, file)
+        key, stamp = surt(with_query(record.url, record.asked)), timestamp(record.at)
+        return cls(key, stamp, record.url, record.mime, record.status, record.digest, length, offset, file, record.asked)
 
     @classmethod
     def of_stored(cls, stored: Stored, file: str) -> Self | None:
@@ -67,12 +70,16 @@ class Entry:
         stamp = timestamp(stored.at)
         return cls(surt(stored.url), stamp, stored.url, kind, status, stored.digest, stored.length, stored.offset, file)
 
+    def answering(self, asked: str) -> Self:
+        """The same as the answer to such a request."""
+        return replace(self, key=surt(with_query(self.url, asked)), asked=asked) if asked else self
+
     def line(self) -> bytes:
         """Numbers are strings, and what isn't known is left out, as all tools write it."""
         rest = {
             "url": self.url, "mime": self.mime, "status": str(self.status or ""), "digest": self.digest,
             "length": str(self.length), "offset": str(self.offset), "filename": self.file,
-        }  # fmt: skip
+        } | (_method(self.asked) if self.asked else {})  # fmt: skip
         known = {name: value for name, value in rest.items() if value}
         return f"{self.key} {self.timestamp} {_encode(known)}\n".encode("utf-8", "replace")
 
@@ -84,6 +91,16 @@ class Entry:
 
 def timestamp(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y%m%d%H%M%S")
+
+
+def _method(asked: str) -> dict[str, str]:
+    method, _, body = asked.removeprefix(METHOD).partition("&")
+    return {"method": method, "requestBody": body}
+
+
+def _asked(found: dict[str, Any]) -> str:
+    method, body = found.get("method", ""), found.get("requestBody", "")
+    return f"{METHOD}{method}{'&' if body else ''}{body}" if method else ""
 
 
 def lookup(path: Path, url: str) -> Iterator[Entry]:

@@ -9,6 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from crawlproj.archive.asked import query_of
+
 
 class Truncated(StrEnum):
     """Why a body ends before its end, in the words of WARC."""
@@ -48,6 +50,11 @@ class Exchange:
     facts: Facts | None = None
     content_type: str = ""
     """Of what has no HTTP head, if somebody knows it."""
+
+    @property
+    def asked(self) -> str:
+        """What the request is told by from a GET; empty if it is one."""
+        return query_of(self.request, self.request_body)
 
     @property
     def size(self) -> int:

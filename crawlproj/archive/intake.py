@@ -153,12 +153,15 @@ class Intake:
         self._done.add(_mark(found))
         self.taken.left_out += 1
 
-    def _take(self, writer: Writer, found: Foreign, record: Stored | None) -> None:
+    def _take(self, writer: Writer, found: Foreign, meant: tuple[Stored, str] | None) -> None:
+        """With what a revisit means; it stays one if that is a page, which can be looked up."""
         exchange, original = found.exchange, None
-        if record is not None:
+        if meant is not None:
+            record, asked = meant
             exchange = replace(exchange, head=exchange.head or record.head, body=b"" if _says_304(exchange) else record.body)
-            original = Original(record.url, record.at, record.digest, record.id)
-        self.taken.keys.add(hash(surt(exchange.url).encode()))
+            original = Original(record.url, record.at, record.digest, record.id) if not asked else None
+        if not exchange.asked:
+            self.taken.keys.add(hash(surt(exchange.url).encode()))
         again, mark = len(self._done), _mark(found)
         self._done.add(mark)
         if again == len(self._done) or self._is_there(exchange, original):
@@ -185,7 +188,7 @@ class Intake:
         if _says_304(exchange):
             payload = original.digest if original is not None else digest(*pieces, algorithm=self._shape.algorithm)
             return (url, stamp, payload) in self._not_modified
-        entries = [entry for entry in self._archive.versions(url) if (entry.url, entry.timestamp) == (url, stamp)]
+        entries = [entry for entry in self._archive.versions(url, exchange.asked) if (entry.url, entry.timestamp) == (url, stamp)]
         kinds = {entry.digest.partition(":")[0] for entry in entries} & hashlib.algorithms_guaranteed
         return not {entry.digest for entry in entries}.isdisjoint(digest(*pieces, algorithm=kind) for kind in kinds)
 
@@ -200,7 +203,8 @@ def _mark(found: Foreign) -> int:
     """Of an exchange, by which it is known if it comes again."""
     exchange = found.exchange
     content = found.digest or found.refers_id if found.kind == "revisit" else digest(exchange.body)
-    return hash((found.kind == "revisit", plain_url(exchange.url), timestamp(exchange.at), content, heads.status(exchange.head)))
+    asked = (found.kind == "revisit", plain_url(exchange.url), exchange.asked, timestamp(exchange.at))
+    return hash((*asked, content, heads.status(exchange.head)))
 
 
 def _says_304(exchange: Exchange) -> bool:

@@ -18,6 +18,8 @@ from crawlproj.archive.foreign import Foreign
 from crawlproj.archive.reader import REVISIT, Archive
 from crawlproj.archive.stored import Stored
 
+Place = tuple[str, str, str]
+"""URL, time (14 digits), and what was asked for if it was no GET."""
 READ = 20
 """So many versions of a page are read, if their digests are of another kind than that of the revisit."""
 JOINED = "X-Crawler-Transfer-Encoding"
@@ -30,7 +32,7 @@ class Originals:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._wanted = set[int]()
-        self._places: dict[int, tuple[str, str]] = {}
+        self._places: dict[int, Place] = {}
         self._vouched = set[int]()
 
     def ask(self, revisit: Foreign) -> None:
@@ -38,26 +40,27 @@ class Originals:
 
     def note(self, found: Foreign) -> None:
         """A record that is no revisit."""
-        place = found.exchange.url, timestamp(found.exchange.at)
+        place = found.exchange.url, timestamp(found.exchange.at), found.exchange.asked
         if hash(found.record_id) in self._wanted:
             self._places[hash(found.record_id)] = place
         if hash(found.digest) in self._wanted:
-            self._vouched.add(hash((found.digest, *place)))
+            self._vouched.add(hash((found.digest, *place[:2])))
             self._places.setdefault(hash(found.digest), place)
 
-    def find(self, revisit: Foreign, last: bool) -> Stored | None:
-        """`last`: nothing more will be known, so that a body in chunks need not fit."""
+    def find(self, revisit: Foreign, last: bool) -> tuple[Stored, str] | None:
+        """The record, and what it was asked with. `last`: nothing more will be known, so that a body in chunks need not fit."""
         said = "" if _says_304(revisit) and fits(b"", revisit.digest) else revisit.digest
-        for number, (url, stamp, exact) in enumerate(dict.fromkeys(self._targets(revisit))):
+        for number, (place, exact) in enumerate(dict.fromkeys(self._targets(revisit))):
             if not said and (number or (not exact and not _says_304(revisit))):
                 return None  # nothing says which
-            if found := self._found(url, stamp, exact, said, lenient=last and exact and not number):
-                return found
+            if found := self._found(place, exact, said, lenient=last and exact and not number):
+                return found, place[2]
         return None
 
-    def _found(self, url: str, stamp: str, exact: bool, said: str, lenient: bool) -> Stored | None:
+    def _found(self, place: Place, exact: bool, said: str, lenient: bool) -> Stored | None:
         """A record of that URL with that payload: of exactly that time, or else the last until then."""
-        entries = [entry for entry in self._archive.versions(url) if entry.mime != REVISIT]
+        url, stamp, asked = place
+        entries = [entry for entry in self._archive.versions(url, asked) if entry.mime != REVISIT]
         reads = READ
         for entry in reversed([e for e in entries if (e.timestamp == stamp if exact else e.timestamp <= stamp)]):
             if said and not lenient and not self._may_fit(entry, said):
@@ -69,18 +72,18 @@ class Originals:
                 break
         return None
 
-    def _targets(self, revisit: Foreign) -> Iterator[tuple[str, str, bool]]:
-        """URL and time, and whether it is exactly that time: what it names, and where else its digest may be found. Some tools
+    def _targets(self, revisit: Foreign) -> Iterator[tuple[Place, bool]]:
+        """Places, and whether it is exactly that time: what it names, and where else its digest may be found. Some tools
         name another revisit, or a time that is a little off."""
-        own = timestamp(revisit.exchange.at)
+        own, asked = timestamp(revisit.exchange.at), revisit.exchange.asked
         if place := self._places.get(hash(revisit.refers_id)) if revisit.refers_id else None:
-            yield *place, True
+            yield place, True
         if (target := revisit.refers_to) is not None:
-            yield target.url, timestamp(target.at), True
-            yield target.url, own, False
-        yield revisit.exchange.url, own, False
+            yield (target.url, timestamp(target.at), asked), True
+            yield (target.url, own, asked), False
+        yield (revisit.exchange.url, own, asked), False
         if place := self._places.get(hash(revisit.digest)) if revisit.digest else None:
-            yield *place, True
+            yield place, True
 
     def _may_fit(self, entry: Entry, said: str) -> bool:
         """As far as digests tell: they are equal, of different kinds, or its file vouched for it."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from crawlproj.archive import heads
+from crawlproj.archive.asked import with_query
 from crawlproj.archive.cdxj import Entry, entry_of, lookup, timestamp
 from crawlproj.archive.encodings import decode
 from crawlproj.archive.exchange import Original
@@ -116,17 +117,18 @@ class Archive:
         except OSError as error:
             raise ArchiveError(f"{path.name} can't be read: {error.strerror}") from error
 
-    def versions(self, url: str) -> list[Entry]:
-        """All entries of a URL, oldest first.
+    def versions(self, url: str, asked: str = "") -> list[Entry]:
+        """All entries of a URL, oldest first; of answers to something else than a GET, if that is `asked` (see there).
 
         The index knows pages by keys that leave out case, scheme and `www.`; other spellings count only if this one isn't there.
         """
-        found = self.alike(url)
+        found = self.alike(url, asked)
         return [entry for entry in found if entry.url == plain_url(url)] or found
 
-    def alike(self, url: str) -> list[Entry]:
+    def alike(self, url: str, asked: str = "") -> list[Entry]:
         """All entries under the key of a URL, whatever their spelling, oldest first."""
         self._look()
+        url = with_query(url, asked)
         found: set[Entry] = set()
         if self._whole:
             found |= {entry for entry in lookup(self.folder / INDEX, url) if self._counts(entry)}

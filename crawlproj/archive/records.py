@@ -38,7 +38,7 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 @dataclass(slots=True)
 class Record:
     """`data` is the whole record, not packed. `digest` is that of the payload. `mime` and `status` are for the index, which lists
-    `indexed` records."""
+    `indexed` records; `asked` is what its request is told by from a GET."""
 
     kind: str
     id: str
@@ -50,6 +50,7 @@ class Record:
     status: int = 0
     indexed: bool = False
     original: Original | None = None
+    asked: str = ""
 
 
 def new_ids(count: int) -> list[str]:
@@ -135,10 +136,12 @@ def records(exchange: Exchange, original: Original | None, info_id: str, algorit
     """The records of an exchange. The answer is first: it is worth most if the process is killed while it writes.
 
     With an `original` the answer becomes a revisit, if it is a 304 or has the same payload; else it is stored whole, whatever the
-    caller believed.
+    caller believed. So is the answer to anything else than a GET: later ones are compared with the page.
     """
+    asked = exchange.asked
     new, request_id, metadata_id = new_ids(3)
-    first = answer(exchange, original, info_id, algorithm, new)
+    first = answer(exchange, None if asked else original, info_id, algorithm, new)
+    first.asked = asked
     out, url = [first], first.url
     common = {"WARC-Warcinfo-ID": info_id, "WARC-Concurrent-To": first.id, "WARC-Target-URI": url}
     if (head := heads.request(exchange.request)) is not None:

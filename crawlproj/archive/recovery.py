@@ -16,6 +16,7 @@ from typing import BinaryIO
 from crawlproj.archive.cdxj import Entry
 from crawlproj.archive.files import OPEN, SUFFIX, index_path
 from crawlproj.archive.folders import sync_folder
+from crawlproj.archive.listing import Listing
 from crawlproj.archive.locks import locked
 from crawlproj.archive.members import BrokenError, Member, member, next_member
 from crawlproj.archive.sorting import PART, Sorter, parts, write_file
@@ -111,13 +112,10 @@ def index(path: Path) -> int:
 def _scan(file: BinaryIO, name: str, path: Path) -> tuple[int, int, BrokenError | None]:
     """Index all whole records from the start; how many there are, where they end, and what comes then."""
     lines, count, end, broken = Sorter(path.parent), 0, 0, None
-
-    def take(stored: Stored) -> None:
-        if (entry := Entry.of_stored(stored, name)) is not None:
-            lines.add(entry.line())
-
+    listing = Listing(name, lambda entry: lines.add(entry.line()))
     try:
-        count, end, broken = walk(file, take)
+        count, end, broken = walk(file, listing.take)
+        listing.close()
         if count:
             write_file(index_path(path), lines.sorted())
     finally:

@@ -10,6 +10,7 @@ from scrapy.http import Headers, Request, Response
 from scrapy.utils._download_handlers import make_response
 
 from crawlproj.archive import Capture, heads
+from crawlproj.archive.asked import FORM, JSON, query_for
 from crawlproj.ends import REDIRECTS
 from crawlproj.urls import join
 
@@ -51,6 +52,14 @@ def followed(request: Request, url: str, status: int) -> Request:
     for name in ("Content-Type", "Content-Length", "Content-Encoding"):
         plain.headers.pop(name, None)
     return plain
+
+
+def ways(request: Request) -> list[str]:
+    """By which the index may know it: the content type may be another than it was sent with."""
+    if request.method == "GET":
+        return [""]
+    said = (request.headers.get(b"Content-Type") or b"").decode("latin-1")
+    return list(dict.fromkeys(query_for(request.method, kind, request.body) for kind in (said, FORM, JSON, "")))
 
 
 class ArchiveHandler:

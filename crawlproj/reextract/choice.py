@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -45,14 +45,17 @@ class Choice:
         """Each URL with its captures, oldest first; in flat memory."""
         for _, alike in groupby(self.archive.entries(), key=lambda entry: entry.key):
             found: dict[str, list[Entry]] = {}
-            for entry in filter(self._counts, alike):
+            for entry in alike:
+                if entry.asked or not self._counts(entry):  # no page: a spider's own requests know of it
+                    continue
                 found.setdefault(canonical(entry.url) or entry.url, []).append(entry)
             yield from found.items()
 
-    def entries(self, url: str) -> list[Entry]:
-        """All captures of a URL, in whichever spelling."""
+    def entries(self, url: str, ways: Iterable[str] = ("",)) -> list[Entry]:
+        """All captures of a URL, in whichever spelling; if it was no GET, asked for in one of these ways."""
         wanted = canonical(url) or url
-        alike = {entry: None for spelling in dict.fromkeys((url, wanted)) for entry in self.archive.alike(spelling)}
+        spellings = [(spelling, asked) for spelling in dict.fromkeys((url, wanted)) for asked in ways]
+        alike = {entry: None for spelling, asked in spellings for entry in self.archive.alike(spelling, asked)}
         found = [entry for entry in alike if (canonical(entry.url) or entry.url) == wanted and self._counts(entry)]
         return sorted(found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
 

@@ -27,7 +27,7 @@ from crawlproj.archive.cdxj import Entry
 from crawlproj.config import read_config
 from crawlproj.console import NoCrawlYet, reading
 from crawlproj.errors import CrawlprojError
-from crawlproj.reextract.answers import followed, target_of
+from crawlproj.reextract.answers import followed, target_of, ways
 from crawlproj.reextract.callbacks import default_request, wants
 from crawlproj.reextract.choice import Choice, Options
 from crawlproj.reextract.ledger import PAGE, Ledger
@@ -165,7 +165,7 @@ class ArchiveScheduler(BaseScheduler):
             if (request := next(self._versions, None)) is not None:
                 return request
             if (wanted := self._queue.next_request()) is not None:
-                self._versions = self._answers(wanted, self.choice.entries(wanted.url))
+                self._versions = self._answers(wanted, self.choice.entries(wanted.url, ways(wanted)))
             elif (root := next(self._roots, None)) is not None:
                 self._versions = self._answers(*root)
             elif self._busy():
@@ -179,7 +179,7 @@ class ArchiveScheduler(BaseScheduler):
     def look_up(self, request: Request) -> tuple[Capture | None, str]:
         """The last answer to a request, through redirects, and the URL that it is of."""
         for _ in range(HOPS):
-            entries = self.choice.entries(request.url)
+            entries = self.choice.entries(request.url, ways(request))
             captures = list(self.choice.captures(entries, request.method, request.body))
             if not captures:
                 break
@@ -201,9 +201,10 @@ class ArchiveScheduler(BaseScheduler):
         for capture in self.choice.captures(entries, request.method, request.body):
             found = True
             target = target_of(capture, request, self.spider)
-            if target is not None and self.choice.entries(target):
+            onward = followed(request, target, capture.status) if target is not None else None
+            if onward is not None and self.choice.entries(onward.url, ways(onward)):
                 self._count("reextract/redirects")
-                self.enqueue_request(followed(request, target, capture.status))
+                self.enqueue_request(onward)
                 continue
             asked = request.copy()
             asked.meta[AT] = capture.at
@@ -249,7 +250,7 @@ class ArchiveScheduler(BaseScheduler):
                 request = default_request(self.spider, fields["url"], self.options.callback) if self.options.callback else None
             if request is not None and self._mark("followed", self._name(request)) not in self._done and self._is_new(request):
                 request.meta["depth"] = depth
-                yield request, self.choice.entries(request.url)
+                yield request, self.choice.entries(request.url, ways(request))
 
     def _is_new(self, request: Request) -> bool:
         """By what the frontier knows requests by: a plain one by its URL, any other by its fingerprint; one that is not to be

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from urllib.request import urlopen
 
 import pytest
 
@@ -20,6 +22,7 @@ from tests.replayable import PAGES, serving
 from tests.wayback import replaying
 from tests.webs import make_due
 
+FOUND = b"<p>found by the form</p>"
 SHOWN = [path for path in PAGES if not path.endswith((".js", ".css", ".png"))]
 
 
@@ -47,6 +50,17 @@ def add_twin(warc: Path, base: str) -> str:
     return f"{base}/twin"
 
 
+def add_form(warc: Path, base: str) -> None:
+    """The answer to a form that was sent to the URL of a page, after that was read the last time."""
+    last = Archive(warc).versions(f"{base}/plain")[-1]
+    writer = Writer(warc, "site", "form", {"isPartOf": "site"})
+    top = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    asked = b"POST /plain HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\n"
+    writer.put(Exchange(f"{base}/plain", last.at + timedelta(seconds=1), top, FOUND, asked, b"q=one+two"))
+    writer.close()
+    merge_indexes(warc)
+
+
 def address(base: str, path: str) -> str:
     return base + quote(path, safe="/?=&")
 
@@ -69,6 +83,7 @@ def test_a_browser_sees_the_same_in_the_archive_as_live(database_url: str, tmp_p
         twin, warc = add_twin(tmp_path / "warc", base), tmp_path / "warc"
         second = Archive(warc).versions(f"{base}/plain")[-1]
         assert second.mime == REVISIT
+        add_form(warc, base)
         with replaying(warc, tmp_path / "pywb") as archive:
             for path in SHOWN:
                 if path != "/zstd":  # pywb shows the packed bytes
@@ -76,6 +91,8 @@ def test_a_browser_sees_the_same_in_the_archive_as_live(database_url: str, tmp_p
             assert look(browser, f"{archive}{twin}", "twin", live["/copy"]) == live["/copy"]
             again = f"{archive}{second.timestamp}/{base}/plain"
             assert look(browser, again, "second", live["/plain"]) == live["/plain"]
+            with urlopen(f"{archive}mp_/{base}/plain", b"q=one+two") as answer:
+                assert FOUND in answer.read(), "a form leads to its answer, a link never does"
     assert offered <= {"gzip", "gzip, deflate, br"}, "nothing is offered that can't be replayed"
     forced = Archive(warc).get(f"{base}/zstd")
     assert forced is not None and b"zstd, whatever" in forced.content, "it is stored all the same, and can be read"

@@ -21,7 +21,7 @@ from crawlproj.archive.exchange import Exchange, Original, Truncated
 from crawlproj.archive.records import digest
 from crawlproj.archive.sorting import merge_indexes
 from crawlproj.archive.writer import Shape, Writer
-from crawlproj.reextract.answers import followed, response_of, target_of
+from crawlproj.reextract.answers import followed, response_of, target_of, ways
 from crawlproj.reextract.callbacks import default_request, wants
 from crawlproj.reextract.choice import Choice, Options
 from crawlproj.reextract.marks import Marks
@@ -36,7 +36,7 @@ def chosen(
 ) -> tuple[list[Capture], Counter[str]]:
     counts: Counter[str] = Counter()
     choice = Choice(Archive(folder), "test", Options(**options), lambda name: counts.update([name]))
-    return list(choice.captures(choice.entries(url), method, body)), counts
+    return list(choice.captures(choice.entries(url, ways(Request(url, method=method, body=body))), method, body)), counts
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)))
