@@ -89,7 +89,7 @@ def test_three_workers_of_which_one_is_killed_fetch_everything(demo: DemoServer,
 
 def test_a_stop_is_passed_on_to_all_and_the_next_run_goes_on(demo: DemoServer, database_url: str, tmp_path: Path) -> None:
     with workers(demo, database_url, tmp_path) as crawl:
-        wait_for(lambda: len(demo.log.records()) > 30, crawl)
+        wait_for(lambda: len(demo.log.records()) > 30 and len(list((tmp_path / "log").glob("requests-*"))) == 3, crawl)
         crawl.stop(signal.SIGINT)
         result = crawl.wait()
     assert result.code == 130, result.stderr
