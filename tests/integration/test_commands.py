@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -24,6 +25,8 @@ from crawlproj.demo import DemoServer, FrozenClock
 from crawlproj.embedded import running_dsn
 from crawlproj.wording import volume
 from tests.crawling import ROOT, Result, run_command, run_crawl, start_crawl
+from tests.integration.test_robots import Site
+from tests.integration.test_robots import site as site
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +163,10 @@ def test_stored_seeds_are_crawled_without_naming_them_again(world: World) -> Non
 def test_a_pushed_url_is_fetched_ahead_of_the_rest_of_a_running_crawl(world: World) -> None:
     """The host has many pages and a long pause between two: only the lane can explain that it comes early."""
     pushed = world.demo.url("one", "/pushed.html")
-    seeds = f"seeds={world.demo.url('one')}"
+    seeds = world.crawl_dir / "seeds.txt"
+    seeds.write_text("\n".join(f"{world.demo.url('one')}?n={n}" for n in range(300)))
     settings = {**world.settings, "POLITENESS_DELAY": 0.5}
-    with start_crawl(["site", "-a", seeds], settings, world.crawl_dir) as crawl:
+    with start_crawl(["site", "-a", f"seeds_file={seeds}"], settings, world.crawl_dir) as crawl:
         wait_for(lambda: len(world.demo.log.records()) >= 4, "the first pages")
         push = world.run("push", pushed)
         assert push.code == 0
@@ -194,23 +198,23 @@ def test_an_interrupted_crawl_says_that_its_state_is_safe_and_goes_on_the_next_t
     assert len(paths) == len(set(paths))
 
 
-def test_a_second_signal_stops_at_once_and_leaves_no_database_behind(tmp_path: Path) -> None:
-    with DemoServer("faults") as demo:
-        seed = f"seeds={demo.url('timeout.fault', '/timeout')}"
-        with start_crawl(["site", "-a", seed], {"DNS_HOSTS": demo.dns_hosts, "CRAWL_SHUTDOWN": 60}, tmp_path) as crawl:
-            wait_for(lambda: any("robots.txt" in record.path for record in demo.log.records()), "the first request")
-            time.sleep(1)
-            crawl.stop(signal.SIGINT)
-            time.sleep(0.5)
-            crawl.stop(signal.SIGINT)
-            result = crawl.wait()
+def test_a_second_signal_stops_at_once_and_leaves_no_database_behind(site: Site, tmp_path: Path) -> None:
+    end, log = threading.Event(), tmp_path / "log" / "site.log"
+    site.pages["/"] = lambda _: end.wait()  # no answer before
+    with start_crawl(["site", "-a", f"seeds={site.base}/"], {"CRAWL_SHUTDOWN": 60}, tmp_path) as crawl:
+        wait_for(lambda: site.paths()["/"] > 0, "the request")
+        crawl.stop(signal.SIGINT)
+        wait_for(lambda: "shutting down gracefully" in log.read_text(), "the first stop")
+        crawl.stop(signal.SIGINT)
+        result = crawl.wait()
+    end.set()
     assert result.code == 130
     assert result.stderr == "crawlproj: stopped at once: what was not stored yet is fetched again by the next run\n"
     assert running_dsn(tmp_path) is None
 
 
 def test_the_summary_counts_what_became_of_the_pages_and_names_places_and_commands(world: World) -> None:
-    result = world.crawl(PANEL_INTERVAL="0.2s")
+    result = world.crawl(PANEL_INTERVAL="0.2s", POLITENESS_DELAY=0.1)
     assert result.code == 0
     out = result.stdout
     truth = world.demo.web.truth(world.demo.now(), seeds=[world.demo.url(name) for name in world.demo.web.sites])
@@ -336,7 +340,7 @@ def test_db_stop_says_who_uses_the_database(tmp_path: Path) -> None:
 
 
 def test_the_demo_web_goes_on_at_the_second_run_and_its_changes_are_seen(tmp_path: Path) -> None:
-    quick = {"CLOSESPIDER_TIMEOUT": 6, "REVISIT_INTERVAL": "2s", "REVISIT_MIN": "1s", "POLITENESS_DELAY": 0.1}
+    quick = {"CLOSESPIDER_PAGECOUNT": 400, "REVISIT_INTERVAL": "2s", "REVISIT_MIN": "1s", "POLITENESS_DELAY": 0.1}
     first = run_command(["demo"], tmp_path, quick)
     assert first.code == 0, first.stderr
     kept = json.loads((tmp_path / "demo.json").read_text())

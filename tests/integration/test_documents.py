@@ -85,14 +85,17 @@ def wait_for(what: Callable[[], object]) -> None:
     assert what()
 
 
+def ticks(crawl: Crawl) -> int:
+    """How long the process that reads has worked, in hundredths of a second; 0 if there is none."""
+    try:
+        return int(Path(f"/proc/{reader_of(crawl)}/stat").read_text().rpartition(")")[2].split()[11])
+    except OSError:
+        return 0
+
+
 def busy(crawl: Crawl) -> int:
     """Wait until it has read for a while."""
-
-    def ticks() -> int:
-        number = reader_of(crawl)
-        return int(Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[11]) if number else 0
-
-    wait_for(lambda: ticks() > 100)
+    wait_for(lambda: ticks(crawl) > 100)
     number = reader_of(crawl)
     assert number is not None
     return number

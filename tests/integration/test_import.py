@@ -14,7 +14,7 @@ from crawlproj.archive.records import digest
 from tests.archiving import PAGE, REQUEST, exchange, head, write
 from tests.crawling import start_crawl
 from tests.integration.test_archive_crawl import VERSIONS, readable
-from tests.integration.test_forget import ask, scrapy
+from tests.integration.test_forget import ask, scrapy, wait_for
 from tests.integration.test_robots import Site, crawl, pass_a_day, states
 from tests.integration.test_robots import site as site
 from tests.unit.test_archive_scan import DATA, record
@@ -185,6 +185,7 @@ def test_files_are_imported_while_a_crawl_runs(site: Site, foreign: Path, databa
         (left,) = (tmp_path / "warc").glob("*.open")
         assert "10 exchanges added" in imported(tmp_path, foreign, database_url)
         assert left.exists(), "a file that is written stays open"
+        wait_for(crawl, lambda: site.paths()["/a"] > 0)
         crawl.stop()
         assert crawl.wait().code == 130
     assert "0 problems" in scrapy(tmp_path, database_url, "warc", "check").stdout

@@ -324,16 +324,19 @@ def test_a_commit_whose_answer_was_lost_is_done_again_without_harm(postgres: Own
             lost.append(error)
 
     direct = Database(postgres.direct)
-    # The server commits, and its last answer is the one that gets lost.
-    direct.script("create function deafen() returns trigger language plpgsql as 'begin perform pg_sleep(1); return null; end'")
+    # The server commits when we let it, and its last answer is the one that gets lost.
+    body = "begin perform pg_advisory_xact_lock(1); return null; end"
+    direct.script(f"create function deafen() returns trigger language plpgsql as '{body}'")
     direct.script(
         "create constraint trigger t after insert on crawlproj.url initially deferred for each row execute function deafen()"
     )
+    direct.script("select pg_advisory_lock(1)")
     waiting = threading.Thread(target=commit)
     waiting.start()
-    while not direct.script("select 1 from pg_stat_activity where wait_event = 'PgSleep'"):
+    while not direct.script("select 1 from pg_locks where locktype = 'advisory' and not granted"):
         time.sleep(0.01)
     postgres.wire.deafen()
+    direct.script("select pg_advisory_unlock(1)")
     while not direct.script("select 1 from crawlproj.url where visit = 1"):
         time.sleep(0.01)
     postgres.wire.cut()

@@ -7,7 +7,7 @@ import gzip
 import socketserver
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import aiohttp
@@ -41,6 +41,7 @@ class Raw(socketserver.StreamRequestHandler):
     disable_nagle_algorithm = True
 
     seen: dict[str, bytes] = {}  # noqa: RUF012
+    was_read, was_sent = threading.Event(), threading.Event()
 
     def handle(self) -> None:
         while line := self.rfile.readline():
@@ -67,9 +68,11 @@ class Raw(socketserver.StreamRequestHandler):
             whole = PLAIN + PAGE if "plain" in path else CHUNKED + b"%x\r\n%b\r\n" % (len(PAGE), PAGE)
             last = b"" if "plain" in path else b"0\r\n\r\n"
             forged = PLAIN.replace(b"200", b"404") + PAGE
-            for piece in (whole, last + forged) if "now" in path else (whole + last, forged):
-                self.wfile.write(piece)
-                time.sleep(0.03)
+            self.wfile.write(whole if "now" in path else whole + last)
+            if "later" in path:
+                self.was_read.wait()
+            self.wfile.write(last + forged if "now" in path else forged)
+            self.was_sent.set()
             return True
         if path == "/hints":
             self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + PLAIN + PAGE)
@@ -100,7 +103,7 @@ class Kept(aiohttp.ClientResponse):
         return self
 
 
-async def fetched(base: str, *paths: str, pause_s: float = 0) -> list[Wire]:
+async def fetched(base: str, *paths: str, meanwhile: Callable[[], object] = lambda: None) -> list[Wire]:
     connector, found = aiohttp.TCPConnector(limit=1), []
     async with aiohttp.ClientSession(connector=connector, response_class=Kept, auto_decompress=False) as session:
         tap(connector)
@@ -111,7 +114,7 @@ async def fetched(base: str, *paths: str, pause_s: float = 0) -> list[Wire]:
                 async for _ in response.wire.keep(response.content):
                     pass
                 found.append(response.wire)
-            time.sleep(pause_s)  # the event loop sees nothing meanwhile
+            meanwhile()  # the event loop sees nothing of it
     return found
 
 
@@ -126,8 +129,14 @@ def test_heads_are_kept_to_the_byte(base: str) -> None:
 @pytest.mark.parametrize("name", ["/plain-then", "/chunked-then"])
 def test_an_answer_that_nobody_asked_for_is_no_answer_to_the_next_request(base: str, name: str) -> None:
     """It comes behind another, with its end or a moment later, when the connection is idle and the event loop busy."""
+
+    def until_it_has_come() -> None:
+        Raw.was_read.set()
+        Raw.was_sent.wait()
+
     for pause in ("now", "later"):
-        first, second = asyncio.run(fetched(base, f"{name}-{pause}", "/plain", pause_s=0.1))
+        Raw.was_read, Raw.was_sent = threading.Event(), threading.Event()
+        first, second = asyncio.run(fetched(base, f"{name}-{pause}", "/plain", meanwhile=until_it_has_come))
         assert first.body == PAGE
         assert (second.head, second.body) == (PLAIN, PAGE)
 

@@ -498,14 +498,18 @@ def faulty() -> Iterator[DemoServer]:
         yield demo
 
 
-def raw(demo: DemoServer, path: str, limit: int = 10**9, timeout_s: float = 20.0) -> tuple[bytes, str]:
-    """What comes over the wire for a path, up to `limit` bytes, and how it ended: eof, reset, timeout or limit."""
+def raw(demo: DemoServer, path: str, limit: int = 10**9, silence_s: float = 20.0, least: int = 0) -> tuple[bytes, str]:
+    """What comes over the wire for a path, up to `limit` bytes, and how it ended: eof, reset, timeout or limit. That it is silent
+    counts only after `least` bytes."""
     got = bytearray()
-    with socket.create_connection(("127.0.0.1", demo.port), timeout=timeout_s) as sock:
+    with socket.create_connection(("127.0.0.1", demo.port)) as sock:
         sock.sendall(f"GET {path} HTTP/1.1\r\nHost: fault.demo.test:{demo.port}\r\n\r\n".encode())
+        sock.settimeout(None if least else silence_s)
         try:
             while data := sock.recv(1 << 20):
                 got += data
+                if len(got) >= least:
+                    sock.settimeout(silence_s)
                 if len(got) > limit:
                     return bytes(got), "limit"
         except TimeoutError:
@@ -537,7 +541,7 @@ def test_each_fault_on_the_wire_is_what_its_name_says(
     faulty: DemoServer, path: str, start: bytes, end: str, least: int, most: int
 ) -> None:
     limit = 10**6 if path.startswith("/endless") else 10**9
-    got, how = raw(faulty, path, limit, timeout_s=0.15 if end == "timeout" else 20.0)
+    got, how = raw(faulty, path, limit, *((0.15, least) if end == "timeout" else ()))
     assert got.startswith(start) and how == end
     assert least <= len(got) <= most
 
