@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import psycopg2
+import psycopg2  # type: ignore[import-untyped]
 
 from benchmarks.madeup import COLUMNS, RECEIVED, Maker, utc_now
 from crawlproj.db import Database

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from crawlproj.frontier.base import Lane, State, rank
 from crawlproj.sieve import score
@@ -132,7 +133,7 @@ class Maker:
                 self._page(chance, id_, fate[8], fate[13], ids)
         return offer
 
-    def _fate(self, chance: random.Random, state: State, depth: int, url: str) -> tuple[object, ...]:
+    def _fate(self, chance: random.Random, state: State, depth: int, url: str) -> tuple[Any, ...]:
         """The columns of a URL from `lane` on, without depth, score and parent."""
         seen = (self.now - timedelta(days=40)).isoformat()
         if state in (State.NEW, State.IGNORED):
@@ -143,7 +144,7 @@ class Maker:
         status, why, tries = ENDS[state]
         days = {State.WAITING: 30, State.RETRY: 0.2, State.GONE: 60, State.FORBIDDEN: 30}.get(state)
         when = None if days is None else self.now + timedelta(days=chance.uniform(0.04 if self.asleep else -0.04, 0.96) * days)
-        lane = None if when is None else Lane.RETRY if state is State.RETRY else Lane.REVISIT
+        again = None if when is None else Lane.RETRY if state is State.RETRY else Lane.REVISIT
         last = (self.now - timedelta(days=chance.uniform(1, 30))).isoformat()
         read = state is State.WAITING
         digest = f"\\\\x{chance.getrandbits(128):032x}" if read else None
@@ -152,7 +153,7 @@ class Maker:
         timed = when.timestamp() if when else None
         when_text = when.isoformat() if when else None
         return (
-            lane, timed, 0, chance.randint(1, 4), tries, status, why, seen, last, changed, when_text, interval, etag, digest,
+            again, timed, 0, chance.randint(1, 4), tries, status, why, seen, last, changed, when_text, interval, etag, digest,
             digest, moved_to,
         )  # fmt: skip
 

@@ -83,8 +83,8 @@ def report(pages: Pages) -> None:
         "lxml tree alone, to compare": lambda url, body: etree.fromstring(body, etree.HTMLParser(encoding="utf-8")),
         "charset": lambda url, body: (charset.looks_binary(body), charset.utf8(body)),
         "read (parser and reader)": lambda url, body: blocks._read(body, ("robots",)),
-        "links, canonical": lambda url, body: blocks._links(read[url].links, urls.Joiner(url)),
-        "blocks": lambda url, body: blocks._blocks(read[url].blocks),
+        "links, canonical": lambda url, body: blocks.resolved(read[url].links, urls.Joiner(url)),
+        "blocks": lambda url, body: blocks.cleaned(read[url].blocks),
         "parse and digest, all together": lambda url, body: blocks.parse(body, url).digest,
         "keys of the links, besides": lambda url, body: [urls.key("bench", link) for link in links[url]],
     }

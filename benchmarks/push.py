@@ -22,7 +22,7 @@ from crawlproj.embedded import Embedded
 from crawlproj.frontier.base import CrawlSpec, NewUrl
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.migrations import migrate
-from crawlproj.scheduler import PUSHES
+from crawlproj.notices import PUSHES
 from crawlproj.urls import host, key
 from tests.crawling import Crawl, start_crawl
 from tests.redis_server import RedisServer

@@ -36,7 +36,7 @@ def forced_s(records: Sequence[Record], law: Law) -> float:
 def _server_s(hosts: dict[str, list[Record]], law: Law) -> float:
     ready = dict.fromkeys(hosts, 0.0)
     left = {host: list(seen) for host, seen in hosts.items()}
-    free, busy, last = 0.0, [], 0.0
+    free, busy, last = 0.0, list[float](), 0.0
     while any(left.values()):
         # The host with most work left goes first among those that may be asked: that is the best that can be done.
         host = min((h for h in left if left[h]), key=lambda h: (max(ready[h], free), -len(left[h])))
