@@ -11,7 +11,7 @@ from math import ceil
 from crawlproj.config import Config
 from crawlproj.crew import Crew
 from crawlproj.errands import Errands
-from crawlproj.frontier.base import Host, Lease, Outlook, Pause, Want
+from crawlproj.frontier.base import Host, Lane, Lease, Outlook, Pause, Want
 from crawlproj.keeper import Keeper
 from crawlproj.politeness import HostClock, ServerClock
 from crawlproj.revisit.shares import places
@@ -88,7 +88,7 @@ class Holdings:
                     self.window.hosts[name].more = True
         if news.pushed:
             for held in self.window.hosts.values():
-                held.more = True
+                held.more = held.pressed = True
 
     def _admit(self, lease: Lease) -> None:
         """A server that was taken over from a worker that died starts with a full delay. News of one that has been given back
@@ -118,9 +118,11 @@ class Holdings:
     def _answered_wants(self, news: News) -> None:
         """A host that was asked for more and had nothing has nothing until a commit or a push says so."""
         got = {ticket.host for ticket in news.tickets}
+        urgent = Counter(ticket.host for ticket in news.tickets if ticket.lane is Lane.URGENT)
         for want in news.asked:
-            if want.host not in got and (host := self.window.hosts.get(want.host)) is not None:
-                host.more = False
+            if (host := self.window.hosts.get(want.host)) is not None:
+                host.pressed = urgent[want.host] >= want.count
+                host.more = host.more and (want.urgent or want.host in got)
 
     def _renewed(self, renewed: Mapping[int, datetime], contested: set[int]) -> None:
         """Leases go on, are lost, or have been held long enough while others wait. Clocks are stored, should this worker die."""
@@ -167,8 +169,8 @@ class Holdings:
         return outlook.soonest is None or outlook.soonest > self.times.now() + self.config.patience
 
     def ask(self, pushed: bool) -> None:
-        """Let go of hosts and servers that have nothing to do, and ask for what is wanted; after a push also for hosts that have
-        enough, since what is urgent goes ahead of all that waits here."""
+        """Let go of hosts and servers that have nothing to do, and ask for what is wanted; after a push also for what is urgent of
+        hosts that have enough, since it goes ahead of all that waits here."""
         left = self.window.leave(time.monotonic() + REST_S)
         idle = self.window.idle()
         self._store_clocks(left, idle)
@@ -177,8 +179,10 @@ class Holdings:
             self._kinds.pop(server.id, None)
             self._given_back[server.id] = server.epoch
         size = self.config.window
-        hosts = list(self.window.hosts.values() if pushed else self.window.hungry())
+        pressed = set(self.window.pressed())
+        hosts = [host for host in self.window.hungry() if host not in pressed]
         wants = [Want(h.name, h.of.id, h.of.epoch, max(1, size - h.waiting, size // 2), frozenset(h.holding)) for h in hosts]
+        wants += [Want(h.name, h.of.id, h.of.epoch, max(1, size // 2), h.fixed, urgent=True) for h in pressed]
 
         def fill(tray: Tray) -> None:
             tray.wants, tray.known = wants, list(self.window.hosts)
@@ -194,7 +198,7 @@ class Holdings:
         self._shared -= shared
         unprepared = sum(not host.prepared for host in self.window.hosts.values())
         eager, self._unprepared = bool(idle) or unprepared < self._unprepared, unprepared
-        self.keeper.put(fill, ring=pushed or eager or any(not h.waiting and h.out is None for h in hosts))
+        self.keeper.put(fill, ring=pushed or eager or any(not h.waiting and h.out is None for h in (*hosts, *pressed)))
 
     def _remember(self, left: Sequence[HostWindow]) -> None:
         for host in left:

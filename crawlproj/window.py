@@ -29,7 +29,8 @@ def class_of(ticket: Ticket) -> str:
 @dataclass(slots=True, eq=False)
 class HostWindow:
     """One leased host. `holding`: ids that must not be handed out again: waiting here, out, or ended but not yet stored. `errands`:
-    files of other hosts that have moved here. `delays_s`: the Crawl-delay of each of its origins."""
+    files of other hosts that have moved here. `delays_s`: the Crawl-delay of each of its origins. `pressed`: it may have more that
+    is urgent."""
 
     name: str
     of: ServerWindow
@@ -44,6 +45,7 @@ class HostWindow:
     out: object | None = None
     sent: float | None = None
     more: bool = True
+    pressed: bool = False
     parked: bool = False
     entry: Entry | None = None
 
@@ -55,6 +57,20 @@ class HostWindow:
         queue = self.urgent if ticket.lane is Lane.URGENT else self.classes.setdefault(class_of(ticket), deque())
         (queue.appendleft if first else queue.append)(ticket)
         self.holding.add(ticket.id)
+
+    @property
+    def fixed(self) -> frozenset[int]:
+        """What is held and can't be moved ahead any more: it is out, or has ended, or is urgent already."""
+        return frozenset(self.holding - {ticket.id for queue in self.classes.values() for ticket in queue})
+
+    def hurry(self, ticket: Ticket) -> bool:
+        """It waits here, and has become urgent; False if it does not wait here."""
+        for queue in self.classes.values():
+            if known := next((each for each in queue if each.id == ticket.id), None):
+                queue.remove(known)
+                self.put(ticket)
+                return True
+        return False
 
     def heed(self, origin: str, crawl_delay_s: float | None) -> None:
         """What an origin of this host asks for. They share one clock, so the longest counts."""
@@ -134,7 +150,10 @@ class Window:
         taken = 0
         for ticket in tickets:
             host = self.hosts.get(ticket.host)
-            if host is None or host.of.epoch != ticket.epoch or ticket.id in host.holding:
+            if host is None or host.of.epoch != ticket.epoch:
+                continue
+            if ticket.id in host.holding:
+                taken += ticket.lane is Lane.URGENT and host.hurry(ticket)
                 continue
             host.put(ticket)
             self.ready(host)
@@ -220,6 +239,10 @@ class Window:
     def hungry(self) -> Iterator[HostWindow]:
         """Hosts that should be refilled: less than half of the window waits, and there may be more."""
         return (h for h in self.hosts.values() if h.more and not h.of.leaving and h.waiting * 2 <= self._size)
+
+    def pressed(self) -> Iterator[HostWindow]:
+        """Hosts that may have more that is urgent, and hold little of it."""
+        return (h for h in self.hosts.values() if h.pressed and not h.of.leaving and len(h.urgent) * 4 <= self._size)
 
     def leave(self, soon: float) -> list[HostWindow]:
         """Let go of hosts that have nothing more, that may not be asked before `soon`, or whose server is to be given back; what

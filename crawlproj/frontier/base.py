@@ -259,13 +259,14 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """Ask for up to `count` URLs of each lane of a leased host, none of them in `holding`."""
+    """Ask for up to `count` URLs of each lane of a leased host (`urgent`: of that lane only), none of them in `holding`."""
 
     host: str
     server: int
     epoch: int
     count: int
     holding: frozenset[int] = frozenset()
+    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,8 @@ class MemoryFrontier:
             server = self.store.servers.get(want.server)
             host = self.store.hosts.get(want.host)
             if server and server.epoch == want.epoch and host and host.server == want.server:
-                rows = [row for lane in Lane for row in self._queue(want, lane)[: want.count]]
+                lanes = [Lane.URGENT] if want.urgent else list(Lane)
+                rows = [row for lane in lanes for row in self._queue(want, lane)[: want.count]]
                 tickets += [row.ticket(want.server, want.epoch) for row in rows]
         counts = {want.host: self._book.count(want.host).pages for want in wants}
         return Room(self.spec, self.store.spent(self.spec), self._book.total.pages, counts).within(tickets, wants, held)

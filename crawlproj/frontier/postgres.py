@@ -294,4 +294,5 @@ def _ticket(row: tuple[Any, ...]) -> Ticket:
 
 def _want_columns(wants: Sequence[Want]) -> dict[str, str]:
     columns = {"name": (w.host for w in wants), "server": (w.server for w in wants), "epoch": (w.epoch for w in wants)}
-    return {name: array(values) for name, values in columns.items()} | {"count": array(w.count for w in wants)}
+    numbers = {"count": (w.count for w in wants), "urgent": (w.urgent for w in wants)}
+    return {name: array(values) for name, values in (columns | numbers).items()}

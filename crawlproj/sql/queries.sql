@@ -450,12 +450,12 @@ where worker = any (%(workers)s::text[]) and until > %(now)s;
 select u.id, u.canonical, w.name, w.server, w.epoch, u.visit, u.lane, u.state, u.depth, u.tries, u.hops, u.changes, u.interval_s,
     u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires,
     p.warc_digest, p.warc_at, p.warc_record, p.noarchive, c.pages
-from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[]) as w (name, server, epoch, count)
+from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[], %(urgent)s::bool[]) as w (name, server, epoch, count, urgent)
     cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
     cross join lateral (select h.id from host h where h.name = w.name and h.server = w.server limit 1) h
     cross join lateral (select c.pages from crawl_host c where c.host = h.id and c.crawl = %(crawl)s limit 1) c
-    cross join (values (0, 'Infinity'), (1, 'Infinity'), (2, extract(epoch from coalesce(%(now)s, statement_timestamp()))::float8), (3, 'Infinity'),
-        (4, extract(epoch from coalesce(%(now)s, statement_timestamp()))::float8)) as l (lane, latest)
+    join (values (0, 'Infinity'), (1, 'Infinity'), (2, extract(epoch from coalesce(%(now)s, statement_timestamp()))::float8), (3, 'Infinity'),
+        (4, extract(epoch from coalesce(%(now)s, statement_timestamp()))::float8)) as l (lane, latest) on l.lane = 0 or not w.urgent
     cross join lateral (
         select * from url where crawl = %(crawl)s and host = h.id and lane = l.lane and rank <= l.latest
             and id <> all (%(holding)s::bigint[])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -75,6 +76,18 @@ class Handing:
         tickets = hand.tickets(2)
         assert [ticket.lane for ticket in tickets] == [lane for lane in Lane for _ in range(2)]
         assert hand.tickets(0) == []
+
+    def test_only_what_is_urgent_is_given_if_that_is_asked_for(self, world: World) -> None:
+        frontier = world.frontier()
+        world.give(frontier, "/new", "/new too")
+        world.give(frontier, *(f"/now{n}" for n in range(3)), lane=Lane.URGENT)
+        hand = Hand(world, frontier)
+        hand.lease()
+        wants = [replace(want, urgent=True, count=2) for want in hand.wants()]
+        found = frontier.refill(wants)
+        assert [ticket.lane for ticket in found] == [Lane.URGENT] * 2
+        held = frozenset(ticket.id for ticket in found)
+        assert len(frontier.refill([replace(want, holding=held) for want in wants])) == 1
 
     def test_what_is_held_is_not_handed_out_again(self, world: World) -> None:
         frontier = world.frontier()

@@ -14,12 +14,13 @@ from scrapy.settings import Settings
 from crawlproj.config import read_config
 from crawlproj.crew import Crew
 from crawlproj.dispatcher import Dispatcher
-from crawlproj.frontier.base import CrawlSpec, NewUrl, RobotsRow, Ticket
+from crawlproj.frontier.base import CrawlSpec, Lane, NewUrl, RobotsRow, Ticket
 from crawlproj.frontier.memory import MemoryFrontier
 from crawlproj.guard import StaticNames
 from crawlproj.keeper import Keeper
 from crawlproj.names import Resolver
 from crawlproj.tray import News, moment
+from crawlproj.window import HostWindow
 from settings import base
 
 SERVERS = 6
@@ -102,6 +103,53 @@ def test_nothing_is_handed_out_while_the_database_is_away(bench: Bench) -> None:
     assert bench.dispatcher.next() is None
     bench.keeper._patience.away = False
     assert bench.dispatcher.next() is not None
+
+
+def push(bench: Bench, ids: range, number: int = 0) -> None:
+    name = f"h{number}.test"
+    bench.frontier.add([NewUrl(n, f"http://{name}/{n}", name, lane=Lane.URGENT) for n in ids])
+    bench.keeper._pushed = True
+    for _ in range(2):
+        bench.turn()
+
+
+def fill(bench: Bench, number: int, start: int) -> HostWindow:
+    """As much of a host as there is room for."""
+    name = f"h{number}.test"
+    bench.frontier.add([NewUrl(n, f"http://{name}/{n}", name) for n in range(start, start + 200)])
+    bench.keeper._pushed = True
+    for _ in range(4):
+        bench.turn()
+    return bench.dispatcher.window.hosts[name]
+
+
+def test_what_is_pushed_comes_at_once_and_nothing_else_with_it(bench: Bench) -> None:
+    """However often: what is held would grow with each push, and take the longer to be compared with what is asked for."""
+    full = [fill(bench, number, 1000 * number) for number in (1, 2)]
+    before = [host.waiting for host in full]
+    for number in range(9000, 9030):
+        push(bench, range(number, number + 1), 1)
+        assert full[0].urgent.popleft().id == number
+    assert [host.waiting for host in full] == before
+
+
+def test_a_page_that_waits_and_is_pushed_goes_first(bench: Bench) -> None:
+    host = fill(bench, 1, 1000)
+    last = [ticket.id for queue in host.classes.values() for ticket in queue][-1]
+    push(bench, range(last, last + 1), 1)
+    assert [ticket.id for ticket in host.urgent] == [last]
+
+
+def test_many_that_are_pushed_all_go_first(bench: Bench) -> None:
+    """More than are asked for at once."""
+    host = fill(bench, 1, 1000)
+    push(bench, range(9000, 9060), 1)
+    seen = []
+    while host.urgent:
+        seen.append(host.urgent.popleft().id)
+        bench.turn()
+    assert seen == list(range(9000, 9060))
+    assert not host.pressed
 
 
 def test_servers_beyond_the_share_are_given_back_and_not_taken_again_while_another_worker_is_wanting(bench: Bench) -> None:

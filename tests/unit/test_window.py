@@ -97,6 +97,18 @@ def test_urgent_tickets_go_first() -> None:
     assert hand_out(made, 0) == 3
 
 
+def test_a_ticket_that_waits_and_becomes_urgent_goes_first() -> None:
+    made = window("a")
+    made.take([ticket(1), ticket(2), ticket(3)])
+    assert made.hosts["a"].fixed == set()
+    assert made.take([ticket(3, lane=Lane.URGENT), ticket(3, lane=Lane.URGENT)]) == 1
+    assert hand_out(made, 0) == 3
+    assert made.take([ticket(3, lane=Lane.URGENT)]) == 0, "it is out"
+    assert made.hosts["a"].fixed == {3}
+    made.finish(made.hosts["a"])
+    assert [hand_out(made, 9), made.hosts["a"].waiting] == [1, 1]
+
+
 def test_a_retry_is_paid_by_the_share_of_what_it_was() -> None:
     made = window("a")
     made.take([ticket(1, lane=Lane.RETRY), ticket(2, lane=Lane.RETRY, digest=b"x")])
