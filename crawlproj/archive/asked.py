@@ -7,6 +7,7 @@ and look them up: so a replayed form leads to its answer, and a replayed link ne
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterator
 from email.parser import BytesParser
@@ -22,15 +23,15 @@ WITH_CONTENT = ("POST", "PUT")
 NO_BREAKS = dict.fromkeys(map(ord, "\t\r\n"))
 LONGEST = 4_096
 """Characters of the content that count."""
+_METHOD = re.compile(rb"\s*([!#$%&'*+.^_`|~0-9A-Za-z-]{1,40})[ \t]+\S").match
 FORM, JSON, PLAIN, PARTS = "application/x-www-form-urlencoded", "application/json", "text/plain", "multipart/"
 
 
 def query_of(head: bytes, body: bytes) -> str:
-    """What distinguishes a request that went over the wire; empty for a GET, and if nobody kept it."""
-    if not head or head.startswith(b"GET "):
+    """What distinguishes a request that went over the wire; empty for a GET, and if nobody kept it, or what is kept is none."""
+    if not head or head.startswith(b"GET ") or (found := _METHOD(head)) is None:
         return ""
-    method = head.partition(b" ")[0].decode("latin-1")
-    return query_for(method, heads.field(head, "Content-Type"), body)
+    return query_for(found[1].decode().upper(), heads.field(head, "Content-Type"), body)
 
 
 def query_for(method: str, kind: str, body: bytes) -> str:
@@ -54,7 +55,7 @@ def _content(kind: str, body: bytes) -> str:
             return urlencode(list(_parts(kind, body)), True)
         if kind.startswith((JSON, PLAIN)):
             return urlencode(_flat(json.loads(body)))
-    except (ValueError, OverflowError, RecursionError):
+    except Exception:  # who reads mail, or JSON, may stumble over anything; so does who looks it up
         if kind.startswith(JSON):
             return ""
     return f"__wb_post_data={b64encode(body).decode()}"

@@ -41,5 +41,8 @@ def _asked(stored: Stored) -> str:
     """The first record beside an answer is its request; or, if readers would have refused that, the metadata that has its head."""
     if stored.kind == "request":
         return query_of(*heads.split(stored.block))
-    found = _SENT(stored.block)
-    return query_of(b64decode(found[1]), b"") if found else ""
+    try:
+        found = _SENT(stored.block)
+        return query_of(b64decode(found[1]), b"") if found else ""
+    except ValueError:
+        return ""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.archive import Archive
-from crawlproj.archive.asked import query_for, with_query
+from crawlproj.archive.asked import query_for, query_of, with_query
 from crawlproj.archive.cdxj import Entry
 from crawlproj.archive.check import check_file
 from crawlproj.archive.exchange import Exchange, Original
@@ -84,6 +84,20 @@ def test_no_content_is_too_odd(method: str, kind: str, body: bytes) -> None:
     assert query.startswith(f"__wb_method={method}") and " " not in surt(with_query(URL, query))
     found = Entry("k", "20260101000000", URL, "text/html", 200, "", 1, 0, "f").answering(query)
     assert Entry.of(found.line()) == found
+
+
+@pytest.mark.parametrize(
+    "head", [b"", b"\r\n", b"get /a HTTP/1.1\r\n\r\n", b" GET /a\r\n\r\n", b"\xff\xfe /", b"nonsense", b"<p> a page </p>"]
+)
+def test_what_is_no_request_asks_for_the_page(head: bytes) -> None:
+    assert query_of(head, b"a=b") == ""
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x*0*=", "multipart/x; boundary*=''", "multipart/\x00; boundary=x"])
+@pytest.mark.parametrize("field", [b"name*0*=''", b"filename*=utf-8''%ff; name", b"name=\xff", b'name="a', b"(", b""])
+def test_odd_parts_are_no_trouble(kind: str, field: bytes) -> None:
+    body = b"--x\r\nContent-Disposition: form-data; " + field + b"\r\nContent-Transfer-Encoding: base64\r\n\r\na=\xff\r\n--x--"
+    assert query_for("POST", kind, body).startswith("__wb_method=POST")
 
 
 def test_nested_json_without_end_is_no_trouble() -> None:
