@@ -116,12 +116,13 @@ class Holdings:
         return left if left.next_at > stored.next_at + SAME_S else stored
 
     def _answered_wants(self, news: News) -> None:
-        """A host that was asked for more and had nothing has nothing until a commit or a push says so."""
+        """A host that was asked for more and had nothing has nothing until a commit or a push says so. Only who asks for what is
+        urgent hears of what waits here already."""
         got = {ticket.host for ticket in news.tickets}
         urgent = Counter(ticket.host for ticket in news.tickets if ticket.lane is Lane.URGENT)
         for want in news.asked:
             if (host := self.window.hosts.get(want.host)) is not None:
-                host.pressed = urgent[want.host] >= want.count
+                host.pressed = urgent[want.host] >= want.count or (host.pressed and not want.urgent)
                 host.more = host.more and (want.urgent or want.host in got)
 
     def _renewed(self, renewed: Mapping[int, datetime], contested: set[int]) -> None:

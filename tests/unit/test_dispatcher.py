@@ -140,6 +140,17 @@ def test_a_page_that_waits_and_is_pushed_goes_first(bench: Bench) -> None:
     assert [ticket.id for ticket in host.urgent] == [last]
 
 
+def test_a_push_is_not_forgotten_while_a_host_is_asked_for_more(bench: Bench) -> None:
+    host = fill(bench, 1, 1000)
+    (queue,) = (queue for queue in host.classes.values() if queue)
+    for _ in range(len(queue) - 2):
+        host.holding.remove(queue.popleft().id)
+    bench.dispatcher.holdings.ask(False)
+    last = queue[-1].id
+    push(bench, range(last, last + 1), 1)
+    assert [ticket.id for ticket in host.urgent] == [last]
+
+
 def test_many_that_are_pushed_all_go_first(bench: Bench) -> None:
     """More than are asked for at once."""
     host = fill(bench, 1, 1000)
