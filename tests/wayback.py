@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,18 @@ STARTED_S = 60.0
 
 
 def installed() -> Path:
-    """The program, installed at its first use and again when the lock file changes."""
+    """The program, installed at its first use and again when the lock file changes; by one process, while others wait."""
+    HOME.parent.mkdir(exist_ok=True)
+    with (HOME.parent / "replay.busy").open("w") as busy:
+        flock(busy, LOCK_EX)
+        _install()
+    return HOME / "bin" / "wayback"
+
+
+def _install() -> None:
     stamp = HOME / "installed.lock"
     if not stamp.exists() or stamp.read_bytes() != LOCK.read_bytes():
         shutil.rmtree(HOME, ignore_errors=True)
-        HOME.parent.mkdir(exist_ok=True)
         if uv := shutil.which("uv"):
             commands = [
                 [uv, "venv", "-q", "--python", sys.executable, HOME],
@@ -39,7 +47,6 @@ def installed() -> Path:
             if done.returncode:
                 _missing(f"pywb can't be installed: {done.stderr.strip()[-500:]}")
         stamp.write_bytes(LOCK.read_bytes())
-    return HOME / "bin" / "wayback"
 
 
 def _missing(reason: str) -> None:
