@@ -136,7 +136,7 @@ def records(exchange: Exchange, original: Original | None, info_id: str, algorit
     """The records of an exchange. The answer is first: it is worth most if the process is killed while it writes.
 
     With an `original` the answer becomes a revisit, if it is a 304 or has the same payload; else it is stored whole, whatever the
-    caller believed. So is the answer to anything else than a GET: later ones are compared with the page.
+    caller believed. So is the answer to anything else than a GET: what a revisit refers to is looked up among pages.
     """
     asked = exchange.asked
     new, request_id, metadata_id = new_ids(3)

@@ -93,7 +93,7 @@ def test_what_is_no_request_asks_for_the_page(head: bytes) -> None:
     assert query_of(head, b"a=b") == ""
 
 
-@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x*0*=", "multipart/x; boundary*=''", "multipart/\x00; boundary=x"])
+@pytest.mark.parametrize("kind", ["multipart/x; a*0*", "multipart/x; boundary*=''", "multipart/\x00; boundary=x"])
 @pytest.mark.parametrize("field", [b"name*0*=''", b"filename*=utf-8''%ff; name", b"name=\xff", b'name="a', b"(", b""])
 def test_odd_parts_are_no_trouble(kind: str, field: bytes) -> None:
     body = b"--x\r\nContent-Disposition: form-data; " + field + b"\r\nContent-Transfer-Encoding: base64\r\n\r\na=\xff\r\n--x--"
@@ -148,14 +148,13 @@ def test_forms_are_cleaned_by_themselves(tmp_path: Path) -> None:
     near = timedelta(microseconds=9)
     kept = [sent("POST", b"q=1", answer=b"1", at=START + near), exchange(0, b"new", at=START + 2 * DAY)]
     gone = [exchange(0), sent("POST", b"q=2", answer=b"2", at=START + DAY)]
-    later = [sent("POST", b"q=2", answer=b"two", at=START + 3 * DAY), exchange(1, b"last", at=START + DAY + near)]
-    later[1].url = URL + "x"
-    write(tmp_path, [(each, None) for each in (*kept, *gone, *later)])
+    kept.append(sent("POST", b"q=2", answer=b"two", at=START + 3 * DAY))
+    write(tmp_path, [(each, None) for each in (*kept, *gone)])
     archive = Archive(tmp_path)
     chosen = select(archive.entries(), Retention(DAY), START + 9 * DAY, lambda urls: {})
     survey(archive.files(), chosen.gone, see=chosen.see)
     limited = chosen.limited([path.name for path in archive.files()])
-    for each in (*kept, *later):
+    for each in kept:
         assert not limited.gone(each.url, each.at), each
     for each in gone:
         assert limited.gone(each.url, each.at) == NAME, each
