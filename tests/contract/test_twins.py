@@ -146,7 +146,7 @@ class Twins(RuleBasedStateMachine):
         where = {host.name: pair for pair in self.leases[crawl, worker].values() for host in pair[0].hosts}
         ours, theirs = (
             frontier.refill([
-                Want(host, pair[side].server, pair[side].epoch, count, keep_of(keep, held, host), urgent=count == 1 and holding)
+                Want(host, pair[side].server, pair[side].epoch, count, keep_of(keep, held, host))
                 for host, pair in where.items()
             ], len(held) if count > 1 else None)
             for side, frontier in enumerate(self.pairs[crawl, worker])
