@@ -25,8 +25,8 @@ from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
 
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Exchange, Facts
+from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.records import records
-from crawlproj.archive.sorting import merge_indexes
 from crawlproj.archive.writer import DEFAULT, Shape, Writer
 
 ARTICLES = Path(os.environ.get("ARTICLES", Path(__file__).resolve().parents[2] / "shared/data/articles"))

@@ -9,8 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from benchmarks.fill import fill
-from crawlproj.db import Database
-from crawlproj.embedded import Embedded
+from crawlproj.database.connection import Database
+from crawlproj.database.embedded.server import Embedded
 from crawlproj.frontier.base import Batch, CrawlSpec, Outcome, Pause, State
 from crawlproj.frontier.postgres import PostgresFrontier
 

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from crawlproj.embedded import Embedded
+from crawlproj.database.embedded.server import Embedded
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCH_DIR = Path(os.environ.get("BENCH_DIR", ROOT.parent / "shared" / "bench"))

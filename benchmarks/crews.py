@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.cost import BENCH_DIR, HOSTS, QUIET, ROOT, web
 from benchmarks.meter import postgres_cpu_s
-from crawlproj.embedded import Embedded
+from crawlproj.database.embedded.server import Embedded
 
 
 def command(folder: Path, number: int, url: str) -> list[str]:

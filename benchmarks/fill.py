@@ -19,9 +19,9 @@ from typing import Any
 import psycopg2  # type: ignore[import-untyped]
 
 from benchmarks.madeup import COLUMNS, RECEIVED, Maker, utc_now
-from crawlproj.db import Database
-from crawlproj.embedded import Embedded
-from crawlproj.migrations import migrate
+from crawlproj.database.connection import Database
+from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.migrations import migrate
 
 AT_ONCE = 20_000
 """URLs per COPY."""

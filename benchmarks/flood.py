@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from crawlproj.database.embedded.server import Embedded
 from crawlproj.demo import DemoServer, FrozenClock, grid
 from crawlproj.demo.model import HostSpec
-from crawlproj.embedded import Embedded
 from tests.crawling import start_crawl
 from tests.webs import demo_settings, roots
 

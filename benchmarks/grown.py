@@ -16,8 +16,8 @@ from typing import Any
 
 from benchmarks.cost import BENCH_DIR, crawl, web
 from benchmarks.fill import fill
-from crawlproj.db import Database
-from crawlproj.embedded import Embedded
+from crawlproj.database.connection import Database
+from crawlproj.database.embedded.server import Embedded
 
 SIZES = (10_000, 1_000_000)
 URLS_PER_HOST = 10

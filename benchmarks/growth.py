@@ -24,12 +24,12 @@ from typing import TypeVar
 from benchmarks.bloat import bloat
 from benchmarks.fill import fill
 from benchmarks.rounds import Round
-from crawlproj.db import Database
-from crawlproj.embedded import Embedded
+from crawlproj.content.document import Link
+from crawlproj.database.connection import Database
+from crawlproj.database.embedded.server import Embedded
 from crawlproj.frontier.base import CrawlSpec, Lane, State, Ticket
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.sieve import Sieve
-from crawlproj.text.document import Link
+from crawlproj.frontier.seen import Sieve
 from settings.base import FRONTIER_KNOWN_URLS
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from crawlproj.frontier.base import Lane, State, rank
-from crawlproj.sieve import score
-from crawlproj.urls import key
+from crawlproj.frontier.seen import score
+from crawlproj.urls.canonical import key
 
 NULL = "\\N"
 RECEIVED = 20_000

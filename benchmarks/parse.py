@@ -20,8 +20,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from crawlproj import urls
-from crawlproj.text import blocks, charset
+from crawlproj.content import charset
+from crawlproj.content import html as blocks
+from crawlproj.urls import canonical as urls
 
 ARTICLES = Path(__file__).resolve().parents[2] / "shared/data/articles"
 RUNS = 15

@@ -21,20 +21,20 @@ from benchmarks.fill import fill
 from benchmarks.madeup import utc_now
 from benchmarks.rounds import Round
 from crawlproj.archive.exchange import Place
-from crawlproj.archive.inbox import Receipt
-from crawlproj.db import Database, Transaction
-from crawlproj.embedded import Embedded
+from crawlproj.archive.write_queue import Receipt
+from crawlproj.database.connection import Database, Transaction
+from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.queries import load_queries
 from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, Outcome, RobotsRow, State
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.queries import load_queries
-from crawlproj.urls import host, key, origin
+from crawlproj.urls.canonical import host, key, origin
 
 EXPLAIN = "explain (analyze, costs off, timing off, summary off, format json) "
 Plan = dict[str, Any]
 AT_START = "mend_"
 LIMITS: dict[str, Any] = {"max_depth": 50, "domain_hosts": 50}
 INTRODUCTION = """# Plans
-What Postgres does for each query of `crawlproj/sql/queries.sql` that a worker asks while it crawls, on a crawl of {urls:,} URLs on
+What Postgres does for each query of `crawlproj/database/sql/queries.sql` that a worker asks while it crawls, on a crawl of {urls:,} URLs on
 {hosts:,} hosts: each step of the plan with the index it uses and the rows it really read. Of several calls the one that read
 most is shown. A test keeps whole tables and long sorts out of it. Made by `python -m benchmarks.plans > docs/plans.md`.
 """

@@ -16,14 +16,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from crawlproj.commands.push import pushed
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
+from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.migrations import migrate
 from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
-from crawlproj.embedded import Embedded
 from crawlproj.frontier.base import CrawlSpec, NewUrl
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.migrations import migrate
-from crawlproj.notices import PUSHES
-from crawlproj.urls import host, key
+from crawlproj.scheduling.notifications import PUSHES
+from crawlproj.urls.canonical import host, key
 from tests.crawling import Crawl, start_crawl
 from tests.redis_server import RedisServer
 from tests.webs import demo_settings, roots

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from hashlib import blake2b
 
 from crawlproj.frontier.base import Batch, Committed, Content, Frontier, Lease, Links, NewUrl, Outcome, Pause, State, Ticket, Want
-from crawlproj.sieve import score
-from crawlproj.urls import key, origin
+from crawlproj.frontier.seen import score
+from crawlproj.urls.canonical import key, origin
 
 ENDS = (*[State.WAITING] * 17, State.RETRY, State.GONE, State.MOVED)
 DUE = {State.WAITING: timedelta(days=7), State.RETRY: timedelta(minutes=5), State.GONE: timedelta(days=14)}

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from crawlproj.database.embedded.server import Embedded
 from crawlproj.demo import DemoServer, FrozenClock, grid
 from crawlproj.demo.log import Record
 from crawlproj.demo.model import HostSpec, Profile
-from crawlproj.embedded import Embedded
 from tests.crawling import run_crawl
 from tests.judge import Law, violations
 from tests.webs import demo_settings, roots

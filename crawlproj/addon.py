@@ -12,8 +12,8 @@ from typing import Any
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
-from crawlproj.copies import different_folders, package_files
 from crawlproj.errors import ConfigError, CrawlprojError
+from crawlproj.install_check import different_folders, package_files
 
 DEFAULTS = "settings.base"
 SCRAPYS = (
@@ -41,7 +41,7 @@ class CrawlprojAddon:
         for name in (*base.OURS, *SCRAPYS):
             settings.set(name, getattr(base, name), "addon")
         settings.set("PANEL", "off", "addon")  # the log is on the screen already
-        settings.set("ITEM_PROCESSOR", "crawlproj.exports.SpiderItems", "addon")
+        settings.set("ITEM_PROCESSOR", "crawlproj.extensions.feedexport.SpiderItems", "addon")
 
     def update_settings(self, settings: BaseSettings) -> None:
         self.update_pre_crawler_settings(settings)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from crawlproj.archive.writer import Shape
-from crawlproj.documents.terms import Terms
+from crawlproj.content.documents.budget import Terms
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.base import ORDERS, CrawlSpec
-from crawlproj.guard import Guard
-from crawlproj.names import shipped_networks
-from crawlproj.politeness import HostRules, ServerRules
+from crawlproj.politeness.clocks import HostRules, ServerRules
+from crawlproj.politeness.guard import Guard
+from crawlproj.politeness.networks import shipped_networks
 from crawlproj.revisit.base import Bounds
 from crawlproj.revisit.shares import CLASSES
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from crawlproj.archive.inbox import Receipt
+from crawlproj.archive.write_queue import Receipt
+from crawlproj.content.document import Document
+from crawlproj.content.robots_directives import NO_ORDERS, Orders
 from crawlproj.frontier.base import Content, Ticket
-from crawlproj.text.document import Document
-from crawlproj.text.orders import NO_ORDERS, Orders
 
 if TYPE_CHECKING:
-    from crawlproj.wire import Wire
+    from crawlproj.fetch.wire import Wire
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crawlproj.config import read_config
-from crawlproj.names import address_of
-from crawlproj.pages import Refused
-from crawlproj.urls import MAX_URL
+from crawlproj.fetch.pages import Refused
+from crawlproj.fetch.resolver import address_of
+from crawlproj.urls.canonical import MAX_URL
 
 if TYPE_CHECKING:
     from typing import Self
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from crawlproj.scheduler import CrawlScheduler
+    from crawlproj.scheduling.scheduler import CrawlScheduler
 
 
 class GuardMiddleware:

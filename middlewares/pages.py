@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
 
-from crawlproj.download import ABORT
+from crawlproj.fetch.handler import ABORT
+from crawlproj.fetch.pages import name_of, page_of_response, unpacked
+from crawlproj.fetch.requests import detach
 from crawlproj.frontier.base import Ticket
 from crawlproj.items import Page
-from crawlproj.pages import name_of, page_of_response, unpacked
-from crawlproj.requests import detach
 
 if TYPE_CHECKING:
     from typing import Self
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-    from crawlproj.documents.desk import Desk
-    from crawlproj.scheduler import CrawlScheduler
+    from crawlproj.content.documents.reader_process import Desk
+    from crawlproj.scheduling.scheduler import CrawlScheduler
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class PagesMiddleware:
         ticket, desk = page.ticket, self._desk or self._open_desk()
         if desk is None or not isinstance(ticket, Ticket) or not self._is_news(page, ticket):
             return page
-        from crawlproj.documents.answers import BY_CHANCE, UnreadError
+        from crawlproj.content.documents.reply import BY_CHANCE, UnreadError
 
         done = "read"
         try:
@@ -121,7 +121,7 @@ class PagesMiddleware:
         scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
         if scheduler.config.documents is None:
             return None
-        from crawlproj.documents.desk import Desk
+        from crawlproj.content.documents.reader_process import Desk
 
         desk = self._desk = Desk(scheduler.config.documents)
         self._crawler.signals.connect(desk.stop, signal=ABORT)

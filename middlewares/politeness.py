@@ -10,9 +10,9 @@ import time
 from random import random
 from typing import TYPE_CHECKING
 
-from crawlproj.ends import AGAIN, retry_after_s
-from crawlproj.pages import Refused
-from crawlproj.politeness import Answer
+from crawlproj.fetch.pages import Refused
+from crawlproj.http.status import AGAIN, retry_after_s
+from crawlproj.politeness.clocks import Answer
 
 if TYPE_CHECKING:
     from typing import Self

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from crawlproj.fetch.pages import Refused
 from crawlproj.items import RobotsTicket
-from crawlproj.pages import Refused
 
 if TYPE_CHECKING:
     from typing import Self

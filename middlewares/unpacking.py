@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 
-from crawlproj.archive.encodings import BROKEN, decode, is_packed
+from crawlproj.http.encodings import BROKEN, decode, is_packed
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

@@ -13,12 +13,12 @@ from scrapy import signals
 from scrapy.exceptions import DontCloseSpider, NotConfigured
 
 from crawlproj.config import read_config
+from crawlproj.fetch.requests import OURS
 from crawlproj.frontier.base import NewUrl
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.items import Page
-from crawlproj.notices import PUSHES
-from crawlproj.requests import OURS
-from crawlproj.urls import MAX_URL
+from crawlproj.scheduling.notifications import PUSHES
+from crawlproj.urls.canonical import MAX_URL
 
 if TYPE_CHECKING:
     from typing import Self
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from crawlproj.bus.courier import Arrived
-    from crawlproj.scheduler import CrawlScheduler
+    from crawlproj.scheduling.redis.thread import Arrived
+    from crawlproj.scheduling.scheduler import CrawlScheduler
 
 log = logging.getLogger(__name__)
 
@@ -52,10 +52,10 @@ class BusPipeline:
     def open_spider(self) -> None:
         from scrapy_redis.pipelines import RedisPipeline  # type: ignore[import-untyped]
 
-        from crawlproj.bus.courier import Courier
-        from crawlproj.bus.link import Link, connect
-        from crawlproj.bus.payloads import requests_of, start_key, take_over
-        from crawlproj.bus.pushed import Pushed
+        from crawlproj.scheduling.redis.connection import Link, connect
+        from crawlproj.scheduling.redis.push_format import requests_of, start_key, take_over
+        from crawlproj.scheduling.redis.push_queue import Pushed
+        from crawlproj.scheduling.redis.thread import Courier
 
         settings, spider, scheduler = self._crawler.settings, self._crawler.spider, self._scheduler
         assert spider is not None

@@ -13,15 +13,15 @@ from scrapy import Request, signals
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 
 from crawlproj.config import read_config
-from crawlproj.ends import Ends
+from crawlproj.fetch.pages import name_of
+from crawlproj.fetch.requests import redirected
+from crawlproj.fetch.resolver import address_of
 from crawlproj.frontier.base import Lane, NewUrl, Outcome, State, Ticket
 from crawlproj.items import Page, RobotsTicket
-from crawlproj.names import address_of
-from crawlproj.pages import name_of
-from crawlproj.requestlog import RequestLog, entry, file_name, rules_in_force
-from crawlproj.requests import redirected
 from crawlproj.revisit.policies import choose_policy
-from crawlproj.urls import canonical, key
+from crawlproj.scheduling.outcomes import Ends
+from crawlproj.scheduling.request_log import RequestLog, entry, file_name, rules_in_force
+from crawlproj.urls.canonical import canonical, key
 
 if TYPE_CHECKING:
     from typing import Self
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from twisted.python.failure import Failure
 
-    from crawlproj.scheduler import CrawlScheduler
+    from crawlproj.scheduling.scheduler import CrawlScheduler
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from crawlproj.scheduler import CrawlScheduler
+    from crawlproj.scheduling.scheduler import CrawlScheduler
 
 
 class StorePipeline:

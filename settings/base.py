@@ -34,7 +34,7 @@ POLITENESS_SERVER_DELAY = 0.5  # ... to a server, which is an address, whatever 
 POLITENESS_HOSTS_PER_SERVER = 4  # in flight at a time
 POLITENESS_PAUSE_AFTER = 500  # after so many requests to a host its server rests; 0: never
 POLITENESS_PAUSE = 300  # ... for so long
-POLITENESS_SHARED_NETWORKS = "shipped"  # where a host is its own server: crawlproj/data/shared_networks.txt, or a list
+POLITENESS_SHARED_NETWORKS = "shipped"  # where a host is its own server: crawlproj/politeness/shared_networks.txt, or a list
 POLITENESS_SLOWDOWN = 5  # ... and so many times the last response time after its end
 POLITENESS_MAX_DELAY = 60  # cap of that, and of back-off
 ROBOTS_TTL = "24h"
@@ -103,16 +103,16 @@ OURS = frozenset(name for name in dir() if name.isupper() and name not in (*SCRA
 """crawlproj's own settings: documented, and open to the environment."""
 
 # --- Scrapy -----------------------------------------------------------------------------------------------------------
-SCHEDULER = "crawlproj.scheduler.CrawlScheduler"
+SCHEDULER = "crawlproj.scheduling.scheduler.CrawlScheduler"
 DUPEFILTER_CLASS = "scrapy.dupefilters.BaseDupeFilter"
-DOWNLOADER = "crawlproj.shortcuts.DirectDownloader"
-ITEM_PROCESSOR = "crawlproj.shortcuts.DirectItems"
-STATS_CLASS = "crawlproj.shortcuts.Counts"
+DOWNLOADER = "crawlproj.extensions.overrides.DirectDownloader"
+ITEM_PROCESSOR = "crawlproj.extensions.overrides.DirectItems"
+STATS_CLASS = "crawlproj.extensions.overrides.Counts"
 TWISTED_REACTOR_ENABLED = False
 ASYNCIO_EVENT_LOOP = "uvloop.Loop"
 DOWNLOAD_HANDLERS = {
-    "http": "crawlproj.download.GuardedHandler",
-    "https": "crawlproj.download.GuardedHandler",
+    "http": "crawlproj.fetch.handler.GuardedHandler",
+    "https": "crawlproj.fetch.handler.GuardedHandler",
     "data": None,
     "file": None,
     "ftp": None,
@@ -171,12 +171,12 @@ EXTENSIONS = {
     "scrapy.extensions.logstats.LogStats": None,  # the panel says more
     "scrapy.extensions.throttle.AutoThrottle": None,
     "scrapy.extensions.closespider.CloseSpider": None,
-    "crawlproj.closing.CloseCrawl": 0,
-    "crawlproj.panel.Panel": 500,
+    "crawlproj.extensions.closespider.CloseCrawl": 0,
+    "crawlproj.extensions.panel.Panel": 500,
     "scrapy.extensions.feedexport.FeedExporter": None,
-    "crawlproj.exports.ItemFeeds": 0,
+    "crawlproj.extensions.feedexport.ItemFeeds": 0,
 }
 LOG_LEVEL = "INFO"
-LOG_FORMATTER = "crawlproj.logs.QuietFormatter"
+LOG_FORMATTER = "crawlproj.extensions.logformatter.QuietFormatter"
 
 globals().update({name: os.environ[name] for name in OURS if name in os.environ})

@@ -9,7 +9,7 @@ import scrapy
 
 from crawlproj.config import whole
 from crawlproj.errors import ConfigError
-from crawlproj.scope import Scope, read_seeds
+from crawlproj.urls.scope import Scope, read_seeds
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

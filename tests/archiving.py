@@ -18,9 +18,9 @@ from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untype
 from warcio.bufferedreaders import BufferedReader  # type: ignore[import-untyped]
 from warcio.cli import main as warcio_main  # type: ignore[import-untyped]
 
-from crawlproj.archive import encodings
 from crawlproj.archive.exchange import Exchange, Facts, Original, Place, Truncated
 from crawlproj.archive.writer import DEFAULT, Shape, Writer
+from crawlproj.http import encodings
 
 # warcio 1.8 sets an attribute on brotli's decompressor, which brotli 1.2 does not allow; digests are of the packed bytes anyway.
 BufferedReader.DECOMPRESSORS.pop("br", None)

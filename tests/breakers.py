@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from crawlproj.dispatcher import Dispatcher
-from crawlproj.politeness import Answer, HostClock, HostRules, ServerClock
-from crawlproj.window import ServerWindow
+from crawlproj.politeness.clocks import Answer, HostClock, HostRules, ServerClock
+from crawlproj.scheduling.dispatcher import Dispatcher
+from crawlproj.scheduling.window import ServerWindow
 from middlewares.robots import RobotsMiddleware
 
 RULE: dict[str, Callable[[], None]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crawlproj.queries import Queries
+from crawlproj.database.queries import Queries
 
 PARTS = {
     "tables": """

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from crawlproj.db import Database
-from crawlproj.embedded import Embedded
-from crawlproj.migrations import migrate
+from crawlproj.database.connection import Database
+from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.migrations import migrate
 from tests.redis_server import RedisServer
 
 # Test data need not survive a power cut.

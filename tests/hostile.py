@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import brotli  # type: ignore[import-untyped]
 
-from crawlproj.archive.encodings import zstd
+from crawlproj.http.encodings import zstd
 
 End = Literal["keep", "close", "reset", "hang"]
 PAGE = b"<!doctype html><title>Fine</title><p>A page that a browser shows, with some text to be read by people.</p>"

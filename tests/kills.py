@@ -21,12 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from crawlproj.cluster import USER
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
+from crawlproj.database.embedded.cluster import USER
+from crawlproj.database.embedded.postmaster import read_postmaster
+from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.opening import open_database
 from crawlproj.demo import DemoServer, Record
-from crawlproj.embedded import Embedded
-from crawlproj.postmaster import read_postmaster
-from crawlproj.store import open_database
 from tests.crawling import Crawl, start_crawl
 from tests.redis_server import RedisServer
 from tests.webs import Row, demo_settings, roots, rows

@@ -10,7 +10,7 @@ from typing import Any
 
 from scrapy import signals
 
-from crawlproj.documents import limits
+from crawlproj.content.documents import sandbox as limits
 
 SOCKET = {"x86_64": 41, "aarch64": 198}
 ALLOW, KILL = 0x7FFF_0000, 0x8000_0000

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crawlproj.archive import files
-from crawlproj.archive.files import OPEN
-from crawlproj.archive.members import BrokenError, members
-from crawlproj.archive.stored import parse
+from crawlproj.archive import open_file as files
+from crawlproj.archive.gzip_members import BrokenError, members
+from crawlproj.archive.open_file import OPEN
+from crawlproj.archive.stored_record import parse
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.vault import Vault
+from crawlproj.scheduling.archiver import Vault
 
 PAGE = 4_096
 LATE_S = 1.0

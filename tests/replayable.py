@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 import brotli  # type: ignore[import-untyped]
 
-from crawlproj.archive.encodings import zstd
+from crawlproj.http.encodings import zstd
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress, "deflate": zlib.compress, "br": brotli.compress, "zstd": zstd.compress,

@@ -17,11 +17,14 @@ from typing import Any
 
 from scrapy.utils.project import get_project_settings
 
-from crawlproj import cleaning, forgetting
-from crawlproj.archive import forget, recovery, sorting
+from crawlproj.archive import index_merge as sorting
+from crawlproj.archive import recovery
+from crawlproj.archive import removal as forget
 from crawlproj.config import Config, read_config
-from crawlproj.db import Database, Transaction
-from crawlproj.retention import Retention
+from crawlproj.database.connection import Database, Transaction
+from crawlproj.upkeep import clean as cleaning
+from crawlproj.upkeep import takedown as forgetting
+from crawlproj.upkeep.retention import Retention
 from tests.crawling import ROOT
 from tests.power import Recorder
 

@@ -18,25 +18,25 @@ MAX_LINES, MAX_FUNCTION_LINES = 300, 40
 SCRAPY = {"scrapy", "twisted"}
 KNOW_SCRAPY = {
     "crawlproj/addon.py",
-    "crawlproj/bus/link.py",
-    "crawlproj/bus/payloads.py",
-    "crawlproj/console.py",
-    "crawlproj/download.py",
-    "crawlproj/closing.py",
-    "crawlproj/exports.py",
-    "crawlproj/logs.py",
-    "crawlproj/pages.py",
-    "crawlproj/panel.py",
-    "crawlproj/preflight.py",
+    "crawlproj/scheduling/redis/connection.py",
+    "crawlproj/scheduling/redis/push_format.py",
+    "crawlproj/cli/command.py",
+    "crawlproj/fetch/handler.py",
+    "crawlproj/extensions/closespider.py",
+    "crawlproj/extensions/feedexport.py",
+    "crawlproj/extensions/logformatter.py",
+    "crawlproj/fetch/pages.py",
+    "crawlproj/extensions/panel.py",
+    "crawlproj/cli/preflight.py",
     "crawlproj/reextract/addon.py",
-    "crawlproj/reextract/answers.py",
+    "crawlproj/reextract/handler.py",
     "crawlproj/reextract/callbacks.py",
-    "crawlproj/reextract/depths.py",
+    "crawlproj/reextract/depth.py",
     "crawlproj/reextract/progress.py",
     "crawlproj/reextract/scheduler.py",
-    "crawlproj/requests.py",
-    "crawlproj/scheduler.py",
-    "crawlproj/shortcuts.py",
+    "crawlproj/fetch/requests.py",
+    "crawlproj/scheduling/scheduler.py",
+    "crawlproj/extensions/overrides.py",
 }
 """Modules of crawlproj that Scrapy calls or that speak its language; besides crawlproj/commands/. All others are free of it."""
 ENTRY_POINTS = {"spiders", "middlewares", "pipelines", "settings"}
@@ -96,7 +96,7 @@ def test_crawlproj_knows_none_of_those_that_use_it() -> None:
 
 
 def test_only_db_speaks_to_the_driver() -> None:
-    assert {name_of(path) for path in MODULES if "psycopg2" in tops(path)} == {"crawlproj/db.py"}
+    assert {name_of(path) for path in MODULES if "psycopg2" in tops(path)} == {"crawlproj/database/connection.py"}
 
 
 def test_only_the_listed_modules_know_scrapy() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
 from crawlproj.demo import DemoServer
 from tests.crawling import Result, run_crawl
 

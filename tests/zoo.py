@@ -13,7 +13,7 @@ from typing import Any
 
 import brotli  # type: ignore[import-untyped]
 
-from crawlproj.archive import encodings
+from crawlproj.http import encodings
 from tests.archiving import raw_deflate
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'

@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from crawlproj.archive import heads
-from crawlproj.archive.asked import METHOD, with_query
+from crawlproj.archive.post_keys import METHOD, with_query
 from crawlproj.archive.records import OCTETS, Record, mime
-from crawlproj.archive.stored import Stored
-from crawlproj.archive.surts import surt
+from crawlproj.archive.stored_record import Stored
+from crawlproj.archive.surt import surt
 from crawlproj.errors import ArchiveError
+from crawlproj.http import heads
 
 BLOCK = 4_096
 _encode = json.JSONEncoder(separators=(", ", ": "), check_circular=False).encode

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crawlproj.archive.cdxj import Entry
-from crawlproj.archive.files import index_path
-from crawlproj.archive.members import BrokenError, members
+from crawlproj.archive.gzip_members import BrokenError, members
+from crawlproj.archive.open_file import index_path
 from crawlproj.archive.reader import Archive
-from crawlproj.archive.stored import Stored, instant, parse
+from crawlproj.archive.stored_record import Stored, instant, parse
 from crawlproj.errors import ArchiveError
 
 ALWAYS = ("warc-record-id", "warc-date", "warc-type", "content-length")

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from crawlproj.archive.asked import query_of
+from crawlproj.archive.post_keys import query_of
 
 
 class Truncated(StrEnum):

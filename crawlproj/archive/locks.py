@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from crawlproj.archive.folders import make_folder
+from crawlproj.archive.fsync import make_folder
 from crawlproj.errors import ArchiveError
 
 PAUSE_S = 0.002

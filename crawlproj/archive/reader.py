@@ -13,17 +13,17 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from crawlproj.archive import heads
-from crawlproj.archive.asked import with_query
 from crawlproj.archive.cdxj import Entry, entry_of, lookup, timestamp
-from crawlproj.archive.encodings import decode
 from crawlproj.archive.exchange import Original
-from crawlproj.archive.files import OPEN, SUFFIX, index_path
-from crawlproj.archive.members import BrokenError, Member, member, members
+from crawlproj.archive.gzip_members import BrokenError, Member, member, members
+from crawlproj.archive.index_merge import INDEX, covered, parts, unique
+from crawlproj.archive.open_file import OPEN, SUFFIX, index_path
+from crawlproj.archive.post_keys import with_query
 from crawlproj.archive.records import OCTETS, digest, plain_url
-from crawlproj.archive.sorting import INDEX, covered, parts, unique
-from crawlproj.archive.stored import Stored, parse
+from crawlproj.archive.stored_record import Stored, parse
 from crawlproj.errors import ArchiveError
+from crawlproj.http import heads
+from crawlproj.http.encodings import decode
 
 REVISIT = "warc/revisit"
 SETTLED_NS = 100_000_000

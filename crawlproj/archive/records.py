@@ -15,8 +15,8 @@ from struct import Struct
 from typing import Final
 from urllib.parse import quote
 
-from crawlproj.archive import heads
 from crawlproj.archive.exchange import Exchange, Facts, Original
+from crawlproj.http import heads
 
 NOT_MODIFIED: Final = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 IDENTICAL: Final = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from crawlproj.archive.cdxj import Entry
-from crawlproj.archive.files import OPEN, SUFFIX, index_path
-from crawlproj.archive.folders import sync_folder
-from crawlproj.archive.listing import Listing
+from crawlproj.archive.fsync import sync_folder
+from crawlproj.archive.gzip_members import BrokenError, Member, member, next_member
+from crawlproj.archive.index_builder import Listing
+from crawlproj.archive.index_merge import PART, Sorter, parts, write_file
 from crawlproj.archive.locks import locked
-from crawlproj.archive.members import BrokenError, Member, member, next_member
-from crawlproj.archive.sorting import PART, Sorter, parts, write_file
-from crawlproj.archive.stored import Stored, parse
+from crawlproj.archive.open_file import OPEN, SUFFIX, index_path
+from crawlproj.archive.stored_record import Stored, parse
 
 
 @dataclass(frozen=True, slots=True)

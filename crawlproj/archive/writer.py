@@ -22,10 +22,10 @@ from pathlib import Path
 
 from crawlproj.archive.cdxj import Entry
 from crawlproj.archive.exchange import Exchange, Original, Place
-from crawlproj.archive.files import OpenFile, file_name
-from crawlproj.archive.inbox import Inbox, Item, Job, Receipt, Turn, settle
-from crawlproj.archive.members import BY_SIZE, pack
+from crawlproj.archive.gzip_members import BY_SIZE, pack
+from crawlproj.archive.open_file import OpenFile, file_name
 from crawlproj.archive.records import Record, records, warcinfo
+from crawlproj.archive.write_queue import Inbox, Item, Job, Receipt, Turn, settle
 from crawlproj.errors import ArchiveError
 
 log = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from scrapy.addons import AddonManager
 from scrapy.commands import crawl
 from scrapy.crawler import Crawler
 
-from crawlproj.console import COULD_NOT_RUN, FINE, NOTHING_FETCHED, STOPPED, check_words, complain, exit_codes
+from crawlproj.cli.command import COULD_NOT_RUN, FINE, NOTHING_FETCHED, STOPPED, check_words, complain, exit_codes
+from crawlproj.cli.preflight import Cleared, preflight, turn_over
 from crawlproj.errors import CrawlprojError
-from crawlproj.figures import tally
-from crawlproj.preflight import Cleared, preflight, turn_over
+from crawlproj.scheduling.snapshot import tally
 
 BROKEN = frozenset({"scheduler_error", "database_lost", "archive_lost"})
 

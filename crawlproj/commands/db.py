@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 
-from crawlproj.cleaning import Cleaned, clean, preview
+from crawlproj.cli.command import COULD_NOT_RUN, FINE, ProjectCommand, add_json, complain, say, say_json
 from crawlproj.config import Config
-from crawlproj.console import COULD_NOT_RUN, FINE, NoCrawlYet, ProjectCommand, add_json, complain, reading, say, say_json
-from crawlproj.embedded import Embedded, running_dsn
+from crawlproj.database.embedded.lock_holders import holders
+from crawlproj.database.embedded.server import Embedded, running_dsn
+from crawlproj.database.migrations import migrate
+from crawlproj.database.opening import open_database
 from crawlproj.errors import ConfigError
-from crawlproj.holders import holders
-from crawlproj.migrations import migrate
-from crawlproj.retention import SETTINGS, read_retention
-from crawlproj.store import open_database
-from crawlproj.wording import count
+from crawlproj.formatting import count
+from crawlproj.frontier.opening import NoCrawlYet, reading
+from crawlproj.upkeep.clean import Cleaned, clean, preview
+from crawlproj.upkeep.retention import SETTINGS, read_retention
 
 
 class Command(ProjectCommand):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 
+from crawlproj.cli.command import check_words, exit_codes
+from crawlproj.cli.preflight import check_folder
 from crawlproj.commands import crawl
 from crawlproj.config import crawl_dir
-from crawlproj.console import check_words, exit_codes
 from crawlproj.demo.session import Session
 from crawlproj.errors import ConfigError
-from crawlproj.preflight import check_folder
 
 OVER_THE_PROJECT = 35
 """Stronger than settings files, weaker than -s."""

@@ -5,24 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from crawlproj.cli.command import COULD_NOT_RUN, FINE, ProjectCommand, add_crawl, add_json, is_host, read_urls, say, say_json
 from crawlproj.config import Config
-from crawlproj.console import (
-    COULD_NOT_RUN,
-    FINE,
-    ProjectCommand,
-    add_crawl,
-    add_json,
-    frontier_of,
-    is_host,
-    read_urls,
-    reading,
-    say,
-    say_json,
-)
-from crawlproj.db import Database
-from crawlproj.insight import explain_host, explain_url
-from crawlproj.prose import host_in_words, url_in_words
-from crawlproj.urls import key
+from crawlproj.database.connection import Database
+from crawlproj.frontier.opening import frontier_of, reading
+from crawlproj.reports.explain import host_in_words, url_in_words
+from crawlproj.reports.facts import explain_host, explain_url
+from crawlproj.urls.canonical import key
 
 
 class Command(ProjectCommand):

@@ -6,14 +6,15 @@ import argparse
 import sys
 from typing import Any
 
+from crawlproj.cli.command import COULD_NOT_RUN, FINE, ProjectCommand, add_json, complain, say, say_json
 from crawlproj.config import Config
-from crawlproj.console import COULD_NOT_RUN, FINE, NoCrawlYet, ProjectCommand, add_json, complain, reading, say, say_json, writing
-from crawlproj.db import Database
+from crawlproj.database.arrays import array
+from crawlproj.database.connection import Database
 from crawlproj.errors import ConfigError
-from crawlproj.forgetting import ask, carry_out, preview, undo
-from crawlproj.frontier.columns import array
-from crawlproj.takedown import BELOW, in_words, is_url, target
-from crawlproj.wording import count, table
+from crawlproj.formatting import count, table
+from crawlproj.frontier.opening import NoCrawlYet, reading, writing
+from crawlproj.frontier.takedown import BELOW, in_words, is_url, target
+from crawlproj.upkeep.takedown import ask, carry_out, preview, undo
 
 COLUMNS = ("what", "asked", "state", "urls", "versions", "records", "reason")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from datetime import datetime
 
+from crawlproj.cli.command import FINE, ProjectCommand, add_crawl, add_json, say, say_json
 from crawlproj.config import Config
-from crawlproj.console import FINE, ProjectCommand, add_crawl, add_json, frontier_of, reading, say, say_json
 from crawlproj.errors import ConfigError
-from crawlproj.plan import MOST, Planned, plan
-from crawlproj.wording import table, when
+from crawlproj.formatting import table, when
+from crawlproj.frontier.opening import frontier_of, reading
+from crawlproj.reports.plan import MOST, Planned, plan
 
 DEFAULT = 20
 

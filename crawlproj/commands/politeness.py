@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crawlproj.audit import TOLERANCE_S, Violation, audit
+from crawlproj.cli.command import BAD_INPUT, FINE, RULES_BROKEN, ProjectCommand, add_json, complain, say, say_json
 from crawlproj.config import Config
-from crawlproj.console import BAD_INPUT, FINE, RULES_BROKEN, ProjectCommand, add_json, complain, say, say_json
 from crawlproj.errors import ConfigError
-from crawlproj.evidence import Evidence, Line
-from crawlproj.wording import count
+from crawlproj.formatting import count
+from crawlproj.politeness.audit import TOLERANCE_S, Violation, audit
+from crawlproj.politeness.log_reader import Evidence, Line
 
 SHOWN = 100
 

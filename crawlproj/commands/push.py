@@ -6,13 +6,14 @@ import argparse
 import sys
 from collections.abc import Mapping
 
+from crawlproj.cli.command import FINE, ProjectCommand, add_crawl, read_urls, say, warn_of_forgotten
 from crawlproj.config import Config
-from crawlproj.console import FINE, ProjectCommand, add_crawl, frontier_of, read_urls, say, warn_of_forgotten, writing
+from crawlproj.formatting import count
 from crawlproj.frontier.base import Found, Lane, NewUrl
-from crawlproj.notices import PUSHES
-from crawlproj.sieve import score
-from crawlproj.urls import host, key
-from crawlproj.wording import count
+from crawlproj.frontier.opening import frontier_of, writing
+from crawlproj.frontier.seen import score
+from crawlproj.scheduling.notifications import PUSHES
+from crawlproj.urls.canonical import host, key
 
 
 class Command(ProjectCommand):

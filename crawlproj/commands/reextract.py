@@ -11,17 +11,18 @@ from scrapy.crawler import Crawler
 from scrapy.spiderloader import get_spider_loader
 
 from crawlproj.archive import Archive
-from crawlproj.archive.files import OPEN, SUFFIX, plain_name
+from crawlproj.archive.open_file import OPEN, SUFFIX, plain_name
+from crawlproj.cli.command import COULD_NOT_RUN, FINE, NOTHING_FETCHED, STOPPED, check_words, complain, exit_codes
+from crawlproj.cli.preflight import check_copies, check_folder, check_log, check_settings, make_spider, turn_over
 from crawlproj.commands.crawl import run_to_end
 from crawlproj.config import Config
-from crawlproj.console import COULD_NOT_RUN, FINE, NOTHING_FETCHED, STOPPED, NoCrawlYet, check_words, complain, exit_codes, reading
 from crawlproj.errors import ArchiveError, ConfigError, CrawlprojError
-from crawlproj.preflight import check_copies, check_folder, check_log, check_settings, make_spider, turn_over
+from crawlproj.formatting import count
+from crawlproj.frontier.opening import NoCrawlYet, reading
 from crawlproj.reextract.addon import PRIORITY
-from crawlproj.reextract.choice import VERSIONS, Options
+from crawlproj.reextract.captures import VERSIONS, Options
 from crawlproj.reextract.scheduler import OPTIONS
-from crawlproj.versions import moment
-from crawlproj.wording import count
+from crawlproj.reports.versions import moment
 
 ADDON = "crawlproj.reextract.addon.ReextractAddon"
 LAST = 1_000_000

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from crawlproj.cli.command import FINE, ProjectCommand, say
 from crawlproj.config import Config
-from crawlproj.console import FINE, ProjectCommand, say
 from crawlproj.errors import CrawlprojError
-from crawlproj.requestlog import rules_in_force
-from crawlproj.webmasters import robot_page
+from crawlproj.reports.robot_page import robot_page
+from crawlproj.scheduling.request_log import rules_in_force
 
 
 class Command(ProjectCommand):

@@ -5,26 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 
+from crawlproj.cli.command import FINE, ProjectCommand, add_crawl, add_json, read_urls, say, say_json, warn_of_forgotten
 from crawlproj.config import Config
-from crawlproj.console import (
-    FINE,
-    NoCrawlYet,
-    ProjectCommand,
-    add_crawl,
-    add_json,
-    frontier_of,
-    read_urls,
-    reading,
-    say,
-    say_json,
-    warn_of_forgotten,
-    writing,
-)
 from crawlproj.errors import ConfigError
+from crawlproj.formatting import count
 from crawlproj.frontier.base import NewUrl
-from crawlproj.sieve import score
-from crawlproj.urls import host, key
-from crawlproj.wording import count
+from crawlproj.frontier.opening import NoCrawlYet, frontier_of, reading, writing
+from crawlproj.frontier.seen import score
+from crawlproj.urls.canonical import host, key
 
 
 class Command(ProjectCommand):

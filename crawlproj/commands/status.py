@@ -6,12 +6,13 @@ import argparse
 from datetime import datetime
 from typing import Any
 
-from crawlproj.archive.files import plain_name
-from crawlproj.archive.files import sizes as archive_sizes
+from crawlproj.archive.open_file import plain_name
+from crawlproj.archive.open_file import sizes as archive_sizes
+from crawlproj.cli.command import FINE, ProjectCommand, add_json, say, say_json
 from crawlproj.config import Config
-from crawlproj.console import FINE, NoCrawlYet, ProjectCommand, add_json, reading, say, say_json
-from crawlproj.insight import status
-from crawlproj.wording import count, table, volume, when
+from crawlproj.formatting import count, table, volume, when
+from crawlproj.frontier.opening import NoCrawlYet, reading
+from crawlproj.reports.facts import status
 
 COLUMNS = ("known", "new", "waiting", "retry", "moved", "gone", "retired", "forbidden", "ignored", "dead")
 

@@ -8,37 +8,26 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from crawlproj import takedown
 from crawlproj.archive import Archive
 from crawlproj.archive.cdxj import Entry
 from crawlproj.archive.check import Problem, check_file, check_revisits
-from crawlproj.archive.files import OPEN, SUFFIX, index_path
-from crawlproj.archive.foreign import check_foreign
-from crawlproj.archive.intake import take
+from crawlproj.archive.foreign.importer import take
+from crawlproj.archive.foreign.reader import check_foreign
+from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.locks import rewriting
+from crawlproj.archive.open_file import OPEN, SUFFIX, index_path
 from crawlproj.archive.recovery import Repaired, complete, repair
-from crawlproj.archive.sorting import merge_indexes
 from crawlproj.archive.writer import DEFAULT
+from crawlproj.cli.command import FINE, RULES_BROKEN, ProjectCommand, add_crawl, add_json, complain, say, say_json
 from crawlproj.config import Config
-from crawlproj.console import (
-    FINE,
-    RULES_BROKEN,
-    ProjectCommand,
-    add_crawl,
-    add_json,
-    complain,
-    frontier_of,
-    reading,
-    say,
-    say_json,
-    writing,
-)
-from crawlproj.db import Database
-from crawlproj.enrolment import enrol
+from crawlproj.database.connection import Database
 from crawlproj.errors import ArchiveError, ConfigError, DatabaseError
-from crawlproj.rewriting import BUSY
-from crawlproj.versions import as_line, as_values, difference, in_force, last_two, moment, versions
-from crawlproj.wording import count
+from crawlproj.formatting import count
+from crawlproj.frontier import takedown
+from crawlproj.frontier.opening import frontier_of, reading, writing
+from crawlproj.reports.versions import as_line, as_values, difference, in_force, last_two, moment, versions
+from crawlproj.upkeep.imported_history import enrol
+from crawlproj.upkeep.warc_rewrite import BUSY
 
 MOST = {"check": sys.maxsize, "repair": 0, "versions": 1, "get": 1, "diff": 3, "import": sys.maxsize}
 LEAST = {"check": 0, "repair": 0, "versions": 1, "get": 1, "diff": 1, "import": 1}

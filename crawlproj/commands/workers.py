@@ -9,14 +9,15 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from crawlproj.cli.command import ProjectCommand
+from crawlproj.cli.preflight import Cleared, preflight, turn_over
+from crawlproj.cli.workers import Workforce
 from crawlproj.config import Config, Reader, seconds
-from crawlproj.console import ProjectCommand, reading
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
 from crawlproj.errors import ConfigError, DatabaseError
-from crawlproj.insight import status
-from crawlproj.preflight import Cleared, preflight, turn_over
-from crawlproj.wording import count
-from crawlproj.workforce import Workforce
+from crawlproj.formatting import count
+from crawlproj.frontier.opening import reading
+from crawlproj.reports.facts import status
 
 MOST = 64
 RARE = 20

@@ -22,7 +22,7 @@ from enum import IntEnum, StrEnum
 from typing import Any, Protocol
 
 from crawlproj.archive.exchange import Original, Place
-from crawlproj.archive.inbox import Receipt
+from crawlproj.archive.write_queue import Receipt
 
 
 class Lane(IntEnum):

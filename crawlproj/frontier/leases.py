@@ -10,10 +10,10 @@ from heapq import merge
 from math import ceil
 from typing import Any
 
-from crawlproj.db import Database, Transaction
+from crawlproj.database.arrays import array
+from crawlproj.database.connection import Database, Transaction
+from crawlproj.database.queries import Queries
 from crawlproj.frontier.base import CrawlSpec, Host, Lease, Pause, Peer
-from crawlproj.frontier.columns import array
-from crawlproj.queries import Queries
 
 SOON = timedelta(seconds=10)
 """A host that rests longer than this is not leased yet."""

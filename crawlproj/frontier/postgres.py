@@ -9,9 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from crawlproj.archive.exchange import Original
-from crawlproj.db import Database, Transaction
+from crawlproj.database.arrays import array
+from crawlproj.database.connection import Database, Transaction
+from crawlproj.database.queries import Queries
 from crawlproj.errors import DatabaseError
-from crawlproj.frontier import judging
+from crawlproj.frontier import rejudge as judging
 from crawlproj.frontier.base import (
     LONGEST,
     Batch,
@@ -29,12 +31,10 @@ from crawlproj.frontier.base import (
     Ticket,
     Want,
 )
-from crawlproj.frontier.columns import array
 from crawlproj.frontier.leases import Leases
-from crawlproj.frontier.prospects import outlook
-from crawlproj.frontier.room import Room
-from crawlproj.frontier.writing import RECORD, Ended, UrlWriter, end_columns, put_contents, put_places
-from crawlproj.queries import Queries
+from crawlproj.frontier.outlook import outlook
+from crawlproj.frontier.quotas import Room
+from crawlproj.frontier.writes import RECORD, Ended, UrlWriter, end_columns, put_contents, put_places
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -16,17 +16,17 @@ from crawlproj.addon import DEFAULTS
 PRIORITY = 1_000
 """Above the command line: no setting leads to the network."""
 FIXED: dict[str, Any] = {
-    "SCHEDULER": "crawlproj.reextract.scheduler.ArchiveScheduler", "DOWNLOADER": "crawlproj.shortcuts.DirectDownloader",
+    "SCHEDULER": "crawlproj.reextract.scheduler.ArchiveScheduler", "DOWNLOADER": "crawlproj.extensions.overrides.DirectDownloader",
     "DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter", "JOBDIR": None, "DOWNLOAD_DELAY": 0, "DOWNLOAD_SLOTS": {},
     "AUTOTHROTTLE_ENABLED": False, "CONCURRENT_REQUESTS": 16, "CONCURRENT_REQUESTS_PER_DOMAIN": 16, "CONCURRENT_REQUESTS_PER_IP": 0,
     "TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False,
 }  # fmt: skip
-HANDLER = "crawlproj.reextract.answers.ArchiveHandler"
+HANDLER = "crawlproj.reextract.handler.ArchiveHandler"
 COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
 UNPACKS = ("middlewares.unpacking.UnpackingMiddleware", "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware")
-STAY = (*UNPACKS, "crawlproj.closing.CloseCrawl", "crawlproj.exports.ItemFeeds")
+STAY = (*UNPACKS, "crawlproj.extensions.closespider.CloseCrawl", "crawlproj.extensions.feedexport.ItemFeeds")
 ADDED = {
-    "EXTENSIONS": {"crawlproj.reextract.progress.Progress": 500}, "SPIDER_MIDDLEWARES": {"crawlproj.reextract.depths.Depths": 10},
+    "EXTENSIONS": {"crawlproj.reextract.progress.Progress": 500}, "SPIDER_MIDDLEWARES": {"crawlproj.reextract.depth.Depths": 10},
 }  # fmt: skip
 
 

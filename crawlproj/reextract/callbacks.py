@@ -6,7 +6,7 @@ from scrapy import Request, Spider
 from scrapy.link import Link
 from scrapy.spiders import CrawlSpider, SitemapSpider
 
-from crawlproj.urls import host
+from crawlproj.urls.canonical import host
 
 
 def has_default(spider: Spider) -> bool:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import signals
 
+from crawlproj.cli.screen import MODES, Screen, stopwatch, stream_of
 from crawlproj.config import Reader, one_of, seconds
-from crawlproj.panel import MODES, stopwatch, stream_of
-from crawlproj.screen import Screen
-from crawlproj.wording import count, span
+from crawlproj.formatting import count, span
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -25,15 +25,15 @@ from scrapy.squeues import FifoMemoryQueue, PickleFifoDiskQueue
 from crawlproj.archive import Archive, Capture
 from crawlproj.archive.cdxj import Entry
 from crawlproj.config import read_config
-from crawlproj.console import NoCrawlYet, reading
 from crawlproj.errors import CrawlprojError
-from crawlproj.reextract.answers import followed, target_of, ways
+from crawlproj.fetch.requests import OURS, is_plain, load
+from crawlproj.frontier.opening import NoCrawlYet, reading
 from crawlproj.reextract.callbacks import default_request, wants
-from crawlproj.reextract.choice import Choice, Options
-from crawlproj.reextract.ledger import PAGE, Ledger
-from crawlproj.reextract.marks import Marks
-from crawlproj.requests import OURS, is_plain, load
-from crawlproj.urls import canonical, key
+from crawlproj.reextract.captures import Choice, Options
+from crawlproj.reextract.done_set import Marks
+from crawlproj.reextract.handler import followed, target_of, ways
+from crawlproj.reextract.known_requests import PAGE, Ledger
+from crawlproj.urls.canonical import canonical, key
 
 if TYPE_CHECKING:
     from typing import Self
@@ -97,7 +97,7 @@ class ArchiveScheduler(BaseScheduler):
         self._sources = iter([self._known(), self._made(), self._unknown()])
         self._roots: Iterator[Root] = iter(())
         if hasattr(spider, "redis_key") and hasattr(spider, "spider_idle"):
-            from crawlproj.bus.payloads import take_over
+            from crawlproj.scheduling.redis.push_format import take_over
 
             take_over(spider)  # what is pushed is for a crawl
             self.crawler.signals.disconnect(spider.spider_idle, signal=signals.spider_idle)  # it would wait for more for ever

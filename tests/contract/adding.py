@@ -7,11 +7,7 @@ from typing import Any
 
 import pytest
 
-from crawlproj.frontier.base import (
-    Committed,
-    Lane,
-    State,
-)
+from crawlproj.frontier.base import Committed, Lane, State
 from tests.contract.worlds import Hand, World, page, request_json
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from crawlproj.archive.exchange import Original, Place
-from crawlproj.archive.inbox import Receipt
+from crawlproj.archive.write_queue import Receipt
 from crawlproj.frontier.base import Lane, State, Ticket
 from tests.contract.visits import handed_out
 from tests.contract.worlds import DAY_S, Hand, World, page

@@ -7,15 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from crawlproj.frontier.base import (
-    Batch,
-    Committed,
-    Frontier,
-    Outcome,
-    Pause,
-    RobotsRow,
-    State,
-)
+from crawlproj.frontier.base import Batch, Committed, Frontier, Outcome, Pause, RobotsRow, State
 from tests.contract.visits import handed_out
 from tests.contract.worlds import DAY_S, Hand, World, page
 

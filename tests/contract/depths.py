@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.frontier.base import (
-    Batch,
-    Committed,
-    Frontier,
-    Lane,
-    State,
-)
+from crawlproj.frontier.base import Batch, Committed, Frontier, Lane, State
 from tests.contract.worlds import DAY_S, Hand, World, page
 
 

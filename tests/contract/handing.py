@@ -8,14 +8,7 @@ from typing import Any
 
 import pytest
 
-from crawlproj.frontier.base import (
-    Batch,
-    Lane,
-    Outlook,
-    Pause,
-    State,
-    Want,
-)
+from crawlproj.frontier.base import Batch, Lane, Outlook, Pause, State, Want
 from tests.contract.leasing import waiting
 from tests.contract.worlds import DAY_S, Hand, World, page
 

@@ -8,15 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from crawlproj.frontier.base import (
-    Batch,
-    Frontier,
-    Host,
-    Lane,
-    Lease,
-    Pause,
-    State,
-)
+from crawlproj.frontier.base import Batch, Frontier, Host, Lane, Lease, Pause, State
 from tests.contract.worlds import Hand, World
 
 NEW_FIRST = {"new": 1.0, "revisit": 0.0}

@@ -8,13 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from crawlproj.frontier.base import (
-    Batch,
-    Committed,
-    Frontier,
-    Lane,
-    State,
-)
+from crawlproj.frontier.base import Batch, Committed, Frontier, Lane, State
 from tests.contract.worlds import Hand, World
 
 QUEUED = (State.NEW, State.WAITING, State.RETRY, State.GONE)

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.frontier.base import (
-    LANE_OF,
-    Batch,
-    Committed,
-    Content,
-    Frontier,
-    Lane,
-    Links,
-    State,
-    Ticket,
-)
+from crawlproj.frontier.base import LANE_OF, Batch, Committed, Content, Frontier, Lane, Links, State, Ticket
 from tests.contract.worlds import DAY_S, Hand, World, page
 
 

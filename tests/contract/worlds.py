@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
 from crawlproj.frontier.base import (
     LANE_OF,
     TIMED,
@@ -35,7 +35,7 @@ from crawlproj.frontier.base import (
     Ticket,
     Want,
 )
-from crawlproj.frontier.memory import MemoryFrontier, MemoryStore
+from crawlproj.frontier.memory.frontier import MemoryFrontier, MemoryStore
 from crawlproj.frontier.postgres import PostgresFrontier
 from tests.conftest import TEMPLATE, beside
 

@@ -12,7 +12,7 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file, check_revisits
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
 from crawlproj.demo import DemoServer, FrozenClock
 from tests.archiving import accepted
 from tests.crawling import run_crawl

@@ -15,8 +15,8 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file
+from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.recovery import repair
-from crawlproj.archive.sorting import merge_indexes
 from tests.archiving import accepted
 
 KILLS = 15

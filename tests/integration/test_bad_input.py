@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
 from crawlproj.demo import DemoServer
 from tests.crawling import ROOT, Result, run_command, run_crawl
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Original
-from crawlproj.archive.forget import rewrite
+from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.records import digest
-from crawlproj.archive.sorting import merge_indexes
+from crawlproj.archive.removal import rewrite
 from crawlproj.archive.writer import Shape
 from tests.archiving import PAGE, exchange, write
 from tests.crawling import start_crawl

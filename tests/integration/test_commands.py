@@ -19,11 +19,11 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.console import is_host
-from crawlproj.db import Database
+from crawlproj.cli.command import is_host
+from crawlproj.database.connection import Database
+from crawlproj.database.embedded.server import running_dsn
 from crawlproj.demo import DemoServer, FrozenClock
-from crawlproj.embedded import running_dsn
-from crawlproj.wording import volume
+from crawlproj.formatting import volume
 from tests.crawling import ROOT, Result, run_command, run_crawl, start_crawl
 from tests.integration.test_robots import Site
 from tests.integration.test_robots import site as site
@@ -322,7 +322,7 @@ def test_our_own_database_starts_for_psql_and_stops_when_told(tmp_path: Path) ->
 
 def test_db_stop_says_who_uses_the_database(tmp_path: Path) -> None:
     program = (
-        "import sys, pathlib; from crawlproj.embedded import Embedded; e = Embedded(pathlib.Path(sys.argv[1]));"
+        "import sys, pathlib; from crawlproj.database.embedded.server import Embedded; e = Embedded(pathlib.Path(sys.argv[1]));"
         "e.start(); print('up', flush=True); sys.stdin.read(); e.close()"
     )
     user = subprocess.Popen(

@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crawlproj import db
-from crawlproj import queries as module
-from crawlproj.db import Database
+from crawlproj.database import connection as db
+from crawlproj.database import queries as module
+from crawlproj.database.connection import Database
+from crawlproj.database.queries import Query, load_queries, parse_queries
+from crawlproj.database.watchdog import Watch
 from crawlproj.errors import ConfigError, CrawlprojError, DatabaseError
-from crawlproj.queries import Query, load_queries, parse_queries
-from crawlproj.watch import Watch
 from tests.conftest import beside
 
 EXTRA = parse_queries("""
@@ -262,7 +262,7 @@ def test_a_database_in_another_encoding_is_refused(server: str) -> None:
 )
 def test_a_password_never_shows(url: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    program = f"from crawlproj.db import Database\nd = Database({url!r})\nprint(d)\nd.connect()"
+    program = f"from crawlproj.database.connection import Database\nd = Database({url!r})\nprint(d)\nd.connect()"
     with pytest.raises(CrawlprojError) as caught:
         database = Database(url)
         assert "geheim" not in repr(database)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from crawlproj.archive import Archive
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
 from crawlproj.demo.files import docx, pdf
 from tests import compound
 from tests import documents as make
@@ -71,7 +71,7 @@ def reader_of(crawl: Crawl) -> int | None:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-            if int(parent) == crawl.process.pid and b"crawlproj.documents.child" in (folder / "cmdline").read_bytes():
+            if int(parent) == crawl.process.pid and b"crawlproj.content.documents.reader_main" in (folder / "cmdline").read_bytes():
                 return int(folder.name)
         except (OSError, IndexError):
             continue

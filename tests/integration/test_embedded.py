@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 from psycopg2 import extensions  # type: ignore[import-untyped]
 
-from crawlproj import account, cluster, embedded
-from crawlproj.account import Account, choose_account
-from crawlproj.db import Database
-from crawlproj.embedded import Embedded, find_bin_dir, running_dsn
+from crawlproj.database.connection import Database
+from crawlproj.database.embedded import account, cluster
+from crawlproj.database.embedded import server as embedded
+from crawlproj.database.embedded.account import Account, choose_account
+from crawlproj.database.embedded.postmaster import processes, read_postmaster
+from crawlproj.database.embedded.server import Embedded, find_bin_dir, running_dsn
+from crawlproj.database.opening import open_database
 from crawlproj.errors import EmbeddedError
-from crawlproj.postmaster import processes, read_postmaster
-from crawlproj.store import open_database
 from tests.wire import Wire
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +31,7 @@ USER = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 from pathlib import Path
-from crawlproj.embedded import Embedded
+from crawlproj.database.embedded.server import Embedded
 user = Embedded(Path(sys.argv[1]), options={FAST!r})
 print(user.start(), flush=True)
 sys.stdin.read()
@@ -186,7 +187,7 @@ def test_users_come_and_go_without_ever_missing_the_server(crawl_dir: Path) -> N
     program = USER.replace(
         "print(user.start(), flush=True)\nsys.stdin.read()\nuser.close()",
         """
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
 for _ in range(5):
     database = Database(user.start())
     assert database.script("select 1")

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.fill import fill
 from benchmarks.plans import exercise, rows_read, text
-from crawlproj.queries import load_queries
+from crawlproj.database.queries import load_queries
 
 BIG = {"url", "host", "server", "origin", "crawl_host", "page", "page_version", "page_links"}
 BOUND = 5_000

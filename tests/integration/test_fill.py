@@ -10,11 +10,11 @@ import pytest
 from benchmarks.fill import fill
 from benchmarks.madeup import ENDS, Maker
 from benchmarks.rounds import Round
-from crawlproj.db import Database
+from crawlproj.database.arrays import array
+from crawlproj.database.connection import Database
 from crawlproj.frontier.base import CrawlSpec, Lane, State
-from crawlproj.frontier.columns import array
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.urls import host, key
+from crawlproj.urls.canonical import host, key
 from tests.catalog import catalog
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from crawlproj.archive import Archive
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
 from tests.crawling import ROOT, Crawl, Result, run_command, start_crawl
 from tests.integration.test_archive_crawl import VERSIONS, answers, readable, sound
 from tests.integration.test_robots import Site, crawl, pass_a_day, states
@@ -211,7 +211,7 @@ from scrapy.utils.project import get_project_settings
 from crawlproj import forgetting
 from crawlproj.archive import Archive, forget, recovery, sorting
 from crawlproj.config import read_config
-from crawlproj.db import Database, Transaction
+from crawlproj.database.connection import Database, Transaction
 from tests.integration.test_archive_crawl import answers
 
 folder, dsn, base = sys.argv[1:]

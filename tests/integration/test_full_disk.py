@@ -11,13 +11,13 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file
-from crawlproj.archive.intake import take
-from crawlproj.archive.sorting import merge_indexes
+from crawlproj.archive.foreign.importer import take
+from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.writer import Shape, Writer
-from crawlproj.console import frontier_of
-from crawlproj.db import Database
-from crawlproj.enrolment import enrol
+from crawlproj.database.connection import Database
 from crawlproj.errors import ArchiveError
+from crawlproj.frontier.opening import frontier_of
+from crawlproj.upkeep.imported_history import enrol
 from tests.archiving import PAGE, exchange, write
 from tests.crawling import Result, run_crawl
 from tests.full import SmallDisk, small_disk

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.archive import Archive, heads
-from crawlproj.archive.stored import Stored
+from crawlproj.archive import Archive
+from crawlproj.archive.stored_record import Stored
+from crawlproj.http import heads
 from tests.crawling import Result, run_crawl
 from tests.hostile import CASES, NOTHING, Hostile, serving
 from tests.integration.test_archive_crawl import sound

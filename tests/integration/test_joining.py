@@ -145,7 +145,7 @@ print(json.dumps({name: settings[name] for name in names} | {
     found = json.loads(done.stdout)
     assert (found["CONCURRENT_REQUESTS"], found["POLITENESS_DELAY"], found["ROBOT_NAME"]) == (3, 7, "shopbot")
     assert (found["COOKIES_ENABLED"], found["CONCURRENT_ITEMS"]) == (False, 1)
-    assert (found["SCHEDULER"], found["PANEL"]) == ("crawlproj.scheduler.CrawlScheduler", "off")
+    assert (found["SCHEDULER"], found["PANEL"]) == ("crawlproj.scheduling.scheduler.CrawlScheduler", "off")
     down = found["down"]
     assert down["scrapy.downloadermiddlewares.retry.RetryMiddleware"] == 551
     assert down["middlewares.robots.RobotsMiddleware"] == 250
@@ -153,7 +153,7 @@ print(json.dumps({name: settings[name] for name in names} | {
     assert "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware" not in down
     assert {"offsite.OffsiteMiddleware", "cookies.CookiesMiddleware"} <= {".".join(name.split(".")[-2:]) for name in down}
     assert found["handlers"]["https"] == "scrapy.core.downloader.handlers.http.HTTPDownloadHandler"
-    assert found["handlers"]["http"] == "crawlproj.download.GuardedHandler"
+    assert found["handlers"]["http"] == "crawlproj.fetch.handler.GuardedHandler"
     assert found["items"] == {
         "shop.pipelines.PricePipeline": 300, "pipelines.warc.WarcPipeline": 300, "pipelines.store.StorePipeline": 400,
         "pipelines.revisit.RevisitPipeline": 900, "pipelines.bus.BusPipeline": 950,

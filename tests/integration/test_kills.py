@@ -16,12 +16,12 @@ from statistics import median
 
 import pytest
 
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
+from crawlproj.database.migrations import migrate
 from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
 from crawlproj.errors import DatabaseError
 from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, Outcome, State, Want
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.migrations import migrate
 from tests.crawling import Crawl
 from tests.full import SmallDisk, small_disk
 from tests.judge import Law, violations

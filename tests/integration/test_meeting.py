@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
 from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, Outcome, State, Want
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.urls import host, key
+from crawlproj.urls.canonical import host, key
 
 CRAWL = "meeting"
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from crawlproj import migrations as module
-from crawlproj.db import Database
+from crawlproj.database import migrations as module
+from crawlproj.database.connection import Database
+from crawlproj.database.migrations import Migration, migrate, migrations, pending
 from crawlproj.errors import MigrationError
-from crawlproj.migrations import Migration, migrate, migrations, pending
 from tests.catalog import catalog
 
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 from redis.exceptions import ConnectionError as RedisGone
 
-from crawlproj.bus.courier import Arrived, Courier
-from crawlproj.bus.link import Link
-from crawlproj.bus.pushed import ABANDONED_S, Pushed
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
 from crawlproj.frontier.base import Batch, Committed, CrawlSpec, Frontier, Lane, NewUrl, Outcome, State, Want
-from crawlproj.frontier.memory import MemoryFrontier
+from crawlproj.frontier.memory.frontier import MemoryFrontier
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.urls import host, key
+from crawlproj.scheduling.redis.connection import Link
+from crawlproj.scheduling.redis.push_queue import ABANDONED_S, Pushed
+from crawlproj.scheduling.redis.thread import Arrived, Courier
+from crawlproj.urls.canonical import host, key
 from tests.redis_server import RedisServer
 
 KEY, CRAWL = "c:start_urls", "c"
@@ -231,7 +231,7 @@ def test_a_redis_that_comes_back_with_an_old_snapshot_repeats_nothing(forgetful:
 def test_items_wait_for_a_redis_that_is_away_and_too_many_are_counted(
     desk: Desk, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("crawlproj.bus.courier.ITEMS", 3)
+    monkeypatch.setattr("crawlproj.scheduling.redis.thread.ITEMS", 3)
     redis_server.stop(signal.SIGKILL)
     for n in range(5):
         desk.courier.send("c:items", str(n))

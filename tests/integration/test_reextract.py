@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
 from tests.foreign import web
 from tests.integration.test_joining import QUICK, items_of, join, project, scrapy
 from tests.redis_server import RedisServer

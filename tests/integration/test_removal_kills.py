@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj import forgetting
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Exchange, Original
-from crawlproj.archive.intake import take
+from crawlproj.archive.foreign.importer import take
 from crawlproj.archive.records import digest
 from crawlproj.archive.recovery import orphans
 from crawlproj.archive.writer import Shape
-from crawlproj.console import frontier_of
-from crawlproj.db import Database
-from crawlproj.enrolment import enrol
-from crawlproj.rewriting import Rewriting
+from crawlproj.database.connection import Database
+from crawlproj.frontier.opening import frontier_of
+from crawlproj.upkeep import takedown as forgetting
+from crawlproj.upkeep.imported_history import enrol
+from crawlproj.upkeep.warc_rewrite import Rewriting
 from tests.archiving import PAGE, exchange, write
 from tests.crawling import Crawl, start_crawl
 from tests.integration.test_archive_crawl import VERSIONS, answers, readable, sound

@@ -13,8 +13,8 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Exchange, Original
+from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.reader import REVISIT
-from crawlproj.archive.sorting import merge_indexes
 from crawlproj.archive.writer import Writer
 from tests.browser import Browser
 from tests.crawling import run_crawl

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
 from crawlproj.demo import DemoServer
 from crawlproj.demo.faults import bomb
 from crawlproj.demo.wire import LAST_DATA_RECEIVED, TCP_INFO_BYTES

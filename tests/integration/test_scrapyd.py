@@ -38,7 +38,7 @@ def environment() -> dict[str, str]:
 def sources(tree: Path) -> set[str]:
     """Every file of our packages: code, SQL and all else."""
     found = {str(path.relative_to(tree)) for name in PACKAGES for path in (tree / name).rglob("*") if path.is_file()}
-    assert {"crawlproj/sql/queries.sql", "settings/scrapyd.py", "spiders/site.py"} < found
+    assert {"crawlproj/database/sql/queries.sql", "settings/scrapyd.py", "spiders/site.py"} < found
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from crawlproj.db import Database
+from crawlproj.database.connection import Database
 from crawlproj.frontier.base import Batch, CrawlSpec, Lane, NewUrl, Outcome, State, Want
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.revisit.shares import places

@@ -14,10 +14,10 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Original
-from crawlproj.archive.files import index_path
+from crawlproj.archive.index_merge import merge_indexes
+from crawlproj.archive.open_file import index_path
 from crawlproj.archive.records import digest
-from crawlproj.archive.sorting import merge_indexes
-from crawlproj.versions import in_force, last_two, moment
+from crawlproj.reports.versions import in_force, last_two, moment
 from tests.archiving import PAGE, START, exchange, head, write
 from tests.crawling import ROOT, Result, run_command, start_crawl
 from tests.integration.test_robots import Site

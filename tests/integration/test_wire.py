@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from crawlproj.wire import Wire, tap, wire_of
+from crawlproj.fetch.wire import Wire, tap, wire_of
 from tests.crawling import run_crawl
 from tests.wiring import read_wires
 

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.archive import Archive
-from crawlproj.archive.asked import query_for, query_of, with_query
 from crawlproj.archive.cdxj import Entry
 from crawlproj.archive.check import check_file
 from crawlproj.archive.exchange import Exchange, Original
-from crawlproj.archive.files import index_path
-from crawlproj.archive.forget import drop, finish, forget, survey
-from crawlproj.archive.intake import take
+from crawlproj.archive.foreign.importer import take
+from crawlproj.archive.open_file import index_path
+from crawlproj.archive.post_keys import query_for, query_of, with_query
 from crawlproj.archive.records import digest
 from crawlproj.archive.recovery import index
-from crawlproj.archive.surts import surt
-from crawlproj.retention import NAME, Retention, select
+from crawlproj.archive.removal import drop, finish, forget, survey
+from crawlproj.archive.surt import surt
+from crawlproj.upkeep.retention import NAME, Retention, select
 from tests.archiving import PAGE, REQUEST, START, accepted, exchange, head, write
 
 FORM, JSON, PARTS = "application/x-www-form-urlencoded", "application/json", "multipart/form-data; boundary=x"

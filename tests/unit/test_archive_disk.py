@@ -11,15 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.archive import Archive, files, folders, sorting
+from crawlproj.archive import Archive
+from crawlproj.archive import fsync as folders
+from crawlproj.archive import index_merge as sorting
+from crawlproj.archive import open_file as files
 from crawlproj.archive.check import check_file
-from crawlproj.archive.files import OpenFile, index_path
-from crawlproj.archive.folders import make_folder
+from crawlproj.archive.fsync import make_folder
+from crawlproj.archive.gzip_members import members, pack
+from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.locks import if_nobody_rewrites, rewriting
-from crawlproj.archive.members import members, pack
+from crawlproj.archive.open_file import OpenFile, index_path
 from crawlproj.archive.records import warcinfo
 from crawlproj.archive.recovery import complete, repair
-from crawlproj.archive.sorting import merge_indexes
 from crawlproj.archive.writer import Shape, Writer
 from crawlproj.errors import ArchiveError
 from tests.archiving import PAGE, START, exchange, write

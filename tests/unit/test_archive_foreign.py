@@ -12,11 +12,11 @@ from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
 
 from crawlproj.archive import Archive
 from crawlproj.archive.check import Problem, check_file
-from crawlproj.archive.encodings import zstd
 from crawlproj.archive.exchange import Truncated
-from crawlproj.archive.foreign import Foreign, read_foreign
-from crawlproj.archive.members import members
+from crawlproj.archive.foreign.reader import Foreign, read_foreign
+from crawlproj.archive.gzip_members import members
 from crawlproj.errors import ArchiveError
+from crawlproj.http.encodings import zstd
 from tests.archiving import PAGE, REQUEST, all_kinds, exchange, head, write
 
 CHUNKS = b"5\r\nhello\r\n7;x=y\r\n, world\r\n0\r\nTrailer: x\r\n\r\n"

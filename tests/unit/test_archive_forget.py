@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file, check_revisits
 from crawlproj.archive.exchange import Original
-from crawlproj.archive.forget import drop, finish, forget, rewrite, survey, unfinished
-from crawlproj.archive.sorting import merge_indexes
+from crawlproj.archive.index_merge import merge_indexes
+from crawlproj.archive.removal import drop, finish, forget, rewrite, survey, unfinished
 from crawlproj.archive.writer import Shape, Writer
 from tests.archiving import START, exchange, head
 

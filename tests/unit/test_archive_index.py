@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from crawlproj.archive import Archive
 from crawlproj.archive.cdxj import Entry, lines_from, lookup
-from crawlproj.archive.sorting import INDEX, Sorter, merge_indexes
-from crawlproj.archive.surts import surt
+from crawlproj.archive.index_merge import INDEX, Sorter, merge_indexes
+from crawlproj.archive.surt import surt
 from tests.archiving import all_kinds, exchange, write
 
 KEYS = {

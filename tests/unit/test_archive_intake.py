@@ -10,7 +10,7 @@ import pytest
 from crawlproj.archive import Archive
 from crawlproj.archive.check import Problem, check_file, check_revisits
 from crawlproj.archive.exchange import Original
-from crawlproj.archive.intake import Taken, take
+from crawlproj.archive.foreign.importer import Taken, take
 from crawlproj.archive.records import digest
 from crawlproj.errors import ArchiveError
 from tests.archiving import PAGE, START, accepted, all_kinds, exchange, head, write

@@ -11,9 +11,9 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.archive.check import Problem
-from crawlproj.archive.files import OPEN
-from crawlproj.archive.intake import Taken, take
-from crawlproj.archive.originals import normal
+from crawlproj.archive.foreign.importer import Taken, take
+from crawlproj.archive.foreign.revisits import normal
+from crawlproj.archive.open_file import OPEN
 from crawlproj.archive.records import digest
 from crawlproj.archive.writer import DEFAULT
 from crawlproj.errors import ArchiveError

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file, check_revisits, fits
-from crawlproj.archive.encodings import decode
 from crawlproj.archive.exchange import Exchange, Original
-from crawlproj.archive.forget import drop, finish, forget, predecessor, successor, unfinished
-from crawlproj.archive.members import members, pack
+from crawlproj.archive.gzip_members import members, pack
+from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.records import digest
-from crawlproj.archive.sorting import merge_indexes
-from crawlproj.archive.stored import parse
+from crawlproj.archive.removal import drop, finish, forget, predecessor, successor, unfinished
+from crawlproj.archive.stored_record import parse
 from crawlproj.archive.writer import Writer
 from crawlproj.errors import ArchiveError
+from crawlproj.http.encodings import decode
 from tests.archiving import PACKED, PAGE, START, accepted, exchange, head, raw_deflate, write
 
 NOT_MODIFIED = b'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n'

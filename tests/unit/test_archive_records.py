@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
-from crawlproj.archive import heads
 from crawlproj.archive.check import check_file, faults
 from crawlproj.archive.exchange import Exchange, Facts, Original, Truncated
-from crawlproj.archive.members import Member, member, pack
+from crawlproj.archive.gzip_members import Member, member, pack
 from crawlproj.archive.records import IDENTICAL, NOT_MODIFIED, Record, digest, records, warcinfo
-from crawlproj.archive.stored import Stored, parse
+from crawlproj.archive.stored_record import Stored, parse
+from crawlproj.http import heads
 from tests.archiving import BAD_HEADS, PAGE, REQUEST, START, accepted, all_kinds, exchange, head, write
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file
-from crawlproj.archive.files import OpenFile
-from crawlproj.archive.members import BrokenError, Member, members, pack
+from crawlproj.archive.gzip_members import BrokenError, Member, members, pack
+from crawlproj.archive.index_merge import write_file
+from crawlproj.archive.open_file import OpenFile
 from crawlproj.archive.recovery import index, repair
-from crawlproj.archive.sorting import write_file
-from crawlproj.archive.stored import Stored, parse
+from crawlproj.archive.stored_record import Stored, parse
 from crawlproj.archive.writer import Writer
 from tests.archiving import accepted, exchange, write
 

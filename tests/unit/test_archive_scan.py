@@ -15,13 +15,13 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
 from crawlproj.archive.check import Problem
-from crawlproj.archive.encodings import zstd
 from crawlproj.archive.exchange import Truncated
-from crawlproj.archive.foreign import Foreign, check_foreign, read_foreign
-from crawlproj.archive.members import PIECE
+from crawlproj.archive.foreign.reader import Foreign, check_foreign, read_foreign
+from crawlproj.archive.foreign.streams import Inflated, Window
+from crawlproj.archive.gzip_members import PIECE
 from crawlproj.archive.records import digest
-from crawlproj.archive.streams import Inflated, Window
 from crawlproj.errors import ArchiveError
+from crawlproj.http.encodings import zstd
 from tests.archiving import head
 
 DATA = Path(__file__).parent.parent / "data"

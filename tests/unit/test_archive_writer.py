@@ -12,7 +12,7 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file
-from crawlproj.archive.files import OpenFile, file_name, sizes
+from crawlproj.archive.open_file import OpenFile, file_name, sizes
 from crawlproj.archive.recovery import repair
 from crawlproj.archive.writer import Shape, Writer
 from crawlproj.errors import ArchiveError
@@ -35,8 +35,8 @@ class Disk:
         self.syncs_fail = False
         self.synced = 0
         self._write: Callable[[int, Any], int] = os.write
-        monkeypatch.setattr("crawlproj.archive.files.os.write", self.write)
-        monkeypatch.setattr("crawlproj.archive.files._sync", self.sync)
+        monkeypatch.setattr("crawlproj.archive.open_file.os.write", self.write)
+        monkeypatch.setattr("crawlproj.archive.open_file._sync", self.sync)
 
     def write(self, file: int, data: Any) -> int:
         if self.room is None:

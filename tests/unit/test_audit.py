@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.audit import Violation, audit
-from crawlproj.evidence import Evidence
+from crawlproj.politeness.audit import Violation, audit
+from crawlproj.politeness.log_reader import Evidence
 
 T0 = 1_790_000_000.0
 RULES: dict[str, Any] = {

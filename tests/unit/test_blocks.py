@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj import urls
-from crawlproj.text import blocks, orders
-from crawlproj.text.blocks import parse
-from crawlproj.text.document import KINDS, Document, Link
-from crawlproj.text.reader import MAX_DEPTH
+from crawlproj.content import html as blocks
+from crawlproj.content import robots_directives as orders
+from crawlproj.content.document import KINDS, Document, Link
+from crawlproj.content.html import parse
+from crawlproj.content.html_target import MAX_DEPTH
+from crawlproj.urls import canonical as urls
 
 ARTICLES = Path(__file__).resolve().parents[3] / "shared/data/articles"
 URL = "http://example.org/news/page.html"

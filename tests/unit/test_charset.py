@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.text.charset import codec, looks_binary, utf8
+from crawlproj.content.charset import codec, looks_binary, utf8
 
 META = "<html><head><meta charset='{}'></head><p>"
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.db import Database
-from crawlproj.frontier.columns import _element, array
+from crawlproj.database.arrays import _element, array
+from crawlproj.database.connection import Database
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 

@@ -8,7 +8,7 @@ from scrapy.settings import Settings
 
 from crawlproj.config import duration, read_config, size
 from crawlproj.errors import ConfigError
-from crawlproj.names import SharedNetworks
+from crawlproj.politeness.networks import SharedNetworks
 from settings import base
 
 OURS = {name: getattr(base, name) for name in [*base.OURS, "DOWNLOAD_TIMEOUT", "REDIRECT_MAX_TIMES"]}

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.copies import PACKAGES, different_folders
+from crawlproj.install_check import PACKAGES, different_folders
 
 ROOT = Path(__file__).resolve().parents[2]
 folders = st.from_regex(r"/[a-z]{1,8}(/[a-z .]{1,8}){0,3}", fullmatch=True).filter(lambda path: str(Path(path)) == path)
@@ -21,7 +21,7 @@ folders = st.from_regex(r"/[a-z]{1,8}(/[a-z .]{1,8}){0,3}", fullmatch=True).filt
 
 def ask(folder: Path, *path: Path) -> dict[str, str]:
     """What a process says that is started in `folder` with `path` as PYTHONPATH."""
-    program = "import json, crawlproj.copies as c; print(json.dumps(c.different_folders()))"
+    program = "import json, crawlproj.install_check as c; print(json.dumps(c.different_folders()))"
     env = {"PYTHONPATH": os.pathsep.join(map(str, path))}
     done = subprocess.run([sys.executable, "-c", program], cwd=folder, env=env, capture_output=True, text=True, check=True)
     found: dict[str, str] = json.loads(done.stdout)
@@ -70,7 +70,7 @@ def test_an_egg_is_a_folder_too(tmp_path: Path) -> None:
     with zipfile.ZipFile(egg, "w") as archive:
         for name in PACKAGES:
             archive.write(ROOT / name / "__init__.py", f"{name}/__init__.py")
-        archive.write(ROOT / "crawlproj" / "copies.py", "crawlproj/copies.py")
+        archive.write(ROOT / "crawlproj" / "copies.py", "crawlproj/install_check.py")
     assert ask(empty, egg) == {}
     (empty / "settings").mkdir()
     (empty / "settings" / "__init__.py").touch()

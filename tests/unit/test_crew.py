@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.crew import Crew, crew_of
 from crawlproj.frontier.base import Peer
+from crawlproj.scheduling.sharing import Crew, crew_of
 
 helds = st.lists(st.integers(0, 60), min_size=2, max_size=6)
 

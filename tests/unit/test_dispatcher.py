@@ -12,15 +12,15 @@ import pytest
 from scrapy.settings import Settings
 
 from crawlproj.config import read_config
-from crawlproj.crew import Crew
-from crawlproj.dispatcher import Dispatcher
+from crawlproj.fetch.resolver import Resolver
 from crawlproj.frontier.base import CrawlSpec, Lane, NewUrl, RobotsRow, Ticket
-from crawlproj.frontier.memory import MemoryFrontier
-from crawlproj.guard import StaticNames
-from crawlproj.keeper import Keeper
-from crawlproj.names import Resolver
-from crawlproj.tray import News, moment
-from crawlproj.window import HostWindow
+from crawlproj.frontier.memory.frontier import MemoryFrontier
+from crawlproj.politeness.guard import StaticNames
+from crawlproj.scheduling.database_thread import Keeper
+from crawlproj.scheduling.dispatcher import Dispatcher
+from crawlproj.scheduling.messages import News, moment
+from crawlproj.scheduling.sharing import Crew
+from crawlproj.scheduling.window import HostWindow
 from settings import base
 
 SERVERS = 6

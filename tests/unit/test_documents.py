@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crawlproj.content.documents import reader_main as child
+from crawlproj.content.documents import reply as answers
+from crawlproj.content.documents import result as found
+from crawlproj.content.documents.formats import format_of
+from crawlproj.content.documents.pdf import paragraphs
+from crawlproj.content.html import parse
+from crawlproj.content.text_urls import urls_in
 from crawlproj.demo.files import packed, pdf
-from crawlproj.documents import answers, child, found
-from crawlproj.documents.formats import format_of
-from crawlproj.documents.pdf import paragraphs
-from crawlproj.text.blocks import parse
-from crawlproj.text.written import urls_in
 from tests import compound
 from tests import documents as make
 
@@ -166,7 +168,7 @@ def test_entities_are_never_resolved() -> None:
 def test_a_zip_bomb_is_read_up_to_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = make.word("<w:p/>" * 10 + f"<!--{'a' * 30_000_000}-->" + f"<w:p>{run('behind')}</w:p>")
     assert len(bomb) < 100_000
-    monkeypatch.setattr("crawlproj.documents.zips.MAX_UNPACKED", 10_000_000)
+    monkeypatch.setattr("crawlproj.content.documents.package.MAX_UNPACKED", 10_000_000)
     said = read(bomb)
     assert (said["cut"], said["blocks"]) == (True, [])
 

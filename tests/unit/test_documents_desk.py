@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from crawlproj.documents import desk as desks
-from crawlproj.documents.answers import UnreadError
-from crawlproj.documents.desk import Desk
-from crawlproj.documents.terms import Terms
+from crawlproj.content.documents import reader_process as desks
+from crawlproj.content.documents.budget import Terms
+from crawlproj.content.documents.reader_process import Desk
+from crawlproj.content.documents.reply import UnreadError
 from tests import documents as make
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -237,7 +237,7 @@ def run_python(code: str) -> str:
 def test_no_files_no_network_no_processes() -> None:
     code = """
 import os, socket
-from crawlproj.documents import limits
+from crawlproj.content.documents import limits
 limits.restrict(500_000_000, 100)
 locked = limits.lock()
 def tried(name, call):
@@ -262,16 +262,16 @@ os.write(1, b"locked" if locked else b"open")
 def test_a_crawl_without_documents_loads_nothing_of_it() -> None:
     code = """
 import sys
-import crawlproj.scheduler, middlewares.pages, pipelines.store, pipelines.revisit
-print(sorted(name for name in sys.modules if name.startswith(("crawlproj.documents.", "pypdfium2", "olefile"))))
+import crawlproj.scheduling.scheduler, middlewares.pages, pipelines.store, pipelines.revisit
+print(sorted(name for name in sys.modules if name.startswith(("crawlproj.content.documents.", "pypdfium2", "olefile"))))
 """
-    assert run_python(code).strip() == "['crawlproj.documents.formats', 'crawlproj.documents.terms']"
+    assert run_python(code).strip() == "['crawlproj.content.documents.formats', 'crawlproj.content.documents.budget']"
 
 
 def test_the_process_loads_nothing_of_scrapy_or_the_database() -> None:
     code = """
 import sys
-from crawlproj.documents import child
+from crawlproj.content.documents import child
 child.readers()
 print(sorted({name.partition(".")[0] for name in sys.modules} & {"scrapy", "twisted", "psycopg2", "aiohttp", "asyncio"}))
 """
@@ -280,7 +280,7 @@ print(sorted({name.partition(".")[0] for name in sys.modules} & {"scrapy", "twis
 
 def test_memory_is_limited() -> None:
     code = """
-from crawlproj.documents import limits
+from crawlproj.content.documents import limits
 limits.restrict(200_000_000, 100)
 try:
     bytearray(300_000_000)
@@ -294,8 +294,8 @@ def test_the_process_ends_when_the_crawl_is_killed() -> None:
     """Also while it is busy and does not look at its pipe: stopped, it never does."""
     code = """
 import asyncio, os, signal, sys, time
-from crawlproj.documents.desk import Desk
-from crawlproj.documents.terms import Terms
+from crawlproj.content.documents.reader_process import Desk
+from crawlproj.content.documents.budget import Terms
 async def main():
     desk = Desk(Terms(60, 512_000_000, 10_000_000))
     await desk.read(b"{\\\\rtf1 x}", "http://example.org/")

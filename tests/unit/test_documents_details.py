@@ -6,9 +6,9 @@ import json
 import struct
 from typing import Any
 
+from crawlproj.content.documents import reader_main as child
+from crawlproj.content.documents.reply import document_of
 from crawlproj.demo.files import packed
-from crawlproj.documents import child
-from crawlproj.documents.answers import document_of
 from tests import compound
 from tests import documents as make
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.documents import limits
+from crawlproj.content.documents import sandbox as limits
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 INCLUDE = Path("/usr/include")
@@ -57,7 +57,7 @@ def test_every_call_that_is_not_on_the_list_is_refused() -> None:
     belong to the kernel's own probes: it passes them by the filter and ends whoever else uses them."""
     code = """
 import ctypes, errno, os, platform
-from crawlproj.documents import limits
+from crawlproj.content.documents import limits
 limits.restrict(500_000_000, 100)
 column = limits._MACHINES[platform.machine()][1]
 listed = {pair[column] for pair in limits._CALLS.values()} | ({335, 336} if column == 0 else set())

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.domains import domain
+from crawlproj.urls.domains import domain
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.ends import Ends, retry_after_s
+from crawlproj.content.robots_directives import Orders
 from crawlproj.frontier.base import LANE_OF, Content, Lane, State, Ticket, lane_of
+from crawlproj.http.status import retry_after_s
 from crawlproj.items import Page
 from crawlproj.revisit.base import Bounds
 from crawlproj.revisit.uniform import Uniform
-from crawlproj.text.orders import Orders
+from crawlproj.scheduling.outcomes import Ends
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

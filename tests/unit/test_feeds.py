@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj import urls
-from crawlproj.text.feeds import MAX_ENTRIES, Entry, entries, sniff
+from crawlproj.content.feeds import MAX_ENTRIES, Entry, entries, sniff
+from crawlproj.urls import canonical as urls
 
 URL = "https://example.org/feeds/all.xml"
 RSS = b"""<?xml version="1.0"?><rss version="2.0"><channel><link>https://example.org/</link><title>C</title>

@@ -10,7 +10,7 @@ from aiohttp.client_proto import ResponseHandler
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.framing import framed
+from crawlproj.http.framing import framed
 
 OK = b"HTTP/1.1 200 OK\r\n"
 END = b"\r\n\r\n"

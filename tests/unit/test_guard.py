@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.guard import Guard, StaticNames
+from crawlproj.politeness.guard import Guard, StaticNames
 
 PRIVATE = [
     "127.0.0.1",

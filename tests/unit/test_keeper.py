@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from crawlproj.errors import ArchiveError, DatabaseError
+from crawlproj.fetch.resolver import Resolver
 from crawlproj.frontier.base import Batch, Committed, CrawlSpec, NewUrl, Outcome, Pause, State, Want
-from crawlproj.frontier.memory import MemoryFrontier
-from crawlproj.guard import StaticNames
-from crawlproj.keeper import Keeper
-from crawlproj.names import Resolver
-from crawlproj.patience import Patience
-from crawlproj.tray import News, Tray
+from crawlproj.frontier.memory.frontier import MemoryFrontier
+from crawlproj.politeness.guard import StaticNames
+from crawlproj.scheduling.database_thread import Keeper
+from crawlproj.scheduling.messages import News, Tray
+from crawlproj.scheduling.retrying import Patience
 
 NAMES = ("a.test", "b.test", "c.test")
 CALLS = ("commit", "now", "release", "renew", "contested", "attend", "arrivals", "lease", "refill", "robots")
@@ -65,7 +65,7 @@ class Desk:
 
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    monkeypatch.setattr("crawlproj.patience.AGAIN_S", 0.0)
+    monkeypatch.setattr("crawlproj.scheduling.retrying.AGAIN_S", 0.0)
     desk = Desk()
     yield desk
     desk.resolver.close()
@@ -168,11 +168,11 @@ def test_the_end_gives_back_everything_although_the_connection_is_lost(desk: Des
 
 
 def test_patience_ends_with_a_clear_line(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr("crawlproj.patience.AGAIN_S", 0.0)
+    monkeypatch.setattr("crawlproj.scheduling.retrying.AGAIN_S", 0.0)
     healed: list[int] = []
     patience = Patience(5.0, lambda: healed.append(1))
     clock = [100.0]
-    monkeypatch.setattr("crawlproj.patience.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("crawlproj.scheduling.retrying.time.monotonic", lambda: clock[0])
     for clock[0] in (101.0, 103.0, 105.0):
         patience.failed(DatabaseError("no room", "53100"), 100.0)
     assert patience.away and len(healed) == 3
@@ -190,7 +190,7 @@ def test_patience_ends_with_a_clear_line(monkeypatch: pytest.MonkeyPatch, caplog
 
 
 def test_a_database_that_was_away_for_another_reason_counts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawlproj.patience.AGAIN_S", 0.0)
+    monkeypatch.setattr("crawlproj.scheduling.retrying.AGAIN_S", 0.0)
     patience = Patience(5.0)
     patience.failed(DatabaseError("lost the connection"), time.monotonic())
     patience.succeeded()

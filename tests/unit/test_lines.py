@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.frontier.writing import lines
+from crawlproj.frontier.writes import lines
 
 
 @given(st.lists(st.text(alphabet="ab \n", max_size=4), min_size=1))

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from crawlproj.logs import without_passwords
+from crawlproj.extensions.logformatter import without_passwords
 
 
 @pytest.mark.parametrize(

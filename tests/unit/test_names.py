@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from crawlproj.guard import StaticNames
-from crawlproj.names import Resolver
+from crawlproj.fetch.resolver import Resolver
+from crawlproj.politeness.guard import StaticNames
 
 
 @pytest.fixture

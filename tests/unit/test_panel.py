@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from crawlproj.console import option_words, same_again
-from crawlproj.figures import Hosts, Tally, tally
+from crawlproj.cli.next_commands import option_words, same_again
+from crawlproj.cli.screen import Screen
+from crawlproj.cli.summary import Ending, summary
+from crawlproj.extensions.panel import ALIKE, TerminalLog, line, panel
 from crawlproj.frontier.base import Outlook, State
-from crawlproj.panel import ALIKE, TerminalLog, line, panel
-from crawlproj.screen import Screen
-from crawlproj.summary import Ending, summary
+from crawlproj.scheduling.snapshot import Hosts, Tally, tally
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 STATS = {

@@ -12,8 +12,8 @@ from scrapy import FormRequest, Request, Spider
 from scrapy.settings import BaseSettings
 from scrapy_redis.spiders import RedisSpider
 
-from crawlproj.bus.payloads import read, requests_of, start_key, take_over
-from crawlproj.requests import is_plain
+from crawlproj.fetch.requests import is_plain
+from crawlproj.scheduling.redis.push_format import read, requests_of, start_key, take_over
 
 
 class Plain(Spider):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crawlproj.commands.plan import as_text
 from crawlproj.frontier.base import TIMED, Lane
-from crawlproj.plan import Planned, Queue, play
+from crawlproj.reports.plan import Planned, Queue, play
 from crawlproj.revisit.shares import Shares
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

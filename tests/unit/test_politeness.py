@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.politeness import Answer, HostClock, HostRules
+from crawlproj.politeness.clocks import Answer, HostClock, HostRules
 
 RULES = HostRules(delay_s=2, slowdown=5, max_delay_s=60, max_crawl_delay_s=300)
 times = st.floats(0, 1e6)

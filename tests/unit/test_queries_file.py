@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import crawlproj
-from crawlproj.queries import load_queries, parse_queries, read_sql
+from crawlproj.database.queries import load_queries, parse_queries, read_sql
 
 names = st.from_regex(r"[a-z][a-z0-9_]{0,20}", fullmatch=True)
 
@@ -82,8 +82,8 @@ def test_queries_and_migrations_are_read_out_of_a_zipped_egg(tmp_path: Path) -> 
             archive.write(path, Path("crawlproj") / path.relative_to(package))
     env = {"PYTHONPATH": os.pathsep.join([str(egg), *(path for path in sys.path if "site-packages" in path)])}
     program = (
-        "import crawlproj, crawlproj.queries, crawlproj.migrations as m;"
-        "print(crawlproj.__file__, len(crawlproj.queries.load_queries()), m.migrations()[0].sql.count('create table'))"
+        "import crawlproj, crawlproj.database.queries, crawlproj.database.migrations as m;"
+        "print(crawlproj.__file__, len(crawlproj.database.queries.load_queries()), m.migrations()[0].sql.count('create table'))"
     )
     done = subprocess.run([sys.executable, "-c", program], env=env, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.text import blocks
-from crawlproj.text.blocks import parse
-from crawlproj.text.document import Document
+from crawlproj.content import html as blocks
+from crawlproj.content.document import Document
+from crawlproj.content.html import parse
 
 URL = "https://example.org/"
 PAGE = b"<html lang=en><title>T</title><body><p class=a>One <a href=/1>two</a><script>x='/s/t/'</script><p>three"

@@ -16,15 +16,16 @@ from scrapy.http import HtmlResponse, Response, XmlResponse
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule, SitemapSpider, Spider
 
-from crawlproj.archive import Archive, Capture, heads
+from crawlproj.archive import Archive, Capture
 from crawlproj.archive.exchange import Exchange, Original, Truncated
+from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.records import digest
-from crawlproj.archive.sorting import merge_indexes
 from crawlproj.archive.writer import Shape, Writer
-from crawlproj.reextract.answers import followed, response_of, target_of, ways
+from crawlproj.http import heads
 from crawlproj.reextract.callbacks import default_request, wants
-from crawlproj.reextract.choice import Choice, Options
-from crawlproj.reextract.marks import Marks
+from crawlproj.reextract.captures import Choice, Options
+from crawlproj.reextract.done_set import Marks
+from crawlproj.reextract.handler import followed, response_of, target_of, ways
 from tests.archiving import PAGE, REQUEST, START, exchange, head, write
 
 DAY = timedelta(days=1)

@@ -15,7 +15,7 @@ import pytest
 
 from crawlproj.frontier.base import Lane, State, Ticket
 from crawlproj.items import Page, RobotsTicket
-from crawlproj.requestlog import PARTS, RequestLog, entry, file_name, rules_in_force
+from crawlproj.scheduling.request_log import PARTS, RequestLog, entry, file_name, rules_in_force
 
 NOW = datetime(2026, 3, 1, 12, 0, 1, tzinfo=UTC)
 STARTED = NOW.timestamp() - 0.25
@@ -147,7 +147,7 @@ def test_a_full_disk_is_said_once_and_what_was_lost_is_counted(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with caplog.at_level(logging.WARNING), monkeypatch.context() as patch:
-        patch.setattr("crawlproj.requestlog.os.write", full)
+        patch.setattr("crawlproj.scheduling.request_log.os.write", full)
         for number in (2, 3, 4):
             log.write({"n": number}, at_once=True)
     assert [record.getMessage() for record in caplog.records].count(caplog.records[0].getMessage()) == 1 == len(caplog.records)

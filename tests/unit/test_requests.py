@@ -7,8 +7,8 @@ import scrapy
 from scrapy import FormRequest, Request
 from scrapy.http import JsonRequest
 
+from crawlproj.fetch.requests import detach, dump, is_plain, load, redirected, request_of
 from crawlproj.frontier.base import Lane, State, Ticket
-from crawlproj.requests import detach, dump, is_plain, load, redirected, request_of
 
 
 class Spider(scrapy.Spider):

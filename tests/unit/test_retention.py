@@ -11,7 +11,7 @@ from scrapy.settings import Settings
 
 from crawlproj.archive.cdxj import Entry, timestamp
 from crawlproj.errors import ConfigError
-from crawlproj.retention import PERIODS, Retention, going, read_retention, select
+from crawlproj.upkeep.retention import PERIODS, Retention, going, read_retention, select
 from settings import base
 
 NOW = datetime(2026, 6, 15, tzinfo=UTC)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.frontier.base import RobotsRow
-from crawlproj.robots import MAX_BYTES, RobotsCache, answered, read, same_rules
+from crawlproj.politeness.robots import MAX_BYTES, RobotsCache, answered, read, same_rules
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TTL = timedelta(hours=24)

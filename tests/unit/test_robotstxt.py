@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from crawlproj.robotstxt import MAX_BYTES, Wild, decode, forms, rules_for, sitemaps, spelled, target
+from crawlproj.politeness.robotstxt import MAX_BYTES, Wild, decode, forms, rules_for, sitemaps, spelled, target
 
 TABLE = tomllib.loads((Path(__file__).parent.parent / "data" / "robots.toml").read_text())
 CASES = [(f"{area}: {case['is']}", case) for area, part in TABLE.items() for case in part["cases"]]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from crawlproj.errors import ConfigError
-from crawlproj.scope import Scope, read_seeds
+from crawlproj.urls.scope import Scope, read_seeds
 
 
 def scope(*seeds: str, **more: str) -> Scope:

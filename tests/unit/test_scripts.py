@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.text import scripts
+from crawlproj.content import script_urls as scripts
 
 PARTS = ("http", "https", ":", "/", "//", "\\", '"', "'", "`", "a", "bc", "d.html", ".php", "?x=1", " ", "\n", "{", "é", "x.js")
 SOUP = st.lists(st.sampled_from(PARTS), max_size=30).map("".join)

@@ -17,7 +17,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred, succeed
 
-from crawlproj.shortcuts import Counts, DirectDownloader, Signals
+from crawlproj.extensions.overrides import Counts, DirectDownloader, Signals
 
 PING = object()
 
@@ -65,7 +65,7 @@ def told(manager: SignalManager, chosen: tuple[str, ...], wait: bool) -> list[tu
 def test_who_listens_hears_the_same_and_answers_the_same(chosen: tuple[str, ...], caplog: pytest.LogCaptureFixture) -> None:
     assert told(Signals(object()), chosen, wait=True) == told(SignalManager(object()), chosen, wait=True)
     ours, theirs = (
-        sum(record.name == name for record in caplog.records) for name in ("crawlproj.shortcuts", "scrapy.utils.signal")
+        sum(record.name == name for record in caplog.records) for name in ("crawlproj.extensions.overrides", "scrapy.utils.signal")
     )
     assert ours == theirs == len({"broken", "broken_later"} & set(chosen))
 
@@ -234,7 +234,7 @@ async def scraped(processor: str, output: Any) -> list[object]:
 @pytest.mark.parametrize("output", [letters, letters_later])
 @pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
 def test_what_callbacks_yield_goes_the_same_way(output: Any) -> None:
-    ours = asyncio.run(scraped("crawlproj.shortcuts.DirectItems", output))
+    ours = asyncio.run(scraped("crawlproj.extensions.overrides.DirectItems", output))
     theirs = asyncio.run(scraped("scrapy.pipelines.ItemPipelineManager", output))
     assert (ours[0], theirs[0]) == (False, True)
     assert [note[1] for note in ours if isinstance(note, tuple)] == ["a!?.", "b", "c", "d!?.", None]

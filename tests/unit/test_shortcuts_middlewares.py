@@ -17,7 +17,7 @@ from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import succeed
 
-from crawlproj.shortcuts import DirectHandlers, DirectMiddlewares, applied, warn_once
+from crawlproj.extensions.overrides import DirectHandlers, DirectMiddlewares, applied, warn_once
 
 HERE, THERE = "http://a.test/", "http://b.test/"
 

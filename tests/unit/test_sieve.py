@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+from crawlproj.content.document import Link
 from crawlproj.frontier.base import Lane, State, Ticket
-from crawlproj.sieve import Sieve
-from crawlproj.text.document import Link
-from crawlproj.urls import MAX_URL, key
+from crawlproj.frontier.seen import Sieve
+from crawlproj.urls.canonical import MAX_URL, key
 
 
 def sieve(limit: int = 1000, nofollow: bool = False) -> Sieve:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawlproj.errors import ConfigError
-from crawlproj.takedown import Rule, Rules, in_words, target
+from crawlproj.frontier.takedown import Rule, Rules, in_words, target
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.times import SAMPLES, Times
+from crawlproj.frontier.clock import SAMPLES, Times
 
 TRUE_S = 1_790_000_000.0
 ODD = 1e-5

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.archive.encodings import decode
 from crawlproj.demo.faults import bomb
-from crawlproj.unpacking import Unpacker, first_bytes
+from crawlproj.http.encodings import decode
+from crawlproj.http.limited_body import Unpacker, first_bytes
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crawlproj import urls
+from crawlproj.urls import canonical as urls
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = json.loads((ROOT / "tests/data/urls.json").read_text("utf-8"))

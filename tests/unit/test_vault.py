@@ -13,11 +13,11 @@ from scrapy.settings import Settings
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Original
 from crawlproj.config import read_config
+from crawlproj.fetch.wire import Wire
 from crawlproj.frontier.base import Lane, Outcome, State, Ticket
+from crawlproj.frontier.takedown import Rule, Rules
 from crawlproj.items import Page, RobotsTicket
-from crawlproj.takedown import Rule, Rules
-from crawlproj.vault import Vault
-from crawlproj.wire import Wire
+from crawlproj.scheduling.archiver import Vault
 from settings import base
 from tests.archiving import PAGE, head
 

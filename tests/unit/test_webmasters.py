@@ -6,7 +6,7 @@ from scrapy.settings import Settings
 
 from crawlproj.config import Config, read_config
 from crawlproj.errors import ConfigError
-from crawlproj.webmasters import robot_page, spelled
+from crawlproj.reports.robot_page import robot_page, spelled
 from settings import base
 
 OURS = {name: getattr(base, name) for name in [*base.OURS, "DOWNLOAD_TIMEOUT", "REDIRECT_MAX_TIMES"]}

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.frontier.base import Host, Lane, Lease, State, Ticket
-from crawlproj.politeness import Answer, HostClock, HostRules, ServerClock, ServerRules
-from crawlproj.window import Window
+from crawlproj.politeness.clocks import Answer, HostClock, HostRules, ServerClock, ServerRules
+from crawlproj.scheduling.window import Window
 
 UNTIL = datetime(2026, 1, 1, tzinfo=UTC)
 

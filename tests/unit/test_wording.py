@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.wording import clock, count, short, span, table, volume, when
+from crawlproj.formatting import clock, count, short, span, table, volume, when
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from crawlproj import worker
-from crawlproj.worker import is_dead, machine, worker_name
+from crawlproj.scheduling import worker
+from crawlproj.scheduling.worker import is_dead, machine, worker_name
 
 HERE = socket.gethostname()
 

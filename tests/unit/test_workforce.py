@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from crawlproj.workforce import RESTARTS, Workforce
+from crawlproj.cli.workers import RESTARTS, Workforce
 
 WAIT = "import time; time.sleep(60)"
 READY = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()"

@@ -1,0 +1,48 @@
+"""The entries of the records of a file, which come one after the other. That of an answer is known when its request has come, which
+is behind it."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Callable
+
+from crawlproj.archive.cdxj import Entry
+from crawlproj.archive.post_keys import query_of
+from crawlproj.archive.stored_record import Stored
+from crawlproj.http import heads
+
+_SENT = re.compile(rb"(?m)^requestHeadBase64: ([A-Za-z0-9+/=]+)\r?$").search
+
+
+class Listing:
+    """`take` all records of the file in their order, then `close`: `give` gets the entries."""
+
+    def __init__(self, file: str, give: Callable[[Entry], None]) -> None:
+        self._file, self._give = file, give
+        self._held: Entry | None = None
+        self._id = ""
+
+    def take(self, stored: Stored) -> None:
+        if stored.kind in ("response", "revisit", "resource"):
+            self.close()
+            self._held, self._id = Entry.of_stored(stored, self._file), stored.id
+        elif self._held is not None and self._id and stored.fields.get("warc-concurrent-to") == self._id:
+            self._give(self._held.answering(_asked(stored)))
+            self._held = None
+
+    def close(self) -> None:
+        if self._held is not None:
+            self._give(self._held)
+            self._held = None
+
+
+def _asked(stored: Stored) -> str:
+    """The first record beside an answer is its request; or, if readers would have refused that, the metadata that has its head."""
+    if stored.kind == "request":
+        return query_of(*heads.split(stored.block))
+    try:
+        found = _SENT(stored.block)
+        return query_of(b64decode(found[1]), b"") if found else ""
+    except ValueError:
+        return ""

@@ -1,0 +1,154 @@
+"""Lines that are sorted in little memory: sorted runs in unnamed files, merged at the end. And the index of all WARC files."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
+from heapq import merge
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from crawlproj.archive.fsync import sync_folder
+from crawlproj.archive.locks import new_locked
+
+RUN_BYTES = 4 << 20
+MAX_RUNS = 64
+"""So many files are merged, and open, at a time."""
+PART = ".part"
+INDEX, COVER, LOCK = "index.cdxj", "index.json", "index.lock"
+
+
+class Sorter:
+    """Takes lines with their line ends, gives them back sorted and once each."""
+
+    def __init__(self, folder: Path, run_bytes: int = RUN_BYTES) -> None:
+        self._folder, self._run_bytes = folder, run_bytes
+        self._lines: list[bytes] = []
+        self._size = 0
+        self._runs: list[IO[bytes]] = []
+
+    def add(self, line: bytes) -> None:
+        self._lines.append(line)
+        self._size += len(line)
+        if self._size >= self._run_bytes:
+            with suppress(OSError):  # no room on the disk: it stays in memory until there is
+                self._spill()
+
+    def _spill(self) -> None:
+        run = _run(self._folder, sorted(self._lines))
+        self._lines, self._size = [], 0
+        self._runs.append(run)
+        if len(self._runs) >= MAX_RUNS:
+            merged = _run(self._folder, merge(*map(_from_start, self._runs)))
+            for old in self._runs:
+                old.close()
+            self._runs = [merged]
+
+    def sorted(self) -> Iterator[bytes]:
+        return unique(merge(*map(_from_start, self._runs), sorted(self._lines)))
+
+    def close(self) -> None:
+        for run in self._runs:
+            run.close()
+        self._runs, self._lines, self._size = [], [], 0
+
+
+def _run(folder: Path, lines: Iterable[bytes]) -> IO[bytes]:
+    run = TemporaryFile(dir=folder)  # noqa: SIM115 - it lives as long as the sorter
+    try:
+        run.writelines(lines)
+        run.flush()
+    except OSError:
+        run.close()
+        raise
+    return run
+
+
+def _from_start(run: IO[bytes]) -> IO[bytes]:
+    run.seek(0)
+    return run
+
+
+def unique(lines: Iterable[bytes]) -> Iterator[bytes]:
+    last = b""
+    for line in lines:
+        if line != last:
+            yield line
+        last = line
+
+
+def write_file(path: Path, lines: Iterable[bytes]) -> None:
+    """All or nothing: under another name first, locked, on disk, then renamed. What a kill leaves of it is removed by a repair."""
+    half = path.with_name(path.name + PART)
+    try:
+        with os.fdopen(new_locked(half), "wb") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+            half.replace(path)  # while it is locked
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise
+
+
+def parts(folder: Path) -> list[Path]:
+    """The indexes of the single WARC files."""
+    return sorted(path for path in folder.glob("*.cdxj") if path.name != INDEX)
+
+
+def merge_indexes(folder: Path) -> Path:
+    """One sorted index of all WARC files in a folder, in flat memory. Workers that do it at once wait for each other.
+
+    Beside it is written which files it covers and in which state: of a file that is new or was changed, its own index counts.
+    """
+    with (folder / LOCK).open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        cover = _states(folder)
+        with ExitStack() as stack:
+            runs: list[IO[bytes]] = []
+            names = iter(sorted(cover))
+            while batch := list(islice(names, MAX_RUNS)):
+                with ExitStack() as group:
+                    files = [group.enter_context(file) for name in batch for file in _opened(folder / name)]
+                    runs.append(stack.enter_context(_run(folder, merge(*files))))
+            write_file(folder / INDEX, unique(merge(*map(_from_start, runs))))
+        known = {"index": state_of(folder / INDEX), "parts": cover}
+        write_file(folder / COVER, [json.dumps(known).encode()])
+        sync_folder(folder)
+    return folder / INDEX
+
+
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """One file, or none if somebody removed it meanwhile: then it is not covered either."""
+    with suppress(FileNotFoundError):
+        yield path.open("rb")
+
+
+def state_of(path: Path) -> list[int]:
+    found = path.stat()
+    return [found.st_size, found.st_mtime_ns, found.st_ino]
+
+
+def _states(folder: Path) -> dict[str, list[int]]:
+    found = {}
+    for path in parts(folder):
+        with suppress(FileNotFoundError):
+            found[path.name] = state_of(path)
+    return found
+
+
+def covered(folder: Path) -> tuple[bool, set[str]]:
+    """Whether the common index counts, and the names of those indexes of files that it stands for."""
+    try:
+        known = json.loads((folder / COVER).read_bytes())
+        if state_of(folder / INDEX) != known["index"]:
+            return False, set()
+    except (OSError, ValueError, KeyError, TypeError):
+        return False, set()
+    now = _states(folder)
+    return True, {name for name, state in known["parts"].items() if now.get(name) == state}

@@ -1,0 +1,233 @@
+"""Taking pages out of the archive, for good, and saying so in it.
+
+Places in a file change when something before them goes, and a database may hold places. So a file is never changed: its successor
+(`NAME-r1.warc.gz`) is written beside it, the caller writes the new places down, and then `drop` removes the old file. A kill at any
+moment leaves either state or both; a successor whose predecessor is still there is `unfinished`, and what was left to do is done
+first the next time. Records of other pages that were stored as "the same as this one" become whole: their content is theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from crawlproj.archive.exchange import Exchange
+from crawlproj.archive.fsync import sync_folder
+from crawlproj.archive.gzip_members import BrokenError, member, pack
+from crawlproj.archive.index_merge import merge_indexes, write_file
+from crawlproj.archive.open_file import SUFFIX, index_path
+from crawlproj.archive.reader import Archive
+from crawlproj.archive.records import FIELDS, NOT_MODIFIED, answer, new_id, record, warc_fields
+from crawlproj.archive.recovery import index, salvaged
+from crawlproj.archive.stored_record import Stored, parse
+from crawlproj.errors import ArchiveError
+
+Gone = Callable[[str, datetime], str]
+"""Under which name what was captured from a URL at that time is to go; empty: it stays."""
+Capture = tuple[str, datetime]
+NOTHING: Mapping[Capture, str] = {}
+_REVISION = re.compile(r"(?:-r([0-9]+))?\.warc\.gz$")
+_NOTE = b"removed: "
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """`moved` tells of each place (offset) in the old file where it is in the new one (offset, length); `removed` how many records
+    went under which name. Without `new` nothing was left. `lost`: captures that went before a kill,
+    perhaps not yet from those who need them."""
+
+    old: Path
+    new: Path | None
+    removed: Mapping[str, int]
+    moved: dict[int, tuple[int, int]] = field(repr=False)
+    lost: Mapping[Capture, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(slots=True)
+class Found:
+    """What one look at a file has found: records that go by name, their bytes in the file, offsets of records of other pages that
+    need something that goes (and what), whether anything else is left, and the size of it all."""
+
+    going: Counter[str] = field(default_factory=Counter)
+    bytes: int = 0
+    heirs: dict[int, Capture] = field(default_factory=dict)
+    left: int = 0
+    size: int = 0
+
+
+def survey(
+    files: Iterable[Path], gone: Gone, lost: Mapping[Capture, str] = NOTHING, see: Callable[[Path, Stored], None] | None = None
+) -> dict[str, Found]:  # fmt: skip
+    """One look at every record of these files; only files that are concerned are told. `see` is called with each record first."""
+    found: dict[str, Found] = {}
+    for path in files:
+        here = Found()
+        with path.open("rb", buffering=1 << 18) as file:
+            for stored in salvaged(file):
+                if see is not None:
+                    see(path, stored)
+                _look(stored, gone, lost, here)
+        if here.going or here.heirs:
+            found[path.name] = here
+    return found
+
+
+def _look(stored: Stored, gone: Gone, lost: Mapping[Capture, str], here: Found) -> None:
+    here.size += stored.length
+    if name := _goes(stored, gone):
+        here.going[name] += 1
+        here.bytes += stored.length
+        return
+    here.left += stored.kind != "warcinfo" and not _is_mere_note(stored)
+    target = stored.refers_to
+    if target is not None and (gone(target.url, target.at) or (target.url, target.at) in lost):
+        here.heirs[stored.offset] = target.url, target.at
+
+
+def _is_mere_note(stored: Stored) -> bool:
+    """Of a removal that names no records, as of those that were just old: without other records it is of no use."""
+    return stored.kind == "metadata" and stored.block.startswith(_NOTE) and b"\nremovedRecord: " not in stored.block
+
+
+def _goes(stored: Stored, gone: Gone) -> str:
+    return gone(stored.url, stored.at) if stored.url and "warc-date" in stored.fields else ""
+
+
+def forget(archive: Archive, gone: Gone, reasons: Mapping[str, str], now: datetime) -> Iterator[Rewritten]:
+    """Write successors of all files that hold records that are to go; `reasons` are by the names of `gone`, for the record of it.
+
+    A 304 goes with the version that it speaks of.
+    """
+    found = survey(archive.files(), gone)
+    for path in archive.files():
+        if path.name in found:
+            yield rewrite(archive, path, gone, found[path.name].heirs, reasons, now)
+
+
+def drop(rewritten: Iterable[Rewritten]) -> None:
+    """Remove the old files, after the new places are written down."""
+    for each in rewritten:
+        index_path(each.old).unlink(missing_ok=True)
+        each.old.unlink(missing_ok=True)
+        sync_folder(each.old.parent)
+
+
+def finish(folder: Path) -> None:
+    """The common index, as far as there is one, says nothing more of files that were dropped."""
+    if folder.is_dir():
+        merge_indexes(folder)
+
+
+def unfinished(archive: Archive) -> Iterator[Rewritten]:
+    """What a kill has left: successors that are whole, while the old file is still there."""
+    for new in archive.files():
+        old = predecessor(new)
+        if old is not None and old.exists() and (found := _compared(old, new)) is not None:
+            if not index_path(new).exists():
+                index(new)
+            yield found
+
+
+def _compared(old: Path, new: Path) -> Rewritten | None:
+    """By the ids of their records. None if the one is no successor of the other."""
+    after, note = dict[str, tuple[int, int]](), b""
+    with new.open("rb", buffering=1 << 18) as file:
+        for stored in salvaged(file):
+            after[stored.id] = stored.offset, stored.length
+            note = stored.block if stored.kind == "metadata" and stored.block.startswith(_NOTE) else b""
+    pairs = [line.partition(": ") for line in note.decode("utf-8", "replace").splitlines()]
+    names = [value for name, _, value in pairs if name == "removed"]
+    removed = dict(zip(names, (int(value) for name, _, value in pairs if name == "records"), strict=False))
+    moved, lost, missing = dict[int, tuple[int, int]](), dict[Capture, str](), 0
+    with old.open("rb", buffering=1 << 18) as file:
+        for stored in salvaged(file):
+            if stored.id in after:
+                moved[stored.offset] = after[stored.id]
+                continue
+            missing += 1
+            if stored.kind in ("response", "resource"):
+                lost[stored.url, stored.at] = names[0] if names else ""
+    fits = note and len(moved) == len(after) - 1 and missing == sum(removed.values())
+    return Rewritten(old, new, removed, moved, lost) if fits else None
+
+
+def successor(path: Path) -> Path:
+    """The next name that is free."""
+    number = int((_REVISION.search(path.name) or [0, 0])[1] or 0)
+    while (new := path.with_name(_REVISION.sub("", path.name) + f"-r{number + 1}{SUFFIX}")).exists():
+        number += 1
+    return new
+
+
+def predecessor(path: Path) -> Path | None:
+    number = int((_REVISION.search(path.name) or [0, 0])[1] or 0)
+    base = _REVISION.sub("", path.name)
+    return path.with_name(base + (f"-r{number - 1}" if number > 1 else "") + SUFFIX) if number else None
+
+
+def rewrite(
+    archive: Archive, path: Path, gone: Gone, heirs: Mapping[int, Capture], reasons: Mapping[str, str], now: datetime,
+    listed: bool = True,
+) -> Rewritten:  # fmt: skip
+    """A successor of one file. `listed`: the record of the removal says which records went."""
+    moved, new, removed = dict[int, tuple[int, int]](), successor(path), dict[str, list[str]]()
+
+    def pieces(file: BinaryIO) -> Iterator[bytes]:
+        at = 0
+        for stored in salvaged(file):
+            name, data = _goes(stored, gone), b""
+            if not name:
+                data = _whole(archive, stored) if stored.offset in heirs else os.pread(file.fileno(), stored.length, stored.offset)
+            if not data:
+                removed.setdefault(name or gone(*heirs[stored.offset]) or next(iter(reasons), ""), []).append(stored.id)
+                continue
+            moved[stored.offset] = (at, len(data))
+            at += len(data)
+            yield data
+        yield _note(removed, reasons, info_id(file), now, listed)
+
+    with path.open("rb", buffering=1 << 18) as file:
+        write_file(new, pieces(file))
+    index(new)
+    sync_folder(new.parent)
+    return Rewritten(path, new, {name: len(ids) for name, ids in removed.items()}, moved)
+
+
+def _note(removed: Mapping[str, list[str]], reasons: Mapping[str, str], info: str, now: datetime, listed: bool) -> bytes:
+    """The record of a removal, the last of its file; every successor has one, and is known by it."""
+    whole = [("removed", "nothing"), ("reason", "records became whole, since what they repeat was removed"), ("records", 0)]
+    pairs: list[tuple[str, object]] = [] if removed else [*whole]
+    for name, ids in removed.items():
+        pairs += [("removed", name), ("reason", reasons.get(name, "")), ("records", len(ids))]
+        pairs += [("removedRecord", each) for each in ids if listed]
+    fields = {"WARC-Record-ID": new_id(), "WARC-Warcinfo-ID": info}
+    return pack(record("metadata", now, (warc_fields(pairs),), FIELDS, fields))
+
+
+def info_id(file: BinaryIO) -> str:
+    """Of the warcinfo record that a file starts with; empty if it starts with another."""
+    try:
+        first = member(file, 0)
+        stored = parse(first) if first is not None else None
+    except BrokenError:
+        return ""
+    return stored.id if stored is not None and stored.kind == "warcinfo" else ""
+
+
+def _whole(archive: Archive, stored: Stored) -> bytes:
+    """A revisit as a response of its own, with its id; empty if it can't be: then it has no content, and would name the page."""
+    if stored.fields.get("warc-profile") == NOT_MODIFIED:
+        return b""
+    try:
+        found = archive.resolved(stored)
+    except ArchiveError:
+        return b""
+    exchange = Exchange(stored.url, stored.at, found.head, found.payload, address=stored.fields.get("warc-ip-address", ""))
+    made = answer(exchange, None, stored.fields.get("warc-warcinfo-id", ""), stored.digest.partition(":")[0])
+    return pack(made.data.replace(made.id.encode(), stored.id.encode(), 1))

@@ -1,0 +1,100 @@
+"""A WARC record as it is read back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from crawlproj.archive.exchange import Original
+from crawlproj.archive.gzip_members import BrokenError, Member
+from crawlproj.http import heads
+
+_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*([^\r\n]*(?:\r\n[ \t]+[^\r\n]*)*)\r\n")
+_VERSION = re.compile(rb"WARC/(1\.[01])\r\n")
+_END = b"\r\n\r\n"
+HTTP_KINDS = ("response", "revisit")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Names of `fields` are in lower case. `offset` and `length` are those of the member; `block` is what the record holds."""
+
+    fields: dict[str, str]
+    block: bytes
+    offset: int = 0
+    length: int = 0
+
+    @property
+    def kind(self) -> str:
+        return self.fields.get("warc-type", "")
+
+    @property
+    def id(self) -> str:
+        return self.fields.get("warc-record-id", "")
+
+    @property
+    def url(self) -> str:
+        return self.fields.get("warc-target-uri", "").removeprefix("<").removesuffix(">")
+
+    @property
+    def at(self) -> datetime:
+        return instant(self.fields["warc-date"])
+
+    @property
+    def digest(self) -> str:
+        return self.fields.get("warc-payload-digest", "")
+
+    @property
+    def is_http(self) -> bool:
+        return self.kind in HTTP_KINDS and self.fields.get("content-type", "").startswith("application/http")
+
+    @property
+    def head(self) -> bytes:
+        """The HTTP head; empty if there is none."""
+        return heads.split(self.block)[0] if self.is_http else b""
+
+    @property
+    def body(self) -> bytes:
+        """The payload as it was received; for a revisit that of its original is meant, which is elsewhere."""
+        return heads.split(self.block)[1] if self.is_http else self.block
+
+    @property
+    def refers_to(self) -> Original | None:
+        """What a revisit points at; None if it doesn't say."""
+        url, date = self.fields.get("warc-refers-to-target-uri"), self.fields.get("warc-refers-to-date")
+        if self.kind != "revisit" or not url or not date:
+            return None
+        try:
+            return Original(
+                url.removeprefix("<").removesuffix(">"), instant(date), self.digest, self.fields.get("warc-refers-to", "")
+            )
+        except ValueError:
+            return None
+
+
+def instant(text: str) -> datetime:
+    """A WARC-Date, of whatever precision; ValueError if it is none, or of a time when nobody could write it."""
+    stamp = text.isdecimal() and len(text) == 14  # as in an index, or in an ARC file
+    found = datetime.fromisoformat(f"{text[:8]}T{text[8:]}" if stamp else text + {4: "-01-01", 7: "-01"}.get(len(text), ""))
+    if not 1900 < found.year < 9999:  # at the ends of the calendar a zone leads out of it
+        raise ValueError(f"{text} is no date of a capture")
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def parse(member: Member) -> Stored:
+    """The record in a member; BrokenError if it is not exactly one whole record."""
+    data, fields = member.data, dict[str, str]()
+    version = _VERSION.match(data)
+    if version is None:
+        raise BrokenError(member.offset, "no WARC record")
+    at = version.end()
+    while found := _FIELD.match(data, at):
+        fields.setdefault(found[1].lower().decode("ascii"), found[2].rstrip().decode("utf-8", "replace"))
+        at = found.end()
+    if data[at : at + 2] != b"\r\n" or not fields.get("content-length", "").isdecimal():
+        raise BrokenError(member.offset, "no whole WARC header")
+    start, end = at + 2, at + 2 + int(fields["content-length"])
+    if data[end:] != _END or end > len(data):
+        raise BrokenError(member.offset, "Content-Length and record differ")
+    return Stored(fields, data[start:end], member.offset, member.length)

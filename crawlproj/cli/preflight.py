@@ -1,0 +1,163 @@
+"""Everything that can be known to be wrong before a crawl starts is said then, in one line."""
+
+from __future__ import annotations
+
+import logging
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from scrapy.settings import BaseSettings
+from scrapy.spiderloader import get_spider_loader
+
+from crawlproj.cli.screen import MODES
+from crawlproj.config import Config, Reader, one_of, read_config, seconds
+from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.migrations import migrate
+from crawlproj.database.opening import open_database
+from crawlproj.errors import ConfigError, CrawlprojError
+from crawlproj.fetch.resolver import Resolver, look_up
+from crawlproj.frontier.base import CrawlSpec
+from crawlproj.frontier.postgres import PostgresFrontier
+from crawlproj.install_check import different_folders
+from crawlproj.politeness.guard import StaticNames
+from crawlproj.revisit.policies import choose_policy
+from crawlproj.urls.canonical import host
+
+LOG_BYTES = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """A crawl that may start. `embedded` is held until it has ended, so that the server does not come and go in between."""
+
+    config: Config
+    embedded: Embedded | None
+    log_file: Path
+
+
+def preflight(settings: BaseSettings, spider_name: str, arguments: Mapping[str, str]) -> Cleared:
+    """ConfigError: something given is wrong; any other CrawlprojError: it can't run here and now."""
+    check_copies()
+    config = check_settings(settings, spider_name)
+    spider = make_spider(settings, spider_name, arguments)
+    seeds: list[str] = getattr(spider, "seeds", None) or list(getattr(spider, "start_urls", ()))
+    check_contact(config, seeds)
+    check_folder(config.crawl_dir)
+    check_folder(config.log_dir)
+    check_log(settings)
+    embedded = check_database(config, stored_needed=hasattr(spider, "learn_seeds") and not seeds and not config.redis_url)
+    return Cleared(config, embedded, config.log_dir / (re.sub(r"[^\w.-]", "_", config.spec.name) + ".log"))
+
+
+def check_copies() -> None:
+    if folders := different_folders():
+        places = "; ".join(f"{name} from {folder}" for name, folder in folders.items())
+        raise CrawlprojError(f"two copies of the code are mixed on the path: {places}. Remove one, or change PYTHONPATH")
+
+
+def check_settings(settings: BaseSettings, spider_name: str) -> Config:
+    config, read = read_config(settings, spider_name), Reader(settings)
+    read("PANEL", one_of(*MODES))
+    read("PANEL_INTERVAL", seconds)
+    choose_policy(config.policy, config.bounds, config.increase, config.decrease)
+    for name, address in config.dns_hosts.items():
+        try:
+            ip_address(str(address))
+        except ValueError:
+            raise ConfigError(f"DNS_HOSTS: {address!r}, given for {name!r}, is not an IP address") from None
+    return config
+
+
+def make_spider(settings: BaseSettings, name: str, arguments: Mapping[str, str]) -> Any:
+    """The spider, made once on trial; it refuses arguments that make no sense. None for spiders that are not ours."""
+    loader = get_spider_loader(settings)
+    try:
+        spidercls = loader.load(name)
+    except KeyError:
+        raise ConfigError(f"there is no spider {name!r}; there are: {', '.join(sorted(loader.list()))}") from None
+    return spidercls(**arguments) if hasattr(spidercls, "learn_seeds") else spidercls
+
+
+def check_contact(config: Config, seeds: Sequence[str]) -> None:
+    """Whoever crawls others says who they are; and addresses that the guard will refuse are refused now."""
+    if not config.robot_contact and not config.guard.allow_private:
+        raise ConfigError(
+            "ROBOT_CONTACT is empty: say who crawls, e.g. -s ROBOT_CONTACT=mailto:you@example.org, so that sites can reach you"
+            " (without it only this machine may be crawled, with GUARD_ALLOW_PRIVATE=1)"
+        )
+    resolver = Resolver(StaticNames(dict(config.dns_hosts)))
+    hosts = list(dict.fromkeys(map(host, seeds)))
+    try:
+        for name in hosts:
+            address = resolver.known(name)
+            if not config.robot_contact and not _is_loopback(address or look_up(name) or ""):
+                raise ConfigError(f"ROBOT_CONTACT is empty: without it only this machine may be crawled, not {name}")
+            if refusal := config.guard.refusal(address) if address else "":
+                raise ConfigError(f"the seed host {name} is refused: {refusal} (GUARD_ALLOW_PRIVATE=1 allows private addresses)")
+    finally:
+        resolver.close()
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def check_folder(folder: Path) -> None:
+    """Made if need be, and proved by writing: what the permissions say is not always true."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        why = "it is not a folder" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror or error
+        raise CrawlprojError(f"CRAWL_DIR: cannot write to {folder}: {why}") from None
+
+
+def check_log(settings: BaseSettings) -> None:
+    level = str(settings.get("LOG_LEVEL"))
+    if not level.isdigit() and level not in logging.getLevelNamesMapping():
+        raise ConfigError(f"LOG_LEVEL = {level!r} makes no sense: it must be DEBUG, INFO, WARNING, ERROR or CRITICAL")
+    if file := settings.get("LOG_FILE"):
+        try:
+            Path(file).open("a").close()
+        except OSError as error:
+            raise CrawlprojError(f"LOG_FILE: cannot write to {file}: {error.strerror or error}") from None
+
+
+def check_database(config: Config, stored_needed: bool) -> Embedded | None:
+    """Reachable, recent enough, with all its tables; and with seeds, if none are given now."""
+    database, embedded = open_database(config.database_url, config.crawl_dir)
+    try:
+        migrate(database)
+        if stored_needed and not has_seeds(PostgresFrontier(database, config.spec), config.spec):
+            raise ConfigError(
+                "no seeds: give some with -a seeds=URL[,URL] or -a seeds_file=FILE,"
+                f" or add them once with: scrapy seeds add URL --crawl {config.spec.name}"
+            )
+    except BaseException:
+        database.close()
+        if embedded:
+            embedded.close()
+        raise
+    database.close()
+    return embedded
+
+
+def has_seeds(frontier: PostgresFrontier, spec: CrawlSpec) -> bool:
+    if frontier.db.row("crawl_named", name=spec.name) is None:
+        return False
+    frontier.open()
+    return bool(frontier.seeds())
+
+
+def turn_over(log_file: Path) -> None:
+    """A log that has grown very long is set aside, and a new one begun."""
+    if log_file.exists() and log_file.stat().st_size > LOG_BYTES:
+        log_file.replace(log_file.with_suffix(".log.1"))

@@ -1,0 +1,96 @@
+"""What one parse of a page gives: values only, nothing of the parser stays alive in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Final, Literal, NamedTuple, get_args
+
+from crawlproj.content.robots_directives import NO_ORDERS, Orders
+
+Kind = Literal[
+    "a", "area", "img", "media", "iframe", "script", "link", "canonical", "alternate", "next", "feed", "sitemap",
+    "refresh", "onclick", "text",
+]  # fmt: skip
+"""What holds the link. `link`: styles, icons and such; `next`: rel=next and prev; `text`: found in script
+text, or written in a plain text or a document."""
+
+KINDS: Final[frozenset[str]] = frozenset(get_args(Kind))
+PAGE_KINDS: Final[frozenset[str]] = frozenset(("a", "area", "iframe", "next", "alternate", "refresh", "onclick", "text"))
+"""Kinds that may lead to pages."""
+
+JOINERS: Final = "\u200c\u200d\u200e\u200f"
+INVISIBLE: Final = "\u200b\u2060\ufeff\xad"
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_NO_LETTERS: Final = bytes(n for n in range(256) if not chr(n).isalpha() or n > 127)
+
+
+def without(text: str, characters: str) -> str:
+    """The text without these characters (none of them ASCII); much cheaper than str.translate."""
+    if not text.isascii():
+        for character in characters:
+            text = text.replace(character, "")
+    return text
+
+
+class Link(NamedTuple):
+    """A link of the page; `url` is canonical, `text` the anchor's (or a picture's alternative) text."""
+
+    url: str
+    kind: Kind
+    text: str = ""
+    title: str = ""
+    nofollow: bool = False
+
+
+class Block(NamedTuple):
+    """A run of text between two borders; never empty, white space collapsed.
+
+    `path` is the chain of `tag.firstclass` of the non-inline elements around it, `main` says whether the innermost
+    landmark is main or article, `links` is the share of the text that stands in links (0 to 1).
+    """
+
+    text: str
+    path: str = ""
+    main: bool = False
+    links: float = 0.0
+
+
+@dataclass(slots=True)
+class Document:
+    """One page, read. `base` is what its links were resolved against, `canonical` its rel=canonical."""
+
+    url: str
+    base: str = ""
+    title: str = ""
+    language: str = ""
+    charset: str = "utf-8"
+    canonical: str | None = None
+    robots: Orders = NO_ORDERS
+    links: list[Link] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    cut: bool = False
+    """The page was longer or nested deeper than we read."""
+    _digest: bytes = field(default=b"", repr=False, compare=False)
+
+    @property
+    def text(self) -> str:
+        """All blocks, one per line."""
+        return "\n".join([block[0] for block in self.blocks])
+
+    @property
+    def digest(self) -> bytes:
+        """16 bytes that say whether two captures show the same text: deaf to case, layout and invisible joiners."""
+        if not self._digest:
+            text = self.text.lower()
+            self._digest = blake2b(without(text, JOINERS).encode("utf-8", "replace"), digest_size=16).digest()
+        return self._digest
+
+    @property
+    def letters(self) -> int:
+        """How many letters the page shows."""
+        text = self.text
+        if text.isascii():
+            return len(text.encode().translate(None, _NO_LETTERS))
+        return sum(map(len, _WORD.findall(text)))

@@ -1,0 +1,102 @@
+"""odt, ods and odp: one content.xml with paragraphs, tables and links."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from crawlproj.content.documents.package import Package, Target, attribute, describe, local
+from crawlproj.content.documents.result import Found, UnreadableError
+
+_SPACES: Final = frozenset(("s", "tab", "line-break"))
+_SKIPPED: Final = frozenset(("tracked-changes", "forms", "note-citation", "page-number"))
+_ASIDES: Final = frozenset(("note", "annotation"))
+
+
+def read(body: bytes, found: Found) -> None:
+    package = Package(body)
+    lock = _Lock()
+    package.parse("META-INF/manifest.xml", lock)
+    if lock.found:
+        raise UnreadableError("encrypted")
+    if "content.xml" not in package.names:
+        raise UnreadableError("broken")
+    describe(package, "meta.xml", found)
+    package.parse("content.xml", _Text(found))
+
+
+class _Lock(Target):
+    """Does the manifest say how to decrypt the rest?"""
+
+    found = False
+
+    def start(self, tag: str, attrib: Any) -> None:
+        self.found = self.found or local(tag) == "encryption-data"
+
+
+class _Text(Target):
+    """A paragraph is a block, in a table a row. Notes and comments stand inside of paragraphs and cells, and come after them."""
+
+    def __init__(self, found: Found) -> None:
+        self._found = found
+        self._text: list[str] = []
+        self._around: list[tuple[list[str], int, int]] = []
+        self._asides: list[str] = []
+        self._paragraphs = self._rows = self._skip = 0
+        self._link: tuple[str, int] | None = None
+
+    def start(self, tag: str, attrib: Any) -> None:
+        name = local(tag)
+        if name in _SKIPPED:
+            self._skip += 1
+        elif name in _ASIDES:
+            self._around.append((self._text, self._paragraphs, self._rows))
+            self._text, self._paragraphs, self._rows = [], 0, 0
+        elif name in ("p", "h"):
+            self._paragraphs += 1
+        elif name == "table-row":
+            self._rows += 1
+        elif name in _SPACES:
+            self._text.append(" ")
+        elif name == "a":
+            # A document is a folder of its own: what is beside it is one step up.
+            self._link = attribute(attrib, "href").removeprefix("../"), len(self._text)
+
+    def data(self, text: str) -> None:
+        if self._paragraphs and not self._skip:
+            self._text.append(text)
+
+    def end(self, tag: str) -> None:
+        name = local(tag)
+        if name in _SKIPPED:
+            self._skip -= 1
+        elif name in _ASIDES and self._around:
+            self._border()
+            self._text, self._paragraphs, self._rows = self._around.pop()
+        elif name in ("p", "h"):
+            self._paragraphs -= 1
+            self._border()
+        elif name == "table-row":
+            self._rows -= 1
+            self._border()
+        elif name == "a" and self._link is not None:
+            url, start = self._link
+            self._link = None
+            self._found.link(url, "".join(self._text[start:]))
+
+    def close(self) -> None:
+        self._rows, self._around = 0, []
+        self._border()
+
+    def _border(self) -> None:
+        if self._rows:
+            self._text.append(" ")
+            return
+        text = "".join(self._text)
+        self._text.clear()
+        if self._around:
+            self._asides.append(text)
+            return
+        self._found.add(text)
+        asides, self._asides = self._asides, []
+        for aside in asides:
+            self._found.add(aside)

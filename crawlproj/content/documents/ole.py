@@ -1,0 +1,45 @@
+"""doc, xls and ppt of Office 97 to 2003: streams inside of a compound file. What is older is told apart, but not read."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import olefile  # type: ignore[import-untyped]
+
+from crawlproj.content.documents import doc, ppt, xls
+from crawlproj.content.documents.result import Found, UnreadableError
+
+
+def read(body: bytes, found: Found) -> None:
+    try:
+        # Errors of the structure are raised where nothing can be read, and lived with otherwise.
+        file = olefile.OleFileIO(body)
+    except Exception:
+        raise UnreadableError("broken") from None
+    names = {"/".join(path).lower() for path in file.listdir()}
+    if "encryptedpackage" in names:
+        raise UnreadableError("encrypted")
+    with suppress(Exception):
+        found.title = _title(file.get_metadata())
+    if "worddocument" in names:
+        table = {name: stream(file, name) for name in ("0Table", "1Table") if name.lower() in names}
+        doc.read(stream(file, "WordDocument"), table, found)
+    elif "workbook" in names:
+        xls.read(stream(file, "Workbook"), found)
+    elif "powerpoint document" in names:
+        if stream(file, "Current User")[12:16] == ppt.LOCKED:
+            raise UnreadableError("encrypted")
+        ppt.read(stream(file, "PowerPoint Document"), found)
+    else:
+        raise UnreadableError("old" if "book" in names or "pp40" in names else "unknown")
+
+
+def stream(file: Any, name: str) -> bytes:
+    return bytes(file.openstream(name).read())
+
+
+def _title(metadata: Any) -> str:
+    title, page = metadata.title or "", metadata.codepage or 1252
+    codec = "utf-8" if page in (65001, -535) else f"cp{page & 0xFFFF}"
+    return title if isinstance(title, str) else title.decode(codec, "replace")

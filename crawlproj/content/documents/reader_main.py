@@ -1,0 +1,96 @@
+"""The process that reads documents: bytes in, JSON out, over its two pipes. Started by `desk`, imports nothing of Scrapy's."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import signal
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from crawlproj.content.documents import sandbox as limits
+from crawlproj.content.documents.formats import format_of
+from crawlproj.content.documents.result import Found, FullError, UnreadableError
+
+HEAD: Final = struct.Struct("<Q")
+"""Before each document and each answer: its length."""
+
+CODECS: Final = (
+    "cp437", "cp874", "cp932", "cp936", "cp949", "cp950", "cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256",
+    "cp1257", "cp1258", "latin-1", "mac-roman", "utf-8", "utf-16", "utf-16-le",
+)  # fmt: skip
+
+
+def readers() -> dict[str, Callable[[bytes, Found], None]]:
+    """By format. Everything is loaded here, because no file can be opened later on."""
+    from crawlproj.content.documents import odf as opendocument
+    from crawlproj.content.documents import ole as compound
+    from crawlproj.content.documents import ooxml as office
+    from crawlproj.content.documents import pdf, rtf
+
+    for codec in CODECS:
+        codecs.lookup(codecs.lookup(codec).name)
+    pdf.warm_up()
+    return {"compound": compound.read, "pdf": pdf.read, "office": office.read, "opendocument": opendocument.read, "rtf": rtf.read}
+
+
+def read(body: bytes, by_format: dict[str, Callable[[bytes, Found], None]]) -> dict[str, Any]:
+    """What the document says, or {"failed": reason}. What was found before something went wrong is kept."""
+    kind, found = format_of(body), Found()
+    try:
+        if kind not in by_format:
+            raise UnreadableError("unknown")
+        by_format[kind](body, found)
+    except UnreadableError as error:
+        return {"failed": str(error)}
+    except MemoryError:
+        return {"failed": "memory"}
+    except FullError:
+        found.cut = True
+    except Exception:
+        if not found.blocks:
+            return {"failed": "broken"}
+        found.cut = True
+    if kind != "pdf":
+        found.written()
+    return found.answer()
+
+
+def main(memory: int, timeout_s: int, documents: int, parent: int) -> None:
+    limits.die_with(parent)
+    incoming, outgoing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):  # whatever a library prints must not get into the answers
+        os.dup2(nothing, number)
+    limits.restrict(memory, timeout_s * documents)
+    by_format = readers()
+    locked = limits.lock()
+    _write(outgoing, {"locked": locked})
+    while head := _read(incoming, HEAD.size):
+        body = _read(incoming, HEAD.unpack(head)[0])
+        signal.setitimer(signal.ITIMER_PROF, timeout_s)  # time on the CPU; what is over it ends the process
+        answer = read(body, by_format)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        _write(outgoing, answer)
+    sys.exit()
+
+
+def _read(pipe: int, size: int) -> bytes:
+    """So many bytes; the end of the pipe is the end of the process."""
+    body = bytearray()
+    while len(body) < size:
+        piece = os.read(pipe, min(size - len(body), 1 << 20))
+        if not piece:
+            os._exit(0)
+        body += piece
+    return bytes(body)
+
+
+def _write(pipe: int, answer: dict[str, Any]) -> None:
+    text = json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace")
+    left = memoryview(HEAD.pack(len(text)) + text)
+    while left:
+        left = left[os.write(pipe, left) :]

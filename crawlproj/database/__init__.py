@@ -1,0 +1,1 @@
+"""Postgres: connection, named queries, migrations, the embedded server. The only importer of psycopg2."""

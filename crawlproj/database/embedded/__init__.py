@@ -1,0 +1,1 @@
+"""The pip-installed Postgres: made, started, shared by processes, stopped."""

@@ -1,0 +1,78 @@
+"""Tables made and brought up to date.
+
+`sql/schema.sql` is the present; `sql/migrations/NNNN_name.sql` lead to it step by step, 0001 being the first schema.
+A new database gets the present at once; an older one the steps it lacks. A test keeps both ways equal.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+
+from crawlproj.database.connection import Database
+from crawlproj.database.queries import Queries, read_sql
+from crawlproj.errors import DatabaseError, MigrationError
+
+FILE = re.compile(r"((\d{4})_[a-z0-9_]+)\.sql")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Migration:
+    """One numbered step."""
+
+    number: int
+    name: str
+
+    @property
+    def sql(self) -> str:
+        return read_sql(f"migrations/{self.name}.sql")
+
+
+def migrations() -> list[Migration]:
+    """All steps that this code knows, in order."""
+    names = (FILE.fullmatch(entry.name) for entry in files("crawlproj").joinpath("database", "sql", "migrations").iterdir())
+    found = sorted(Migration(int(match[2]), match[1]) for match in names if match)
+    if [step.number for step in found] != list(range(1, len(found) + 1)):
+        names_found = ", ".join(step.name for step in found)
+        raise MigrationError(f"migrations are not numbered 0001, 0002, ... without gaps: {names_found}")
+    return found
+
+
+def pending(db: Database) -> list[str]:
+    """Names of the steps that `migrate` would bring; MigrationError if the database is newer than this code."""
+    return [step.name for step in _missing(db)]
+
+
+def migrate(db: Database) -> list[str]:
+    """Bring the tables up to date in one transaction, or leave all as it was; names of the steps that were missing."""
+    with db.transaction() as tx:
+        tx.script("set local lock_timeout = 0")  # another worker's migration may take long
+        tx.run("migration_lock")
+        missing = _missing(tx)
+        if missing and not tx.value("migration_table"):
+            _apply(tx, "schema", read_sql("schema.sql"))
+        else:
+            for step in missing:
+                _apply(tx, step.name, step.sql)
+        for step in missing:
+            tx.run("migration_mark", number=step.number, name=step.name)
+    return [step.name for step in missing]
+
+
+def _missing(db: Queries) -> list[Migration]:
+    steps = migrations()
+    if not db.value("migration_table"):
+        return steps
+    applied = {number for (number,) in db.rows("migration_applied")}
+    newest = max(applied, default=0)
+    if newest > len(steps):
+        raise MigrationError(f"the database is at migration {newest:04}, this code knows only {len(steps):04}: update crawlproj")
+    return [step for step in steps if step.number not in applied]
+
+
+def _apply(tx: Queries, name: str, sql: str) -> None:
+    try:
+        tx.script(sql)
+    except DatabaseError as error:
+        raise MigrationError(f"migration {name} failed, nothing was changed: {error}", error.sqlstate) from error

@@ -1,0 +1,1 @@
+"""What Scrapy loads by a dotted path in the settings besides middlewares and pipelines."""

@@ -1,0 +1,218 @@
+"""The network end: Scrapy's aiohttp handler with our addresses, the guard at the socket, and an end at shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextvars import ContextVar
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.connector import Connection
+from scrapy.core.downloader.handlers._aiohttp import AiohttpDownloadHandler, _ClientResponse
+from scrapy.exceptions import DownloadCancelledError, ResponseDataLossError
+from scrapy.http import Headers
+from scrapy.utils._download_handlers import make_response
+
+from crawlproj.archive.exchange import Truncated
+from crawlproj.config import read_config
+from crawlproj.fetch.pages import GuardError
+from crawlproj.fetch.resolver import address_of
+from crawlproj.fetch.wire import Wire, tap, wire_of
+from crawlproj.http.limited_body import Unpacker, first_bytes
+from crawlproj.politeness.guard import Guard, StaticNames
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+KEEP_ALIVE_S = 1.0
+"""Servers close idle connections after two seconds and more. One that we use at that moment would fail for nothing."""
+MAX_HEADER, MAX_HEADERS = 65_536, 1_000
+"""As much as browsers take."""
+PARTIAL = {"dataloss": Truncated.DISCONNECT, "download_stopped": Truncated.UNSPECIFIED}
+"""Flags that Scrapy gives to answers whose body is not whole."""
+ABORT = object()
+"""Signal: end all downloads now."""
+
+
+class Names(AbstractResolver):
+    """The address that a leased host is pinned to, and no other; else static names, then the system's resolver in a thread."""
+
+    def __init__(self, names: StaticNames, crawler: Crawler) -> None:
+        self._names, self._crawler = names, crawler
+        self._system = aiohttp.ThreadedResolver()
+
+    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
+        scheduler: Any = self._crawler.engine.scheduler
+        leased = scheduler.dispatcher.window.hosts.get(host)
+        address = address_of(leased.of.address) if leased is not None else self._names.address(host)
+        if address == "":
+            raise OSError(f"{host} has no address")
+        if address is None:
+            return await self._system.resolve(host, port, family)
+        kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return [ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST)]
+
+    async def close(self) -> None:
+        await self._system.close()
+
+
+_address = lru_cache(maxsize=10_000)(ip_address)
+
+
+def guarded_socket(guard: Guard) -> Any:
+    """Makes the sockets of all connections, after the name was resolved: no name and no redirect gets around it."""
+
+    def make(info: tuple[Any, ...]) -> socket.socket:
+        family, kind, proto, _, where = info
+        if refusal := guard.refusal(str(where[0])):
+            raise GuardError(refusal)
+        return socket.socket(family, kind, proto)
+
+    return make
+
+
+_asked: ContextVar[Request] = ContextVar("asked")
+"""What is being downloaded in this task."""
+
+
+def response_class(crawler: Crawler, keeps: bool) -> type[_ClientResponse]:
+    """Scrapy's, which also tells the clocks when the request has left, perhaps later than planned, and keeps what came over the
+    wire, also if that is no whole head."""
+
+    class Timed(_ClientResponse):
+        wire: Wire | None = None
+
+        async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+            end = connection.protocol
+            scheduler: Any = crawler.engine.scheduler
+            window = scheduler.dispatcher.window
+            if (host := window.hosts.get(self.url.raw_host or "")) is not None:
+                # The event loop writes at the end of its round: in the next one the request has left for sure.
+                asyncio.get_running_loop().call_soon(lambda: window.sent(host, time.monotonic()))
+            try:
+                return await super().start(connection)
+            finally:
+                if keeps and (wire := wire_of(self, end)) is not None:
+                    request, peer = _asked.get(), self._peername
+                    wire.request_body, wire.address = request.body, str(peer[0]) if peer else ""
+                    request.meta["wire"] = self.wire = wire
+
+    return Timed
+
+
+class BareRequest(aiohttp.ClientRequest):
+    """An empty body is none: so a GET says no Content-Length, as in browsers, and no task is made to write nothing."""
+
+    def __init__(self, method: str, url: Any, *, data: Any = None, **options: Any) -> None:
+        super().__init__(method, url, data=data or None, **options)
+
+
+class GuardedHandler(AiohttpDownloadHandler):
+    """Scrapy's handler, with a session of our own."""
+
+    experimental: ClassVar[bool] = False
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        config = read_config(crawler.settings, crawler.spidercls.name or "")
+        self._session.detach()
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                local_addr=self._bind_address, limit=self._pool_size_total, limit_per_host=self._pool_size_per_host,
+                resolver=Names(StaticNames(dict(config.dns_hosts)), crawler), socket_factory=guarded_socket(config.guard),
+                use_dns_cache=False, keepalive_timeout=KEEP_ALIVE_S,
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False,
+            request_class=BareRequest, response_class=response_class(crawler, config.warc is not None),
+            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+            max_line_size=MAX_HEADER, max_field_size=MAX_HEADER, max_headers=MAX_HEADERS,
+        )  # fmt: skip
+        tap(self._session.connector)
+        # A second try that nobody planned would come without a pause; another try is the frontier's to make.
+        self._session._retry_connection = False
+        self._running: set[asyncio.Timeout] = set()
+        crawler.signals.connect(self.abort, signal=ABORT)
+
+    @staticmethod
+    def _extract_headers(response: _ClientResponse) -> Headers:
+        """The bytes as they came: not all of them are UTF-8."""
+        return Headers(response.raw_headers)
+
+    @staticmethod
+    def _request_headers(request: Request) -> Headers:
+        """A copy, as Scrapy's own does it, but the names are right already."""
+        headers = Headers()
+        dict.update(headers, request.headers)
+        dict.pop(headers, b"Proxy-Authorization", None)
+        return headers
+
+    @staticmethod
+    def _build_base_response_args(response: _ClientResponse, request: Request, headers: Headers) -> Any:
+        """Called when the head of the answer has come."""
+        version, peer, tls = response.version, response._peername, response._ssl_object
+        assert peer is not None
+        return {
+            "status": response.status, "url": request.url, "headers": headers,
+            "certificate": tls.getpeercert(binary_form=True) if tls is not None else None, "ip_address": _address(peer[0]),
+            "protocol": f"HTTP/{version.major}.{version.minor}" if version else "HTTP/1.1",
+        }  # fmt: skip
+
+    @staticmethod
+    def _iter_body_chunks(response: _ClientResponse) -> AsyncIterator[bytes]:
+        wire: Wire | None = getattr(response, "wire", None)
+        return response.content.iter_any() if wire is None else wire.keep(response.content)
+
+    async def download_request(self, request: Request) -> Response:
+        limit, token = asyncio.timeout(None), _asked.set(request)
+        self._running.add(limit)
+        try:
+            async with limit:
+                return await super().download_request(request)
+        except TimeoutError:
+            raise DownloadCancelledError("shutdown") from None
+        finally:
+            self._running.discard(limit)
+            _asked.reset(token)
+
+    async def _read_response(self, response: _ClientResponse, request: Request) -> Response:
+        """With `read_at_most` in its meta, a request is content with that much of the body, unpacked, and hangs up after it: so a
+        file that is huge, endless or a bomb is used as far as it is wanted."""
+        limit = request.meta.get("read_at_most")
+        wire: Wire | None = getattr(response, "wire", None)
+        if limit is None:
+            whole = await super()._read_response(response, request)
+            if wire is not None:
+                wire.whole, wire.chunks = True, [whole.body]  # the same bytes once
+                wire.truncated = next((kind for flag, kind in PARTIAL.items() if flag in whole.flags), None)
+            return whole
+        headers = self._extract_headers(response)
+        unpacker = Unpacker.of(headers.to_unicode_dict().get("Content-Encoding", ""))
+        try:
+            body, cut = await first_bytes(self._iter_body_chunks(response), limit, unpacker)
+        except aiohttp.ClientPayloadError as error:
+            raise ResponseDataLossError(str(error)) from error
+        if cut:
+            response.close()
+        if wire is not None:
+            wire.whole, wire.truncated = True, Truncated.LENGTH if cut else None
+        if unpacker is not None:
+            headers.pop("Content-Encoding", None)
+        return make_response(
+            **self._build_base_response_args(response, request, headers), body=body, flags=["cut"] if cut else None
+        )
+
+    def abort(self) -> int:
+        """End all downloads now; they come out as "shutdown" and their URLs stay due."""
+        now = asyncio.get_running_loop().time()
+        for limit in self._running:
+            limit.reschedule(now)
+        return len(self._running)

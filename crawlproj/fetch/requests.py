@@ -1,0 +1,112 @@
+"""Ordinary Scrapy requests as JSON, and tickets as Scrapy requests.
+
+A spider may yield any Request: it lives in the same table as the URLs, in a JSON column. What JSON can't hold is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from typing import Any
+
+from scrapy import Request, Spider
+from scrapy.spidermiddlewares.httperror import HttpError
+from scrapy.utils.request import request_from_dict
+from twisted.python.failure import Failure
+
+from crawlproj.frontier.base import Ticket
+from crawlproj.http.status import REDIRECTS
+from crawlproj.items import RobotsTicket
+from crawlproj.politeness.robotstxt import MAX_BYTES
+
+OURS = frozenset(
+    "ticket depth parent started ended wire download_slot download_latency download_timeout is_start_request".split()  # noqa: SIM905
+)
+"""Keys of `meta` that belong to one handing-out, not to the request."""
+
+
+HANDED = frozenset({"dont_redirect", "dont_retry", "verbatim_url"})
+"""... and what we say there to Scrapy's own components."""
+
+
+def is_plain(request: Request) -> bool:
+    """A GET that needs nothing but its URL, to be parsed by the spider's `parse`."""
+    return (
+        request.method == "GET" and type(request) is Request and not request.body and request.callback is None
+        and request.errback is None and not request._cb_kwargs and not request._headers and not request._cookies
+        and not request._flags and not set(request.meta) - OURS
+    )  # fmt: skip
+
+
+def dump(request: Request, spider: Spider) -> str:
+    """ValueError or TypeError if there is something in it that JSON can't hold, such as a lambda as callback."""
+    fields = request.to_dict(spider=spider)
+    fields["meta"] = {key: value for key, value in request.meta.items() if key not in OURS}
+    fields["body"] = b64encode(request.body).decode() if request.body else ""
+    fields["headers"] = {_text(name): [_text(v) for v in values] for name, values in request.headers.items()}
+    text = json.dumps(fields, allow_nan=False)
+    if json.loads(text) != fields:
+        raise TypeError("meta or cb_kwargs hold something that JSON gives back differently (a tuple, a key that is no string)")
+    return text
+
+
+def load(fields: dict[str, Any], spider: Spider) -> Request:
+    data = {**fields, "body": b64decode(fields["body"]) if fields["body"] else b""}
+    data["headers"] = {name.encode("latin-1"): [v.encode("latin-1") for v in values] for name, values in fields["headers"].items()}
+    return request_from_dict(data, spider=spider)
+
+
+def detach(request: Request, spider: Spider) -> None:
+    """A spider made this request out of one that was handed out: by copying it, or its meta. What belongs to the handing-out is
+    taken from it, what the first request had itself stays."""
+    ticket = request.meta["ticket"]
+    first: dict[str, Any] = getattr(ticket, "request", None) or {"meta": {}, "errback": None}
+    for name in (OURS | HANDED) - first["meta"].keys():
+        request.meta.pop(name, None)
+    if request.errback is not None and getattr(request.errback, "__self__", None) is not spider:
+        request.errback = getattr(spider, first["errback"]) if first["errback"] else None
+
+
+def meta_of(ticket: Ticket | RobotsTicket) -> dict[str, Any]:
+    """What every request of ours says to Scrapy's own components."""
+    return {"ticket": ticket, "dont_redirect": True, "dont_retry": True, "download_slot": ticket.host}
+
+
+def request_of(ticket: Ticket, spider: Spider) -> Request:
+    """What Scrapy is given. It must not follow, repeat or filter it: that is the frontier's."""
+    meta = {"depth": ticket.depth, **meta_of(ticket)}
+    if ticket.request is None:
+        return Request(ticket.url, meta=meta | {"verbatim_url": True}, dont_filter=True)
+    request = load(ticket.request, spider)
+    request.meta.update(meta)
+    request.dont_filter = True
+    return request
+
+
+def robots_request(ticket: RobotsTicket, callback: Any, errback: Any) -> Request:
+    """One byte more than is used, so that a file which is longer is known to be."""
+    meta = {"handle_httpstatus_all": True, "verbatim_url": True, "read_at_most": MAX_BYTES + 1, **meta_of(ticket)}
+    meta |= {"dont_merge_cookies": True, "allow_offsite": True}
+    headers = {"Accept-Encoding": "gzip"}
+    return Request(ticket.url, callback=callback, errback=errback, headers=headers, meta=meta, dont_filter=True)
+
+
+def redirected(fields: dict[str, Any], url: str, status: int) -> dict[str, Any]:
+    """The request that follows a redirect: 307 and 308 repeat it, the others ask with GET."""
+    if status in (307, 308) or (fields["method"] == "HEAD" and status != 303):
+        return {**fields, "url": url}
+    headers = {name: value for name, value in fields["headers"].items() if not name.lower().startswith("content-")}
+    return {**fields, "url": url, "method": "GET", "body": "", "headers": headers}
+
+
+def only_leads_on(failure: Failure) -> bool:
+    """Is it a redirect that is followed? Scrapy's spiders never hear of those."""
+    error = failure.value
+    if not isinstance(error, HttpError) or error.response.status not in REDIRECTS or "Location" not in error.response.headers:
+        return False
+    request = getattr(error.response.meta.get("ticket"), "request", None)
+    return request is None or not request["meta"].get("dont_redirect")
+
+
+def _text(value: bytes | str | None) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else value or ""

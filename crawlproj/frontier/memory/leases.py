@@ -1,0 +1,184 @@
+"""Leases of servers in memory: which are chosen, kept, given back."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from crawlproj.frontier.base import CrawlSpec, Host, Lease, Pause, Peer
+from crawlproj.frontier.memory.crawl import Book
+from crawlproj.frontier.memory.rows import HostRow, ServerRow, Work, WorkerRow
+from crawlproj.frontier.memory.store import MemoryStore, past
+
+SOON = timedelta(seconds=10)
+"""A host that rests longer than this is not leased yet."""
+YIELD = timedelta(seconds=2)
+
+
+class Chooser:
+    """The twin of `leases.Leases`."""
+
+    def __init__(self, spec: CrawlSpec, store: MemoryStore, now: Callable[[], datetime]) -> None:
+        self._spec, self._store, self._now = spec, store, now
+
+    def lease(
+        self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None, unseen: int = 0
+    ) -> list[Lease]:
+        now, work = self._now(), self._store.work(self._spec)
+        leases = []
+        for id_, kind in self._choose(servers, ranked, unprepared, now, work).items():
+            free = self._store.servers[id_]
+            held = self._take(free, worker, now, unseen)
+            assert held is not None and held.until is not None
+            hosts, dead = tuple(self._hosts(id_, now, work)), free.worker is not None
+            leases.append(Lease(id_, free.address, held.epoch, held.until, hosts, free.pause, dead, kind))
+        return leases
+
+    def _count_unseen(self, server: int, unseen: int) -> None:
+        for host in list(self._store.hosts.values()):
+            if host.server == server and host.pause is not None:
+                pause = replace(host.pause, asked=host.pause.asked + unseen)
+                self._store.hosts[host.name] = replace(host, pause=pause)
+
+    def _choose(
+        self, count: int, ranked: int | None, unprepared: int | None, now: datetime, work: Mapping[str, Work]
+    ) -> dict[int, str]:
+        """Servers by best rank up to the places of new URLs, by earliest time in the others, then the rest."""
+        best, due = self._candidates((True, False) if unprepared is None else (True,), now, work)
+        new, revisit = self._spec.shares.get("new", 0.0), self._spec.shares.get("revisit", 0.0)
+        share = math.ceil(count * new / (new + revisit)) if new + revisit else count
+        first = best[: share if ranked is None else ranked]
+        order = [*((id_, "ranked") for id_ in first), *((id_, "timed") for id_ in due), *((id_, "ranked") for id_ in best)]
+        chosen: dict[int, str] = {}
+        for id_, kind in order:
+            if len(chosen) < count:
+                chosen.setdefault(id_, kind)
+        if unprepared:
+            rest, again = self._candidates((False,), now, work)
+            limit = min(unprepared, count)
+            fresh = [id_ for id_ in dict.fromkeys(rest[:limit] + again[:limit]) if id_ not in chosen]
+            chosen |= dict.fromkeys(fresh[:unprepared], "unprepared")
+        return chosen
+
+    def _candidates(self, prepared: Sequence[bool], now: datetime, work: Mapping[str, Work]) -> tuple[list[int], list[int]]:
+        """Servers where their best host stands: by rank or time, then by name."""
+        ranked: dict[int, tuple[float, str]] = {}
+        timed: dict[int, tuple[float, str]] = {}
+        for name, here in work.items():
+            host = self._store.hosts[name]
+            if host.server is None or host.prepared not in prepared or not past(host.next_allowed, now + SOON):
+                continue
+            if not self._free(self._store.servers[host.server], now):
+                continue
+            for best, place in ((ranked, self._book.place(name, here)), (timed, here.due(now.timestamp()))):
+                if place is not None:
+                    at = place, name
+                    best[host.server] = min(at, best.get(host.server, at))
+        return sorted(ranked, key=ranked.__getitem__), sorted(timed, key=timed.__getitem__)
+
+    def _free(self, server: ServerRow, now: datetime) -> bool:
+        if not past(server.next_allowed, now + SOON):
+            return False
+        return past(server.until, now) or (server.worker is None and server.yielded != self._spec.name)
+
+    def _hosts(self, server: int, now: datetime, work: Mapping[str, Work]) -> Iterator[Host]:
+        for name, here in work.items():
+            host = self._store.hosts[name]
+            if host.server == server and here.waits(now.timestamp()):
+                yield Host(name, server, host.pause, self._room(name), host.prepared)
+
+    def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
+        now, work, leases = self._now(), self._store.work(self._spec), []
+        for server in self._held(worker, servers):
+            fresh = [host for host in self._hosts(server.id, now, work) if host.name not in known]
+            hosts = tuple(host for host in fresh if host.pause is None or host.pause.until <= now + SOON)
+            if hosts and server.until:
+                leases.append(Lease(server.id, server.address, server.epoch, server.until, hosts, server.pause))
+        return leases
+
+    def borrow(self, worker: str, names: Sequence[str], unseen: int = 0) -> tuple[list[Lease], list[str]]:
+        now, hosts = self._now(), self._store.hosts
+        names = [name for name in dict.fromkeys(names) if past(hosts.setdefault(name, HostRow(name)).next_allowed, now + SOON)]
+        leases = []
+        for id_ in dict.fromkeys(hosts[name].server for name in names):
+            server = self._store.servers.get(id_ or 0)
+            if server is None or not past(server.next_allowed, now + SOON):
+                continue
+            if held := server if server.worker == worker else self._take(server, worker, now, unseen):
+                assert held.until is not None
+                here = [hosts[name] for name in names if hosts[name].server == id_]
+                given = tuple(Host(h.name, held.id, h.pause, self._room(h.name), h.prepared) for h in here)
+                dead = server.worker not in (None, worker)
+                leases.append(Lease(held.id, held.address, held.epoch, held.until, given, held.pause, dead))
+        return leases, [name for name in names if hosts[name].server is None]
+
+    def _take(self, server: ServerRow, worker: str, now: datetime, unseen: int) -> ServerRow | None:
+        if not self._free(server, now):
+            return None
+        held = replace(server, epoch=server.epoch + 1, worker=worker, until=now + self._spec.lease, yielded=None)
+        self._store.servers[server.id] = held
+        if server.worker is not None:
+            self._count_unseen(server.id, unseen)
+        return held
+
+    def _room(self, host: str) -> int | None:
+        if not self._spec.host_pages:
+            return None
+        return max(0, self._spec.host_pages - self._store.crawls[self._spec.name].count(host).pages)
+
+    def _held(self, worker: str, servers: Sequence[int]) -> list[ServerRow]:
+        return [s for id_ in servers if (s := self._store.servers.get(id_)) and s.worker == worker]
+
+    def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
+        until = self._now() + self._spec.lease
+        renewed = {s.id: replace(s, until=until) for s in self._held(worker, servers)}
+        self._store.servers |= renewed
+        return dict.fromkeys(renewed, until)
+
+    def contested(self, servers: Sequence[int]) -> set[int]:
+        now_s, contested = self._now().timestamp(), set()
+        for name, book in self._store.crawls.items():
+            if name != self._spec.name:
+                waiting = [host for host, here in book.work(spent=False).items() if here.waits(now_s)]
+                contested |= {self._store.hosts[host].server for host in waiting}
+        return {id_ for id_ in servers if id_ in contested}
+
+    @property
+    def _book(self) -> Book:
+        return self._store.crawls[self._spec.name]
+
+    def crowded(self) -> bool:
+        return bool(self._choose(1, None, None, self._now(), self._store.work(self._spec)))
+
+    def _end_turns(self, servers: Sequence[int], now: datetime) -> None:
+        for name in self._book.since:
+            host = self._store.hosts[name]
+            if host.server in servers:
+                rest_s = 0.0 if host.next_allowed is None else (host.next_allowed - now).total_seconds()
+                self._book.since[name] = now.timestamp() + min(3600.0, 60 * max(0.0, rest_s))
+
+    def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
+        self._end_turns([server.id for server in self._held(worker, servers)], self._now())
+        until, by = (self._now() + YIELD, self._spec.name) if yielding else (self._now(), None)
+        self._store.servers |= {s.id: replace(s, worker=None, until=until, yielded=by) for s in self._held(worker, servers)}
+
+    def attend(self, worker: str, wanting: bool) -> list[Peer]:
+        now, workers = self._now(), self._store.workers
+        workers[worker] = WorkerRow(self._spec.name, wanting, now + self._spec.lease)
+        held = Counter(s.worker for s in self._store.servers.values() if s.worker and not past(s.until, now))
+        living = sorted((name, row) for name, row in workers.items() if name != worker and not past(row.until, now))
+        return [Peer(name, row.crawl == self._spec.name, row.wanting, held[name]) for name, row in living]
+
+    def bury(self, workers: Sequence[str], rest: timedelta) -> int:
+        now, buried = self._now(), 0
+        for name in workers:
+            self._store.workers.pop(name, None)
+        for server in list(self._store.servers.values()):
+            if server.worker in workers and server.until and not past(server.until, now):
+                until = max(min(server.until, now + rest), server.next_allowed or now)
+                self._store.servers[server.id] = replace(server, until=now, pause=Pause(until, "taken over"))
+                buried += 1
+        return buried

@@ -1,0 +1,54 @@
+"""What several frontiers in memory share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from crawlproj.frontier.base import LONGEST, CrawlSpec, RobotsRow
+from crawlproj.frontier.memory.crawl import Book
+from crawlproj.frontier.memory.rows import HostRow, ServerRow, Work, WorkerRow
+
+
+@dataclass(slots=True)
+class MemoryStore:
+    """As a database, without one."""
+
+    hosts: dict[str, HostRow] = field(default_factory=dict)
+    servers: dict[int, ServerRow] = field(default_factory=dict)
+    origins: dict[str, RobotsRow] = field(default_factory=dict)
+    crawls: dict[str, Book] = field(default_factory=dict)
+    workers: dict[str, WorkerRow] = field(default_factory=dict)
+
+    @contextmanager
+    def transaction(self, crawl: str) -> Iterator[None]:
+        """All that the block writes stays, or nothing if it raises."""
+        saved = dict(self.hosts), dict(self.servers), dict(self.origins), self.crawls[crawl].copy()
+        try:
+            yield
+        except BaseException:
+            self.hosts, self.servers, self.origins, self.crawls[crawl] = saved
+            raise
+
+    def mend_clocks(self, now: datetime) -> None:
+        """Pauses and leases that end later than any that we make are from a time when the clock was wrong."""
+        latest = now + LONGEST
+        wrong = [host for host in self.hosts.values() if not past(host.next_allowed, latest)]
+        self.hosts |= {host.name: replace(host, pause=None) for host in wrong}
+        for server in list(self.servers.values()):
+            pause = server.pause if past(server.next_allowed, latest) else None
+            until = server.until if past(server.until, latest) else now
+            self.servers[server.id] = replace(server, pause=pause, until=until)
+
+    def spent(self, spec: CrawlSpec) -> bool:
+        return self.crawls[spec.name].total.over(spec.pages, spec.bytes)
+
+    def work(self, spec: CrawlSpec) -> dict[str, Work]:
+        """What each host has to offer to that crawl."""
+        return self.crawls[spec.name].work(self.spent(spec))
+
+
+def past(at: datetime | None, now: datetime) -> bool:
+    return at is None or at <= now

@@ -1,0 +1,69 @@
+"""The database and the frontier of a crawl, for commands: to look, or to write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from crawlproj.database.connection import Database
+from crawlproj.database.migrations import migrate, pending
+from crawlproj.database.opening import open_database
+from crawlproj.errors import ConfigError, CrawlprojError, DatabaseError
+from crawlproj.frontier.base import CrawlSpec
+from crawlproj.frontier.postgres import PostgresFrontier
+
+if TYPE_CHECKING:
+    from crawlproj.config import Config
+
+
+class NoCrawlYet(CrawlprojError):
+    """There is a database, or not even that, but nothing was crawled so far."""
+
+
+@contextmanager
+def reading(config: Config) -> Iterator[Database]:
+    """The database, for looking only: nothing is made. NoCrawlYet if there is nothing to look at."""
+    if not config.database_url and not (config.crawl_dir / "pg").exists():
+        raise NoCrawlYet(f"nothing was crawled yet in {config.crawl_dir}: scrapy crawl site -a seeds=URL, or scrapy demo")
+    with _connected(config) as database:
+        steps = pending(database)
+        if steps and not database.value("migration_table"):
+            raise NoCrawlYet("nothing was crawled yet in this database: scrapy crawl site -a seeds=URL, or scrapy demo")
+        if steps:
+            raise DatabaseError("the tables are older than this code: scrapy db migrate")
+        yield database
+
+
+@contextmanager
+def writing(config: Config) -> Iterator[Database]:
+    """The database with all its tables, made if need be."""
+    with _connected(config) as database:
+        migrate(database)
+        yield database
+
+
+@contextmanager
+def _connected(config: Config) -> Iterator[Database]:
+    database, embedded = open_database(config.database_url, config.crawl_dir)
+    try:
+        yield database
+    finally:
+        database.close()
+        if embedded:
+            embedded.close()
+
+
+def frontier_of(database: Database, config: Config, name: str, make: bool = False) -> PostgresFrontier:
+    """The frontier of a crawl as it is: its order and depth limit are not changed by looking or adding."""
+    known = database.row("crawl_named", name=name)
+    if known is None and not make:
+        names = ", ".join(row[0] for row in database.rows("crawl_names"))
+        raise ConfigError(f"there is no crawl {name!r}" + (f"; there are: {names}" if names else " yet"))
+    spec: CrawlSpec = replace(config.spec, name=name)
+    if known is not None:
+        spec = replace(spec, order=known[1], max_depth=known[2])
+    frontier = PostgresFrontier(database, spec)
+    frontier.open()
+    return frontier

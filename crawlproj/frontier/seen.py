@@ -1,0 +1,87 @@
+"""From the links of a page to URLs for the frontier, in bulk: what is known already never becomes an object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from crawlproj.content.document import PAGE_KINDS, Link
+from crawlproj.frontier.base import Lane, Links, NewUrl, Ticket
+from crawlproj.urls.canonical import MAX_URL, host, key
+
+FOLLOWED = PAGE_KINDS | {"feed", "sitemap", "canonical"}
+"""Images, scripts and style sheets are recorded only."""
+OUTSIDE = 0
+"""In place of an id: this URL does not belong to the crawl."""
+BITS, SIGN = (1 << 64) - 1, 1 << 63
+NEVER = 1 << 30
+"""Deeper than anything: it has not gone through yet."""
+
+
+def score(depth: int) -> float:
+    """Until better scorers exist: the nearer the better."""
+    return 1.0 / (1 + depth)
+
+
+class Sieve:
+    """Lets a URL of this crawl through once, and again only if it was found nearer. Bounded: what it forgets, Postgres knows.
+
+    What it knows is two numbers per URL, Python's hash of it and, in one number, depth and id: less than half of the memory
+    that the texts take, and 64 bits can be trusted here as they are in the ids. When half of the room is used, it is put aside and
+    the other half, what has not been met since, is dropped as a whole: dicts that only grow stay small.
+    """
+
+    def __init__(self, crawl: str, wants: Callable[[str], bool], limit: int, follow_nofollow: bool = False) -> None:
+        self.wants = wants
+        self._crawl, self._half, self._follow_nofollow = crawl, max(1, limit // 2), follow_nofollow
+        self._known: dict[int, int] = {}
+        self._older: dict[int, int] = {}
+        self.too_long = 0
+
+    def url(self, url: str, depth: int, parent: int | None = None, lane: Lane = Lane.NEW, hops: int = 0) -> NewUrl:
+        """A URL that goes in whatever the sieve knows of it: seeds, pushes, redirects."""
+        return NewUrl(key(self._crawl, url), url, host(url), depth, score(depth), parent, lane, hops)
+
+    def sort(self, ticket: Ticket, links: Iterable[Link], follow: bool = True) -> tuple[Links, list[NewUrl]]:
+        """The links as they are stored, and the URLs that the frontier may not know yet."""
+        depth = ticket.depth + 1
+        inside: list[tuple[int, str, str]] = []
+        outside: list[tuple[str, str, str]] = []
+        fresh: list[NewUrl] = []
+        known = self._known
+        for url, kind, text, _, nofollow in links:
+            if kind not in FOLLOWED:
+                outside.append((url, kind, text))
+                continue
+            seen = known.get(hash(url))
+            if seen is None:
+                seen = self._recall(url)
+                known = self._known
+            id_ = (seen & BITS) - SIGN
+            if id_ == OUTSIDE:
+                outside.append((url, kind, text))
+                continue
+            inside.append((id_, kind, text))
+            if seen >> 64 > depth and follow and (not nofollow or self._follow_nofollow):
+                known[hash(url)] = depth << 64 | id_ + SIGN
+                fresh.append(NewUrl(id_, url, host(url), depth, score(depth), ticket.id))
+        return Links(*_columns(inside), *_columns(outside)), fresh  # type: ignore[arg-type]
+
+    def forget(self, url: str) -> None:
+        """Let it through again: it is no longer in the queue, and a new link may bring it back."""
+        self._known.pop(hash(url), None)
+        self._older.pop(hash(url), None)
+
+    def _recall(self, url: str) -> int:
+        """Depth and id of a URL that was not met lately."""
+        if len(url) > MAX_URL:
+            self.too_long += 1
+            return NEVER << 64 | OUTSIDE + SIGN
+        if len(self._known) >= self._half:
+            self._older, self._known = self._known, {}
+        seen = self._older.get(hash(url)) or NEVER << 64 | (key(self._crawl, url) if self.wants(url) else OUTSIDE) + SIGN
+        self._known[hash(url)] = seen
+        return seen
+
+
+def _columns(rows: Sequence[tuple[int | str, str, str]]) -> Iterable[tuple[object, ...]]:
+    return zip(*rows, strict=True) if rows else ((), (), ())

@@ -1,0 +1,1 @@
+"""HTTP as bytes: heads, framing, content encodings, what a status means. Pure; imports nothing of ours."""

@@ -1,0 +1,29 @@
+"""What a status means for a crawler, and what Retry-After asks for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+TEMPORARY = frozenset({302, 303, 307})
+"""Redirects that may lead elsewhere next time: such a URL is visited again."""
+FORBIDDEN = frozenset({401, 403, 407, 451})
+GONE = frozenset({404, 410})
+AGAIN = frozenset({408, 421, 425, 429, 430, 500, 502, 503, 504, 509, 520, 521, 522, 523, 524, 525, 529, 530, 598, 599})
+
+
+def retry_after_s(value: str | None, now: datetime) -> float | None:
+    """Seconds that a Retry-After header asks for: a number or a date; None if it says nothing sensible."""
+    if not value:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:10])
+    try:
+        at = parsedate_to_datetime(text)
+    except (ValueError, IndexError, TypeError):
+        return None
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=now.tzinfo)
+    return max(0.0, (at - now).total_seconds())

@@ -1,0 +1,233 @@
+"""Were the rules of politeness kept? Judged from the request logs of all workers together, not from what the crawler believes.
+
+Every rule is derived anew from two lines: what one request and its answer demand, and when the next one started. The rules are
+those that the worker of the earlier line said it keeps. DESIGN: Clocks and Leases.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from crawlproj.http.status import AGAIN
+from crawlproj.politeness.log_reader import Evidence, Line, is_server
+
+TOLERANCE_S = 0.005
+"""What the clocks of two workers may differ, and a timer may be early."""
+STALE_S = 1.0
+"""robots.txt may grow too old between the moment a URL is chosen and the moment it is asked."""
+OWN_FAULT = ("decompression", "shutdown")
+"""Reasons without an answer that say nothing about the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """`second` came `by_s` seconds too early after `first`, or should not have come at all (`by_s` 0)."""
+
+    rule: str
+    who: str
+    by_s: float
+    first: Line | None
+    second: Line
+    says: str
+
+
+def audit(evidence: Evidence, tolerance_s: float = TOLERANCE_S) -> list[Violation]:
+    """Every violation, in the order of time."""
+    lines = sorted(evidence.lines, key=lambda line: (line.start, line.epoch, line.end))
+    sent = [line for line in lines if line.sent]
+    asked = _CrawlDelays(sent)
+    found: list[Violation] = []
+    for name, requests in _grouped(sent, lambda line: line.host):
+        found += _one_at_a_time(name, requests, tolerance_s)
+        found += _host_pauses(name, requests, asked, tolerance_s)
+    for name, requests in _grouped(sent, server_of):
+        found += _server_delay(name, requests, tolerance_s)
+        found += _hosts_in_flight(name, requests, tolerance_s)
+        found += _general_pause(name, requests, tolerance_s)
+    for name, requests in _grouped(sent, lambda line: str(line.server)):
+        found += _lease(name, requests, tolerance_s)
+    reads = [line.end for line in lines if line.robots and line.away is not None]
+    for name, requests in _grouped(lines, lambda line: line.origin):
+        found += _robots_first(name, requests, evidence.horizon, reads, tolerance_s)
+        found += _refused(name, requests)
+    for name, requests in _grouped(lines, lambda line: line.worker):
+        found += _guarded(name, requests)
+    return sorted(found, key=lambda violation: (violation.second.start, violation.rule))
+
+
+def server_of(line: Line) -> str:
+    """Whom the server's rules protect: the address, or the host where an address is shared by many or not known."""
+    return line.ip if is_server(line.rules, line.ip) else f"host {line.host}"
+
+
+def _grouped(lines: Iterable[Line], key: Callable[[Line], str]) -> Iterable[tuple[str, list[Line]]]:
+    groups: defaultdict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        groups[key(line)].append(line)
+    return groups.items()
+
+
+def _too_early(
+    rule: str, who: str, first: Line, second: Line, allowed: float, tolerance_s: float, says: str
+) -> Iterator[Violation]:
+    by_s = allowed - second.start
+    if by_s > tolerance_s:
+        yield Violation(rule, who, by_s, first, second, says)
+
+
+def _one_at_a_time(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[Violation]:
+    last = requests[0]
+    for line in requests[1:]:
+        yield from _too_early("one at a time", name, last, line, last.end, tolerance_s, "the one before had not ended")
+        last = max(last, line, key=lambda one: one.end)
+
+
+class _CrawlDelays:
+    """What robots.txt asked for, by origin, from the lines that read it."""
+
+    def __init__(self, requests: Iterable[Line]) -> None:
+        self._read: defaultdict[str, list[Line]] = defaultdict(list)
+        for line in requests:
+            if line.robots and line.crawl_delay_s is not None:
+                self._read[line.origin].append(line)
+
+    def after(self, line: Line) -> float:
+        """The Crawl-delay that was known when `line` ended; its own, if it is robots.txt, counts only from the next request on."""
+        known = [read for read in self._read.get(line.origin, ()) if read is not line and read.end <= line.start]
+        return (known[-1].crawl_delay_s or 0.0) if known else 0.0
+
+
+def _host_pauses(name: str, requests: Sequence[Line], asked: _CrawlDelays, tolerance_s: float) -> Iterator[Violation]:
+    failures = 0
+    for line, after in pairwise(requests):
+        failures = failures + 1 if has_failed(line) else 0
+        for rule, (allowed, says) in _demands(line, failures, asked.after(line)).items():
+            yield from _too_early(rule, name, line, after, allowed, tolerance_s, says)
+
+
+def _demands(line: Line, failures: int, crawl_delay_s: float) -> dict[str, tuple[float, str]]:
+    """Rule -> when the host may be asked again after `line`, and what the rule says."""
+    rules, elapsed_s = line.rules, line.end - line.start
+    demands = {"host delay": (line.start + rules.delay_s, f"{rules.delay_s:g} s from start to start")}
+    delay_s = max(rules.delay_s, min(max(line.delay_s, crawl_delay_s), rules.max_crawl_delay_s))
+    if delay_s > rules.delay_s:
+        demands["crawl-delay"] = (line.start + delay_s, f"{delay_s:g} s from start to start")
+    if rules.slowdown:
+        rest_s = min(rules.slowdown * elapsed_s, rules.max_delay_s)
+        demands["slowdown"] = (line.end + rest_s, f"{rest_s:.3f} s after an answer that took {elapsed_s:.3f} s")
+    if failures:
+        rest_s = min(max(delay_s, 1.0) * 2 ** min(failures, 20), rules.max_delay_s)
+        demands["back-off"] = (line.end + rest_s, f"{rest_s:g} s after failure number {failures} in a row")
+    if line.status in AGAIN and line.retry_after_s is not None:
+        rest_s = min(max(line.retry_after_s, 0.0), rules.max_retry_after_s)
+        demands["retry-after"] = (line.end + rest_s, f"the answer asked for {rest_s:g} s")
+    return demands
+
+
+def has_failed(line: Line) -> bool:
+    return line.status in AGAIN or (line.status == 0 and not line.reason.startswith(OWN_FAULT))
+
+
+def _server_delay(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[Violation]:
+    for line, after in pairwise(requests):
+        delay_s = line.rules.server_delay_s if is_server(line.rules, line.ip) else 0.0
+        yield from _too_early(
+            "server delay", name, line, after, line.start + delay_s, tolerance_s, f"{delay_s:g} s from start to start"
+        )
+
+
+def _hosts_in_flight(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[Violation]:
+    flying: list[Line] = []
+    for line in requests:
+        flying = [one for one in flying if one.end > line.start + tolerance_s and one.host != line.host]
+        limit = int(line.rules.hosts_per_server)
+        if limit and len(flying) >= limit:
+            first = sorted(flying, key=lambda one: one.end)[len(flying) - limit]
+            says = f"{len(flying) + 1} hosts at a time, {limit} are allowed"
+            yield Violation("hosts per server", name, first.end - line.start, first, line, says)
+        flying.append(line)
+
+
+def _general_pause(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[Violation]:
+    """After so many requests to a host its server rests. After any time so long without a new request all begin to count anew."""
+    counts: Counter[str] = Counter()
+    resting: Line | None = None
+    before = requests[0]
+    for line in requests:
+        if line.start - before.start >= line.rules.pause_s - tolerance_s:
+            counts.clear()
+        if resting is not None and line.start > resting.end:
+            says = f"{resting.rules.pause_s:g} s of rest after {resting.rules.pause_after:g} requests to {resting.host}"
+            yield from _too_early("general pause", name, resting, line, resting.end + resting.rules.pause_s, tolerance_s, says)
+            resting = None
+        before = line
+        counts[line.host] += 1
+        if line.rules.pause_after and counts[line.host] >= line.rules.pause_after:
+            resting = line
+            del counts[line.host]
+
+
+def _lease(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[Violation]:
+    """One worker at a time has a server, and each taking has a number that only grows."""
+    who, last = f"server {name}", requests[0]
+    for line in requests[1:]:
+        if line.worker != last.worker:
+            yield from _too_early("lease", who, last, line, last.end, tolerance_s, "another worker was still asking this server")
+            if line.epoch <= last.epoch and line.start - last.start > tolerance_s:
+                says = f"epoch {line.epoch} after epoch {last.epoch} of another worker"
+                yield Violation("lease", who, 0.0, last, line, says)
+        if line.worker != last.worker or line.end >= last.end:
+            last = line
+
+
+def _was_read(line: Line, at: float | None, horizon: float, reads: Sequence[float]) -> bool:
+    """Before the logs begin, or for another origin that shares the file."""
+    if at is None or line.start - at > line.rules.robots_ttl_s + STALE_S:
+        return False
+    return at < horizon or any(abs(at - read) < STALE_S for read in reads)
+
+
+def _robots_first(
+    name: str, lines: Sequence[Line], horizon: float, reads: Sequence[float], tolerance_s: float
+) -> Iterator[Violation]:
+    """No page before robots.txt was read, nor when it is too old, nor while it can't be reached. One that has moved to another host
+    may have been read there (`reads`: when any was read)."""
+    read: Line | None = None
+    for line in lines:
+        if line.robots and line.away is not None:
+            read = line
+        if line.robots or not line.sent:
+            continue
+        if read is None or line.start - read.end > read.rules.robots_ttl_s + STALE_S:
+            if not _was_read(line, line.robots_at, horizon, reads):
+                says = "robots.txt was not read before" if read is None else "robots.txt was read too long ago"
+                yield Violation("robots.txt first", name, 0.0, read, line, says)
+        elif read.away:
+            yield Violation("robots.txt first", name, 0.0, read, line, "robots.txt could not be reached: keep away")
+        else:
+            yield from _too_early("robots.txt first", name, read, line, read.end, tolerance_s, "robots.txt was still being read")
+
+
+def _refused(name: str, lines: Sequence[Line]) -> Iterator[Violation]:
+    """What robots.txt forbids is not asked until robots.txt has been read anew."""
+    refused: dict[str, Line] = {}
+    for line in lines:
+        if line.robots:
+            refused.clear()
+        elif not line.sent and line.reason == "robots":
+            refused[line.url] = line
+        elif line.sent and (first := refused.get(line.url)):
+            yield Violation("nothing after a refusal", name, 0.0, first, line, "robots.txt forbids it")
+
+
+def _guarded(name: str, lines: Sequence[Line]) -> Iterator[Violation]:
+    """An address that the guard refused is never asked by the same worker."""
+    refused: dict[str, Line] = {}
+    for line in lines:
+        if line.reason.startswith("guard") and line.ip:
+            refused[line.ip] = line
+        elif line.status and (first := refused.get(line.ip)):
+            yield Violation("nothing after a refusal", line.ip, 0.0, first, line, f"the guard of {name} refused this address")

@@ -1,0 +1,169 @@
+"""Lines of request logs as values that the auditor can judge. Pure: text in, values out; what can't be read is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from math import inf, isfinite
+from sys import intern
+from typing import Any
+
+from crawlproj.politeness.clocks import HostRules
+from crawlproj.urls.canonical import canonical, host, origin
+
+Network = IPv4Network | IPv6Network
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """The rules that a worker said it keeps. A rule that its log does not name was not in force: 0, or endless."""
+
+    delay_s: float = 0.0
+    slowdown: float = 0.0
+    max_delay_s: float = inf
+    max_crawl_delay_s: float = inf
+    server_delay_s: float = 0.0
+    hosts_per_server: float = 0.0
+    pause_after: float = 0.0
+    pause_s: float = 0.0
+    robots_ttl_s: float = inf
+    max_retry_after_s: float = HostRules().max_retry_after_s
+    shared: tuple[Network, ...] = ()
+
+
+@lru_cache(maxsize=100_000)
+def is_server(rules: Rules, address: str) -> bool:
+    """Whether an address is a server of its own; not if it is no address, or one of a network that many sites share."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return False
+    return not any(ip in network for network in rules.shared)
+
+
+SETTINGS = {
+    "POLITENESS_DELAY": "delay_s",
+    "POLITENESS_SLOWDOWN": "slowdown",
+    "POLITENESS_MAX_DELAY": "max_delay_s",
+    "ROBOTS_MAX_CRAWL_DELAY": "max_crawl_delay_s",
+    "POLITENESS_SERVER_DELAY": "server_delay_s",
+    "POLITENESS_HOSTS_PER_SERVER": "hosts_per_server",
+    "POLITENESS_PAUSE_AFTER": "pause_after",
+    "POLITENESS_PAUSE": "pause_s",
+    "ROBOTS_TTL": "robots_ttl_s",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """One request, or one URL that was not asked (`sent` False). `place` is where it stands: file:number.
+
+    `host` is that of the URL, whoever's ticket it was; `server` and `epoch` are of the lease. For robots.txt, `origin` is the one
+    it was read for, and `away` is None if the answer only led elsewhere. `robots_at`: when the robots.txt in force had been read.
+    """
+
+    place: str
+    rules: Rules
+    sent: bool
+    start: float
+    end: float
+    worker: str
+    url: str
+    host: str
+    origin: str
+    ip: str
+    server: int
+    epoch: int
+    status: int
+    reason: str
+    robots: bool
+    delay_s: float = 0.0
+    retry_after_s: float | None = None
+    crawl_delay_s: float | None = None
+    robots_at: float | None = None
+    away: bool | None = None
+
+
+@dataclass(slots=True)
+class Evidence:
+    """All logs together. `bad`: lines that can't be read, and why; `lost`: how many a full disk swallowed."""
+
+    lines: list[Line] = field(default_factory=list)
+    bad: list[str] = field(default_factory=list)
+    lost: int = 0
+    first: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Worker -> number and time of the first part of its log that is here."""
+
+    @property
+    def horizon(self) -> float:
+        """What was read before need not be in these logs: they begin later, or their first parts are gone."""
+        times = [at for _, at in self.first.values()]
+        return max([min(times, default=inf), *(at for part, at in self.first.values() if part)])
+
+    def read(self, name: str, texts: Iterable[bytes]) -> None:
+        """Take in one file. A last line that is not ended is still being written and is left out."""
+        rules: Rules | None = None
+        for number, text in enumerate(texts, 1):
+            if not text.endswith(b"\n"):
+                return
+            try:
+                fields = json.loads(text)
+                if "rules" in fields:
+                    rules = self._begin(fields)
+                elif "lost" in fields:
+                    self.lost += int(fields["lost"])
+                elif rules is None:
+                    raise ValueError("no line with the rules comes before it")
+                else:
+                    self.lines.append(_line(fields, f"{name}:{number}", rules))
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+                missing = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+                self.bad.append(f"{name}:{number}: {missing}")
+
+    def _begin(self, fields: Mapping[str, Any]) -> Rules:
+        part = (int(fields.get("part", 0)), _time(fields["started"]))
+        worker = str(fields["worker"])
+        self.first[worker] = min(part, self.first.get(worker, part))
+        return rules_of(fields["rules"])
+
+
+def rules_of(settings: Mapping[str, Any]) -> Rules:
+    numbers: dict[str, Any] = {name: float(settings[setting]) for setting, name in SETTINGS.items() if setting in settings}
+    if not all(value >= 0 for value in numbers.values()):
+        raise ValueError(f"rules that are not numbers, 0 or more: {numbers}")
+    shared = settings.get("POLITENESS_SHARED_NETWORKS") or ()
+    if isinstance(shared, str):
+        shared = shared.replace(",", " ").split()
+    return Rules(**numbers, shared=tuple(ip_network(str(network), strict=False) for network in shared))
+
+
+def _line(fields: Mapping[str, Any], place: str, rules: Rules) -> Line:
+    url = canonical(fields["url"])
+    if url is None:
+        raise ValueError(f"not a web address: {fields['url']!r}")
+    started, robots = fields["started"], fields["kind"] == "robots"
+    start = datetime.fromisoformat(fields["time"]).timestamp() if started is None else _time(started)
+    end = start if started is None else _time(fields["ended"])
+    if end < start:
+        raise ValueError(f"it ended at {end} before it started at {start}")
+    return Line(
+        place, rules, started is not None, start, end, intern(str(fields["worker"])), url, intern(host(url)),
+        intern(str(fields["origin"] if robots else origin(url))), intern(str(fields["ip"])), int(fields["server"]),
+        int(fields["epoch"]), int(fields["status"]), str(fields["reason"]), robots, float(fields["delay_s"]),
+        _maybe(fields, "retry_after_s"), _maybe(fields, "crawl_delay_s"), _maybe(fields, "robots_at"), fields.get("away"),
+    )  # fmt: skip
+
+
+def _maybe(fields: Mapping[str, Any], name: str) -> float | None:
+    value = fields.get(name)
+    return None if value is None else float(value)
+
+
+def _time(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError(f"not a time: {value!r}")
+    return float(value)

@@ -1,0 +1,134 @@
+"""robots.txt of an origin: what came of asking for it, what is stored, and whether a URL may be fetched.
+
+RFC 9309: a file that is there rules; one that is *unavailable* (4xx, too many redirects) allows everything; while it is
+*unreachable* (5xx, 429, no answer) the origin is left alone and asked again rarer and rarer. Rules that were read before stay in
+force meanwhile, however long it takes: the RFC would let us forget them after 30 days, but nobody has told us so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from crawlproj.frontier.base import RobotsRow
+from crawlproj.http.status import retry_after_s
+from crawlproj.politeness.robotstxt import MAX_BYTES, Rules, decode, rules_for, sitemaps
+from crawlproj.urls.canonical import origin
+
+__all__ = ["MAX_BYTES", "Robots", "RobotsCache", "answered", "is_unreachable", "read", "same_rules"]
+
+FIRST_RETRY = timedelta(minutes=1)
+LAST_RETRY = timedelta(days=1)
+NO_RULES = "\n"
+"""Stored for a file that is there and says nothing. An empty body means that no file was read."""
+CACHED_CHARACTERS = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Robots:
+    """What holds for one origin. Without a file everything is allowed, or nothing while it is `unreachable`."""
+
+    row: RobotsRow
+    unreachable: bool
+    _rules: dict[str, Rules] = field(default_factory=dict, compare=False, repr=False)
+
+    def rules(self, agent: str) -> Rules:
+        """Parsed when they are first asked for: most files address many robots, and we are one."""
+        if agent not in self._rules:
+            self._rules[agent] = rules_for(self.row.body, agent)
+        return self._rules[agent]
+
+    def allows(self, url: str, agent: str) -> bool:
+        return not self.unreachable and self.rules(agent).allows(url)
+
+    def crawl_delay_s(self, agent: str) -> float | None:
+        """Crawl-delay, or the pause that Request-rate asks for, whichever is longer."""
+        return self.rules(agent).delay_s
+
+    def sitemaps(self) -> list[str]:
+        return sitemaps(self.row.body, self.row.origin + "/robots.txt")
+
+
+def is_unreachable(status: int) -> bool:
+    """Server errors, "too many requests" and no answer at all mean: keep away and ask again later."""
+    return status == 0 or status == 429 or status >= 500
+
+
+def read(row: RobotsRow) -> Robots:
+    return Robots(row, unreachable=is_unreachable(row.status) and not row.body)
+
+
+def same_rules(one: RobotsRow, other: RobotsRow) -> bool:
+    """Do both say the same about every URL?"""
+    return one.body == other.body and read(one).unreachable == read(other).unreachable
+
+
+def answered(
+    url: str, host: str, status: int, body: bytes, now: datetime, ttl: timedelta, earlier: RobotsRow | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> RobotsRow:  # fmt: skip
+    """What to store of an answer; `headers` by their names in lower case."""
+    headers = headers or {}
+    known = earlier is not None and bool(earlier.body)
+    if is_unreachable(status) or (status == 304 and not known):
+        # A file that has not changed since we never read it is there, but we do not know what it says.
+        return _unreached(url, host, 0 if status == 304 else status, now, earlier, headers.get("retry-after"))
+    etag, modified = headers.get("etag"), headers.get("last-modified")
+    if status == 304 and earlier is not None:
+        etag, modified = etag or earlier.etag, modified or earlier.modified
+        return replace(earlier, status=200, fetched=now, expires=now + ttl, failures=0, etag=etag, modified=modified)
+    if not 200 <= status < 300:
+        return RobotsRow(origin(url), host, status, "", now, now + ttl)
+    return RobotsRow(origin(url), host, status, decode(body) or NO_RULES, now, now + ttl, 0, etag, modified)
+
+
+def _unreached(url: str, host: str, status: int, now: datetime, earlier: RobotsRow | None, retry_after: str | None) -> RobotsRow:
+    """What was read before stays in force."""
+    failures = earlier.failures + 1 if earlier else 1
+    asked = timedelta(seconds=min(retry_after_s(retry_after, now) or 0.0, LAST_RETRY.total_seconds()))
+    expires = now + max(asked, min(FIRST_RETRY * 2 ** min(failures - 1, 20), LAST_RETRY))
+    if earlier is not None and earlier.body:
+        return replace(earlier, status=status, fetched=now, expires=expires, failures=failures)
+    return RobotsRow(origin(url), host, status, "", now, expires, failures)
+
+
+class RobotsCache:
+    """Rules of the origins that are being crawled, bounded in number and size; the store behind it is the frontier's."""
+
+    def __init__(self, agent: str, limit: int = 10_000, characters: int = CACHED_CHARACTERS) -> None:
+        self.agent = agent
+        self._limit, self._characters = limit, characters
+        self._known: dict[str, Robots] = {}
+        self._size = 0
+        self._probes: set[str] = set()
+
+    def put(self, row: RobotsRow) -> Robots:
+        self._forget(row.origin)
+        while self._known and (len(self._known) >= self._limit or self._size + len(row.body) > self._characters):
+            self._forget(next(iter(self._known)))
+        robots = self._known[row.origin] = read(row)
+        self._size += len(row.body)
+        return robots
+
+    def _forget(self, place: str) -> None:
+        if (old := self._known.pop(place, None)) is not None:
+            self._size -= len(old.row.body)
+            self._probes.discard(place)
+
+    def probe(self, url: str) -> datetime | None:
+        """When to try a forbidden URL again: one of each origin, once the rules have expired. Where everything is forbidden nothing
+        else would make us read them again."""
+        robots = self.get(url)
+        if robots is None or robots.row.origin in self._probes:
+            return None
+        self._probes.add(robots.row.origin)
+        return robots.row.expires
+
+    def get(self, url: str) -> Robots | None:
+        return self._known.get(origin(url))
+
+    def current(self, url: str, now: datetime) -> Robots | None:
+        """None: not known or too old, fetch it first."""
+        robots = self.get(url)
+        return robots if robots is not None and robots.row.expires > now else None

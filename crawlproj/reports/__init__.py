@@ -1,0 +1,1 @@
+"""Questions people ask: status, explain, plan, versions. Reads only."""

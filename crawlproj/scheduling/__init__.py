@@ -1,0 +1,1 @@
+"""One running worker: what is handed out next, and the thread that talks to the database."""

@@ -1,0 +1,151 @@
+"""The crawl's end of the archive: each page that came over the network is put into it, and is on disk before its end counts."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from types import TracebackType
+from typing import Any, Self
+
+from crawlproj.archive.exchange import Exchange, Facts, Original, Truncated
+from crawlproj.archive.index_merge import merge_indexes
+from crawlproj.archive.locks import if_nobody_rewrites
+from crawlproj.archive.recovery import complete, repair
+from crawlproj.archive.writer import Writer
+from crawlproj.config import Config
+from crawlproj.errors import ArchiveError
+from crawlproj.frontier.base import Outcome, Ticket
+from crawlproj.frontier.takedown import Rules
+from crawlproj.items import Page
+from crawlproj.scheduling.noarchive import is_private
+from crawlproj.scheduling.request_log import rules_in_force
+
+log = logging.getLogger(__name__)
+
+ENDS = {"timeout": Truncated.TIME, "too big": Truncated.LENGTH, "cut off": Truncated.DISCONNECT, "reset": Truncated.DISCONNECT}
+"""Why a body that began to come is not whole, by the reason of its Page."""
+
+
+class Vault:
+    """A context manager: what a killed worker left is repaired first; at the end the file is closed and the indexes are merged.
+    With WARC_ENABLED off it keeps nothing and is never full."""
+
+    def __init__(self, config: Config, worker: str, settings: Mapping[str, Any]) -> None:
+        self._config, self._folder = config, config.warc_dir
+        self._writer: Writer | None = None
+        self._rules, self._lock = Rules(), threading.Lock()
+        self._turn, self._unstored = 0, Counter[int]()
+        self._agents = ("robots", config.robot_name.partition("/")[0].lower())
+        if config.warc is not None:
+            self._mend()
+            self._writer = Writer(self._folder, config.spec.name, worker, about(config, settings), config.warc)
+
+    def _mend(self) -> None:
+        try:
+            for found in repair(self._folder):
+                cut = f", {found.cut_bytes} bytes cut off" if found.cut_bytes else ""
+                log.info("Left open by a worker that ended, now closed: %s (%d records%s)", found.file, found.records, cut)
+            with if_nobody_rewrites(self._folder) as alone:
+                for found in complete(self._folder) if alone else ():
+                    log.info("Its index was missing, or without a file: %s (%d records)", found.file, found.records)
+        except OSError as error:
+            raise ArchiveError(f"The archive can't be used: {error.strerror or error} ({self._folder})") from error
+
+    def keep(self, page: Page) -> str:
+        """Queue the exchange of a page, once. What was done with it: `exchanges`, `noarchive`, `forgotten` or nothing."""
+        wire, page.wire = page.wire, None
+        if wire is None or self._writer is None or not (wire.head or wire.chunks):
+            return ""
+        if self._config.obey_noarchive and is_private(page, wire, self._agents):
+            return "noarchive"
+        document = page.document
+        facts = Facts(document.title, document.links) if document is not None else None
+        truncated = wire.truncated if wire.whole else ENDS.get(page.reason.partition(":")[0], Truncated.UNSPECIFIED)
+        exchange = Exchange(
+            page.url, datetime.fromtimestamp(page.started_s, UTC) if page.started_s is not None else page.at, wire.head, wire.body,
+            wire.request, wire.request_body, wire.address, page.elapsed_s, truncated, facts,
+        )  # fmt: skip
+        return self._put(page, exchange, page.ticket.original if isinstance(page.ticket, Ticket) else None)
+
+    def _put(self, page: Page, exchange: Exchange, original: Original | None) -> str:
+        """A page that is barred, or whose answer speaks of one that was removed, is not kept."""
+        assert self._writer is not None
+        with self._lock:
+            if self._rules and (
+                self._rules.gone(page.url, exchange.at) or (original and self._rules.gone(original.url, original.at))
+            ):
+                return "forgotten"
+            page.receipt = self._writer.put(exchange, original)
+            if isinstance(page.ticket, Ticket):
+                page.receipt.turn = self._turn
+                self._unstored[self._turn] += 1
+        return "exchanges"
+
+    def bars(self, url: str) -> bool:
+        """It was forgotten, and may not be asked for."""
+        return self._rules.bars(url)
+
+    def obey(self, rules: Rules) -> None:
+        """From now on nothing of these is kept; the file is closed, so that what it has of them can be removed."""
+        with self._lock:
+            self._rules = rules
+            self._turn += 1
+            closed = self._writer.turn() if self._writer is not None else None
+        if closed is not None:
+            closed.result()
+
+    def stored(self, outcomes: Iterable[Outcome]) -> None:
+        """The places of these are in the database."""
+        with self._lock:
+            for outcome in outcomes:
+                if outcome.receipt is not None:
+                    self._unstored[outcome.receipt.turn] -= 1
+
+    @property
+    def settled(self) -> bool:
+        """The places of all that is in closed files are in the database."""
+        with self._lock:
+            return not any(number for turn, number in self._unstored.items() if 0 <= turn < self._turn)
+
+    @property
+    def full(self) -> bool:
+        """It does not keep up: nothing more is to be fetched for a while."""
+        return self._writer is not None and self._writer.full
+
+    def settle(self) -> None:
+        """Returns when all that was kept so far is on disk; ArchiveError if the disk does not take it."""
+        if self._writer is not None:
+            self._writer.flush().result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._writer is None:
+            return
+        try:
+            self._writer.close()
+            if self._folder.is_dir():
+                repair(self._folder)
+                merge_indexes(self._folder)
+        except (ArchiveError, OSError) as failure:
+            log.error("The archive was not closed, the next crawl will repair it: %s", failure)
+
+
+def about(config: Config, settings: Mapping[str, Any]) -> dict[str, object]:
+    """What the warcinfo record says: by whom, with what and under which rules the file was made."""
+    try:
+        ours = version("crawlproj")
+    except PackageNotFoundError:
+        ours = "unknown"
+    rules = rules_in_force(settings) | {"POLITENESS_SHARED_NETWORKS": len(config.shared_networks)}
+    found: dict[str, object] = {
+        "software": f"crawlproj/{ours} Scrapy/{version('scrapy')}", "isPartOf": config.spec.name, "operator": config.robot_contact,
+        "http-header-user-agent": config.user_agent, "robots": "obey", "settings": json.dumps(rules),
+    }  # fmt: skip
+    return {name: value for name, value in found.items() if value}

@@ -1,0 +1,63 @@
+"""What others say while a crawl runs: URLs were pushed, a robots.txt has changed, pages are to be forgotten.
+
+The first two come as notifications, and a lost one does little harm. A call to forget must not be lost, and whoever calls waits for
+the answer: so it is looked for every two seconds, and answered in the worker's row.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from crawlproj.errors import ArchiveError
+from crawlproj.frontier.postgres import PostgresFrontier
+from crawlproj.frontier.takedown import in_force
+from crawlproj.scheduling.archiver import Vault
+
+log = logging.getLogger(__name__)
+
+PUSHES, ROBOTS = "crawlproj_push", "crawlproj_robots"
+CALL_GAP_S = 2.0
+
+
+class Notices:
+    """Used by the keeper's thread. `changed` is called with origins whose robots.txt another worker has read."""
+
+    def __init__(self, frontier: PostgresFrontier, worker: str, vault: Vault, changed: Callable[[Iterable[str]], None]) -> None:
+        self._frontier, self._db, self._worker, self._vault, self._changed = frontier, frontier.db, worker, vault, changed
+        self._obeyed, self._answered, self._looked_at = -1, -1, 0.0
+
+    def start(self) -> None:
+        """Be known as a worker first: who calls then waits for our answer."""
+        self._frontier.attend(self._worker, False)
+        self._db.listen(PUSHES)
+        self._db.listen(ROBOTS)
+        self._look()
+
+    def heard(self) -> list[str]:
+        """Pushes into this crawl."""
+        heard = self._db.notifications()
+        if time.monotonic() - self._looked_at >= CALL_GAP_S:
+            self._look()
+        self._changed(name for channel, name in heard if channel == ROBOTS)
+        return [name for channel, name in heard if channel == PUSHES and name == self._frontier.spec.name]
+
+    def _look(self) -> None:
+        """The rules are in force before the file is closed, so that nothing barred gets into the next one."""
+        call = self._db.value("takedown_last_call")
+        if call != self._obeyed:
+            try:
+                self._vault.obey(in_force(self._db))
+                self._obeyed = call
+            except ArchiveError as error:  # the rules are in force; the file is tried again
+                log.warning("The WARC file can't be closed now: %s", error)
+                self._looked_at = time.monotonic()
+                return
+        if (
+            self._answered != self._obeyed
+            and self._vault.settled
+            and self._db.run("takedown_heard", worker=self._worker, call=self._obeyed)
+        ):
+            self._answered = self._obeyed
+        self._looked_at = time.monotonic() if self._answered == self._obeyed else 0.0

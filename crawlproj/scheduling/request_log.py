@@ -1,0 +1,170 @@
+"""One line of JSON per request or refusal: for people who search, and for the auditor, who checks them against the rules.
+
+A worker writes a file of its own, `requests-<worker>.jsonl`. The first line of a run, and of each part when the file grows too big,
+says the rules in force; each other line is one exchange, or one URL that was not asked and why.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from crawlproj.config import duration, networks
+from crawlproj.http.status import retry_after_s
+from crawlproj.items import Page, RobotsTicket
+from crawlproj.urls.canonical import origin
+
+log = logging.getLogger(__name__)
+
+FLUSH_S = 1.0
+PARTS = 10
+"""So many parts of a run are kept, the oldest goes first; and so many times the size of a part of all runs together."""
+AT_ONCE = 1000
+YOUNG_S = 86_400.0
+RULES = ("POLITENESS_", "ROBOTS_")
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
+
+def rules_in_force(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings that are rules of politeness; durations in seconds."""
+    found: dict[str, Any] = {}
+    for name in sorted(name for name in settings if name.startswith(RULES)):
+        value = settings.get(name)
+        if name == "POLITENESS_SHARED_NETWORKS":
+            found[name] = list(networks(value))
+            continue
+        try:
+            found[name] = duration(value).total_seconds()
+        except ValueError:
+            found[name] = value if isinstance(value, str | bool) or value is None else list(value)
+    return found
+
+
+def entry(page: Page, worker: str, crawl: str, address: str, delay_s: float, robots_at: datetime | None) -> dict[str, Any]:
+    """The line of a page that ends. `delay_s` is the host's delay in force, `robots_at` when its robots.txt was read."""
+    ticket, started_s, ended_s, now = page.ticket, page.started_s, page.ended_s, page.at
+    at = now if started_s is None else datetime.fromtimestamp(started_s, UTC)
+    line: dict[str, Any] = {
+        "time": at.isoformat(timespec="milliseconds"), "worker": worker, "crawl": crawl, "url": page.url, "status": page.status,
+        "reason": page.reason, "ip": page.address or address, "host": ticket.host, "server": ticket.server, "epoch": ticket.epoch,
+        "started": started_s and round(started_s, 6), "ended": ended_s and round(ended_s, 6),
+        "ms": round(page.elapsed_s * 1000, 1), "bytes": len(page.body), "delay_s": delay_s,
+    }  # fmt: skip
+    if asked := page.headers.get("retry-after"):
+        line["retry_after_s"] = retry_after_s(asked, now)
+    if isinstance(ticket, RobotsTicket):
+        return line | {"kind": "robots", "lane": "robots", "origin": origin(ticket.head.url)}
+    line["kind"], line["lane"] = "page", ticket.lane.name.lower()
+    if robots_at is not None:
+        line["robots_at"] = robots_at.timestamp()
+    return line
+
+
+def file_name(worker: str) -> str:
+    return f"requests-{re.sub(r'[^A-Za-z0-9_.-]+', '_', worker).strip('.') or 'worker'}.jsonl"
+
+
+class RequestLog:
+    """Lines are gathered and written at least each second; `later(seconds, call)` is the event loop's `call_later`, and `clock`
+    tells the frontier's time in unix seconds.
+
+    A disk that is full never stops a crawl: it is said once, the lines are lost, and their number is written when there is room.
+    """
+
+    def __init__(
+        self, path: Path, header: Mapping[str, Any], max_bytes: int, later: Callable[[float, Callable[[], None]], object],
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        self._path, self._header, self._max_bytes, self._later, self._clock = path, header, max_bytes, later, clock
+        self._lines: list[str] = []
+        self._begun = clock()
+        self._file: int | None = None
+        self._size = self._part = self._lost = 0
+        self._warned = self._waiting = False
+
+    def write(self, line: Mapping[str, Any], at_once: bool = False) -> None:
+        self._lines.append(_encode(line))
+        if at_once or len(self._lines) >= AT_ONCE:
+            self.flush()
+        elif not self._waiting:
+            self._waiting = True
+            self._later(FLUSH_S, self.flush)
+
+    def flush(self) -> None:
+        self._waiting = False
+        if not self._lines:
+            return
+        lines, self._lines = self._lines, []
+        try:
+            if self._file is None:
+                self._open()
+            if self._lost:
+                lines.insert(0, _encode({"lost": self._lost, "worker": self._header.get("worker")}))
+            self._put(lines)
+            self._lost = 0
+            if self._size >= self._max_bytes:
+                self._turn_over()
+        except OSError as error:
+            self._lost += len(lines) - (self._lost > 0)
+            if not self._warned:
+                log.warning("The log of requests can't be written, the crawl goes on without: %s: %s", self._path, error)
+                self._warned = True
+
+    def close(self) -> None:
+        self.flush()
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _open(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._size = os.fstat(self._file).st_size
+        self._put([_encode({**self._header, "started": round(self._begun, 6), "part": self._part})])
+        self._tidy()
+
+    def _put(self, lines: list[str]) -> None:
+        """All of them or none: half a line would spoil the next one too."""
+        assert self._file is not None
+        data = memoryview(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
+        try:
+            done = 0
+            while done < len(data):
+                done += os.write(self._file, data[done:])
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._file, self._size)
+            raise
+        self._size += len(data)
+
+    def _turn_over(self) -> None:
+        """Set a full file aside as the next part: its number grows, so that a part never changes its name."""
+        assert self._file is not None
+        os.close(self._file)
+        self._file = None
+        self._part += 1
+        self._begun = self._clock()
+        self._path.replace(self._named(self._part))
+        self._named(self._part - PARTS).unlink(missing_ok=True)
+
+    def _named(self, part: int) -> Path:
+        return self._path.with_suffix(f".{part}.jsonl")
+
+    def _tidy(self) -> None:
+        """The oldest files of earlier runs go when all together are too big; never those of the last day."""
+        files = sorted((file.stat().st_mtime, file.stat().st_size, file) for file in self._path.parent.glob("requests-*.jsonl"))
+        total = sum(size for _, size, _ in files)
+        for changed, size, file in files:
+            if total <= self._max_bytes * PARTS or changed > time.time() - YOUNG_S:
+                return
+            file.unlink(missing_ok=True)
+            total -= size

@@ -1,0 +1,95 @@
+"""A running crawl at one moment, in figures: taken from memory only, so that looking costs nothing."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from crawlproj.formatting import clock, count
+from crawlproj.scheduling.dispatcher import Dispatcher
+
+SHORT_WAIT_S = 2.0
+"""Shorter pauses are the normal rhythm of a polite crawl and need no explanation."""
+AREAS = ("failed", "forbidden", "gone")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What became of the URLs that were handed out in this run. `reasons`: area -> reason -> how many."""
+
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    moved: int = 0
+    gone: int = 0
+    forbidden: int = 0
+    failed: int = 0
+    found: int = 0
+    asked: int = 0
+    robots_unreachable: int = 0
+    reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def read(self) -> int:
+        return self.new + self.changed + self.unchanged
+
+    @property
+    def ended(self) -> int:
+        return self.read + self.moved + self.gone + self.forbidden + self.failed
+
+
+def tally(stats: Mapping[str, Any]) -> Tally:
+    reasons: dict[str, Counter[str]] = {area: Counter() for area in AREAS}
+    for name, value in stats.items():
+        area, _, reason = name.partition("/")
+        if area in reasons and reason:
+            reasons[area][reason.replace("_", " ")] += value
+    unchanged = sum(stats.get(f"pages/{name}", 0) for name in ("same_bytes", "same_text", "not_modified"))
+    number = {area: sum(found.values()) for area, found in reasons.items()}
+    return Tally(
+        stats.get("pages/first", 0), stats.get("pages/changed", 0), unchanged, stats.get("end/moved", 0),
+        number["gone"], number["forbidden"], number["failed"], stats.get("frontier/added", 0),
+        stats.get("response_received_count", 0), stats.get("robots/unreachable", 0), reasons,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Leased hosts: asked at this moment, or resting and why. `waits` says in words why nothing happens, if so."""
+
+    known: int = 0
+    busy: int = 0
+    held: int = 0
+    resting: Mapping[str, int] = field(default_factory=dict)
+    waits: str = ""
+
+
+def hosts(dispatcher: Dispatcher, now: datetime) -> Hosts:
+    window, monotonic = dispatcher.window.hosts.values(), time.monotonic()
+    resting = [host.clock for host in window if host.out is None and host.waiting and host.clock.next_at > monotonic]
+    busy = sum(host.out is not None for host in window)
+    waits = ""
+    if not busy and resting:
+        first = min(resting, key=lambda clock_: clock_.next_at)
+        if first.next_at > monotonic + SHORT_WAIT_S:
+            until = clock(dispatcher.times.date(first.next_at), now)
+            waits = f"waiting for {count(len(resting), 'host')} until {until}: {first.reason}"
+    elif not busy and not dispatcher.window.hosts:
+        waits = _why_nothing(dispatcher, now)
+    reasons = Counter(clock_.reason for clock_ in resting)
+    return Hosts(len(window), busy, len(dispatcher.window), reasons, waits)
+
+
+def _why_nothing(dispatcher: Dispatcher, now: datetime) -> str:
+    outlook = dispatcher.holdings.outlook
+    if outlook.soonest is not None and outlook.soonest > now:
+        return f"waiting until {clock(outlook.soonest, now)}: a host rests, or a retry is due then"
+    if outlook.leased_elsewhere:
+        return f"waiting for {count(outlook.leased_elsewhere, 'server')} that other workers have"
+    if outlook.next_visit is not None and outlook.next_visit > now:
+        return f"nothing is due; the next visit is at {clock(outlook.next_visit, now)}"
+    return "looking for something to do"

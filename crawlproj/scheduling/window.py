@@ -1,0 +1,278 @@
+"""The small part of the frontier that a worker holds in memory: leased servers, their hosts, the next URLs, the clocks.
+
+Pure: no database, no Scrapy; times are seconds on one monotonic clock. At most one ticket of a host is out at a time, at most so
+many hosts of a server, and none before both clocks allow it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from itertools import count
+
+from crawlproj.frontier.base import Lane, Lease, Ticket
+from crawlproj.items import RobotsTicket
+from crawlproj.politeness.clocks import Answer, HostClock, HostRules, ServerClock, ServerRules
+from crawlproj.revisit.shares import Shares
+
+CLASS_OF = {Lane.NEW: "new", Lane.REVISIT: "revisit", Lane.BACKFILL: "backfill"}
+Entry = tuple[float, int]
+
+
+def class_of(ticket: Ticket) -> str:
+    """Whose share pays for it: a retry counts as what it was before it failed."""
+    return CLASS_OF.get(ticket.lane) or ("revisit" if ticket.block_digest is not None else "new")
+
+
+@dataclass(slots=True, eq=False)
+class HostWindow:
+    """One leased host. `holding`: ids that must not be handed out again: waiting here, out, or ended but not yet stored. `errands`:
+    files of other hosts that have moved here. `delays_s`: the Crawl-delay of each of its origins. `pressed`: it may have more that
+    is urgent."""
+
+    name: str
+    of: ServerWindow
+    clock: HostClock
+    shares: Shares
+    prepared: bool = True
+    urgent: deque[Ticket] = field(default_factory=deque)
+    classes: dict[str, deque[Ticket]] = field(default_factory=dict)
+    holding: set[int] = field(default_factory=set)
+    errands: deque[RobotsTicket] = field(default_factory=deque)
+    delays_s: dict[str, float] = field(default_factory=dict)
+    out: object | None = None
+    sent: float | None = None
+    more: bool = True
+    pressed: bool = False
+    parked: bool = False
+    entry: Entry | None = None
+
+    @property
+    def waiting(self) -> int:
+        return len(self.errands) + len(self.urgent) + sum(map(len, self.classes.values()))
+
+    def put(self, ticket: Ticket, first: bool = False) -> None:
+        queue = self.urgent if ticket.lane is Lane.URGENT else self.classes.setdefault(class_of(ticket), deque())
+        (queue.appendleft if first else queue.append)(ticket)
+        self.holding.add(ticket.id)
+
+    @property
+    def fixed(self) -> frozenset[int]:
+        """What is held and can't be moved ahead any more: it is out, or has ended, or is urgent already."""
+        return frozenset(self.holding - {ticket.id for queue in self.classes.values() for ticket in queue})
+
+    def hurry(self, ticket: Ticket) -> bool:
+        """It waits here, and has become urgent; False if it does not wait here."""
+        for queue in self.classes.values():
+            if known := next((each for each in queue if each.id == ticket.id), None):
+                queue.remove(known)
+                self.put(ticket)
+                return True
+        return False
+
+    def heed(self, origin: str, crawl_delay_s: float | None) -> None:
+        """What an origin of this host asks for. They share one clock, so the longest counts."""
+        self.delays_s[origin] = crawl_delay_s or 0.0
+        self.clock = self.clock.with_crawl_delay(max(self.delays_s.values()))
+
+    def pick(self) -> Ticket:
+        if self.urgent:
+            return self.urgent.popleft()
+        chosen = self.shares.choose([name for name, queue in self.classes.items() if queue])
+        assert chosen is not None, "pick() of a host with nothing waiting"
+        return self.classes[chosen].popleft()
+
+
+@dataclass(slots=True, eq=False)
+class ServerWindow:
+    """One lease. `heap` orders its hosts by their clocks; an entry that is not its host's `entry` any more is stale. While a
+    request to one of them has not left yet (`unsent`), nobody knows from when the server's delay counts, and no other starts."""
+
+    id: int
+    address: str
+    epoch: int
+    deadline: float
+    limit: int
+    clock: ServerClock
+    leased_at: float = 0.0
+    leaving: bool = False
+    out: int = 0
+    unsent: HostWindow | None = None
+    heap: list[tuple[float, int, HostWindow]] = field(default_factory=list)
+    entry: Entry | None = None
+
+    def top(self) -> HostWindow | None:
+        while self.heap and self.heap[0][2].entry != self.heap[0][:2]:
+            heappop(self.heap)
+        return self.heap[0][2] if self.heap else None
+
+    def ready_at(self) -> float | None:
+        """When its next request may start, None if there is nothing to start."""
+        if self.leaving or self.unsent is not None or self.out >= self.limit:
+            return None
+        host = self.top()
+        return None if host is None else max(self.clock.next_at, host.clock.next_at)
+
+
+class Window:
+    """All leases of a worker, ordered by when they may be asked next."""
+
+    def __init__(self, shares: Mapping[str, float], size: int, rules: HostRules, server_rules: ServerRules) -> None:
+        self.hosts: dict[str, HostWindow] = {}
+        self.servers: dict[int, ServerWindow] = {}
+        self._shares, self._size, self._rules, self._server_rules = shares, size, rules, server_rules
+        self._heap: list[tuple[float, int, ServerWindow]] = []
+        self._order = count()
+
+    def __len__(self) -> int:
+        return sum(host.waiting for host in self.hosts.values())
+
+    @property
+    def out(self) -> int:
+        return sum(server.out for server in self.servers.values())
+
+    def admit(self, lease: Lease, deadline: float, now: float, clock: ServerClock, hosts: Mapping[str, HostClock]) -> None:
+        """Take a lease, or more hosts of one that is held."""
+        server = self.servers.get(lease.server)
+        if server is None or server.epoch != lease.epoch:
+            limit = max(1, self._server_rules.hosts)
+            server = ServerWindow(lease.server, lease.address, lease.epoch, deadline, limit, clock, now)
+            self.servers[lease.server] = server
+        for host in lease.hosts:
+            if host.name not in self.hosts:
+                made = HostWindow(host.name, server, hosts[host.name], Shares(self._shares), host.prepared)
+                self.hosts[host.name] = made
+
+    def take(self, tickets: Iterable[Ticket]) -> int:
+        """Put tickets in; those of hosts that are no longer held, or held already, are dropped."""
+        taken = 0
+        for ticket in tickets:
+            host = self.hosts.get(ticket.host)
+            if host is None or host.of.epoch != ticket.epoch:
+                continue
+            if ticket.id in host.holding:
+                taken += ticket.lane is Lane.URGENT and host.hurry(ticket)
+                continue
+            host.put(ticket)
+            self.ready(host)
+            taken += 1
+        return taken
+
+    def ready(self, host: HostWindow) -> None:
+        """The host may be asked when its clock allows. To be called whenever its clock, its tickets or `out` have changed."""
+        if self.hosts.get(host.name) is not host:
+            return
+        if host.out is None and host.waiting and not host.parked:
+            if host.entry is None or host.entry[0] != host.clock.next_at:
+                host.entry = (host.clock.next_at, next(self._order))
+                heappush(host.of.heap, (*host.entry, host))
+        else:
+            host.entry = None
+        self._note(host.of)
+
+    def _note(self, server: ServerWindow) -> None:
+        at = server.ready_at()
+        if at is None:
+            server.entry = None
+        elif server.entry is None or server.entry[0] != at:
+            server.entry = (at, next(self._order))
+            heappush(self._heap, (*server.entry, server))
+
+    def _top(self) -> ServerWindow | None:
+        while self._heap and self._heap[0][2].entry != self._heap[0][:2]:
+            heappop(self._heap)
+        return self._heap[0][2] if self._heap else None
+
+    def extend(self, server: ServerWindow, deadline: float) -> None:
+        """The lease was renewed: what had come to its deadline goes on."""
+        server.deadline = deadline
+        self._note(server)
+
+    def due(self, now: float) -> HostWindow | None:
+        """The host that may be asked for the longest time. `start` takes it out, `ready` puts it back in its place."""
+        while (server := self._top()) is not None and server.entry is not None and server.entry[0] <= now:
+            if now < server.deadline:
+                return server.top()
+            server.entry = None
+        return None
+
+    def next_time(self) -> float | None:
+        server = self._top()
+        return server.entry[0] if server is not None and server.entry is not None else None
+
+    def start(self, host: HostWindow, ticket: object, now: float, asks: bool = True) -> None:
+        """The ticket is handed out. One that will not reach the server (`asks` False) leaves the server's clock alone."""
+        host.out, host.sent = ticket, None
+        host.of.out += 1
+        if asks:
+            host.of.clock = host.of.clock.started(now, self._server_rules)
+            host.of.unsent = host if self._server_rules.delay_s else None
+        self.ready(host)
+
+    def sent(self, host: HostWindow, now: float) -> None:
+        """The request has left, perhaps later than planned."""
+        host.sent = now
+        self._left(host)
+        host.of.clock = host.of.clock.started(now, self._server_rules)
+        self._note(host.of)
+
+    def _left(self, host: HostWindow) -> None:
+        if host.of.unsent is host:
+            host.of.unsent = None
+
+    def answered(self, host: HostWindow, answer: Answer) -> None:
+        if host.sent is not None:
+            answer = replace(answer, sent=max(host.sent, answer.started))
+        clock = host.clock.after(answer, self._rules)
+        host.of.clock, host.clock = host.of.clock.after(clock, answer.ended, self._server_rules)
+        self.ready(host)
+
+    def finish(self, host: HostWindow) -> None:
+        """What was out has ended."""
+        host.out = None
+        self._left(host)
+        host.of.out -= 1
+        self.ready(host)
+
+    def hungry(self) -> Iterator[HostWindow]:
+        """Hosts that should be refilled: less than half of the window waits, and there may be more."""
+        return (h for h in self.hosts.values() if h.more and not h.of.leaving and h.waiting * 2 <= self._size)
+
+    def pressed(self) -> Iterator[HostWindow]:
+        """Hosts that may have more that is urgent, and hold little of it."""
+        return (h for h in self.hosts.values() if h.pressed and not h.of.leaving and len(h.urgent) * 4 <= self._size)
+
+    def leave(self, soon: float) -> list[HostWindow]:
+        """Let go of hosts that have nothing more, that may not be asked before `soon`, or whose server is to be given back; what
+        they hold is still due elsewhere."""
+        leaving = [h for h in self.hosts.values() if h.out is None and _done_with(h, soon)]
+        for host in leaving:
+            self._forget(host)
+        return leaving
+
+    def drop(self, servers: Iterable[int]) -> None:
+        """The leases are lost; what is out ends by itself."""
+        for server in servers:
+            self.servers.pop(server, None)
+        for host in [host for host in self.hosts.values() if host.of.id not in self.servers]:
+            self._forget(host)
+
+    def idle(self) -> list[ServerWindow]:
+        """Let go of servers without hosts."""
+        busy = {host.of.id for host in self.hosts.values()}
+        gone = [server for server in self.servers.values() if server.id not in busy]
+        for server in gone:
+            del self.servers[server.id]
+        return gone
+
+    def _forget(self, host: HostWindow) -> None:
+        host.entry = None
+        self.hosts.pop(host.name, None)
+        self._note(host.of)
+
+
+def _done_with(host: HostWindow, soon: float) -> bool:
+    resting = max(host.clock.next_at, host.of.clock.next_at) > soon
+    return resting or host.of.leaving or not (host.holding or host.more or host.errands)

@@ -1,0 +1,235 @@
+"""What a worker holds, and what it asks the keeper for: leases, hosts, tickets, clocks. Lives on the event loop, never waits."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from math import ceil
+
+from crawlproj.config import Config
+from crawlproj.frontier.base import Host, Lane, Lease, Outlook, Pause, Want
+from crawlproj.frontier.clock import Times
+from crawlproj.politeness.clocks import HostClock, ServerClock
+from crawlproj.revisit.shares import places
+from crawlproj.scheduling.database_thread import Keeper
+from crawlproj.scheduling.messages import News, Tray
+from crawlproj.scheduling.moved_robots import Errands
+from crawlproj.scheduling.sharing import Crew
+from crawlproj.scheduling.window import HostWindow, ServerWindow, Window
+
+GIVE_GAP_S = 5.0
+"""Between two times of giving servers to other workers: so long they take to be seen with them."""
+REST_S = 10.0
+"""A host that rests longer than this is given back meanwhile."""
+REMEMBERED = 1_000
+"""Clocks of so many hosts that were let go."""
+SAME_S = 0.01
+"""Clocks that are stored and read again differ by less."""
+
+
+class Holdings:
+    """`exhausted` turns True when nothing is left to do or to wait for. `ending` are ends that are not stored yet."""
+
+    def __init__(
+        self, config: Config, timeout_s: float, now: tuple[datetime, float, float], count: Callable[[str, int], None]
+    ) -> None:
+        self.config, self._timeout_s, self._count = config, timeout_s, count
+        self.times = Times(*now)
+        self.window = Window(config.spec.shares, config.window, config.rules, config.server_rules)
+        self.errands = Errands(self.window)
+        self.ending: dict[int, HostWindow | None] = {}
+        self.outlook = Outlook()
+        self.exhausted = False
+        self.keeper: Keeper
+        self._kinds: dict[int, str] = {}
+        self._given_back: dict[int, int] = {}
+        self._left: dict[str, HostClock] = {}
+        self._unprepared = 0
+        self._unseen = ceil((config.spec.lease.total_seconds() - timeout_s) / max(config.rules.delay_s, 0.1))
+        """How often a worker may have asked a host after it last stored a clock."""
+        self._moment = 0
+        self._crew, self._gave_at, self._shared = Crew(), 0.0, set[int]()
+
+    def touch(self) -> None:
+        """Something has happened here: an outlook from before is no longer right."""
+        self._moment += 1
+        self.exhausted = False
+
+    def hear(self, news: News) -> None:
+        """Take in what the keeper brought; then `ask`."""
+        self.times.hear(news.now, news.asked_at, news.heard_at)
+        self._stored(news)
+        if news.renewed is not None:
+            self._renewed(news.renewed, news.contested)
+        for lease in news.leases:
+            self._admit(lease)
+        if news.crew is not None:
+            self._share(news.crew)
+        if news.crowded:
+            self._take_turns()
+        self.window.take(news.tickets)
+        self._answered_wants(news)
+        if news.outlook is not None and news.quiet == self._moment:
+            self.outlook = news.outlook
+            self.exhausted = self._nothing_left(news.outlook)
+
+    def _stored(self, news: News) -> None:
+        for key in news.stored:
+            if (host := self.ending.pop(key, None)) is not None:
+                host.holding.discard(key)
+        for committed in news.committed:
+            for name in ("late", "added", "revived", "nearer", "refused"):
+                if number := getattr(committed, name):
+                    self._count(f"frontier/{name}", number)
+            for name in committed.hosts:
+                if name in self.window.hosts:
+                    self.window.hosts[name].more = True
+        if news.pushed:
+            for held in self.window.hosts.values():
+                held.more = held.pressed = True
+
+    def _admit(self, lease: Lease) -> None:
+        """A server that was taken over from a worker that died starts with a full delay. News of one that has been given back
+        meanwhile come too late."""
+        if self._given_back.get(lease.server) == lease.epoch:
+            return
+        now, rules = time.monotonic(), self.config.rules
+        server = ServerClock(self.times.not_before(lease.pause.until), lease.pause.reason) if lease.pause else ServerClock()
+        hosts = {host.name: self._clock(host) for host in lease.hosts}
+        if lease.taken_over:
+            self._count("frontier/taken_over", 1)
+            server = server.started(now, self.config.server_rules)
+            for name, clock in hosts.items():
+                server, hosts[name] = server.after(clock.taken_over(now, rules), now, self.config.server_rules)
+        self.window.admit(lease, self.times.not_after(lease.until) - self._timeout_s, now, server, hosts)
+        self._kinds.setdefault(lease.server, lease.kind)
+        self.touch()
+
+    def _clock(self, host: Host) -> HostClock:
+        """As it is stored, or as it was when we let go of the host: that may be newer than what was read in the meantime."""
+        pause, left = host.pause, self._left.pop(host.name, HostClock())
+        if pause is None:
+            return left
+        stored = HostClock(self.times.not_before(pause.until), pause.reason, pause.failures, pause.asked)
+        return left if left.next_at > stored.next_at + SAME_S else stored
+
+    def _answered_wants(self, news: News) -> None:
+        """A host that was asked for more and had nothing has nothing until a commit or a push says so. Only who asks for what is
+        urgent hears of what waits here already."""
+        got = {ticket.host for ticket in news.tickets}
+        urgent = Counter(ticket.host for ticket in news.tickets if ticket.lane is Lane.URGENT)
+        for want in news.asked:
+            if (host := self.window.hosts.get(want.host)) is not None:
+                host.pressed = urgent[want.host] >= want.count or (host.pressed and not want.urgent)
+                host.more = host.more and (want.urgent or want.host in got)
+
+    def _renewed(self, renewed: Mapping[int, datetime], contested: set[int]) -> None:
+        """Leases go on, are lost, or have been held long enough while others wait. Clocks are stored, should this worker die."""
+        lost = self._kinds.keys() - renewed.keys()
+        now = time.monotonic()
+        for server in self.window.servers.values():
+            if server.id in renewed:
+                server.leaving = server.leaving or (server.id in contested and now - server.leased_at > self.config.tenure_s)
+                self.window.extend(server, self.times.not_after(renewed[server.id]) - self._timeout_s)
+        if lost:
+            self._count("frontier/lost_leases", len(lost))
+            self._kinds = {server: kind for server, kind in self._kinds.items() if server not in lost}
+            self.window.drop(lost)
+        self._store_clocks(self.window.hosts.values(), self.window.servers.values())
+
+    def _share(self, crew: Crew) -> None:
+        """Give back what is beyond our share, servers with least to do first, if another worker of this crawl has too little."""
+        self._crew, now = crew, time.monotonic()
+        held = [server for server in self.window.servers.values() if not server.leaving]
+        if not (excess := crew.excess(len(held))) or now - self._gave_at < GIVE_GAP_S:
+            return
+        self._gave_at = now
+        waiting: Counter[int] = Counter()
+        for host in self.window.hosts.values():
+            waiting[host.of.id] += host.waiting + 1
+        for server in sorted(held, key=lambda server: (server.out, waiting[server.id]))[:excess]:
+            server.leaving = True
+            self._shared.add(server.id)
+        self._count("frontier/given", excess)
+
+    def _take_turns(self) -> None:
+        """Servers that were held for long enough make room for those that wait: a quarter at a time, the longest held first."""
+        now = time.monotonic()
+        held = [server for server in self.window.servers.values() if not server.leaving]
+        over = sorted((s for s in held if now - s.leased_at > self.config.tenure_s), key=lambda server: server.leased_at)
+        for server in over[: ceil(self.config.servers / 4)]:
+            server.leaving = True
+            self._shared.add(server.id)
+            self._count("frontier/turns", 1)
+
+    def _nothing_left(self, outlook: Outlook) -> bool:
+        if self.config.continuous or outlook.leased_elsewhere:
+            return False
+        return outlook.soonest is None or outlook.soonest > self.times.now() + self.config.patience
+
+    def ask(self, pushed: bool) -> None:
+        """Let go of hosts and servers that have nothing to do, and ask for what is wanted; after a push also for what is urgent of
+        hosts that have enough, since it goes ahead of all that waits here."""
+        left = self.window.leave(time.monotonic() + REST_S)
+        idle = self.window.idle()
+        self._store_clocks(left, idle)
+        self._remember(left)
+        for server in idle:
+            self._kinds.pop(server.id, None)
+            self._given_back[server.id] = server.epoch
+        size = self.config.window
+        pressed = set(self.window.pressed())
+        hosts = [host for host in self.window.hungry() if host not in pressed]
+        wants = [Want(h.name, h.of.id, h.of.epoch, max(1, size - h.waiting, size // 2), frozenset(h.holding)) for h in hosts]
+        wants += [Want(h.name, h.of.id, h.of.epoch, max(1, size // 2), h.fixed, urgent=True) for h in pressed]
+
+        def fill(tray: Tray) -> None:
+            tray.wants, tray.known = wants, list(self.window.hosts)
+            tray.quiet = None if self.window.hosts or self.ending else self._moment
+            tray.held = sum(len(h.holding) for h in self.window.hosts.values())
+            tray.errands, tray.elsewhere = self.errands.hosts(), self.errands.origins()
+            self._say_room(tray)
+            tray.eager = eager
+            tray.release.extend(server.id for server in idle if not server.leaving or server.id in shared)
+            tray.yielded.extend(server.id for server in idle if server.leaving and server.id not in shared)
+
+        shared = self._shared & {server.id for server in idle}
+        self._shared -= shared
+        unprepared = sum(not host.prepared for host in self.window.hosts.values())
+        eager, self._unprepared = bool(idle) or unprepared < self._unprepared, unprepared
+        self.keeper.put(fill, ring=pushed or eager or any(not h.waiting and h.out is None for h in (*hosts, *pressed)))
+
+    def _remember(self, left: Sequence[HostWindow]) -> None:
+        for host in left:
+            self._left.pop(host.name, None)
+            self._left[host.name] = host.clock
+        while len(self._left) > REMEMBERED:
+            del self._left[next(iter(self._left))]
+
+    def _say_room(self, tray: Tray) -> None:
+        """How many servers may be leased, and of which kind."""
+        held = list(self._kinds.values())
+        room, tray.ranked = places(self.config.spec.shares, self.config.servers, held)
+        tray.room = min(room, self._crew.limit(len(held), self.config.servers) - len(held))
+        tray.unseen = self._unseen
+        tray.unprepared = max(0, 2 * self.config.prepare - self._unprepared)
+
+    def _store_clocks(self, hosts: Iterable[HostWindow], servers: Iterable[ServerWindow]) -> None:
+        clocks = {
+            h.name: Pause(self.times.date(h.clock.next_at), h.clock.reason, h.clock.asked, h.clock.failures)
+            for h in hosts if h.clock.next_at
+        }  # fmt: skip
+        rests = {s.id: Pause(self.times.date(s.clock.next_at), s.clock.reason) for s in servers if s.clock.next_at}
+
+        def fill(tray: Tray) -> None:
+            tray.clocks.update(clocks)
+            tray.server_clocks.update(rests)
+
+        if clocks or rests:
+            self.keeper.put(fill)
+
+    def closing(self) -> None:
+        """Store all clocks, so that the next worker keeps the pauses."""
+        self._store_clocks(self.window.hosts.values(), self.window.servers.values())

@@ -1,0 +1,1 @@
+"""Work on a whole database and its archive: take-down, retention, import."""
