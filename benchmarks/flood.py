@@ -18,8 +18,8 @@ from pathlib import Path
 from crawlproj.database.embedded.server import Embedded
 from crawlproj.demo import DemoServer, FrozenClock, grid
 from crawlproj.demo.model import HostSpec
-from tests.crawling import start_crawl
-from tests.webs import demo_settings, roots
+from tests.support.crawling import start_crawl
+from tests.support.webs import demo_settings, roots
 
 BAD, STUCK_ADDRESSES, GOOD = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000, 50, 20
 LONGEST_S = 120.0

@@ -24,9 +24,9 @@ from crawlproj.frontier.base import CrawlSpec, NewUrl
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.scheduling.notifications import PUSHES
 from crawlproj.urls.canonical import host, key
-from tests.crawling import Crawl, start_crawl
-from tests.redis_server import RedisServer
-from tests.webs import demo_settings, roots
+from tests.support.crawling import Crawl, start_crawl
+from tests.support.redis_server import RedisServer
+from tests.support.webs import demo_settings, roots
 
 WAITING, HOSTS, DELAY_S, PUSHED = 100_000, 40, 1.0, 40
 

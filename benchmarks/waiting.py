@@ -18,9 +18,9 @@ from crawlproj.database.embedded.server import Embedded
 from crawlproj.demo import DemoServer, FrozenClock, grid
 from crawlproj.demo.log import Record
 from crawlproj.demo.model import HostSpec, Profile
-from tests.crawling import run_crawl
-from tests.judge import Law, violations
-from tests.webs import demo_settings, roots
+from tests.support.crawling import run_crawl
+from tests.support.judge import Law, violations
+from tests.support.webs import demo_settings, roots
 
 LAW = Law(delay_s=0.5, server_delay_s=0.1, hosts_per_server=4, pause_after=0, pause_s=0, slowdown=2, max_delay_s=10)
 

@@ -17,7 +17,7 @@ import pytest
 from crawlproj.database.connection import Database
 from crawlproj.database.embedded.server import Embedded
 from crawlproj.database.migrations import migrate
-from tests.redis_server import RedisServer
+from tests.support.redis_server import RedisServer
 
 # Test data need not survive a power cut.
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "100"}

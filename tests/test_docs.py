@@ -148,7 +148,7 @@ def test_commands_in_the_docs_exist(path: Path) -> None:
 
 
 def test_every_table_is_described() -> None:
-    tables = set(re.findall(r"^create table (\w+)", (ROOT / "crawlproj" / "sql" / "schema.sql").read_text(), re.M))
+    tables = set(re.findall(r"^create table (\w+)", (ROOT / "crawlproj" / "database" / "sql" / "schema.sql").read_text(), re.M))
     assert {row[0] for row in rows("database.md")} == tables
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 
-def calm() -> None:
+def freeze_startup_objects() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

@@ -21,7 +21,7 @@ from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
 from crawlproj.config import read_config
-from crawlproj.database import opening as store
+from crawlproj.database import opening
 from crawlproj.database.migrations import migrate
 from crawlproj.database.watchdog import Watch
 from crawlproj.errors import DatabaseError
@@ -35,7 +35,7 @@ from crawlproj.frontier.seen import Sieve, score
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.politeness.guard import StaticNames
 from crawlproj.politeness.networks import SharedNetworks
-from crawlproj.scheduling import gc_tuning as garbage
+from crawlproj.scheduling import gc_tuning
 from crawlproj.scheduling.archiver import Vault
 from crawlproj.scheduling.database_thread import Keeper
 from crawlproj.scheduling.dispatcher import NOT_THE_SERVERS, Dispatcher
@@ -81,7 +81,7 @@ class CrawlScheduler(BaseScheduler):
         config = self.config
         self._loop = asyncio.get_running_loop()
         with ExitStack() as stack:
-            self._database, embedded = store.open_database(config.database_url, config.crawl_dir)
+            self._database, embedded = opening.open_database(config.database_url, config.crawl_dir)
             if embedded:
                 stack.callback(embedded.close)
             stack.callback(self._database.close)
@@ -96,7 +96,7 @@ class CrawlScheduler(BaseScheduler):
             stack.callback(Watch(self._database, config.database_patience_s).stop)
             self._start(spider, resolver, embedded.start if embedded else None)
             self._opened = stack.pop_all()
-        garbage.calm()
+        gc_tuning.freeze_startup_objects()
 
     def _start(self, spider: Spider, resolver: Resolver, heal: Callable[[], str] | None) -> None:
         config = self.config

@@ -21,7 +21,7 @@ from crawlproj.config import Config
 from crawlproj.database.arrays import array
 from crawlproj.database.connection import Database
 from crawlproj.database.queries import Queries
-from crawlproj.upkeep import takedown as forgetting
+from crawlproj.upkeep import takedown
 from crawlproj.upkeep.retention import NAME, Retention, Selection, select
 from crawlproj.upkeep.warc_rewrite import Rewriting
 from crawlproj.urls.canonical import canonical, key
@@ -53,8 +53,8 @@ class Cleaned:
 def clean(db: Database, config: Config, retention: Retention, tell: Callable[[str], None]) -> Cleaned:
     """What was asked to be forgotten, and was not ended, comes first."""
     done, now = Cleaned(), db.value("now")
-    done.leftovers += bool(forgetting.pending(db))
-    forgetting.carry_out(db, config, tell)
+    done.leftovers += bool(takedown.pending(db))
+    takedown.carry_out(db, config, tell)
     if config.warc_dir.is_dir():
         _clean_archive(db, config, retention, now, done, tell)
     done.versions += _drop_versions(db, retention, now)
@@ -171,6 +171,6 @@ def preview(db: Queries | None, config: Config, retention: Retention, now: datet
             done.waiting += each.going.total()
     if db is not None:
         done.versions, done.urls = len(_versions(db, retention, now)), len(_urls(db, retention, now))
-        done.leftovers += bool(forgetting.pending(db))
+        done.leftovers += bool(takedown.pending(db))
     done.logs = len(old_logs(config.log_dir, retention, now))
     return done

@@ -14,11 +14,11 @@ from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file, check_revisits
 from crawlproj.database.connection import Database
 from crawlproj.demo import DemoServer, FrozenClock
-from tests.archiving import accepted
-from tests.crawling import run_crawl
 from tests.integration.test_robots import Site
 from tests.integration.test_robots import crawl as crawl_site
-from tests.webs import asked, crawl_demo, demo_settings, make_due
+from tests.support.archiving import accepted
+from tests.support.crawling import run_crawl
+from tests.support.webs import asked, crawl_demo, demo_settings, make_due
 
 T0 = 1_790_000_000.0
 SETTINGS = {"FRONTIER_DEPTH": 6, "REVISIT_INTERVAL": "1h"}

@@ -13,13 +13,13 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.demo import DemoServer
-from tests.crawling import Crawl, start_crawl
-from tests.full import small_disk
 from tests.integration.test_archive_crawl import answers, readable, sound
 from tests.integration.test_kills import HOSTS as BIG
 from tests.integration.test_kills import PAGES_PER_HOST, SETTINGS, chance, moments, nothing_is_lost, postgres, web
-from tests.kills import Kill, OwnPostgres, Scene
-from tests.webs import asked, demo_settings, roots, rows
+from tests.support.crawling import Crawl, start_crawl
+from tests.support.full import small_disk
+from tests.support.kills import Kill, OwnPostgres, Scene
+from tests.support.webs import asked, demo_settings, roots, rows
 
 __all__ = ["postgres"]
 HOSTS = 24

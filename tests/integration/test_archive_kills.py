@@ -17,7 +17,7 @@ from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file
 from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.recovery import repair
-from tests.archiving import accepted
+from tests.support.archiving import accepted
 
 KILLS = 15
 CHILD = """
@@ -25,7 +25,7 @@ import json, random, sys
 from hashlib import sha256
 from pathlib import Path
 from crawlproj.archive.writer import Shape, Writer
-from tests.archiving import exchange
+from tests.support.archiving import exchange
 folder, seed = Path(sys.argv[1]), int(sys.argv[2])
 promises = open(folder.parent / f"{seed}.jsonl", "w")
 chance = random.Random(seed)

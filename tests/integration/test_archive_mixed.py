@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 
-from tests.crawling import run_crawl
 from tests.integration.test_archive_crawl import answers, readable, sound
-from tests.replayable import PACKERS
-from tests.wayback import installed
-from tests.webs import make_due
+from tests.support.crawling import run_crawl
+from tests.support.replayable import PACKERS
+from tests.support.wayback import installed
+from tests.support.webs import make_due
 
 PAGES = int(os.environ.get("ARCHIVE_PAGES", "300"))
 KINDS = (

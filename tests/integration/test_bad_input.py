@@ -18,7 +18,7 @@ import pytest
 
 from crawlproj.database.connection import Database
 from crawlproj.demo import DemoServer
-from tests.crawling import ROOT, Result, run_command, run_crawl
+from tests.support.crawling import ROOT, Result, run_command, run_crawl
 
 HERE = "seeds=http://127.0.0.1:9/"
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1

@@ -11,10 +11,10 @@ import pytest
 
 from crawlproj.demo import DemoServer, FrozenClock, grid
 from crawlproj.demo.model import HostSpec, Profile
-from tests.breakers import RULE
-from tests.crawling import run_command, run_crawl
-from tests.judge import Law, violations
-from tests.webs import demo_settings, roots
+from tests.support.breakers import RULE
+from tests.support.crawling import run_command, run_crawl
+from tests.support.judge import Law, violations
+from tests.support.webs import demo_settings, roots
 
 LAW = Law(
     delay_s=0.2, server_delay_s=0.1, hosts_per_server=1, pause_after=6, pause_s=0.7, slowdown=2, max_delay_s=2,
@@ -67,7 +67,7 @@ def test_every_rule_can_be_broken() -> None:
 @pytest.mark.slow
 def test_both_judges_notice_each_broken_rule_and_blame_nobody_else(new_database: Callable[..., str], tmp_path: Path) -> None:
     def judge(rule: str) -> tuple[str, str]:
-        broken = {"EXTENSIONS": {"tests.breakers.Breaker": 0}, "BROKEN": rule} if rule else {}
+        broken = {"EXTENSIONS": {"tests.support.breakers.Breaker": 0}, "BROKEN": rule} if rule else {}
         return judged(databases[rule], tmp_path / (rule or "kept"), **broken)
 
     rules = ["", *NOTICED]

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
-from tests.crawling import Crawl, run_crawl, start_crawl
 from tests.foreign import web
-from tests.redis_server import RedisServer
-from tests.webs import asked, demo_settings, roots, rows
+from tests.support.crawling import Crawl, run_crawl, start_crawl
+from tests.support.redis_server import RedisServer
+from tests.support.webs import asked, demo_settings, roots, rows
 
 GONE, BACK = "does not answer, the crawl goes on without it", "is back"
 

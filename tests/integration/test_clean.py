@@ -13,12 +13,12 @@ from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.records import digest
 from crawlproj.archive.removal import rewrite
 from crawlproj.archive.writer import Shape
-from tests.archiving import PAGE, exchange, write
-from tests.crawling import start_crawl
 from tests.integration.test_archive_crawl import VERSIONS, answers, readable, sound
 from tests.integration.test_forget import all_is_well, ask, scrapy, wait_for
 from tests.integration.test_robots import Site, crawl, pass_a_day, states
 from tests.integration.test_robots import site as site
+from tests.support.archiving import PAGE, exchange, write
+from tests.support.crawling import start_crawl
 
 DAY = timedelta(days=1)
 URL = exchange(0).url

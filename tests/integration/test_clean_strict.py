@@ -9,11 +9,11 @@ from pathlib import Path
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Original
 from crawlproj.archive.records import digest
-from tests.archiving import PAGE, exchange, write
 from tests.integration.test_archive_crawl import answers, readable, sound
 from tests.integration.test_clean import DAY, URL
 from tests.integration.test_forget import ask, scrapy
 from tests.integration.test_robots import Site, crawl, pass_a_day, site, states
+from tests.support.archiving import PAGE, exchange, write
 
 __all__ = ["site"]
 

@@ -24,9 +24,9 @@ from crawlproj.database.connection import Database
 from crawlproj.database.embedded.server import running_dsn
 from crawlproj.demo import DemoServer, FrozenClock
 from crawlproj.formatting import volume
-from tests.crawling import ROOT, Result, run_command, run_crawl, start_crawl
 from tests.integration.test_robots import Site
 from tests.integration.test_robots import site as site
+from tests.support.crawling import ROOT, Result, run_command, run_crawl, start_crawl
 
 
 @dataclass(frozen=True, slots=True)

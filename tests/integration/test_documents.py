@@ -13,11 +13,11 @@ import pytest
 from crawlproj.archive import Archive
 from crawlproj.database.connection import Database
 from crawlproj.demo.files import docx, pdf
-from tests import compound
-from tests import documents as make
-from tests.crawling import Crawl, Result, start_crawl
 from tests.integration.test_robots import Site
-from tests.webs import make_due, rows
+from tests.support import compound
+from tests.support import documents as make
+from tests.support.crawling import Crawl, Result, start_crawl
+from tests.support.webs import make_due, rows
 
 SETTINGS = {
     "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0, "REVISIT_INTERVAL": "1h", "DNS_HOSTS": {"*.test": "127.0.0.1"},

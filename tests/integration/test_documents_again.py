@@ -7,11 +7,11 @@ import signal
 import time
 from pathlib import Path
 
-from tests import documents as make
-from tests.crawling import Result, run_command
 from tests.integration.test_documents import counted, crawl, reader_of, serve, site, start, ticks
 from tests.integration.test_robots import Site
-from tests.webs import make_due, rows
+from tests.support import documents as make
+from tests.support.crawling import Result, run_command
+from tests.support.webs import make_due, rows
 
 __all__ = ["site"]
 

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from crawlproj.demo import DemoServer, FrozenClock
-from tests.crawling import start_crawl
-from tests.webs import demo_settings, roots
+from tests.support.crawling import start_crawl
+from tests.support.webs import demo_settings, roots
 
 
 def test_a_stop_that_comes_before_the_engine_runs_is_not_forgotten(database_url: str, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from crawlproj.database.embedded.postmaster import processes, read_postmaster
 from crawlproj.database.embedded.server import Embedded, find_bin_dir, running_dsn
 from crawlproj.database.opening import open_database
 from crawlproj.errors import EmbeddedError
-from tests.wire import Wire
+from tests.support.wire import Wire
 
 ROOT = Path(__file__).parents[2]
 FAST = {"fsync": "off"}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from crawlproj.demo import DemoServer
 from crawlproj.demo.broken import REFUSED
-from tests.crawling import run_crawl
-from tests.webs import asked, demo_settings, make_due, rows
+from tests.support.crawling import run_crawl
+from tests.support.webs import asked, demo_settings, make_due, rows
 
 PRIVATE = "http://10.0.0.1/"
 NOWHERE = "http://nowhere.invalid/"

@@ -15,7 +15,7 @@ from crawlproj.database.connection import Database
 from crawlproj.frontier.base import CrawlSpec, Lane, State
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.urls.canonical import host, key
-from tests.catalog import catalog
+from tests.support.catalog import catalog
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KEPT = "select crawl, host, name, stage, ready, retry, revisit, pages, bytes from crawl_host order by host"

@@ -12,11 +12,11 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.database.connection import Database
-from tests.crawling import ROOT, Crawl, Result, run_command, start_crawl
 from tests.integration.test_archive_crawl import VERSIONS, answers, readable, sound
 from tests.integration.test_robots import Site, crawl, pass_a_day, states
 from tests.integration.test_robots import site as site
-from tests.webs import rows
+from tests.support.crawling import ROOT, Crawl, Result, run_command, start_crawl
+from tests.support.webs import rows
 
 LEFT = (
     "select (select count(*) from crawlproj.page p join crawlproj.url u on u.id = p.url where {0}),"

@@ -18,13 +18,13 @@ from crawlproj.database.connection import Database
 from crawlproj.errors import ArchiveError
 from crawlproj.frontier.opening import frontier_of
 from crawlproj.upkeep.imported_history import enrol
-from tests.archiving import PAGE, exchange, write
-from tests.crawling import Result, run_crawl
-from tests.full import SmallDisk, small_disk
 from tests.integration.test_archive_crawl import VERSIONS, answers, readable, sound
 from tests.integration.test_forget import scrapy
 from tests.integration.test_power_loss import unreadable
-from tests.steps import config_of, long_ago
+from tests.support.archiving import PAGE, exchange, write
+from tests.support.crawling import Result, run_crawl
+from tests.support.full import SmallDisk, small_disk
+from tests.support.steps import config_of, long_ago
 
 URL, NEW = exchange(3).url, "http://elsewhere.example/"
 FULL = "No space left on device"

@@ -1,5 +1,5 @@
 """A hostile web, crawled for real: every exchange is in the archive as it came, also those that failed on their way, and every page
-ends as it should. Cases and what must come of them: tests/hostile.py."""
+ends as it should. Cases and what must come of them: tests/support/hostile.py."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import pytest
 from crawlproj.archive import Archive
 from crawlproj.archive.stored_record import Stored
 from crawlproj.http import heads
-from tests.crawling import Result, run_crawl
-from tests.hostile import CASES, NOTHING, Hostile, serving
 from tests.integration.test_archive_crawl import sound
 from tests.integration.test_archive_mixed import told, unmodified_warcio
-from tests.wayback import replaying
-from tests.webs import make_due, rows
+from tests.support.crawling import Result, run_crawl
+from tests.support.hostile import CASES, NOTHING, Hostile, serving
+from tests.support.wayback import replaying
+from tests.support.webs import make_due, rows
 
 HOSTS = 12
 LATE_S = 5.0

@@ -11,13 +11,13 @@ import pytest
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Exchange, Original
 from crawlproj.archive.records import digest
-from tests.archiving import PAGE, REQUEST, exchange, head, write
-from tests.crawling import start_crawl
 from tests.integration.test_archive_crawl import VERSIONS, readable
 from tests.integration.test_forget import ask, scrapy, wait_for
 from tests.integration.test_robots import Site, crawl, pass_a_day, states
 from tests.integration.test_robots import site as site
-from tests.unit.test_archive_scan import DATA, record
+from tests.support.archiving import PAGE, REQUEST, exchange, head, write
+from tests.support.crawling import start_crawl
+from tests.unit.archive.test_foreign_scanner import DATA, record
 
 OTHER = PAGE.replace(b"dull boy", b"bright boy")
 BIGGER = PAGE.replace(b"<p>", b"<p> <!-- other bytes, same text -->")

@@ -16,10 +16,10 @@ import pytest
 
 from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
 from settings import base as defaults
-from tests.crawling import ROOT
 from tests.foreign import web
-from tests.redis_server import RedisServer
-from tests.webs import rows
+from tests.support.crawling import ROOT
+from tests.support.redis_server import RedisServer
+from tests.support.webs import rows
 
 ONE_LINE = 'ADDONS = {"crawlproj.addon.CrawlprojAddon": 100}\n'
 QUICK = {

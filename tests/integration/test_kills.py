@@ -22,12 +22,12 @@ from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
 from crawlproj.errors import DatabaseError
 from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, Outcome, State, Want
 from crawlproj.frontier.postgres import PostgresFrontier
-from tests.crawling import Crawl
-from tests.full import SmallDisk, small_disk
-from tests.judge import Law, violations
-from tests.kills import UNTIMED_S, Evidence, Kill, OwnPostgres, Scene
-from tests.redis_server import RedisServer
-from tests.webs import in_state, roots
+from tests.support.crawling import Crawl
+from tests.support.full import SmallDisk, small_disk
+from tests.support.judge import Law, violations
+from tests.support.kills import UNTIMED_S, Evidence, Kill, OwnPostgres, Scene
+from tests.support.redis_server import RedisServer
+from tests.support.webs import in_state, roots
 
 DELAY_S, SERVER_DELAY_S, FLUSH_S = 0.8, 0.05, 0.2
 # The law leaves room for what a busy machine adds between two processes: a server that is taken over wrongly is asked at once.

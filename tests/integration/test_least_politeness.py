@@ -14,8 +14,8 @@ from scrapy.core.engine import ExecutionEngine
 from crawlproj.demo import DemoServer, FrozenClock, grid
 from crawlproj.demo.log import Record
 from crawlproj.demo.model import HostSpec
-from tests.judge import Law, violations
-from tests.webs import crawl_demo
+from tests.support.judge import Law, violations
+from tests.support.webs import crawl_demo
 
 SLACK_S = 0.01
 """The server sees a request a little later than it was sent."""

@@ -11,7 +11,7 @@ from crawlproj.database import migrations as module
 from crawlproj.database.connection import Database
 from crawlproj.database.migrations import Migration, migrate, migrations, pending
 from crawlproj.errors import MigrationError
-from tests.catalog import catalog
+from tests.support.catalog import catalog
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crawling import run_crawl
-from tests.webs import rows
+from tests.support.crawling import run_crawl
+from tests.support.webs import rows
 
 SETTINGS = {"FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0, "REVISIT_INTERVAL": "1h", "FRONTIER_RETRY_DELAY": "1h"}
 PAGE = b"<title>Fine</title><p>A page that a browser shows.</p>"

@@ -13,9 +13,9 @@ import pytest
 
 from crawlproj.demo import DemoServer, FrozenClock, grid
 from crawlproj.demo.model import HostSpec, Profile
-from tests.crawling import Crawl, run_command, start_crawl
-from tests.judge import Law, violations
-from tests.webs import demo_settings, in_state, roots, rows
+from tests.support.crawling import Crawl, run_command, start_crawl
+from tests.support.judge import Law, violations
+from tests.support.webs import demo_settings, in_state, roots, rows
 
 LAW = Law(
     delay_s=0.5, server_delay_s=0.2, hosts_per_server=2, pause_after=25, pause_s=1.5, slowdown=2, max_delay_s=3,

@@ -15,14 +15,14 @@ from crawlproj.archive.check import check_file
 from crawlproj.archive.recovery import complete, repair
 from crawlproj.demo import DemoServer
 from crawlproj.demo.model import Ask
-from tests.crawling import start_crawl
 from tests.integration.test_archive_crawl import PLACES, VERSIONS, answers, readable, sound
 from tests.integration.test_archive_durability import SharedFolder, wait_for
 from tests.integration.test_forget import ask
 from tests.integration.test_kills import PAGES_PER_HOST, chance, postgres, web
-from tests.kills import OwnPostgres
-from tests.power import BREAK, Disk, Loss, untimely
-from tests.webs import demo_settings, in_state, roots, rows
+from tests.support.crawling import start_crawl
+from tests.support.kills import OwnPostgres
+from tests.support.power import BREAK, Disk, Loss, untimely
+from tests.support.webs import demo_settings, in_state, roots, rows
 
 __all__ = ["postgres"]
 HOSTS, LOSSES = 16, int(os.environ.get("POWER_LOSSES") or 5)

@@ -17,7 +17,7 @@ from crawlproj.scheduling.redis.connection import Link
 from crawlproj.scheduling.redis.push_queue import ABANDONED_S, Pushed
 from crawlproj.scheduling.redis.thread import Arrived, Courier
 from crawlproj.urls.canonical import host, key
-from tests.redis_server import RedisServer
+from tests.support.redis_server import RedisServer
 
 KEY, CRAWL = "c:start_urls", "c"
 

@@ -12,10 +12,10 @@ import pytest
 from crawlproj.database.connection import Database
 from tests.foreign import web
 from tests.integration.test_joining import QUICK, items_of, join, project, scrapy
-from tests.redis_server import RedisServer
+from tests.support.redis_server import RedisServer
 
 __all__ = ["project"]
-OFFLINE = {"EXTENSIONS": {"tests.offline.NoSockets": 0}}
+OFFLINE = {"EXTENSIONS": {"tests.support.offline.NoSockets": 0}}
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typing import Any
 
 from crawlproj.archive.exchange import Original
 from crawlproj.archive.records import digest
-from tests.archiving import PACKED, PAGE, START, exchange, head, write
-from tests.crawling import Crawl, Result, run_command
+from tests.support.archiving import PACKED, PAGE, START, exchange, head, write
+from tests.support.crawling import Crawl, Result, run_command
 
 DAY = timedelta(days=1)
 PAGES = [f"https://example.org/page/{number}" for number in range(10)]
@@ -20,7 +20,7 @@ SETTINGS = {"SPIDER_MODULES": "tests.spiders", "CRAWL_NAME": "test"}
 
 
 def run(folder: Path, *words: str, code: int = 0, spider: str = "pages", **more: object) -> Result:
-    settings = {**SETTINGS, "EXTENSIONS": {"tests.offline.NoSockets": 0}, "TRIED": folder / "tried.txt", **more}
+    settings = {**SETTINGS, "EXTENSIONS": {"tests.support.offline.NoSockets": 0}, "TRIED": folder / "tried.txt", **more}
     result = run_command(["reextract", spider, "-O", str(folder / "items.jsonl"), *words], folder, settings)
     assert result.code == code, result.stdout + result.stderr
     assert "Traceback" not in result.stderr + result.log
@@ -126,7 +126,7 @@ def test_memory_does_not_grow_with_the_archive(tmp_path: Path) -> None:
     for number, count in enumerate((500, 5_000)):
         folder = tmp_path / str(number)
         write(folder / "warc", [(exchange(n, page(str(n))), None) for n in range(count)])
-        result = run(folder, EXTENSIONS={"tests.offline.Peak": 0})
+        result = run(folder, EXTENSIONS={"tests.support.offline.Peak": 0})
         assert result.stats["reextract/captures"] == count
         peaks.append(result.stats["peak"])
     assert peaks[1] - peaks[0] < 8_000_000, peaks

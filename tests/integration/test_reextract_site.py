@@ -6,10 +6,10 @@ import json
 import time
 from pathlib import Path
 
-from tests import zoo
-from tests.crawling import run_command, start_crawl
 from tests.integration.test_reextract_spiders import SETTINGS, run, web
-from tests.webs import make_due
+from tests.support import zoo
+from tests.support.crawling import run_command, start_crawl
+from tests.support.webs import make_due
 
 __all__ = ["web"]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests import zoo
-from tests.crawling import ROOT, Result, run_command
+from tests.support import zoo
+from tests.support.crawling import ROOT, Result, run_command
 
 SETTINGS = {"SPIDER_MODULES": "tests.spiders", "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0, "FRONTIER_RETRIES": 0}
 NUMBERS = {"ruled": 8, "mapped": 6, "fed": 6, "tabled": 6, "chained": 19, "odd": 12}
@@ -27,7 +27,7 @@ def web() -> Iterator[type[zoo.Zoo]]:
 def run(verb: str, spider: str, web: type[zoo.Zoo], folder: Path, *words: str, **settings: object) -> tuple[list[Any], Result]:
     """Its items, sorted, and all else that came of it."""
     out = folder / f"{verb}.jsonl"
-    offline = {"EXTENSIONS": {"tests.offline.NoSockets": 0}, "TRIED": folder / "tried.txt"} if verb == "reextract" else {}
+    offline = {"EXTENSIONS": {"tests.support.offline.NoSockets": 0}, "TRIED": folder / "tried.txt"} if verb == "reextract" else {}
     command = [verb, spider, "-a", f"base={web.base}", "-O", str(out), *words]
     result = run_command(command, folder, {**SETTINGS, **offline, **settings})
     assert result.code == 0, result.stderr + result.log
@@ -55,7 +55,7 @@ def test_the_same_items_with_the_database_and_without_it(
 def test_the_guard_of_these_tests_ends_who_makes_a_socket() -> None:
     code = """
 import socket
-from tests.offline import end_at_any_socket
+from tests.support.offline import end_at_any_socket
 guarded = end_at_any_socket()
 socket.socketpair()
 socket.socket(socket.AF_UNIX)

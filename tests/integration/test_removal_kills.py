@@ -21,20 +21,20 @@ from crawlproj.archive.recovery import orphans
 from crawlproj.archive.writer import Shape
 from crawlproj.database.connection import Database
 from crawlproj.frontier.opening import frontier_of
-from crawlproj.upkeep import takedown as forgetting
+from crawlproj.upkeep import takedown
 from crawlproj.upkeep.imported_history import enrol
 from crawlproj.upkeep.warc_rewrite import Rewriting
-from tests.archiving import PAGE, exchange, write
-from tests.crawling import Crawl, start_crawl
 from tests.integration.test_archive_crawl import VERSIONS, answers, readable, sound
 from tests.integration.test_archive_durability import wait_for
 from tests.integration.test_forget import all_is_well, ask, scrapy
 from tests.integration.test_power_loss import unreadable
 from tests.integration.test_robots import Site
 from tests.integration.test_robots import site as site
-from tests.power import Disk
-from tests.steps import Steps, config_of, long_ago
-from tests.webs import rows
+from tests.support.archiving import PAGE, exchange, write
+from tests.support.crawling import Crawl, start_crawl
+from tests.support.power import Disk
+from tests.support.steps import Steps, config_of, long_ago
+from tests.support.webs import rows
 
 PAGES, STEPS = 12, int(os.environ.get("REMOVAL_STEPS") or 16)
 Visit = tuple[Exchange, Original | None]
@@ -151,8 +151,8 @@ def test_a_file_that_is_begun_while_workers_are_called_is_searched_too(
         true(work)
 
     monkeypatch.setattr(Rewriting, "_call", call)
-    forgetting.ask(database, [url], "a test", True)
-    forgetting.carry_out(database, config_of(tmp_path, database_url), print)
+    takedown.ask(database, [url], "a test", True)
+    takedown.carry_out(database, config_of(tmp_path, database_url), print)
     assert set(answers(sound(tmp_path / "warc"))) == {exchange(number).url for number in (0, 1, 2, 4)}
 
 

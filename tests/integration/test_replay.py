@@ -16,11 +16,11 @@ from crawlproj.archive.exchange import Exchange, Original
 from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.reader import REVISIT
 from crawlproj.archive.writer import Writer
-from tests.browser import Browser
-from tests.crawling import run_crawl
-from tests.replayable import PAGES, serving
-from tests.wayback import replaying
-from tests.webs import make_due
+from tests.support.browser import Browser
+from tests.support.crawling import run_crawl
+from tests.support.replayable import PAGES, serving
+from tests.support.wayback import replaying
+from tests.support.webs import make_due
 
 FOUND = b"<p>found by the form</p>"
 SHOWN = [path for path in PAGES if not path.endswith((".js", ".css", ".png"))]

@@ -23,8 +23,8 @@ from crawlproj.demo.faults import bomb
 from crawlproj.demo.wire import LAST_DATA_RECEIVED, TCP_INFO_BYTES
 from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, RobotsRow
 from crawlproj.frontier.postgres import PostgresFrontier
-from tests.crawling import Result, run_command, run_crawl, start_crawl
-from tests.webs import demo_settings, make_due, rows
+from tests.support.crawling import Result, run_command, run_crawl, start_crawl
+from tests.support.webs import demo_settings, make_due, rows
 
 RULES = b"User-agent: *\nDisallow: /private\n"
 Answer = tuple[int, dict[str, str], bytes]

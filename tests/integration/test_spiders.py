@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from crawlproj.demo import DemoServer
-from tests.crawling import run_crawl, start_crawl
-from tests.webs import demo_settings, rows
+from tests.support.crawling import run_crawl, start_crawl
+from tests.support.webs import demo_settings, rows
 
 SETTINGS = {"SPIDER_MODULES": "tests.spiders", "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0}
 

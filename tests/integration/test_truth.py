@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from crawlproj.demo import DemoServer, FrozenClock, Truth
-from tests.crawling import start_crawl
-from tests.webs import asked, crawl_demo, demo_settings, in_state, make_due, roots, rows
+from tests.support.crawling import start_crawl
+from tests.support.webs import asked, crawl_demo, demo_settings, in_state, make_due, roots, rows
 
 T0 = 1_790_000_000.0
 DEPTH = 8

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from crawlproj.demo import DemoServer
-from tests.crawling import ROOT, run_crawl
+from tests.support.crawling import ROOT, run_crawl
 
 
 def test_the_spider_of_the_tutorial_writes_headlines(tmp_path: Path) -> None:

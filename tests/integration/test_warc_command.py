@@ -18,10 +18,10 @@ from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.open_file import index_path
 from crawlproj.archive.records import digest
 from crawlproj.reports.versions import in_force, last_two, moment
-from tests.archiving import PAGE, START, exchange, head, write
-from tests.crawling import ROOT, Result, run_command, start_crawl
 from tests.integration.test_robots import Site
 from tests.integration.test_robots import site as site
+from tests.support.archiving import PAGE, START, exchange, head, write
+from tests.support.crawling import ROOT, Result, run_command, start_crawl
 
 OTHER = PAGE.replace(b"dull boy", b"bright boy")
 URL = exchange(0).url

@@ -14,8 +14,8 @@ import aiohttp
 import pytest
 
 from crawlproj.fetch.wire import Wire, tap, wire_of
-from tests.crawling import run_crawl
-from tests.wiring import read_wires
+from tests.support.crawling import run_crawl
+from tests.support.wiring import read_wires
 
 PAGE = b"<title>Fine</title><p>A page that a browser shows.</p>"
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(PAGE)
@@ -146,7 +146,7 @@ def test_a_crawl_keeps_what_went_over_the_wire(base: str, database_url: str, tmp
     paths = [*list(ANSWERS)[1:], "/slow", "/hints", "/chunked", "/no-head", "/half-head", "/cut"]
     settings = {
         "DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0, "REVISIT_INTERVAL": "1h",
-        "FRONTIER_RETRY_DELAY": "1h", "WARC_ENABLED": True, "STATS_CLASS": "tests.wiring.WireStats",
+        "FRONTIER_RETRY_DELAY": "1h", "WARC_ENABLED": True, "STATS_CLASS": "tests.support.wiring.WireStats",
         "WIRE_FILE": tmp_path / "wires",
     }  # fmt: skip
     result = run_crawl(["site", "-a", "seeds=" + ",".join(base + path for path in paths)], settings, tmp_path)
@@ -164,6 +164,6 @@ def test_a_crawl_keeps_what_went_over_the_wire(base: str, database_url: str, tmp
 
 @pytest.mark.slow
 def test_nothing_is_kept_without_an_archive(base: str, database_url: str, tmp_path: Path) -> None:
-    settings = {"DATABASE_URL": database_url, "CRAWL_PATIENCE": 0, "STATS_CLASS": "tests.wiring.WireStats", "WARC_ENABLED": False}
+    settings = {"DATABASE_URL": database_url, "CRAWL_PATIENCE": 0, "STATS_CLASS": "tests.support.wiring.WireStats", "WARC_ENABLED": False}
     run_crawl(["site", "-a", f"seeds={base}/plain"], {**settings, "WIRE_FILE": tmp_path / "wires"}, tmp_path)
     assert read_wires(tmp_path / "wires") == {"/robots.txt": None, "/plain": None}

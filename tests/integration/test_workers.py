@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
-from tests.crawling import Crawl, run_command
-from tests.webs import asked, demo_settings, in_state, roots, rows
+from tests.support.crawling import Crawl, run_command
+from tests.support.webs import asked, demo_settings, in_state, roots, rows
 
 DELAY_S = 0.15
 LEASE_S = 3.0

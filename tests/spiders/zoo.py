@@ -1,4 +1,4 @@
-"""Spiders of every kind that people have, as the manuals write them; see tests/zoo.py for the web that they read."""
+"""Spiders of every kind that people have, as the manuals write them; see tests/support/zoo.py for the web that they read."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from crawlproj.content.documents import sandbox as limits
+from crawlproj.content.documents import sandbox
 from crawlproj.content.documents.formats import format_of
 from crawlproj.content.documents.result import Found, FullError, UnreadableError
 
@@ -26,15 +26,12 @@ CODECS: Final = (
 
 def readers() -> dict[str, Callable[[bytes, Found], None]]:
     """By format. Everything is loaded here, because no file can be opened later on."""
-    from crawlproj.content.documents import odf as opendocument
-    from crawlproj.content.documents import ole as compound
-    from crawlproj.content.documents import ooxml as office
-    from crawlproj.content.documents import pdf, rtf
+    from crawlproj.content.documents import odf, ole, ooxml, pdf, rtf
 
     for codec in CODECS:
         codecs.lookup(codecs.lookup(codec).name)
     pdf.warm_up()
-    return {"compound": compound.read, "pdf": pdf.read, "office": office.read, "opendocument": opendocument.read, "rtf": rtf.read}
+    return {"compound": ole.read, "pdf": pdf.read, "office": ooxml.read, "opendocument": odf.read, "rtf": rtf.read}
 
 
 def read(body: bytes, by_format: dict[str, Callable[[bytes, Found], None]]) -> dict[str, Any]:
@@ -60,14 +57,14 @@ def read(body: bytes, by_format: dict[str, Callable[[bytes, Found], None]]) -> d
 
 
 def main(memory: int, timeout_s: int, documents: int, parent: int) -> None:
-    limits.die_with(parent)
+    sandbox.die_with(parent)
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):  # whatever a library prints must not get into the answers
         os.dup2(nothing, number)
-    limits.restrict(memory, timeout_s * documents)
+    sandbox.restrict(memory, timeout_s * documents)
     by_format = readers()
-    locked = limits.lock()
+    locked = sandbox.lock()
     _write(outgoing, {"locked": locked})
     while head := _read(incoming, HEAD.size):
         body = _read(incoming, HEAD.unpack(head)[0])

@@ -1,0 +1,106 @@
+"""Whatever is taken out of whatever archive: it is gone, and all else can be read as before."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crawlproj.archive import Archive
+from crawlproj.archive.check import check_file, check_revisits
+from crawlproj.archive.exchange import Original
+from crawlproj.archive.index_merge import merge_indexes
+from crawlproj.archive.removal import drop, finish, forget, rewrite, survey, unfinished
+from crawlproj.archive.writer import Shape, Writer
+from tests.support.archiving import START, exchange, head
+
+NOT_MODIFIED = b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n"
+BODIES = (b"one", b"two", b"three" * 2000, b"")
+Visit = tuple[int, int, bool]
+visits = st.lists(st.tuples(st.integers(0, 4), st.integers(0, len(BODIES)), st.booleans()), max_size=25)
+
+
+def made(folder: Path, plan: list[Visit]) -> Archive:
+    """Visits of few pages with few bodies: whole, or as revisits of what any page had before; the last body means a 304."""
+    writer = Writer(folder, "x", "w", {}, Shape(max_bytes=4000))
+    seen: dict[int, Original] = {}
+    for number, (page, body, repeat) in enumerate(plan):
+        at, same = START + timedelta(hours=number), body == len(BODIES)
+        original = seen.get(page if same else body + 100) if repeat or same else None
+        if same and original is None:
+            continue
+        top, data = (NOT_MODIFIED, b"") if same else (head(), BODIES[body])
+        receipt = writer.put(exchange(page, data, top, at=at), original)
+        writer.flush().result(10)
+        assert receipt.place is not None and receipt.place.original is not None
+        if not same:
+            seen[page] = seen[body + 100] = receipt.place.original
+    writer.close()
+    if folder.is_dir():
+        merge_indexes(folder)
+    return Archive(folder)
+
+
+def contents(archive: Archive) -> Counter[tuple[str, datetime, int, bytes]]:
+    return Counter((page.url, page.at, page.status, page.content) for page in archive.captures())
+
+
+def is_sound(archive: Archive) -> bool:
+    problems = [str(problem) for path in archive.files() for problem in check_file(path)]
+    problems += map(str, check_revisits(archive))
+    assert not problems
+    return True
+
+
+Named = Callable[[str, datetime], str]
+
+
+def files_of(archive: Archive) -> dict[tuple[str, datetime], str]:
+    return {(record.url, record.at): path.name for path, record in archive.records() if record.url}
+
+
+def remove(archive: Archive, gone: Named) -> None:
+    """As a run does it: what a kill left comes first, and nothing is dropped before all is written."""
+    left = list(unfinished(archive))
+    lost = {capture: name for each in left for capture, name in each.lost.items()}
+    old = {each.old for each in left}
+    found = survey([path for path in archive.files() if path not in old], gone, lost)
+    done = [rewrite(archive, archive.folder / name, gone, here.heirs, {}, START) for name, here in found.items()]
+    drop([*left, *done])
+    if archive.files():
+        finish(archive.folder)
+
+
+@settings(max_examples=80, deadline=None)
+@given(visits, st.sets(st.integers(0, 24)), st.sets(st.integers(0, 4)), st.sets(st.integers(0, 6)))
+def test_what_stays_has_the_same_bytes(plan: list[Visit], hours: set[int], pages: set[int], kill: set[int]) -> None:
+    """Single captures are to go, but it is killed when some of the files are written; then pages go."""
+
+    def first(url: str, at: datetime) -> str:
+        return "hours" if round((at - START) / timedelta(hours=1)) in hours else ""
+
+    def second(url: str, at: datetime) -> str:
+        return "pages" if int(url.rpartition("/")[2]) in pages else ""
+
+    with tempfile.TemporaryDirectory() as folder:
+        archive = made(Path(folder) / "warc", plan)
+        before, files, names = contents(archive), files_of(archive), set[str]()
+        found = survey(archive.files(), first)
+        for number, path in enumerate(archive.files()):
+            if path.name in found and number in kill:
+                rewrite(archive, path, first, found[path.name].heirs, {}, START)
+                names.add(path.name)
+        remove(archive, second)
+
+        def went(url: str, at: datetime) -> bool:
+            return bool(second(url, at) or (first(url, at) and files[url, at] in names))
+
+        assert contents(archive) == {key: number for key, number in before.items() if not went(key[0], key[1])}
+        assert is_sound(archive)
+        assert not [record for _, record in archive.records() if record.url and went(record.url, record.at)]
+        assert not list(forget(archive, second, {}, START)) and not list(unfinished(archive))

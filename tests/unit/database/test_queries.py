@@ -1,0 +1,93 @@
+"""The file of named queries and its reader."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import crawlproj
+from crawlproj.database.queries import load_queries, parse_queries, read_sql
+
+names = st.from_regex(r"[a-z][a-z0-9_]{0,20}", fullmatch=True)
+
+
+def test_every_query_of_the_file_is_found() -> None:
+    headers = [line for line in read_sql("queries.sql").splitlines() if line.startswith("-- name:")]
+    assert len(load_queries()) == len(headers) > 0
+    assert "migration_lock" in load_queries()
+
+
+def test_a_query_reaches_up_to_the_next_header() -> None:
+    queries = parse_queries("-- about\n\n-- name: one\nselect 1;\n-- a comment\n\n-- name: two\nselect %(b)s, %(a)s, %(b)s;\n")
+    assert list(queries) == ["one", "two"]
+    assert queries["one"].sql == "select 1;\n-- a comment"
+    assert queries["two"].arguments == {"a", "b"}
+
+
+@given(st.dictionaries(names, st.lists(names, max_size=4), min_size=1, max_size=5))
+def test_names_and_arguments_survive_the_file(wanted: dict[str, list[str]]) -> None:
+    text = "".join(
+        f"-- name: {name}\nselect {', '.join(f'%({argument})s' for argument in arguments) or 1};\n\n"
+        for name, arguments in wanted.items()
+    )
+    assert {name: set(query.arguments) for name, query in parse_queries(text).items()} == {
+        name: set(arguments) for name, arguments in wanted.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("select 1;\n-- name: a\nselect 1;", "before the first"),
+        ("-- name: a\nselect 1;\n-- name: a\nselect 2;", "two queries are named a"),
+        ("-- name: a\n-- only a comment\n", "a is empty"),
+        ("-- name: A b\nselect 1;", "bad name"),
+        ("-- name:\nselect 1;", "bad name"),
+        ("-- name: a\nselect 5 % 2;", "a has a lone %"),
+        ("-- name: a\nselect %s;", "a has a lone %"),
+    ],
+)
+def test_a_broken_file_is_refused_with_the_reason(text: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        parse_queries(text)
+
+
+def test_doubled_percent_is_one_percent_with_and_without_arguments() -> None:
+    queries = parse_queries("-- name: a\nselect 5 %% 2;\n-- name: b\nselect %(x)s %% 2;")
+    assert queries["a"].sql == "select 5 % 2;"
+    assert queries["b"].sql == "select %(x)s %% 2;"
+
+
+def test_missing_and_surplus_arguments_are_refused() -> None:
+    query = parse_queries("-- name: a\nselect %(x)s;")["a"]
+    query.check({"x": 1})
+    with pytest.raises(TypeError, match="query a wants x, not nothing"):
+        query.check({})
+    with pytest.raises(TypeError, match="query a wants x, not x, y"):
+        query.check({"x": 1, "y": 2})
+
+
+def test_queries_and_migrations_are_read_out_of_a_zipped_egg(tmp_path: Path) -> None:
+    package = Path(crawlproj.__file__).parent
+    egg = tmp_path / "crawlproj.egg"
+    with zipfile.ZipFile(egg, "w") as archive:
+        for path in [*package.rglob("*.py"), *package.rglob("*.sql")]:
+            archive.write(path, Path("crawlproj") / path.relative_to(package))
+    env = {"PYTHONPATH": os.pathsep.join([str(egg), *(path for path in sys.path if "site-packages" in path)])}
+    program = (
+        "import crawlproj, crawlproj.database.queries, crawlproj.database.migrations as m;"
+        "print(crawlproj.__file__, len(crawlproj.database.queries.load_queries()), m.migrations()[0].sql.count('create table'))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    origin, count, tables = done.stdout.split()
+    assert origin.startswith(str(egg))
+    assert int(count) == len(load_queries())
+    assert int(tables) > 0
