@@ -29,15 +29,17 @@ from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.records import records
 from crawlproj.archive.writer import DEFAULT, Shape, Writer
 
-ARTICLES = Path(os.environ.get("ARTICLES", Path(__file__).resolve().parents[2] / "shared/data/articles"))
+ARTICLES = Path(
+    os.environ.get("ARTICLES", Path(__file__).resolve().parents[2] / "shared/data/articles")
+)
 SIZE, READS = 50_000, 10_000
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HEAD = b"HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nServer: nginx\r\nContent-Type: text/html; charset=utf-8\r\n"
 HEAD += b'Content-Length: %d\r\nETag: "%x"\r\nCache-Control: max-age=60\r\nVary: Accept-Encoding\r\n\r\n'
-REQUEST = (
-    b"GET /%d HTTP/1.1\r\nHost: example.org\r\nUser-Agent: crawlproj (+https://example.org/bot)\r\nAccept-Encoding: gzip\r\n\r\n"
+REQUEST = b"GET /%d HTTP/1.1\r\nHost: example.org\r\nUser-Agent: crawlproj (+https://example.org/bot)\r\nAccept-Encoding: gzip\r\n\r\n"
+LINKS = tuple(
+    (f"https://example.org/news/2026/07/some-words-{number}.html", "a") for number in range(60)
 )
-LINKS = tuple((f"https://example.org/news/2026/07/some-words-{number}.html", "a") for number in range(60))
 
 
 def bodies() -> list[bytes]:
@@ -49,7 +51,8 @@ def bodies() -> list[bytes]:
     words = [f"word{number * number % 9973}" for number in range(4_000)]
     chance = random.Random(1)
     lines = [
-        f'<p class="text">{" ".join(chance.choices(words, k=12))} <a href="/{words[n]}">{words[n]}</a></p>' for n in range(900)
+        f'<p class="text">{" ".join(chance.choices(words, k=12))} <a href="/{words[n]}">{words[n]}</a></p>'
+        for n in range(900)
     ]
     return ["\n".join(chance.choices(lines, k=600)).encode()[:SIZE] for _ in range(40)]
 
@@ -62,7 +65,9 @@ def exchange(number: int, some: list[bytes]) -> Exchange:
     )  # fmt: skip
 
 
-def written(folder: Path, count: int, some: list[bytes], shape: Shape = DEFAULT) -> tuple[float, int]:
+def written(
+    folder: Path, count: int, some: list[bytes], shape: Shape = DEFAULT
+) -> tuple[float, int]:
     """CPU in ms per page, and bytes of the files."""
     writer = Writer(folder, "bench", "w", {}, shape)
     made = 0.0
@@ -82,7 +87,9 @@ def written(folder: Path, count: int, some: list[bytes], shape: Shape = DEFAULT)
 def gzip_6(count: int, some: list[bytes]) -> int:
     """Bytes of the same records with gzip -6."""
     return sum(
-        len(zlib.compress(each.data, 6, 31)) for n in range(count) for each in records(exchange(n, some), None, "<urn:uuid:x>")
+        len(zlib.compress(each.data, 6, 31))
+        for n in range(count)
+        for each in records(exchange(n, some), None, "<urn:uuid:x>")
     )
 
 
@@ -92,9 +99,13 @@ def warcio_ms(count: int, some: list[bytes]) -> float:
     for number in range(count):
         each = exchange(number, some)
         headers = StatusAndHeaders("200 OK", [("Content-Type", "text/html")], protocol="HTTP/1.1")
-        answer = writer.create_warc_record(each.url, "response", payload=BytesIO(each.body), http_headers=headers)
+        answer = writer.create_warc_record(
+            each.url, "response", payload=BytesIO(each.body), http_headers=headers
+        )
         asked = StatusAndHeaders("GET / HTTP/1.1", [("Host", "example.org")], is_http_request=True)
-        writer.write_request_response_pair(writer.create_warc_record(each.url, "request", http_headers=asked), answer)
+        writer.write_request_response_pair(
+            writer.create_warc_record(each.url, "request", http_headers=asked), answer
+        )
     return (time.process_time() - begun) / count * 1000
 
 
@@ -121,22 +132,36 @@ def main() -> None:
         before = resident_mb()
         halves, memory = [], [before]
         for half in (1, 2):
-            halves.append(written(folder / f"half{half}", count // 2, some, Shape(max_bytes=50_000_000)))
+            halves.append(
+                written(folder / f"half{half}", count // 2, some, Shape(max_bytes=50_000_000))
+            )
             memory.append(resident_mb())
         few = min(count, 600)
         _, size = written(folder / "size", few, some)
         ours, theirs = sum(ms for ms, _ in halves) / 2, warcio_ms(few, some)
-        print(f"{ours:.3f} ms CPU per page of 50 KB (response, request, metadata); warcio: {theirs:.3f} ms")
+        print(
+            f"{ours:.3f} ms CPU per page of 50 KB (response, request, metadata); warcio: {theirs:.3f} ms"
+        )
         print(f"{size / gzip_6(few, some):.3f} of the size with gzip -6")
-        print("{:.0f} MB before, {:.0f} MB after a half, {:.0f} MB after all of".format(*memory), count, "pages")
+        print(
+            "{:.0f} MB before, {:.0f} MB after a half, {:.0f} MB after all of".format(*memory),
+            count,
+            "pages",
+        )
         start = time.process_time()
         merge_indexes(folder / "half1")
         print(f"{(time.process_time() - start) * 1000:.0f} ms to merge the index")
         for _ in reads(folder / "half1", count // 2):
             pass  # all that is read is in memory now
-        for kind, times in zip(("", " of CPU"), map(sorted, zip(*reads(folder / "half1", count // 2), strict=True)), strict=True):
+        for kind, times in zip(
+            ("", " of CPU"),
+            map(sorted, zip(*reads(folder / "half1", count // 2), strict=True)),
+            strict=True,
+        ):
             middle, late = times[READS // 2], times[READS * 95 // 100]
-            print(f"{READS} reads by URL and time: median {middle:.2f} ms{kind}, p95 {late:.2f} ms{kind}")
+            print(
+                f"{READS} reads by URL and time: median {middle:.2f} ms{kind}, p95 {late:.2f} ms{kind}"
+            )
 
 
 if __name__ == "__main__":

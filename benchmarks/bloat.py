@@ -27,7 +27,10 @@ AT_ONCE = 200
 def bloat(updates: int, urls: int = 100_000, hosts: int = 1_000) -> Iterator[dict[str, object]]:
     """Sizes of the hot tables and of their indexes in MB before and after, as a ratio too."""
     for kind, changes in (("ours", []), ("Postgres's own", PLAIN)):
-        with tempfile.TemporaryDirectory(prefix="bloat-") as folder, Embedded(Path(folder), None, OPTIONS) as server:
+        with (
+            tempfile.TemporaryDirectory(prefix="bloat-") as folder,
+            Embedded(Path(folder), None, OPTIONS) as server,
+        ):
             dsn = server.start()
             fill(dsn, "bloat", urls, hosts)
             db = Database(dsn)
@@ -41,14 +44,28 @@ def bloat(updates: int, urls: int = 100_000, hosts: int = 1_000) -> Iterator[dic
             after = {row[0]: row[1:] for row in db.script(SIZES)}
             db.close()
         for table in HOT:
-            yield {"settings": kind, "ends": done, "table": table, **_compared(before[table], after[table])}
+            yield {
+                "settings": kind,
+                "ends": done,
+                "table": table,
+                **_compared(before[table], after[table]),
+            }
 
 
 def _compared(before: tuple[int, ...], after: tuple[int, ...]) -> Mapping[str, object]:
     updates, hot, vacuums = (now - then for now, then in zip(after[2:], before[2:], strict=True))
-    sizes = {name: [round(row[place] / 2**20, 1) for row in (before, after)] for place, name in enumerate(("table_mb", "index_mb"))}
+    sizes = {
+        name: [round(row[place] / 2**20, 1) for row in (before, after)]
+        for place, name in enumerate(("table_mb", "index_mb"))
+    }
     grown = sum(after[:2]) / sum(before[:2])
-    return {**sizes, "grown": round(grown, 2), "updates": updates, "hot": round(hot / max(1, updates), 2), "vacuums": vacuums}
+    return {
+        **sizes,
+        "grown": round(grown, 2),
+        "updates": updates,
+        "hot": round(hot / max(1, updates), 2),
+        "vacuums": vacuums,
+    }
 
 
 def _end_visits(db: Database, updates: int) -> int:
@@ -57,7 +74,9 @@ def _end_visits(db: Database, updates: int) -> int:
     frontier.open()
     leases = {lease.server: lease for lease in frontier.lease("w", 10**6)}
     names = {host.name: lease.server for lease in leases.values() for host in lease.hosts}
-    rows = db.script("select u.id, u.visit, h.name from url u join host h on h.id = u.host order by u.host, u.id")
+    rows = db.script(
+        "select u.id, u.visit, h.name from url u join host h on h.id = u.host order by u.host, u.id"
+    )
     held = [(id_, visit, name) for id_, visit, name in rows if name in names]
     chance, done, turn = random.Random(1), 0, 0
     chance.shuffle(held)  # a worker that holds many hosts ends one visit here and one there
@@ -67,11 +86,22 @@ def _end_visits(db: Database, updates: int) -> int:
             now = frontier.now()
             due = [now + timedelta(days=chance.uniform(1, 30)) for _ in batch]
             outcomes = [
-                Outcome(id_, visit + turn, names[name], leases[names[name]].epoch, State.WAITING, now, 304, next_visit=when)
+                Outcome(
+                    id_,
+                    visit + turn,
+                    names[name],
+                    leases[names[name]].epoch,
+                    State.WAITING,
+                    now,
+                    304,
+                    next_visit=when,
+                )
                 for (id_, visit, name), when in zip(batch, due, strict=True)
             ]
             clocks = {name: Pause(now) for _, _, name in batch}
-            committed = frontier.commit(Batch(outcomes, (), (), clocks, {names[name]: Pause(now) for name in clocks}), "w")
+            committed = frontier.commit(
+                Batch(outcomes, (), (), clocks, {names[name]: Pause(now) for name in clocks}), "w"
+            )
             done += len(committed.done)
             if done >= updates:
                 break

@@ -42,7 +42,9 @@ def web() -> Iterator[int]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     os.sched_setaffinity(0, THEIRS)
-    server = subprocess.Popen([sys.executable, BENCH_DIR / "newsweb.py", str(port)], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [sys.executable, BENCH_DIR / "newsweb.py", str(port)], stdout=subprocess.PIPE, text=True
+    )
     os.sched_setaffinity(0, OURS)
     try:
         assert server.stdout is not None
@@ -55,7 +57,13 @@ def web() -> Iterator[int]:
 
 
 def baseline(kind: str, port: int) -> dict[str, Any]:
-    command = [sys.executable, str(BENCH_DIR / "baselines.py"), kind, str(port), *(["600"] if kind == "stock" else [])]
+    command = [
+        sys.executable,
+        str(BENCH_DIR / "baselines.py"),
+        kind,
+        str(port),
+        *(["600"] if kind == "stock" else []),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     if result["pages"] < (600 if kind == "stock" else 3000):
@@ -72,11 +80,18 @@ def crawlproj(port: int, archived: bool, tree: Path = ROOT) -> dict[str, Any]:
         shutil.rmtree(folder)
 
 
-def crawl(port: int, folder: Path, url: str, database: Path, archived: bool = False, tree: Path = ROOT) -> dict[str, Any]:
+def crawl(
+    port: int, folder: Path, url: str, database: Path, archived: bool = False, tree: Path = ROOT
+) -> dict[str, Any]:
     """The whole web once, with the embedded Postgres in `database` and the code in `tree`."""
     seeds, meter = folder / "seeds.txt", folder / "meter.json"
     seeds.write_text("\n".join(f"http://127.0.1.{n}:{port}/" for n in range(1, HOSTS + 1)))
-    more = {"CRAWL_DIR": folder, "DATABASE_URL": url, "METER_FILE": meter, "METER_PG_DATA": database / "pg" / "data"}
+    more = {
+        "CRAWL_DIR": folder,
+        "DATABASE_URL": url,
+        "METER_FILE": meter,
+        "METER_PG_DATA": database / "pg" / "data",
+    }
     command = [sys.executable, "-m", "scrapy", "crawl", "site", "-a", f"seeds_file={seeds}"]
     for name, value in {**QUIET, **more, "WARC_ENABLED": archived}.items():
         command += ["-s", f"{name}={value}"]
@@ -89,14 +104,26 @@ def main(rounds: int) -> int:
     if not (BENCH_DIR / "newsweb.py").exists():
         print(f"The web to measure on is not here ({BENCH_DIR}); nothing measured.")
         return 0
-    found: dict[str, list[dict[str, Any]]] = {"stock": [], "tuned": [], "crawlproj": [], "archived": []}
+    found: dict[str, list[dict[str, Any]]] = {
+        "stock": [],
+        "tuned": [],
+        "crawlproj": [],
+        "archived": [],
+    }
     with web() as port:
         for _ in range(rounds):
             for kind in found:
-                result = baseline(kind, port) if kind in ("stock", "tuned") else crawlproj(port, kind == "archived")
+                result = (
+                    baseline(kind, port)
+                    if kind in ("stock", "tuned")
+                    else crawlproj(port, kind == "archived")
+                )
                 found[kind].append(result)
                 print(json.dumps(result), flush=True)
-    cost = {kind: statistics.median(result["cpu_us_per_page"] for result in results) for kind, results in found.items()}
+    cost = {
+        kind: statistics.median(result["cpu_us_per_page"] for result in results)
+        for kind, results in found.items()
+    }
     figures = {
         "cheaper_than_stock": round(cost["stock"] / cost["crawlproj"], 2), "of_tuned": round(cost["tuned"] / cost["crawlproj"], 2),
         "archived_cheaper_than_stock": round(cost["stock"] / cost["archived"], 2),

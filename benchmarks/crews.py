@@ -26,19 +26,34 @@ def command(folder: Path, number: int, url: str) -> list[str]:
         "CRAWL_DIR": folder / f"worker{number}", "DATABASE_URL": url, "METER_FILE": folder / f"{number}.json", "WARC_ENABLED": "0",
         "METER_PG_DATA": folder / "nowhere", "FRONTIER_LEASE": "8s", "DOWNLOAD_TIMEOUT": "3",
     }  # fmt: skip
-    words = [sys.executable, "-m", "scrapy", "crawl", "site", "-a", f"seeds_file={folder / 'seeds.txt'}"]
-    return words + [word for name, value in {**QUIET, **more}.items() for word in ("-s", f"{name}={value}")]
+    words = [
+        sys.executable,
+        "-m",
+        "scrapy",
+        "crawl",
+        "site",
+        "-a",
+        f"seeds_file={folder / 'seeds.txt'}",
+    ]
+    return words + [
+        word for name, value in {**QUIET, **more}.items() for word in ("-s", f"{name}={value}")
+    ]
 
 
 def crew(port: int, workers: int) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="crews-"))
-    (folder / "seeds.txt").write_text("\n".join(f"http://127.0.1.{n}:{port}/" for n in range(1, HOSTS + 1)))
+    (folder / "seeds.txt").write_text(
+        "\n".join(f"http://127.0.1.{n}:{port}/" for n in range(1, HOSTS + 1))
+    )
     data = folder / "db" / "pg" / "data"
     try:
         with Embedded(folder / "db") as postgres:
             url = postgres.start()
             before = postgres_cpu_s(data)
-            running = [subprocess.Popen(command(folder, n, url), cwd=ROOT, stderr=subprocess.DEVNULL) for n in range(workers)]
+            running = [
+                subprocess.Popen(command(folder, n, url), cwd=ROOT, stderr=subprocess.DEVNULL)
+                for n in range(workers)
+            ]
             codes = [process.wait(300) for process in running]
             database_s = postgres_cpu_s(data) - before
         meters = [json.loads((folder / f"{n}.json").read_text()) for n in range(workers)]
@@ -64,10 +79,20 @@ def main(rounds: int) -> int:
                 results.append(crew(port, workers))
                 print(json.dumps(results[-1]), flush=True)
     cost, busiest = (
-        {workers: statistics.median(result[name] for result in results) for workers, results in found.items()}
+        {
+            workers: statistics.median(result[name] for result in results)
+            for workers, results in found.items()
+        }
         for name in ("cpu_us_per_page", "busiest_us_per_page")
     )
-    print(json.dumps({"cpu_of_two": round(cost[2] / cost[1], 2), "speed_of_two": round(busiest[1] / busiest[2], 2)}))
+    print(
+        json.dumps(
+            {
+                "cpu_of_two": round(cost[2] / cost[1], 2),
+                "speed_of_two": round(busiest[1] / busiest[2], 2),
+            }
+        )
+    )
     return 0
 
 

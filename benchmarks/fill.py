@@ -28,7 +28,14 @@ AT_ONCE = 20_000
 
 
 def fill(
-    dsn: str, crawl: str, urls: int, hosts: int, now: datetime | None = None, links: int = 8, seed: int = 1, asleep: bool = False
+    dsn: str,
+    crawl: str,
+    urls: int,
+    hosts: int,
+    now: datetime | None = None,
+    links: int = 8,
+    seed: int = 1,
+    asleep: bool = False,
 ) -> Maker:
     """Make the tables if need be and a new crawl in them. Indexes are made at the end, all at once, and statistics with them."""
     database = Database(dsn)
@@ -38,10 +45,17 @@ def fill(
     connection.autocommit = True
     cursor = connection.cursor()
     # Triggers and references would be looked at row by row; all of it is consistent by the way it is made.
-    cursor.execute("set search_path = crawlproj; set session_replication_role = replica; set maintenance_work_mem = '256MB'")
-    cursor.execute("insert into crawl (name, ordering, max_depth) values (%s, 'best', 0) returning id", (crawl,))
+    cursor.execute(
+        "set search_path = crawlproj; set session_replication_role = replica; set maintenance_work_mem = '256MB'"
+    )
+    cursor.execute(
+        "insert into crawl (name, ordering, max_depth) values (%s, 'best', 0) returning id",
+        (crawl,),
+    )
     (number,) = cursor.fetchone()
-    cursor.execute("select 1 + greatest((select max(id) from host), (select max(id) from server), 0)")
+    cursor.execute(
+        "select 1 + greatest((select max(id) from host), (select max(id) from server), 0)"
+    )
     maker = Maker(number, crawl, now or utc_now(), seed, cursor.fetchone()[0], links, asleep=asleep)
     indexes = _without_indexes(cursor)
     for _ in maker.hosts(hosts, urls):
@@ -77,14 +91,20 @@ def _finish(cursor: Any, maker: Maker) -> None:
     totals = maker.pages, maker.pages * RECEIVED, maker.crawl
     cursor.execute("update crawl set pages = %s, bytes = %s where id = %s", totals)
     for state, number in maker.states.items():
-        cursor.execute("insert into url_count values (%s, %s, %s)", (maker.crawl, state.value, number))
+        cursor.execute(
+            "insert into url_count values (%s, %s, %s)", (maker.crawl, state.value, number)
+        )
     for table in ("host", "server"):
-        cursor.execute(f"select setval(pg_get_serial_sequence('{table}', 'id'), (select max(id) from {table}))")
+        cursor.execute(
+            f"select setval(pg_get_serial_sequence('{table}', 'id'), (select max(id) from {table}))"
+        )
     cursor.execute("vacuum (analyze)")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--urls", type=float, default=1e6)
     parser.add_argument("--hosts", type=float, default=1e5)
     parser.add_argument("--crawl", default="growth")
@@ -97,7 +117,9 @@ def main() -> int:
         dsn = given.database or stack.enter_context(Embedded(given.dir)).start()
         started = time.monotonic()
         maker = fill(dsn, given.crawl, int(given.urls), int(given.hosts), links=given.links)
-        print(f"{sum(maker.states.values())} URLs on {int(given.hosts)} hosts in {time.monotonic() - started:.0f} s")
+        print(
+            f"{sum(maker.states.values())} URLs on {int(given.hosts)} hosts in {time.monotonic() - started:.0f} s"
+        )
     return 0
 
 

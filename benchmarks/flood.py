@@ -38,12 +38,20 @@ def stuck_servers(port: int) -> Iterator[dict[str, str]]:
 
 def bad_seeds(port: int) -> list[str]:
     dead = [f"http://n{number}.invalid/" for number in range(BAD // 2)]
-    return dead + [f"http://n{number}.stuck{number % STUCK_ADDRESSES + 1}.test:{port}/" for number in range(BAD // 2)]
+    return dead + [
+        f"http://n{number}.stuck{number % STUCK_ADDRESSES + 1}.test:{port}/"
+        for number in range(BAD // 2)
+    ]
 
 
-def crawl_s(seeds: Sequence[str], expected: int | None, demo: DemoServer, names: dict[str, str]) -> tuple[int, float]:
+def crawl_s(
+    seeds: Sequence[str], expected: int | None, demo: DemoServer, names: dict[str, str]
+) -> tuple[int, float]:
     """Requests that the good hosts saw, and how long it took from the start of the crawl to the last of them."""
-    with tempfile.TemporaryDirectory(prefix="flood-") as name, Embedded(Path(name) / "db") as postgres:
+    with (
+        tempfile.TemporaryDirectory(prefix="flood-") as name,
+        Embedded(Path(name) / "db") as postgres,
+    ):
         folder = Path(name)
         (folder / "seeds.txt").write_text("\n".join(seeds))
         settings = demo_settings(
@@ -51,7 +59,9 @@ def crawl_s(seeds: Sequence[str], expected: int | None, demo: DemoServer, names:
             POLITENESS_SLOWDOWN=1, ROBOT_CONTACT="mailto:robot@example.org",
             POLITENESS_HOSTS_PER_SERVER=4, DNS_HOSTS=demo.dns_hosts | names,
         )  # fmt: skip
-        with start_crawl(["site", "-a", f"seeds_file={folder / 'seeds.txt'}"], settings, folder / "crawl") as crawl:
+        with start_crawl(
+            ["site", "-a", f"seeds_file={folder / 'seeds.txt'}"], settings, folder / "crawl"
+        ) as crawl:
             started = time.monotonic()
             until = started + LONGEST_S
             while crawl.process.poll() is None and time.monotonic() < until:
@@ -69,10 +79,17 @@ def crawl_s(seeds: Sequence[str], expected: int | None, demo: DemoServer, names:
 
 def main() -> int:
     web = grid(GOOD, 10, HostSpec("", sections=("world",), articles=40, keep=50))
-    with DemoServer(web, clock=FrozenClock(1_790_000_000.0)) as demo, stuck_servers(demo.port) as names:
+    with (
+        DemoServer(web, clock=FrozenClock(1_790_000_000.0)) as demo,
+        stuck_servers(demo.port) as names,
+    ):
         asked, alone_s = crawl_s(roots(demo), None, demo, names)
         seen, among_s = crawl_s([*bad_seeds(demo.port), *roots(demo)], asked, demo, names)
-    figures = {"requests": [asked, seen], "alone_s": round(alone_s, 1), "among_s": round(among_s, 1)}
+    figures = {
+        "requests": [asked, seen],
+        "alone_s": round(alone_s, 1),
+        "among_s": round(among_s, 1),
+    }
     print(json.dumps(figures | {"ratio": round(among_s / alone_s, 3)}))
     return 0
 

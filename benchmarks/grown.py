@@ -61,7 +61,9 @@ def main(rounds: int, folder: Path) -> int:
                 result = measure(Path(scratch), port, dsn, folder / f"asleep{urls}")
                 found[urls].append(result)
                 print(json.dumps({"known": urls, **result}), flush=True)
-    few, many = (statistics.median(result["cpu_us_per_page"] for result in found[urls]) for urls in SIZES)
+    few, many = (
+        statistics.median(result["cpu_us_per_page"] for result in found[urls]) for urls in SIZES
+    )
     memory = [max(result["rss_mb"] for result in found[urls]) for urls in SIZES]
     print(json.dumps({"cpu_ratio": round(many / few, 3), "memory_mb": memory[1] - memory[0]}))
     return 0 if many / few <= GOAL else 1
@@ -70,4 +72,6 @@ def main(rounds: int, folder: Path) -> int:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="grown-") as temporary:
         given = sys.argv[1:]
-        sys.exit(main(int(given[0]) if given else 3, Path(given[1]) if given[1:] else Path(temporary)))
+        sys.exit(
+            main(int(given[0]) if given else 3, Path(given[1]) if given[1:] else Path(temporary))
+        )

@@ -67,7 +67,9 @@ class Bench:
         self.frontier.open()
         ((self.backend,),) = self.frontier.db.script("select pg_backend_pid()")
         for order in INDEXES:
-            self.frontier.db.script(f"set enable_seqscan = off; select count(*) from (select 1 from {order} offset 0) n")
+            self.frontier.db.script(
+                f"set enable_seqscan = off; select count(*) from (select 1 from {order} offset 0) n"
+            )
         self.frontier.db.script("reset enable_seqscan")
 
     def cycle(self, pages: int, seed: int) -> None:
@@ -80,7 +82,9 @@ class Bench:
         work.release()
         self.own_us.append((time.process_time() - own) / work.pages * 1e6)
         self.backend_us.append((self._backend_s() - backend) / work.pages * 1e6)
-        self.frontier.db.script("update host set next_allowed = null where next_allowed is not null")
+        self.frontier.db.script(
+            "update host set next_allowed = null where next_allowed is not null"
+        )
 
     def ask(self) -> None:
         """The questions of a worker, each by itself."""
@@ -103,7 +107,9 @@ class Bench:
         result = work()
         wall = time.perf_counter() - started
         self.wall_ms.setdefault(name, []).append(wall * 1e3)
-        self.cpu_ms.setdefault(name, []).append((time.process_time() - own + self._backend_s() - backend) * 1e3)
+        self.cpu_ms.setdefault(name, []).append(
+            (time.process_time() - own + self._backend_s() - backend) * 1e3
+        )
         return result
 
     def _backend_s(self) -> float:
@@ -111,7 +117,9 @@ class Bench:
 
     def least_us(self) -> float:
         """CPU per page of the best quarter of the rounds: whatever else the machine does makes all of it slower, nothing faster."""
-        return statistics.quantiles(map(sum, zip(self.own_us, self.backend_us, strict=True)), n=4)[0]
+        return statistics.quantiles(map(sum, zip(self.own_us, self.backend_us, strict=True)), n=4)[
+            0
+        ]
 
     def least_lease_ms(self) -> float:
         both = (self.cpu_ms["lease of 100 hosts"], self.cpu_ms["their first URLs"])
@@ -119,7 +127,10 @@ class Bench:
 
     def figures(self) -> dict[str, object]:
         own, backend = statistics.median(self.own_us), statistics.median(self.backend_us)
-        asked = {name: [round(statistics.median(ms), 1), round(min(self.wall_ms[name]), 1)] for name, ms in self.cpu_ms.items()}
+        asked = {
+            name: [round(statistics.median(ms), 1), round(min(self.wall_ms[name]), 1)]
+            for name, ms in self.cpu_ms.items()
+        }
         return {
             "urls": self.urls,
             "own_us": round(own),
@@ -136,12 +147,22 @@ def known_mb(urls: int) -> float:
 
 
 def meet(urls: int) -> float:
-    sieve, ticket = Sieve("growth", lambda _: True, FRONTIER_KNOWN_URLS), Ticket(1, "", "", 1, 1, 0, Lane.NEW, State.NEW)
+    sieve, ticket = (
+        Sieve("growth", lambda _: True, FRONTIER_KNOWN_URLS),
+        Ticket(1, "", "", 1, 1, 0, Lane.NEW, State.NEW),
+    )
     for start in range(0, urls, 50):
-        paths = [f"https://www.paper{start % 999}.example/an-article-of-some-length-{start + n}" for n in range(50)]
+        paths = [
+            f"https://www.paper{start % 999}.example/an-article-of-some-length-{start + n}"
+            for n in range(50)
+        ]
         sieve.sort(ticket, [Link(path, "a") for path in paths])
     # Not getrusage: its peak is that of the process that started this one, if that was bigger.
-    (peak,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
+    (peak,) = [
+        line
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("VmHWM")
+    ]
     return int(peak.split()[1]) / 1024
 
 
@@ -171,7 +192,10 @@ def report(benches: list[Bench]) -> bool:
     small, big = benches
     for bench in benches:
         print(json.dumps(bench.figures()), flush=True)
-    cost, lease = ({bench.urls: pick(bench) for bench in benches} for pick in (Bench.least_us, Bench.least_lease_ms))
+    cost, lease = (
+        {bench.urls: pick(bench) for bench in benches}
+        for pick in (Bench.least_us, Bench.least_lease_ms)
+    )
     figures = {
         "cpu_ratio": round(cost[big.urls] / cost[small.urls], 3), "lease_cpu_ms": round(lease[big.urls], 1),
         "memory_mb": round(known_mb(big.urls) - known_mb(small.urls), 1),
@@ -182,13 +206,17 @@ def report(benches: list[Bench]) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--small", type=float, default=1e4)
     parser.add_argument("--big", type=float, default=1e6)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--pages", type=int, default=400)
     parser.add_argument("--dir", type=Path)
-    parser.add_argument("--bloat", type=float, default=0, help="only this: what so many ends of visits leave behind")
+    parser.add_argument(
+        "--bloat", type=float, default=0, help="only this: what so many ends of visits leave behind"
+    )
     parser.add_argument("--met", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.met:
@@ -199,7 +227,18 @@ def main() -> int:
             print(json.dumps(row), flush=True)
         return 0
     with tempfile.TemporaryDirectory(prefix="growth-") as folder:
-        return 0 if report(compare(given.dir or Path(folder), [int(given.small), int(given.big)], given.rounds, given.pages)) else 1
+        return (
+            0
+            if report(
+                compare(
+                    given.dir or Path(folder),
+                    [int(given.small), int(given.big)],
+                    given.rounds,
+                    given.pages,
+                )
+            )
+            else 1
+        )
 
 
 if __name__ == "__main__":

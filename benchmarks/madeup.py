@@ -41,7 +41,13 @@ ENDS = {
     State.GONE: (404, "", 0), State.RETIRED: (404, "", 0), State.FORBIDDEN: (0, "robots", 0),
 }  # fmt: skip
 """Status, reason and tries of those that were visited."""
-TITLES = ("Read more", "News of the day", "About us", "Older entries", "The council meets again on Thursday")
+TITLES = (
+    "Read more",
+    "News of the day",
+    "About us",
+    "Older entries",
+    "The council meets again on Thursday",
+)
 
 
 @dataclass(slots=True)
@@ -94,28 +100,73 @@ class Maker:
 
     def _host(self, chance: random.Random, host: int, server: int, urls: int) -> None:
         """A server has the number of its first host. One host in 20 is not resolved yet, one in 10 not prepared."""
-        at, name = self.now.isoformat(), f"www.{chance.choice(('daily', 'paper', 'shop', 'town'))}{host}.example"
+        at, name = (
+            self.now.isoformat(),
+            f"www.{chance.choice(('daily', 'paper', 'shop', 'town'))}{host}.example",
+        )
         if server == host:
-            self._put("server", server, f"{server >> 16 & 255}.{server >> 8 & 255}.{server & 255}.10.{server >> 24}", 0, None)
+            self._put(
+                "server",
+                server,
+                f"{server >> 16 & 255}.{server >> 8 & 255}.{server & 255}.10.{server >> 24}",
+                0,
+                None,
+            )
         lot = 1.0 if self.asleep else chance.random()
         stage = 0 if lot < 0.05 else 1 if lot < 0.15 else 2
-        rests = self.now + timedelta(hours=chance.random()) if stage == 2 and chance.random() < 0.03 else None
-        resolved = (self.now - timedelta(hours=chance.random() * 20)).isoformat() if stage else "-infinity"
-        self._put("host", host, name, server if stage else None, resolved, stage == 2, rests and rests.isoformat(), urls % 50, 0)
+        rests = (
+            self.now + timedelta(hours=chance.random())
+            if stage == 2 and chance.random() < 0.03
+            else None
+        )
+        resolved = (
+            (self.now - timedelta(hours=chance.random() * 20)).isoformat() if stage else "-infinity"
+        )
+        self._put(
+            "host",
+            host,
+            name,
+            server if stage else None,
+            resolved,
+            stage == 2,
+            rests and rests.isoformat(),
+            urls % 50,
+            0,
+        )
         if stage == 2:
             body = "User-agent: *\\nDisallow: /private/\\n"
-            self._put("origin", f"https://{name}", name, 200, body, at, (self.now + timedelta(days=1)).isoformat())
+            self._put(
+                "origin",
+                f"https://{name}",
+                name,
+                200,
+                body,
+                at,
+                (self.now + timedelta(days=1)).isoformat(),
+            )
         offer = self._urls(chance, host, f"https://{name}", urls, visited=stage == 2)
         self.pages += offer.pages
         offers = offer.ready, offer.retry, offer.revisit, offer.pages, offer.pages * RECEIVED
         self._put("crawl_host", self.crawl, host, name, stage, *offers)
 
-    def _urls(self, chance: random.Random, host: int, root: str, count: int, visited: bool) -> Offer:
+    def _urls(
+        self, chance: random.Random, host: int, root: str, count: int, visited: bool
+    ) -> Offer:
         offer = Offer()
-        shares = {state: share for state, share in SHARES.items() if not self.asleep or state not in (State.NEW, State.RETRY)}
-        states = chance.choices(list(shares), list(shares.values()), k=count) if visited else [State.NEW] * count
+        shares = {
+            state: share
+            for state, share in SHARES.items()
+            if not self.asleep or state not in (State.NEW, State.RETRY)
+        }
+        states = (
+            chance.choices(list(shares), list(shares.values()), k=count)
+            if visited
+            else [State.NEW] * count
+        )
         urls = [
-            f"{root}/" if n == 0 else f"{root}/{2000 + n % 26}/{n % 12 + 1:02}/an-article-of-some-length-{n}.html"
+            f"{root}/"
+            if n == 0
+            else f"{root}/{2000 + n % 26}/{n % 12 + 1:02}/an-article-of-some-length-{n}.html"
             for n in range(count)
         ]
         ids = [key(self.name, url) for url in urls]
@@ -126,7 +177,17 @@ class Maker:
             if fate[0] is not None:
                 offer.take(fate[0], fate[1])
             self._put(
-                "url", id_, self.crawl, host, url, state.value, *fate[:2], depth, score(depth), ids[0] if n else None, *fate[2:]
+                "url",
+                id_,
+                self.crawl,
+                host,
+                url,
+                state.value,
+                *fate[:2],
+                depth,
+                score(depth),
+                ids[0] if n else None,
+                *fate[2:],
             )
             if state is State.WAITING:
                 offer.pages += 1
@@ -140,10 +201,23 @@ class Maker:
             lane = chance.choices((Lane.NEW, Lane.BACKFILL, Lane.URGENT), (97, 2.9, 0.1))[0]
             place = 0.0 if lane is Lane.URGENT else rank(self.order, depth, score(depth))
             queued = (None, None, 21) if state is State.IGNORED else (lane, place, 0)
-            return (*queued, 0, 0, 0, "redirects" if state is State.IGNORED else "", seen, *[None] * 8)
+            return (
+                *queued,
+                0,
+                0,
+                0,
+                "redirects" if state is State.IGNORED else "",
+                seen,
+                *[None] * 8,
+            )
         status, why, tries = ENDS[state]
         days = {State.WAITING: 30, State.RETRY: 0.2, State.GONE: 60, State.FORBIDDEN: 30}.get(state)
-        when = None if days is None else self.now + timedelta(days=chance.uniform(0.04 if self.asleep else -0.04, 0.96) * days)
+        when = (
+            None
+            if days is None
+            else self.now
+            + timedelta(days=chance.uniform(0.04 if self.asleep else -0.04, 0.96) * days)
+        )
         again = None if when is None else Lane.RETRY if state is State.RETRY else Lane.REVISIT
         last = (self.now - timedelta(days=chance.uniform(1, 30))).isoformat()
         read = state is State.WAITING
@@ -157,14 +231,30 @@ class Maker:
             digest, moved_to,
         )  # fmt: skip
 
-    def _page(self, chance: random.Random, id_: int, at: object, digest: object, ids: list[int]) -> None:
-        self._put("page", id_, at, chance.choice(TITLES), "text/html", "utf-8", "en", RECEIVED, False, False, 0.2)
+    def _page(
+        self, chance: random.Random, id_: int, at: object, digest: object, ids: list[int]
+    ) -> None:
+        self._put(
+            "page",
+            id_,
+            at,
+            chance.choice(TITLES),
+            "text/html",
+            "utf-8",
+            "en",
+            RECEIVED,
+            False,
+            False,
+            0.2,
+        )
         self._put("page_version", id_, at, 200, digest, digest, RECEIVED)
         known = chance.sample(ids, min(self.links, len(ids)))
         texts = "\\n".join(chance.choice(TITLES) for _ in known)
         other = "\\n".join(f"https://elsewhere{chance.randint(1, 999)}.example/" for _ in range(2))
         known_text = "{" + ",".join(map(str, known)) + "}"
-        self._put("page_links", id_, known_text, "a" * len(known), texts, other, "ai", "Elsewhere\\n")
+        self._put(
+            "page_links", id_, known_text, "a" * len(known), texts, other, "ai", "Elsewhere\\n"
+        )
 
     def _put(self, table: str, *values: object) -> None:
         self.rows[table].append("\t".join([_text(value) for value in values]))

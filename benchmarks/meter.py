@@ -44,7 +44,11 @@ def _fields(stat: Path) -> list[str]:
 
 def _family(root: int) -> list[list[str]]:
     found = {int(stat.parent.name): _fields(stat) for stat in Path("/proc").glob("[0-9]*/stat")}
-    return [fields for pid, fields in found.items() if fields and (pid == root or int(fields[1]) == root)]
+    return [
+        fields
+        for pid, fields in found.items()
+        if fields and (pid == root or int(fields[1]) == root)
+    ]
 
 
 def _ended(root: int) -> int:
@@ -80,7 +84,9 @@ class Meter:
 
     def closed(self, **_: Any) -> None:
         assert self._first is not None
-        wall, own, postgres = (last - first for last, first in zip(self._last, self._first, strict=True))
+        wall, own, postgres = (
+            last - first for last, first in zip(self._last, self._first, strict=True)
+        )
         self._out.write_text(json.dumps({
             "kind": "crawlproj", "pages": self._pages, "cpu_us_per_page": round((own + postgres) / self._pages * 1e6),
             "own_us": round(own / self._pages * 1e6), "postgres_us": round(postgres / self._pages * 1e6),

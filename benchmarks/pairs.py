@@ -32,4 +32,9 @@ def main(rounds: int, other: Path | None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 4, Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else None))
+    sys.exit(
+        main(
+            int(sys.argv[1]) if len(sys.argv) > 1 else 4,
+            Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else None,
+        )
+    )

@@ -38,13 +38,18 @@ def served(address: str, count: int = 40) -> Pages:
             with urlopen(url) as answer:
                 found[url] = answer.read()
             links = blocks.parse(found[url], url).links
-            todo += [link.url for link in links if link.kind == "a" and link.url.startswith(address)]
+            todo += [
+                link.url for link in links if link.kind == "a" and link.url.startswith(address)
+            ]
     return list(found.items())
 
 
 def made() -> Pages:
     row = '<li class="item"><a class="l" href="/news/2026/07/06/some-words-{0}.html#x">Words {0}</a> <b>more</b></li>\n'
-    text = "".join(f"<p class='text'>{'All work and no play makes Jack a dull boy. ' * 9}{n}</p>\n" for n in range(60))
+    text = "".join(
+        f"<p class='text'>{'All work and no play makes Jack a dull boy. ' * 9}{n}</p>\n"
+        for n in range(60)
+    )
     body = f"<html><title>T</title><nav><ul>{''.join(map(row.format, range(100)))}</ul></nav><main>{text}</main>"
     return [("https://example.org/", body.encode())]
 
@@ -65,7 +70,9 @@ def coverage() -> float:
     words = re.compile(r"\w+").findall
     wanted = found = 0
     for name, truth in json.loads((ARTICLES / "ground-truth.json").read_text("utf-8")).items():
-        page = blocks.parse(decompress((ARTICLES / f"html/{name}.html.gz").read_bytes()), truth["url"])
+        page = blocks.parse(
+            decompress((ARTICLES / f"html/{name}.html.gz").read_bytes()), truth["url"]
+        )
         want = Counter(words(truth["articleBody"].lower()))
         wanted += want.total()
         found += (want & Counter(words(page.text.lower()))).total()
@@ -74,20 +81,27 @@ def coverage() -> float:
 
 def articles() -> Pages:
     truth = json.loads((ARTICLES / "ground-truth.json").read_text("utf-8"))
-    return [(truth[name]["url"], decompress((ARTICLES / f"html/{name}.html.gz").read_bytes())) for name in list(truth)[:40]]
+    return [
+        (truth[name]["url"], decompress((ARTICLES / f"html/{name}.html.gz").read_bytes()))
+        for name in list(truth)[:40]
+    ]
 
 
 def report(pages: Pages) -> None:
     read = {url: blocks._read(charset.utf8(body)[0], ("robots",))[0] for url, body in pages}
     links = {url: [link.url for link in blocks.parse(body, url).links] for url, body in pages}
     parts: dict[str, Callable[[str, bytes], object]] = {
-        "lxml tree alone, to compare": lambda url, body: etree.fromstring(body, etree.HTMLParser(encoding="utf-8")),
+        "lxml tree alone, to compare": lambda url, body: etree.fromstring(
+            body, etree.HTMLParser(encoding="utf-8")
+        ),
         "charset": lambda url, body: (charset.looks_binary(body), charset.utf8(body)),
         "read (parser and reader)": lambda url, body: blocks._read(body, ("robots",)),
         "links, canonical": lambda url, body: blocks.resolved(read[url].links, urls.Joiner(url)),
         "blocks": lambda url, body: blocks.cleaned(read[url].blocks),
         "parse and digest, all together": lambda url, body: blocks.parse(body, url).digest,
-        "keys of the links, besides": lambda url, body: [urls.key("bench", link) for link in links[url]],
+        "keys of the links, besides": lambda url, body: [
+            urls.key("bench", link) for link in links[url]
+        ],
     }
     size = sum(len(body) for _, body in pages) / len(pages)
     count = sum(map(len, links.values())) / len(pages)

@@ -60,13 +60,17 @@ def rows_read(node: Plan) -> float:
     if "Scan" in node["Node Type"]:
         removed = sum(value for name, value in node.items() if name.startswith("Rows Removed"))
         return float((node["Actual Rows"] + removed) * node["Actual Loops"])
-    return float(sum(below["Actual Rows"] * below["Actual Loops"] for below in node.get("Plans", [])))
+    return float(
+        sum(below["Actual Rows"] * below["Actual Loops"] for below in node.get("Plans", []))
+    )
 
 
 class WatchedTransaction(Transaction):
     seen: list[Seen]
 
-    def _send(self, name: str, text: str, args: dict[str, Any] | None) -> tuple[int, list[tuple[Any, ...]]]:
+    def _send(
+        self, name: str, text: str, args: dict[str, Any] | None
+    ) -> tuple[int, list[tuple[Any, ...]]]:
         if name in load_queries() and name != "discard":
             super()._send("savepoint", "savepoint watch", None)
             plan = super()._send(name, EXPLAIN + text, args)[1][0][0][0]["Plan"]
@@ -90,7 +94,9 @@ class WatchedDatabase(Database):
             watched.seen = self.seen
             yield watched
 
-    def _send(self, name: str, text: str, args: dict[str, Any] | None) -> tuple[int, list[tuple[Any, ...]]]:
+    def _send(
+        self, name: str, text: str, args: dict[str, Any] | None
+    ) -> tuple[int, list[tuple[Any, ...]]]:
         if name in load_queries():
             with self.transaction() as tx:
                 return tx._send(name, text, args)
@@ -114,8 +120,12 @@ def exercise(dsn: str, crawl: str) -> list[Seen]:
         work.turn(200, frontier.now())
     work.refill()
     held = list(work.leases)
-    frontier.arrivals("watched", held, [host.name for lease in work.leases.values() for host in lease.hosts][:50])
-    frontier.borrow("watched", [*(host.name for host in work.leases[held[0]].hosts), "elsewhere.example"])
+    frontier.arrivals(
+        "watched", held, [host.name for lease in work.leases.values() for host in lease.hosts][:50]
+    )
+    frontier.borrow(
+        "watched", [*(host.name for host in work.leases[held[0]].hosts), "elsewhere.example"]
+    )
     frontier.renew("watched", held)
     frontier.contested(held)
     frontier.outlook("watched")
@@ -141,10 +151,16 @@ def exercise(dsn: str, crawl: str) -> list[Seen]:
 def _news(work: Round) -> Batch:
     """A commit with a bit of everything: robots.txt of new hosts, known URLs found nearer and pushed, hosts never seen."""
     now, spec, tickets = work.frontier.now(), work.frontier.spec, work.tickets[:100]
-    rows = [RobotsRow(f"https://{t.host}", t.host, 200, "User-agent: *\n", now, now + timedelta(days=1)) for t in tickets]
+    rows = [
+        RobotsRow(f"https://{t.host}", t.host, 200, "User-agent: *\n", now, now + timedelta(days=1))
+        for t in tickets
+    ]
     nearer = [NewUrl(t.id, t.url, t.host, max(0, t.depth - 1), 1.0, None) for t in tickets]
     urls = [f"https://new{number}.{spec.name}.example/" for number in range(100)]
-    return Batch(urls=[*nearer, *(NewUrl(key(spec.name, url), url, host(url), 1) for url in urls)], robots=rows)
+    return Batch(
+        urls=[*nearer, *(NewUrl(key(spec.name, url), url, host(url), 1) for url in urls)],
+        robots=rows,
+    )
 
 
 def _stored_again(work: Round) -> list[Outcome]:
@@ -152,7 +168,10 @@ def _stored_again(work: Round) -> list[Outcome]:
     now = work.frontier.now()
     place = Place("a.warc.gz", 1, 2, "response", f"<urn:uuid:{UUID(int=1)}>", "sha1:A", now, None)
     whose = [(t.id, t.visit, t.server, t.epoch, State.WAITING, now) for t in work.tickets[:50]]
-    return [Outcome(*who, status=200, next_visit=now + timedelta(days=1), receipt=Receipt(place)) for who in whose]
+    return [
+        Outcome(*who, status=200, next_visit=now + timedelta(days=1), receipt=Receipt(place))
+        for who in whose
+    ]
 
 
 def _rejudge(db: Database, frontier: PostgresFrontier) -> None:
@@ -174,9 +193,13 @@ def _rest(db: Database, crawl: str) -> None:
     """The best hosts rest; then, in a crawl that has all its pages, on a day before anything is due, all that have work."""
     best = "select host from crawl_host where stage = {} and {} is not null order by {}, name limit 300"
     for stage, name in product((0, 1, 2), ("place", "retry", "revisit")):
-        db.script(f"update host set next_allowed = now() + interval '1 hour' where id in ({best.format(stage, name, name)})")
+        db.script(
+            f"update host set next_allowed = now() + interval '1 hour' where id in ({best.format(stage, name, name)})"
+        )
     PostgresFrontier(db, CrawlSpec(crawl, **LIMITS)).open()
-    frontier = PostgresFrontier(db, CrawlSpec(crawl, pages=1, **LIMITS), lambda: utc_now() - timedelta(days=25))
+    frontier = PostgresFrontier(
+        db, CrawlSpec(crawl, pages=1, **LIMITS), lambda: utc_now() - timedelta(days=25)
+    )
     for other in (PostgresFrontier(db, CrawlSpec(crawl, **LIMITS)), frontier):
         other.open()
         other.outlook("watched")
@@ -188,7 +211,11 @@ def text(seen: Seen) -> str:
     lines: list[str] = []
 
     def walk(node: Plan, depth: int) -> None:
-        of = [f"{word} {node[name]}" for word, name in (("by", "Index Name"), ("of", "Relation Name")) if name in node]
+        of = [
+            f"{word} {node[name]}"
+            for word, name in (("by", "Index Name"), ("of", "Relation Name"))
+            if name in node
+        ]
         about = node.get("Operation", "") if node["Node Type"] == "ModifyTable" else ""
         what = " ".join([about or node["Node Type"], *of])
         lines.append(f"{'  ' * depth}{what}: {rows_read(node):.0f}")

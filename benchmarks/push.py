@@ -38,7 +38,9 @@ def fill(frontier: PostgresFrontier, places: Sequence[str]) -> None:
         frontier.add(rows[at : at + 2000])
 
 
-def latencies(demo: DemoServer, crawl: Crawl, places: Sequence[str], name: str, push: Callable[[str], None]) -> dict[str, object]:
+def latencies(
+    demo: DemoServer, crawl: Crawl, places: Sequence[str], name: str, push: Callable[[str], None]
+) -> dict[str, object]:
     """Every push after another, to random hosts."""
     chance, took, unforced = random.Random(1), [], []
     for n in range(PUSHED):
@@ -50,7 +52,9 @@ def latencies(demo: DemoServer, crawl: Crawl, places: Sequence[str], name: str, 
             assert crawl.process.poll() is None and time.time() - at < 60, crawl.wait()
             time.sleep(0.02)
         started = seen[0].started_at
-        before = [r.started_at for r in demo.log.records() if r.host == seen[0].host and r.started_at < at]
+        before = [
+            r.started_at for r in demo.log.records() if r.host == seen[0].host and r.started_at < at
+        ]
         took.append(started - at)
         unforced.append(started - max([at, *(start + DELAY_S for start in before[-1:])]))
         time.sleep(chance.random() / 2)
@@ -63,7 +67,11 @@ def latencies(demo: DemoServer, crawl: Crawl, places: Sequence[str], name: str, 
 def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="push-"))
     web = grid(HOSTS, HOSTS, HostSpec("", articles=12))
-    with DemoServer(web, clock=FrozenClock()) as demo, Embedded(folder / "db") as postgres, RedisServer() as redis:
+    with (
+        DemoServer(web, clock=FrozenClock()) as demo,
+        Embedded(folder / "db") as postgres,
+        RedisServer() as redis,
+    ):
         url, places = postgres.start(), roots(demo)
         database = Database(url)
         migrate(database)

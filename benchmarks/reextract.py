@@ -42,14 +42,32 @@ class TitlesSpider(Spider):
     def parse(self, response: Response) -> Iterator[dict[str, Any]]:
         if isinstance(response, TextResponse):
             texts = response.css("p::text").getall()
-            yield {"url": response.url, "title": response.css("title::text").get(), "text": " ".join(texts)}
+            yield {
+                "url": response.url,
+                "title": response.css("title::text").get(),
+                "text": " ".join(texts),
+            }
 
 
 def run(word: str, seeds: str, folder: Path, names: dict[str, str]) -> tuple[float, list[str], str]:
     """Seconds, sorted items, the last lines that it said."""
     out = folder / f"{word}.jsonl"
-    command = [sys.executable, "-m", "scrapy", word, "titles", "-a", f"seeds={seeds}", "-O", str(out)]
-    for name, value in {**SETTINGS, "CRAWL_DIR": str(folder), "DNS_HOSTS": json.dumps(names)}.items():
+    command = [
+        sys.executable,
+        "-m",
+        "scrapy",
+        word,
+        "titles",
+        "-a",
+        f"seeds={seeds}",
+        "-O",
+        str(out),
+    ]
+    for name, value in {
+        **SETTINGS,
+        "CRAWL_DIR": str(folder),
+        "DNS_HOSTS": json.dumps(names),
+    }.items():
         command += ["-s", f"{name}={value}"]
     start = time.monotonic()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -59,14 +77,20 @@ def run(word: str, seeds: str, folder: Path, names: dict[str, str]) -> tuple[flo
 
 def main() -> None:
     hosts = 1 + (int(sys.argv[1]) if len(sys.argv) > 1 else 3_000) // PER_HOST
-    with DemoServer(grid(hosts, addresses=24, like=HostSpec("", articles=12)), clock=FrozenClock(NOW), t0=NOW - 1_000) as demo:
+    with DemoServer(
+        grid(hosts, addresses=24, like=HostSpec("", articles=12)),
+        clock=FrozenClock(NOW),
+        t0=NOW - 1_000,
+    ) as demo:
         seeds = ",".join(demo.url(name, "/") for name in demo.web.sites)
         with TemporaryDirectory(prefix="bench-reextract-") as name:
             crawled_s, items, _ = run("crawl", seeds, Path(name), demo.dns_hosts)
             asked = len(demo.log.records())
             again_s, again, said = run("reextract", seeds, Path(name), demo.dns_hosts)
             assert len(demo.log.records()) == asked, "it went to the network"
-    print(f"{len(items):,} items: {crawled_s:.1f} s by a crawl without pauses, {again_s:.1f} s from its archive")
+    print(
+        f"{len(items):,} items: {crawled_s:.1f} s by a crawl without pauses, {again_s:.1f} s from its archive"
+    )
     print("the same items" if items == again else f"NOT the same: {len(again):,} items")
     print(said.strip())
 

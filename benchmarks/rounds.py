@@ -8,12 +8,29 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import blake2b
 
-from crawlproj.frontier.base import Batch, Committed, Content, Frontier, Lease, Links, NewUrl, Outcome, Pause, State, Ticket, Want
+from crawlproj.frontier.base import (
+    Batch,
+    Committed,
+    Content,
+    Frontier,
+    Lease,
+    Links,
+    NewUrl,
+    Outcome,
+    Pause,
+    State,
+    Ticket,
+    Want,
+)
 from crawlproj.frontier.seen import score
 from crawlproj.urls.canonical import key, origin
 
 ENDS = (*[State.WAITING] * 17, State.RETRY, State.GONE, State.MOVED)
-DUE = {State.WAITING: timedelta(days=7), State.RETRY: timedelta(minutes=5), State.GONE: timedelta(days=14)}
+DUE = {
+    State.WAITING: timedelta(days=7),
+    State.RETRY: timedelta(minutes=5),
+    State.GONE: timedelta(days=14),
+}
 
 
 @dataclass(slots=True)
@@ -44,7 +61,10 @@ class Round:
         for ticket in self.tickets:
             holding.setdefault(ticket.host, set()).add(ticket.id)
         held = [(host.name, lease) for lease in self.leases.values() for host in lease.hosts]
-        return [Want(name, x.server, x.epoch, count, frozenset(holding.get(name, ()))) for name, x in held]
+        return [
+            Want(name, x.server, x.epoch, count, frozenset(holding.get(name, ())))
+            for name, x in held
+        ]
 
     def refill(self, count: int = 8) -> list[Ticket]:
         found = self.frontier.refill(self.wants(count))
@@ -63,19 +83,40 @@ class Round:
         clocks = {ticket.host: Pause(now + timedelta(seconds=2)) for ticket in taken}
         rests = {ticket.server: Pause(now) for ticket in taken}
         self.pages += len(taken)
-        return self.frontier.commit(Batch(outcomes, self._urls(taken), (), clocks, rests), self.worker)
+        return self.frontier.commit(
+            Batch(outcomes, self._urls(taken), (), clocks, rests), self.worker
+        )
 
     def _outcome(self, ticket: Ticket, now: datetime) -> Outcome:
         state = self.chance.choice(ENDS)
         due = now + DUE[state] * self.chance.uniform(0.8, 1.2) if state in DUE else None
         if state is not State.WAITING:
-            return Outcome(ticket.id, ticket.visit, ticket.server, ticket.epoch, state, now, 503, next_visit=due)
+            return Outcome(
+                ticket.id,
+                ticket.visit,
+                ticket.server,
+                ticket.epoch,
+                state,
+                now,
+                503,
+                next_visit=due,
+            )
         body, block = (
-            blake2b(f"{kind} {ticket.id} {ticket.visit}".encode(), digest_size=16).digest() for kind in ("body", "block")
+            blake2b(f"{kind} {ticket.id} {ticket.visit}".encode(), digest_size=16).digest()
+            for kind in ("body", "block")
         )
         known = tuple(self.chance.choice((ticket.id, ticket.id ^ n)) for n in range(self.links))
-        links = Links(known, ("a",) * self.links, ("Read more",) * self.links, ("https://elsewhere.example/",), ("img",), ("",))
-        content = Content(body, block, "A title of a page", "text/html", "utf-8", "en", 20_000, links=links)
+        links = Links(
+            known,
+            ("a",) * self.links,
+            ("Read more",) * self.links,
+            ("https://elsewhere.example/",),
+            ("img",),
+            ("",),
+        )
+        content = Content(
+            body, block, "A title of a page", "text/html", "utf-8", "en", 20_000, links=links
+        )
         return Outcome(
             ticket.id, ticket.visit, ticket.server, ticket.epoch, state, now, 200, next_visit=due, interval_s=604_800.0,
             changed=True, etag='"abc"', elapsed_s=0.2, received=20_000, depth=ticket.depth, content=content,
@@ -86,7 +127,16 @@ class Round:
         crawl, found = self.frontier.spec.name, []
         for ticket in tickets:
             root, depth = origin(ticket.url), ticket.depth + 1
-            paths = ["/", *(f"/found/{ticket.id & 0xFFFFFFFF:x}/{ticket.visit}-{n}.html" for n in range(self.fresh))]
+            paths = [
+                "/",
+                *(
+                    f"/found/{ticket.id & 0xFFFFFFFF:x}/{ticket.visit}-{n}.html"
+                    for n in range(self.fresh)
+                ),
+            ]
             urls = [root + path for path in paths]
-            found += [NewUrl(key(crawl, url), url, ticket.host, depth, score(depth), ticket.id) for url in urls]
+            found += [
+                NewUrl(key(crawl, url), url, ticket.host, depth, score(depth), ticket.id)
+                for url in urls
+            ]
         return found

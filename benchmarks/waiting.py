@@ -22,7 +22,15 @@ from tests.support.crawling import run_crawl
 from tests.support.judge import Law, violations
 from tests.support.webs import demo_settings, roots
 
-LAW = Law(delay_s=0.5, server_delay_s=0.1, hosts_per_server=4, pause_after=0, pause_s=0, slowdown=2, max_delay_s=10)
+LAW = Law(
+    delay_s=0.5,
+    server_delay_s=0.1,
+    hosts_per_server=4,
+    pause_after=0,
+    pause_s=0,
+    slowdown=2,
+    max_delay_s=10,
+)
 
 
 def forced_s(records: Sequence[Record], law: Law) -> float:
@@ -58,7 +66,10 @@ def measure(name: str, profile: Profile, law: Law) -> dict[str, object]:
         "POLITENESS_HOSTS_PER_SERVER": law.hosts_per_server, "POLITENESS_PAUSE_AFTER": law.pause_after, "CRAWL_PATIENCE": 2,
         "POLITENESS_SHARED_NETWORKS": ["127.0.0.0/8"] if law.shared else [], "REVISIT_INTERVAL": "1h", "FRONTIER_SERVERS": 1000,
     }  # fmt: skip
-    with DemoServer(profile, clock=FrozenClock(1_790_000_000.0)) as demo, Embedded(folder / "db") as postgres:
+    with (
+        DemoServer(profile, clock=FrozenClock(1_790_000_000.0)) as demo,
+        Embedded(folder / "db") as postgres,
+    ):
         url = postgres.start()
         seeds = folder / "seeds.txt"
         seeds.write_text("\n".join(roots(demo)))
@@ -79,7 +90,14 @@ def measure(name: str, profile: Profile, law: Law) -> dict[str, object]:
 def main() -> int:
     small = HostSpec("", sections=("world",), articles=8, keep=12)
     cdn = replace(LAW, delay_s=2, shared=True)
-    print(json.dumps(measure("30 hosts on 10 addresses", grid(30, 10, HostSpec("", articles=30, keep=36)), LAW)), flush=True)
+    print(
+        json.dumps(
+            measure(
+                "30 hosts on 10 addresses", grid(30, 10, HostSpec("", articles=30, keep=36)), LAW
+            )
+        ),
+        flush=True,
+    )
     print(json.dumps(measure("200 hosts behind a CDN", grid(200, 2, small), cdn)), flush=True)
     return 0
 

@@ -22,7 +22,17 @@ SCRAPYS = (
     "ROBOTSTXT_OBEY", "TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED", "LOG_FORMATTER",
 )  # fmt: skip
 """Scrapy's settings that crawlproj needs different. Cookies, referers and log level stay as the project has them."""
-STAY = ("offsite", "httpauth", "httpproxy", "stats", "depth", "referer", "urllength", "metacopy", "logstats")
+STAY = (
+    "offsite",
+    "httpauth",
+    "httpproxy",
+    "stats",
+    "depth",
+    "referer",
+    "urllength",
+    "metacopy",
+    "logstats",
+)
 """Modules of Scrapy's components that crawlproj's own spiders don't need, but others may."""
 COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
 REDIS_PIPELINE = "scrapy_redis.pipelines.RedisPipeline"
@@ -36,7 +46,9 @@ class CrawlprojAddon:
         files = {name: file for name, file in package_files().items() if name != "spiders"}
         if folders := different_folders(files):
             places = "; ".join(f"{name} from {folder}" for name, folder in folders.items())
-            raise CrawlprojError(f"crawlproj needs its own packages, but the path has others of their names first: {places}")
+            raise CrawlprojError(
+                f"crawlproj needs its own packages, but the path has others of their names first: {places}"
+            )
         base = import_module(DEFAULTS)
         for name in (*base.OURS, *SCRAPYS):
             settings.set(name, getattr(base, name), "addon")
@@ -47,7 +59,9 @@ class CrawlprojAddon:
         self.update_pre_crawler_settings(settings)
         base = import_module(DEFAULTS)
         if settings["SCHEDULER"] != base.SCHEDULER:
-            raise ConfigError(f"SCHEDULER = {settings['SCHEDULER']!r}: take that line out, crawlproj needs its own scheduler")
+            raise ConfigError(
+                f"SCHEDULER = {settings['SCHEDULER']!r}: take that line out, crawlproj needs its own scheduler"
+            )
         for name in COMPONENTS:
             for path, place in getattr(base, name).items():
                 if path.split(".")[-2] not in STAY:
@@ -60,7 +74,11 @@ class CrawlprojAddon:
         """scrapy-redis's own pipeline would send every item a second time."""
         pipelines: dict[Any, Any] = settings.getdict("ITEM_PIPELINES")
         if REDIS_PIPELINE in pipelines:
-            settings.set("ITEM_PIPELINES", pipelines | {REDIS_PIPELINE: None}, _priority(settings, "ITEM_PIPELINES"))
+            settings.set(
+                "ITEM_PIPELINES",
+                pipelines | {REDIS_PIPELINE: None},
+                _priority(settings, "ITEM_PIPELINES"),
+            )
 
 
 def _priority(settings: BaseSettings, name: str) -> int:

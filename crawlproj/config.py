@@ -202,7 +202,9 @@ class Config:
 
     @property
     def user_agent(self) -> str:
-        return f"{self.robot_name} (+{self.robot_contact})" if self.robot_contact else self.robot_name
+        return (
+            f"{self.robot_name} (+{self.robot_contact})" if self.robot_contact else self.robot_name
+        )
 
     @property
     def log_dir(self) -> Path:
@@ -216,9 +218,15 @@ class Config:
 def read_config(settings: Any, crawl_name: str) -> Config:
     read = Reader(settings)
     contact = read("ROBOT_CONTACT", str).strip()
-    bounds = Bounds(read("REVISIT_INTERVAL", duration), read("REVISIT_MIN", duration), read("REVISIT_MAX", duration))
+    bounds = Bounds(
+        read("REVISIT_INTERVAL", duration),
+        read("REVISIT_MIN", duration),
+        read("REVISIT_MAX", duration),
+    )
     if not timedelta(0) < bounds.shortest <= bounds.longest:
-        raise ConfigError(f"REVISIT_MIN = {bounds.shortest} must be more than 0 and at most REVISIT_MAX = {bounds.longest}")
+        raise ConfigError(
+            f"REVISIT_MIN = {bounds.shortest} must be more than 0 and at most REVISIT_MAX = {bounds.longest}"
+        )
     return Config(
         database_url=read("DATABASE_URL", str), database_patience_s=read("DATABASE_PATIENCE", seconds),
         redis_url=read("REDIS_URL", redis_url), redis_items=read("REDIS_ITEMS", boolean),
@@ -276,13 +284,23 @@ def _server_rules(read: Reader) -> ServerRules:
 
 
 def _shape(read: Reader) -> Shape:
-    return Shape(max_bytes=read("WARC_MAX_SIZE", size), max_age_s=read("WARC_MAX_AGE", seconds), level=read("WARC_LEVEL", level))
+    return Shape(
+        max_bytes=read("WARC_MAX_SIZE", size),
+        max_age_s=read("WARC_MAX_AGE", seconds),
+        level=read("WARC_LEVEL", level),
+    )
 
 
 def _terms(read: Reader) -> Terms:
-    terms = Terms(read("DOCUMENTS_TIMEOUT", seconds), read("DOCUMENTS_MEMORY", size), read("DOCUMENTS_MAX_SIZE", size))
+    terms = Terms(
+        read("DOCUMENTS_TIMEOUT", seconds),
+        read("DOCUMENTS_MEMORY", size),
+        read("DOCUMENTS_MAX_SIZE", size),
+    )
     if terms.timeout_s < 1 or terms.memory < 100_000_000:
-        raise ConfigError("DOCUMENTS_TIMEOUT must be 1s or more, and DOCUMENTS_MEMORY 100MB or more: the reader itself needs some")
+        raise ConfigError(
+            "DOCUMENTS_TIMEOUT must be 1s or more, and DOCUMENTS_MEMORY 100MB or more: the reader itself needs some"
+        )
     return terms
 
 
@@ -290,7 +308,9 @@ def _spec(read: Reader, name: str) -> CrawlSpec:
     lease = read("FRONTIER_LEASE", duration)
     timeout = read("DOWNLOAD_TIMEOUT", seconds)
     if lease.total_seconds() <= timeout:
-        raise ConfigError(f"FRONTIER_LEASE = {lease.total_seconds():g} s must be longer than DOWNLOAD_TIMEOUT = {timeout:g} s")
+        raise ConfigError(
+            f"FRONTIER_LEASE = {lease.total_seconds():g} s must be longer than DOWNLOAD_TIMEOUT = {timeout:g} s"
+        )
     return CrawlSpec(
         name=name, order=read("FRONTIER_ORDER", one_of(*ORDERS)), shares=read("FRONTIER_SHARES", shares),
         max_depth=read("FRONTIER_DEPTH", whole), max_hops=read("REDIRECT_MAX_TIMES", whole),

@@ -40,7 +40,11 @@ def span(value: timedelta | float) -> str:
 def clock(at: datetime, now: datetime) -> str:
     """The time of day, with the date unless it is today."""
     local = at.astimezone()
-    return f"{local:%H:%M:%S}" if local.date() == now.astimezone().date() else f"{local:%Y-%m-%d %H:%M}"
+    return (
+        f"{local:%H:%M:%S}"
+        if local.date() == now.astimezone().date()
+        else f"{local:%Y-%m-%d %H:%M}"
+    )
 
 
 def when(at: datetime, now: datetime) -> str:
@@ -62,7 +66,10 @@ def short(text: str, width: int) -> str:
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns side by side; those of figures to the right."""
     columns = list(zip(head, *rows, strict=True))
-    right = [bool(rows) and all(re.fullmatch(r"[\d,.%-]*", cell) for cell in column[1:]) for column in columns]
+    right = [
+        bool(rows) and all(re.fullmatch(r"[\d,.%-]*", cell) for cell in column[1:])
+        for column in columns
+    ]
     sizes = [max(map(len, column)) for column in columns]
     lines = []
     for row in (head, *rows):

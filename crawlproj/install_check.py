@@ -20,11 +20,16 @@ def different_folders(files: Mapping[str, str] | None = None) -> dict[str, str]:
     `files` gives the path of each package's `__init__.py`, an empty one if there is none; by default those that this process uses.
     """
     found = package_files() if files is None else files
-    folders = {name: str(PurePath(path).parent.parent) if path else MISSING for name, path in found.items()}
+    folders = {
+        name: str(PurePath(path).parent.parent) if path else MISSING for name, path in found.items()
+    }
     return folders if len(set(folders.values())) > 1 else {}
 
 
 def package_files() -> dict[str, str]:
     """Where this process has, or would have, each package from; links are followed. Nothing is imported."""
     specs = {name: find_spec(name) for name in PACKAGES}
-    return {name: os.path.realpath(spec.origin) if spec and spec.origin else "" for name, spec in specs.items()}
+    return {
+        name: os.path.realpath(spec.origin) if spec and spec.origin else ""
+        for name, spec in specs.items()
+    }

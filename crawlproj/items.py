@@ -75,4 +75,8 @@ class Page:
 
     @property
     def elapsed_s(self) -> float:
-        return self.ended_s - self.started_s if self.started_s is not None and self.ended_s is not None else 0.0
+        return (
+            self.ended_s - self.started_s
+            if self.started_s is not None and self.ended_s is not None
+            else 0.0
+        )

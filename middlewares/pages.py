@@ -45,7 +45,9 @@ class PagesMiddleware:
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
 
-    async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
         request = response.request
         ticket = request.meta.get("ticket") if request is not None else None
         paged = False
@@ -70,7 +72,11 @@ class PagesMiddleware:
     def spider_error(self, failure: Failure, response: Any) -> None:
         """The callback failed, but the page was fetched: it ends like any other, and says so."""
         request = getattr(response, "request", None)
-        if request is None or not isinstance(request.meta.get("ticket"), Ticket) or not hasattr(response, "status"):
+        if (
+            request is None
+            or not isinstance(request.meta.get("ticket"), Ticket)
+            or not hasattr(response, "status")
+        ):
             return
         page = self._page(response, request, f"callback: {name_of(failure)}")
         scraper = self._crawler.engine.scraper
@@ -114,7 +120,9 @@ class PagesMiddleware:
     def _is_news(self, page: Page, ticket: Ticket) -> bool:
         """Other bytes than last time; or the same ones, that could not be read then, a few times."""
         scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
-        return page.body_digest != ticket.body_digest or (ticket.unread and ticket.tries <= scheduler.config.retries)
+        return page.body_digest != ticket.body_digest or (
+            ticket.unread and ticket.tries <= scheduler.config.retries
+        )
 
     def _open_desk(self) -> Desk | None:
         """When the first document comes; nothing of it is imported before. None: documents are not wanted."""

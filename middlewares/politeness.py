@@ -32,7 +32,10 @@ class PolitenessMiddleware:
 
     async def process_request(self, request: Request) -> None:
         ticket = request.meta.get("ticket")
-        if ticket is not None and (host := self._dispatcher.window.hosts.get(ticket.host)) is not None:
+        if (
+            ticket is not None
+            and (host := self._dispatcher.window.hosts.get(ticket.host)) is not None
+        ):
             while (wait_s := host.clock.next_at - time.monotonic()) > 0:
                 self._crawler.stats.inc_value("politeness/held")
                 await asyncio.sleep(wait_s)
@@ -43,8 +46,16 @@ class PolitenessMiddleware:
 
     def process_response(self, request: Request, response: Response) -> Response:
         header = response.headers.get("Retry-After")
-        pause_s = retry_after_s(header.decode("latin-1"), self._dispatcher.times.now()) if header else None
-        self._answered(request, failed=response.status in AGAIN, retry_after_s=pause_s if response.status in AGAIN else None)
+        pause_s = (
+            retry_after_s(header.decode("latin-1"), self._dispatcher.times.now())
+            if header
+            else None
+        )
+        self._answered(
+            request,
+            failed=response.status in AGAIN,
+            retry_after_s=pause_s if response.status in AGAIN else None,
+        )
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:

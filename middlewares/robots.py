@@ -25,11 +25,15 @@ class RobotsMiddleware:
     def process_request(self, request: Request) -> None:
         ticket = request.meta.get("ticket")
         dispatcher = self._crawler.engine.scheduler.dispatcher  # type: ignore[union-attr]
-        if isinstance(ticket, RobotsTicket) or (ticket is not None and dispatcher.allowed is ticket):
+        if isinstance(ticket, RobotsTicket) or (
+            ticket is not None and dispatcher.allowed is ticket
+        ):
             return  # the second: it was asked a moment ago, when the ticket was handed out
         cache = dispatcher.robots
         known = cache.get(request.url)
         if known is None or not known.allows(request.url, cache.agent):
             self._crawler.stats.inc_value("refused/robots")
             # What is not known is not forbidden for good.
-            raise Refused("robots" if known is not None and not known.unreachable else "robots unread")
+            raise Refused(
+                "robots" if known is not None and not known.unreachable else "robots unread"
+            )

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class UnpackingMiddleware(HttpCompressionMiddleware):
-    def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Request | Response:
+    def process_response(
+        self, request: Request, response: Response, spider: Spider | None = None
+    ) -> Request | Response:
         """A body that was never packed is read as it is. If it is packed, but broken from its start, a page has no content and
         fails; a redirect or an error is what its status says."""
         try:

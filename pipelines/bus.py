@@ -39,7 +39,11 @@ class BusPipeline:
 
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
-        if not (settings.get("REDIS_URL") or settings.get("REDIS_HOST") or hasattr(crawler.spidercls, "redis_key")):
+        if not (
+            settings.get("REDIS_URL")
+            or settings.get("REDIS_HOST")
+            or hasattr(crawler.spidercls, "redis_key")
+        ):
             raise NotConfigured
         self._crawler = crawler
         self._items = read_config(settings, crawler.spidercls.name or "").redis_items
@@ -64,7 +68,9 @@ class BusPipeline:
         self._out, link = RedisPipeline.from_settings(settings), Link(connect(settings))
         self._frontier = PostgresFrontier(scheduler.frontier.db.another(), scheduler.frontier.spec)
         pushed = Pushed(link.client, start_key(settings, spider))
-        self._courier = Courier(link, pushed, self._frontier, self._read, self._came, self._tell, self._on_loop)
+        self._courier = Courier(
+            link, pushed, self._frontier, self._read, self._came, self._tell, self._on_loop
+        )
         self._frontier.open()
         self._courier.start()
         log.info("URLs pushed to %s of Redis at %s are fetched first", pushed.key, link.place)
@@ -83,7 +89,9 @@ class BusPipeline:
 
     def process_item(self, item: Any) -> Any:
         if self._items and not isinstance(item, Page):
-            self._courier.send(self._out.item_key(item, self._crawler.spider), self._out.serialize(item))
+            self._courier.send(
+                self._out.item_key(item, self._crawler.spider), self._out.serialize(item)
+            )
         return item
 
     @property

@@ -51,7 +51,9 @@ class RevisitPipeline:
         self._crawler = crawler
         config = self._config = read_config(crawler.settings, crawler.spidercls.name or "")
         policy = choose_policy(config.policy, config.bounds, config.increase, config.decrease)
-        self._ends = Ends(policy, config.retries, config.retry_delay, config.gone_limit, config.bounds.interval)
+        self._ends = Ends(
+            policy, config.retries, config.retry_delay, config.gone_limit, config.bounds.interval
+        )
         self._requests: RequestLog | None = None
         self._urged: dict[int, float] = {}
         crawler.signals.connect(self.item_dropped, signal=signals.item_dropped)
@@ -69,9 +71,16 @@ class RevisitPipeline:
         config, scheduler = self._config, self._scheduler
         if config.log_requests:
             times = scheduler.dispatcher.times
-            header = {"rules": rules_in_force(self._crawler.settings), "worker": scheduler.worker, "crawl": config.spec.name}
+            header = {
+                "rules": rules_in_force(self._crawler.settings),
+                "worker": scheduler.worker,
+                "crawl": config.spec.name,
+            }
             path = config.log_dir / file_name(scheduler.worker)
-            later, clock = asyncio.get_running_loop().call_later, lambda: times.unix(time.monotonic())
+            later, clock = (
+                asyncio.get_running_loop().call_later,
+                lambda: times.unix(time.monotonic()),
+            )
             self._requests = RequestLog(path, header, config.log_requests_bytes, later, clock)
 
     def close_spider(self) -> None:
@@ -106,7 +115,11 @@ class RevisitPipeline:
         elif page.reason == "shutdown":
             dispatcher.put_back(ticket)
         else:
-            outcome = self._ends.again(page, ticket, failed) if failed else self._ends.decide(page, ticket)
+            outcome = (
+                self._ends.again(page, ticket, failed)
+                if failed
+                else self._ends.decide(page, ticket)
+            )
             self._count(outcome, page, ticket)
             dispatcher.add(self._follow(outcome, ticket))
             dispatcher.end(ticket, self._filtered(outcome, page, ticket))
@@ -120,21 +133,37 @@ class RevisitPipeline:
         dispatcher, ticket = self._scheduler.dispatcher, page.ticket
         host = dispatcher.window.hosts.get(ticket.host)
         rules = self._config.rules
-        address, delay_s = (address_of(host.of.address), host.clock.delay_s(rules)) if host else ("", rules.delay_s)
+        address, delay_s = (
+            (address_of(host.of.address), host.clock.delay_s(rules))
+            if host
+            else ("", rules.delay_s)
+        )
         known = None if isinstance(ticket, RobotsTicket) else dispatcher.robots.get(ticket.url)
-        return entry(page, self._scheduler.worker, self._config.spec.name, address, delay_s, known.row.fetched if known else None)
+        return entry(
+            page,
+            self._scheduler.worker,
+            self._config.spec.name,
+            address,
+            delay_s,
+            known.row.fetched if known else None,
+        )
 
     def _read_robots(self, page: Page, ticket: RobotsTicket, line: dict[str, Any]) -> None:
         """What robots.txt asks for, if this answer was the last word and not a redirect on the way."""
         known = self._scheduler.dispatcher.robots.get(ticket.head.url)
         if known is not None and known.row.fetched == page.at:
-            line["away"], line["crawl_delay_s"] = known.unreachable, min(known.crawl_delay_s(self._config.robot_name) or 0.0, 1e9)
+            line["away"], line["crawl_delay_s"] = (
+                known.unreachable,
+                min(known.crawl_delay_s(self._config.robot_name) or 0.0, 1e9),
+            )
 
     def _count(self, outcome: Outcome, page: Page, ticket: Ticket) -> None:
         """A stat for what came of it; of each kind of failure the first URL is kept as an example."""
         inc = self._crawler.stats.inc_value
         if outcome.state is State.WAITING:
-            unreadable = page.kind == "binary" or (page.document is not None and not page.document.charset)
+            unreadable = page.kind == "binary" or (
+                page.document is not None and not page.document.charset
+            )
             if unreadable and page.content_type.startswith("text/"):
                 inc("pages/binary")
                 log.info("Sent as %s, but it is no text: %s", page.content_type, ticket.url)
@@ -142,8 +171,14 @@ class RevisitPipeline:
             name = f"{area}/{outcome.why.partition(':')[0].replace(' ', '_')}"
             inc(name)
             self._scheduler.examples.setdefault(name, ticket.url)
-            again = f", again at {outcome.next_visit:%Y-%m-%d %H:%M:%S} UTC" if outcome.next_visit else ""
-            log.info("%s (%s)%s: %s", outcome.state.value.capitalize(), outcome.why, again, ticket.url)
+            again = (
+                f", again at {outcome.next_visit:%Y-%m-%d %H:%M:%S} UTC"
+                if outcome.next_visit
+                else ""
+            )
+            log.info(
+                "%s (%s)%s: %s", outcome.state.value.capitalize(), outcome.why, again, ticket.url
+            )
 
     def _filtered(self, outcome: Outcome, page: Page, ticket: Ticket) -> Outcome:
         """Only pages of the wanted kinds are visited again; an ordinary request of a spider is made once."""
@@ -154,7 +189,9 @@ class RevisitPipeline:
         if outcome.state is not State.WAITING or outcome.status == 304:
             return outcome
         another_try = 0 < outcome.tries <= self._config.retries  # to read its document
-        wanted = ticket.request is None and (page.kind in self._config.revisit_filter or another_try)
+        wanted = ticket.request is None and (
+            page.kind in self._config.revisit_filter or another_try
+        )
         return outcome if wanted else replace(outcome, next_visit=None)
 
     def _follow(self, outcome: Outcome, ticket: Ticket) -> list[NewUrl]:
@@ -162,16 +199,28 @@ class RevisitPipeline:
         target, sieve = outcome.moved_to, self._scheduler.sieve
         if target is None:
             return []
-        if ticket.request is None and ticket.depth == 0 and (learn := getattr(self._spider, "learn_seeds", None)):
+        if (
+            ticket.request is None
+            and ticket.depth == 0
+            and (learn := getattr(self._spider, "learn_seeds", None))
+        ):
             learn([target])
         if not self._leads_on(target, outcome.status, ticket):
             return []
         if ticket.request is not None:
             text = json.dumps(redirected(ticket.request, target, outcome.status))
             name = f"redirect:{ticket.id}:{target}"
-            url = sieve.url(canonical(target) or target, ticket.depth, ticket.id, hops=ticket.hops + 1)
-            return [self._hurried(replace(url, id=key(self._config.spec.name, name), request=text), ticket)]
-        return [self._hurried(sieve.url(target, ticket.depth, ticket.id, hops=ticket.hops + 1), ticket)]
+            url = sieve.url(
+                canonical(target) or target, ticket.depth, ticket.id, hops=ticket.hops + 1
+            )
+            return [
+                self._hurried(
+                    replace(url, id=key(self._config.spec.name, name), request=text), ticket
+                )
+            ]
+        return [
+            self._hurried(sieve.url(target, ticket.depth, ticket.id, hops=ticket.hops + 1), ticket)
+        ]
 
     def _hurried(self, url: NewUrl, ticket: Ticket) -> NewUrl:
         """Who pushed a URL wants what it leads to, also if that is known. Once in a while only: redirects may go in circles."""
@@ -195,7 +244,12 @@ class RevisitPipeline:
             return False
         free = request["dont_filter"] if request is not None else ticket.depth == 0
         offsite = crawler.get_downloader_middleware(OffsiteMiddleware)
-        return free or offsite is None or spider is None or offsite.should_follow(Request(target), spider)
+        return (
+            free
+            or offsite is None
+            or spider is None
+            or offsite.should_follow(Request(target), spider)
+        )
 
     @property
     def _spider(self) -> Spider | None:

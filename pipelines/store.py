@@ -38,15 +38,33 @@ class StorePipeline:
         if same and not (ticket.unread and document is not None):
             return "same_bytes"
         block_digest = document.digest if document is not None else body_digest
-        page.changed = ticket.block_digest is not None and block_digest != ticket.block_digest and not same
+        page.changed = (
+            ticket.block_digest is not None and block_digest != ticket.block_digest and not same
+        )
         page.content = self._content(page, ticket, body_digest, block_digest)
-        return "first" if ticket.block_digest is None else "changed" if page.changed else "same_text"
+        return (
+            "first" if ticket.block_digest is None else "changed" if page.changed else "same_text"
+        )
 
-    def _content(self, page: Page, ticket: Ticket, body_digest: bytes, block_digest: bytes) -> Content:
-        document, orders, kind, size = page.document, page.orders, page.content_type[:200], len(page.body)
+    def _content(
+        self, page: Page, ticket: Ticket, body_digest: bytes, block_digest: bytes
+    ) -> Content:
+        document, orders, kind, size = (
+            page.document,
+            page.orders,
+            page.content_type[:200],
+            len(page.body),
+        )
         noindex = orders.noindex or (orders.expires is not None and orders.expires <= page.at)
         if document is None:
-            return Content(body_digest, block_digest, content_type=kind, length=size, noindex=noindex, noarchive=orders.noarchive)
+            return Content(
+                body_digest,
+                block_digest,
+                content_type=kind,
+                length=size,
+                noindex=noindex,
+                noarchive=orders.noarchive,
+            )
         scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
         links, urls = scheduler.sieve.sort(ticket, document.links, follow=not orders.nofollow)
         scheduler.dispatcher.add(urls)

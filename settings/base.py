@@ -34,7 +34,9 @@ POLITENESS_SERVER_DELAY = 0.5  # ... to a server, which is an address, whatever 
 POLITENESS_HOSTS_PER_SERVER = 4  # in flight at a time
 POLITENESS_PAUSE_AFTER = 500  # after so many requests to a host its server rests; 0: never
 POLITENESS_PAUSE = 300  # ... for so long
-POLITENESS_SHARED_NETWORKS = "shipped"  # where a host is its own server: crawlproj/politeness/shared_networks.txt, or a list
+POLITENESS_SHARED_NETWORKS = (
+    "shipped"  # where a host is its own server: crawlproj/politeness/shared_networks.txt, or a list
+)
 POLITENESS_SLOWDOWN = 5  # ... and so many times the last response time after its end
 POLITENESS_MAX_DELAY = 60  # cap of that, and of back-off
 ROBOTS_TTL = "24h"
@@ -89,7 +91,9 @@ WARC_LEVEL = 0  # of compression, 1 to 12; 0: what is cheap for a record of its 
 WARC_OBEY_NOARCHIVE = True  # pages that say noarchive are not archived
 
 # --- Documents --------------------------------------------------------------------------------------------------------
-DOCUMENTS_ENABLED = True  # take text and links from PDF, office and RTF files, in a process of its own
+DOCUMENTS_ENABLED = (
+    True  # take text and links from PDF, office and RTF files, in a process of its own
+)
 DOCUMENTS_TIMEOUT = "20s"  # for one document; then the process is killed and replaced
 DOCUMENTS_MEMORY = "512MB"  # of that process
 DOCUMENTS_MAX_SIZE = "20MB"  # bigger ones are archived, but not read
@@ -125,7 +129,9 @@ DOWNLOAD_DELAY = 0  # pauses are the scheduler's
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
-SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64_000_000  # bytes of answers that wait, which only documents do; then no more are fetched
+SCRAPER_SLOT_MAX_ACTIVE_SIZE = (
+    64_000_000  # bytes of answers that wait, which only documents do; then no more are fetched
+)
 REDIRECT_MAX_TIMES = 20
 COOKIES_ENABLED = False
 REFERER_ENABLED = False

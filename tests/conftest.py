@@ -20,7 +20,12 @@ from crawlproj.database.migrations import migrate
 from tests.support.redis_server import RedisServer
 
 # Test data need not survive a power cut.
-FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "100"}
+FAST = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "100",
+}
 TEMPLATE = "migrated"
 numbers = itertools.count(1)
 
@@ -73,7 +78,11 @@ def any_server(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def server(request: pytest.FixtureRequest, servers: Callable[[str], str]) -> str:
     """URL of a running server: embedded, or as `any_server` or an indirect parameter says."""
-    default = request.getfixturevalue("any_server") if "any_server" in request.fixturenames else "embedded"
+    default = (
+        request.getfixturevalue("any_server")
+        if "any_server" in request.fixturenames
+        else "embedded"
+    )
     return servers(getattr(request, "param", default))
 
 

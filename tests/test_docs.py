@@ -19,7 +19,11 @@ from settings import base
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-SOURCES = [path for name in ("crawlproj", "spiders", "middlewares", "pipelines") for path in (ROOT / name).rglob("*.py")]
+SOURCES = [
+    path
+    for name in ("crawlproj", "spiders", "middlewares", "pipelines")
+    for path in (ROOT / name).rglob("*.py")
+]
 COUNTERS = {"inc_value", "set_value", "max_value", "min_value", "count", "_count", "inc"}
 COMMANDS = {module.name for module in iter_modules([str(ROOT / "crawlproj" / "commands")])}
 REASONED = {f"{area}/REASON" for area in AREAS.values()}
@@ -32,7 +36,9 @@ def name_of(path: Path) -> str:
 
 def rows(name: str) -> list[list[str]]:
     """The cells of all table rows of a page, without the back-ticks around them."""
-    lines = [line for line in (ROOT / "docs" / name).read_text().splitlines() if line.startswith("| `")]
+    lines = [
+        line for line in (ROOT / "docs" / name).read_text().splitlines() if line.startswith("| `")
+    ]
     return [[cell.strip().strip("`") for cell in line.strip("|").split(" | ")] for line in lines]
 
 
@@ -40,7 +46,13 @@ def defaults() -> dict[str, str]:
     """Our settings as the file has them, whatever the environment says, in the way the docs write them."""
     found: dict[str, str] = {}
     for node in ast.parse((ROOT / "settings" / "base.py").read_text()).body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.AnnAssign) else None
+        target = (
+            node.targets[0]
+            if isinstance(node, ast.Assign)
+            else node.target
+            if isinstance(node, ast.AnnAssign)
+            else None
+        )
         if isinstance(target, ast.Name) and target.id in base.OURS:
             assert isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
             found[target.id] = shown(ast.literal_eval(node.value))
@@ -55,7 +67,12 @@ def shown(value: object) -> str:
 
 def stats() -> set[str]:
     """Names of all stats that the code raises; `*` stands for what is filled in."""
-    return {name for path in SOURCES for name in raised(path) if re.fullmatch(r"[a-z_*]+/[a-z_*]+", name)}
+    return {
+        name
+        for path in SOURCES
+        for name in raised(path)
+        if re.fullmatch(r"[a-z_*]+/[a-z_*]+", name)
+    }
 
 
 def raised(path: Path) -> Iterator[str]:
@@ -66,11 +83,17 @@ def raised(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             assigned.setdefault(node.targets[0].id, []).append(node.value)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name | ast.Attribute):
+        if (
+            isinstance(node, ast.Call)
+            and node.args
+            and isinstance(node.func, ast.Name | ast.Attribute)
+        ):
             called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
             if called in COUNTERS:
                 argument = node.args[0]
-                values = assigned.get(argument.id, []) if isinstance(argument, ast.Name) else [argument]
+                values = (
+                    assigned.get(argument.id, []) if isinstance(argument, ast.Name) else [argument]
+                )
                 yield from (text for value in values for text in texts(value))
 
 
@@ -93,7 +116,9 @@ def code_lines(path: Path) -> list[str]:
     text = path.read_text()
     blocks = re.findall(r"^```(?:sh)?\n(.*?)^```", text, re.M | re.S)
     spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
-    return [line.removeprefix("$ ").strip() for block in blocks for line in block.splitlines()] + spans
+    return [
+        line.removeprefix("$ ").strip() for block in blocks for line in block.splitlines()
+    ] + spans
 
 
 def slug(heading: str) -> str:
@@ -122,7 +147,9 @@ def test_every_stat_is_documented() -> None:
     documented = [row[0] for row in rows("stats.md")]
     assert REASONED.issubset(documented)
     assert {"end/*", "refused/guard"}.issubset(stats())
-    assert not [pattern for pattern in stats() if not any(fits(name, pattern) for name in documented)]
+    assert not [
+        pattern for pattern in stats() if not any(fits(name, pattern) for name in documented)
+    ]
     assert {f"end/{state.value}" for state in State} - {"end/new", "end/ignored"} <= set(documented)
 
 
@@ -148,7 +175,13 @@ def test_commands_in_the_docs_exist(path: Path) -> None:
 
 
 def test_every_table_is_described() -> None:
-    tables = set(re.findall(r"^create table (\w+)", (ROOT / "crawlproj" / "database" / "sql" / "schema.sql").read_text(), re.M))
+    tables = set(
+        re.findall(
+            r"^create table (\w+)",
+            (ROOT / "crawlproj" / "database" / "sql" / "schema.sql").read_text(),
+            re.M,
+        )
+    )
     assert {row[0] for row in rows("database.md")} == tables
 
 
@@ -161,7 +194,9 @@ def test_relative_links_lead_somewhere(path: Path) -> None:
         file = (path.parent / place).resolve() if place else path
         assert file.exists(), target
         if anchor:
-            assert anchor in {slug(heading) for heading in re.findall(r"^#+ (.+)$", file.read_text(), re.M)}, target
+            assert anchor in {
+                slug(heading) for heading in re.findall(r"^#+ (.+)$", file.read_text(), re.M)
+            }, target
 
 
 def test_every_page_of_the_docs_is_linked_from_the_readme() -> None:
@@ -173,7 +208,11 @@ def test_no_file_names_a_machine_or_a_package_registry() -> None:
     folders = r"(?<![\w.:*/}\])-])/(?:root|home|Users|work|mnt|workspace|tmp/lab)/\w"
     hosts = r"pypi\.org|pythonhosted|registry\.npm|index-url\s*[=:]\s*\S|extra-index-url\s+\S"
     pattern = re.compile(f"{folders}|{hosts}")
-    found = {name_of(path): match[0] for path in files() if path.suffix != ".png" and (match := pattern.search(text_of(path)))}
+    found = {
+        name_of(path): match[0]
+        for path in files()
+        if path.suffix != ".png" and (match := pattern.search(text_of(path)))
+    }
     found.pop("tests/test_docs.py", None)
     assert not found
 

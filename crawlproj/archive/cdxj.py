@@ -52,7 +52,18 @@ class Entry:
     @classmethod
     def of_record(cls, record: Record, offset: int, length: int, file: str) -> Self:
         key, stamp = surt(with_query(record.url, record.asked)), timestamp(record.at)
-        return cls(key, stamp, record.url, record.mime, record.status, record.digest, length, offset, file, record.asked)
+        return cls(
+            key,
+            stamp,
+            record.url,
+            record.mime,
+            record.status,
+            record.digest,
+            length,
+            offset,
+            file,
+            record.asked,
+        )
 
     @classmethod
     def of_stored(cls, stored: Stored, file: str) -> Self | None:
@@ -61,14 +72,32 @@ class Entry:
         An answer that says 304 is not listed: replay would show the 304 itself, which is nothing to see.
         """
         status = heads.status(stored.head) if stored.is_http else 0
-        if stored.kind not in ("response", "revisit", "resource") or status == 304 or not stored.url:
+        if (
+            stored.kind not in ("response", "revisit", "resource")
+            or status == 304
+            or not stored.url
+        ):
             return None
         if stored.kind == "revisit":
             kind = "warc/revisit"
         else:
-            kind = mime(stored.head) if stored.is_http else stored.fields.get("content-type", OCTETS).partition(";")[0].strip()
+            kind = (
+                mime(stored.head)
+                if stored.is_http
+                else stored.fields.get("content-type", OCTETS).partition(";")[0].strip()
+            )
         stamp = timestamp(stored.at)
-        return cls(surt(stored.url), stamp, stored.url, kind, status, stored.digest, stored.length, stored.offset, file)
+        return cls(
+            surt(stored.url),
+            stamp,
+            stored.url,
+            kind,
+            status,
+            stored.digest,
+            stored.length,
+            stored.offset,
+            file,
+        )
 
     def answering(self, asked: str) -> Self:
         """The same as the answer to such a request."""
@@ -122,7 +151,9 @@ def entry_of(line: bytes, path: Path) -> Entry:
     try:
         return Entry.of(line)
     except (ValueError, KeyError):
-        raise ArchiveError(f"the index is damaged, scrapy warc repair makes it anew: {path}") from None
+        raise ArchiveError(
+            f"the index is damaged, scrapy warc repair makes it anew: {path}"
+        ) from None
 
 
 def lines_from(file: BinaryIO, wanted: bytes) -> Iterator[bytes]:

@@ -38,8 +38,14 @@ def check_file(path: Path) -> Iterator[Problem]:
         with path.open("rb", buffering=1 << 18) as file:
             for found in members(file):
                 stored = parse(found)
-                yield from (Problem(path.name, found.offset, what) for what in faults(stored, first=found.offset == 0))
-                if not faults(stored, first=False) and Entry.of_stored(stored, path.name) is not None:
+                yield from (
+                    Problem(path.name, found.offset, what)
+                    for what in faults(stored, first=found.offset == 0)
+                )
+                if (
+                    not faults(stored, first=False)
+                    and Entry.of_stored(stored, path.name) is not None
+                ):
                     listed.add((stored.offset, stored.length))
     except BrokenError as error:
         yield Problem(path.name, error.offset, error.why)
@@ -73,7 +79,11 @@ def lacking(stored: Stored) -> list[str]:
     if stored.kind == "revisit":
         if not stored.fields.get("warc-profile", "").endswith(PROFILES):
             out.append("a revisit without a known profile")
-        if stored.refers_to is None and not stored.fields.get("warc-refers-to") and not stored.digest:
+        if (
+            stored.refers_to is None
+            and not stored.fields.get("warc-refers-to")
+            and not stored.digest
+        ):
             out.append("a revisit that does not say of what")
     return out
 
@@ -115,8 +125,14 @@ def _check_index(path: Path, wanted: set[tuple[int, int]]) -> Iterator[Problem]:
         return
     if lines != sorted(lines):
         yield Problem(path.name, 0, "its index is not sorted")
-    yield from (Problem(path.name, offset, "listed, but no such record") for offset, _ in sorted(found - wanted))
-    yield from (Problem(path.name, offset, "not listed in the index") for offset, _ in sorted(wanted - found))
+    yield from (
+        Problem(path.name, offset, "listed, but no such record")
+        for offset, _ in sorted(found - wanted)
+    )
+    yield from (
+        Problem(path.name, offset, "not listed in the index")
+        for offset, _ in sorted(wanted - found)
+    )
 
 
 def check_revisits(archive: Archive) -> Iterator[Problem]:

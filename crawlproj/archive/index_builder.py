@@ -27,7 +27,11 @@ class Listing:
         if stored.kind in ("response", "revisit", "resource"):
             self.close()
             self._held, self._id = Entry.of_stored(stored, self._file), stored.id
-        elif self._held is not None and self._id and stored.fields.get("warc-concurrent-to") == self._id:
+        elif (
+            self._held is not None
+            and self._id
+            and stored.fields.get("warc-concurrent-to") == self._id
+        ):
             self._give(self._held.answering(_asked(stored)))
             self._held = None
 

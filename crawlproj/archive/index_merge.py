@@ -114,7 +114,11 @@ def merge_indexes(folder: Path) -> Path:
             names = iter(sorted(cover))
             while batch := list(islice(names, MAX_RUNS)):
                 with ExitStack() as group:
-                    files = [group.enter_context(file) for name in batch for file in _opened(folder / name)]
+                    files = [
+                        group.enter_context(file)
+                        for name in batch
+                        for file in _opened(folder / name)
+                    ]
                     runs.append(stack.enter_context(_run(folder, merge(*files))))
             write_file(folder / INDEX, unique(merge(*map(_from_start, runs))))
         known = {"index": state_of(folder / INDEX), "parts": cover}

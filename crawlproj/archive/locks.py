@@ -76,4 +76,6 @@ def rewriting(folder: Path, wait: Callable[[], None]) -> Iterator[None]:
         raise
     except OSError as error:
         why = error.strerror or str(error)
-        raise ArchiveError(f"The archive can't be used: {why} ({folder}); nothing is lost, do it again when it can") from error
+        raise ArchiveError(
+            f"The archive can't be used: {why} ({folder}); nothing is lost, do it again when it can"
+        ) from error

@@ -48,7 +48,9 @@ def sizes(folder: Path) -> Counter[str]:
 
 def index_path(warc: Path) -> Path:
     """Of a WARC file, open or closed."""
-    return warc.with_name(warc.name.removesuffix(OPEN).removesuffix(".gz").removesuffix(".warc") + ".cdxj")
+    return warc.with_name(
+        warc.name.removesuffix(OPEN).removesuffix(".gz").removesuffix(".warc") + ".cdxj"
+    )
 
 
 class OpenFile:

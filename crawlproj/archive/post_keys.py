@@ -24,7 +24,12 @@ NO_BREAKS = dict.fromkeys(map(ord, "\t\r\n"))
 LONGEST = 4_096
 """Characters of the content that count."""
 _METHOD = re.compile(rb"\s*([!#$%&'*+.^_`|~0-9A-Za-z-]{1,40})[ \t]+\S").match
-FORM, JSON, PLAIN, PARTS = "application/x-www-form-urlencoded", "application/json", "text/plain", "multipart/"
+FORM, JSON, PLAIN, PARTS = (
+    "application/x-www-form-urlencoded",
+    "application/json",
+    "text/plain",
+    "multipart/",
+)
 
 
 def query_of(head: bytes, body: bytes) -> str:
@@ -38,7 +43,11 @@ def query_for(method: str, kind: str, body: bytes) -> str:
     """The same of a request with this content type."""
     if method == "GET":
         return ""
-    content = _content(kind, body)[:LONGEST].translate(NO_BREAKS) if method in WITH_CONTENT and body else ""
+    content = (
+        _content(kind, body)[:LONGEST].translate(NO_BREAKS)
+        if method in WITH_CONTENT and body
+        else ""
+    )
     return METHOD + quote(method) + (f"&{content}" if content else "")
 
 
@@ -63,7 +72,9 @@ def _content(kind: str, body: bytes) -> str:
 
 def _parts(kind: str, body: bytes) -> Iterator[tuple[str, str | bytes]]:
     """Fields of a form with files; ValueError if it is none."""
-    whole = BytesParser(policy=HTTP).parsebytes(b"Content-Type: " + kind.encode("latin-1", "replace") + b"\r\n\r\n" + body)
+    whole = BytesParser(policy=HTTP).parsebytes(
+        b"Content-Type: " + kind.encode("latin-1", "replace") + b"\r\n\r\n" + body
+    )
     boundary = whole.get_boundary()
     if not boundary:
         raise ValueError(f"no parts: {kind}")

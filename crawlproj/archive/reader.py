@@ -47,7 +47,11 @@ class Capture:
 
     def header(self, name: str) -> str:
         """Of what has no head, only its type may be known."""
-        if not self.head and name.lower() == "content-type" and (kind := self.record.fields.get("content-type", "")) != OCTETS:
+        if (
+            not self.head
+            and name.lower() == "content-type"
+            and (kind := self.record.fields.get("content-type", "")) != OCTETS
+        ):
             return kind
         return heads.field(self.head, name)
 
@@ -61,7 +65,11 @@ def read_record(path: Path, offset: int, length: int | None = None) -> Stored:
     """The record at `offset`; with its length it is read at one go. ArchiveError if there is no whole record."""
     try:
         with path.open("rb", buffering=0 if length else -1) as file:
-            found = _unpacked(os.pread(file.fileno(), length, offset), offset) if length else member(file, offset)
+            found = (
+                _unpacked(os.pread(file.fileno(), length, offset), offset)
+                if length
+                else member(file, offset)
+            )
         if found is not None:
             return parse(found)
     except OSError as error:
@@ -86,7 +94,11 @@ def _asked(data: bytes, at: int, file: BinaryIO, offset: int, answer_id: str) ->
         stored = parse(found) if found is not None else None
     except BrokenError:
         return None
-    belongs = stored is not None and stored.kind == "request" and stored.fields.get("warc-concurrent-to") == answer_id
+    belongs = (
+        stored is not None
+        and stored.kind == "request"
+        and stored.fields.get("warc-concurrent-to") == answer_id
+    )
     return stored if belongs else None
 
 
@@ -101,7 +113,9 @@ class Archive:
         """The record at that place; of a file that is still written, too."""
         path = self.folder / Path(file).name
         written = path.with_name(path.name + OPEN)
-        return read_record(written if not path.exists() and written.exists() else path, offset, length)
+        return read_record(
+            written if not path.exists() and written.exists() else path, offset, length
+        )
 
     def exchange(self, entry: Entry) -> tuple[Stored, Stored | None]:
         """The record of an entry, and that of the request, which is behind it; None if nobody kept it."""
@@ -113,7 +127,9 @@ class Archive:
                 if found is None:
                     raise ArchiveError(f"{path.name} ends before byte {entry.offset}")
                 answer = parse(Member(entry.offset, found.length, found.data))
-                return answer, _asked(data, found.length, cast("BinaryIO", file), entry.offset, answer.id)
+                return answer, _asked(
+                    data, found.length, cast("BinaryIO", file), entry.offset, answer.id
+                )
         except OSError as error:
             raise ArchiveError(f"{path.name} can't be read: {error.strerror}") from error
 
@@ -184,7 +200,9 @@ class Archive:
             return Capture(record.url, record.at, record, record.head, record.body)
         original = self.original(record)
         same = heads.status(record.head) != 304 and record.head
-        return Capture(record.url, record.at, record, record.head if same else original.head, original.body)
+        return Capture(
+            record.url, record.at, record, record.head if same else original.head, original.body
+        )
 
     def original(self, revisit: Stored) -> Stored:
         """The record that a revisit points at, by its URL, time and digest."""
@@ -194,11 +212,17 @@ class Archive:
             entry for entry in self.versions(target.url)
             if entry.mime != REVISIT and (entry.digest == target.digest if target.digest else entry.timestamp == stamp)
         ]  # fmt: skip
-        for entry in sorted(fitting, key=lambda entry: (entry.timestamp != stamp, entry.timestamp > stamp)):
+        for entry in sorted(
+            fitting, key=lambda entry: (entry.timestamp != stamp, entry.timestamp > stamp)
+        ):
             record = self.read(entry.file, entry.offset, entry.length)
-            if not target.digest or target.digest == digest(record.body, algorithm=target.digest.partition(":")[0]):
+            if not target.digest or target.digest == digest(
+                record.body, algorithm=target.digest.partition(":")[0]
+            ):
                 return record
-        raise ArchiveError(f"The original of {revisit.url} of {revisit.at:%Y-%m-%d %H:%M:%S} is not here: {target.url}")
+        raise ArchiveError(
+            f"The original of {revisit.url} of {revisit.at:%Y-%m-%d %H:%M:%S} is not here: {target.url}"
+        )
 
     def files(self) -> list[Path]:
         """All closed WARC files, in the order of their names."""

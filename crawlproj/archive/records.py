@@ -57,7 +57,10 @@ def new_ids(count: int) -> list[str]:
     """Random UUIDs (version 4): uuid.uuid4 asks the system for each, and takes three times as long."""
     text = urandom(16 * count).hex()
     each = [text[start : start + 32] for start in range(0, 32 * count, 32)]
-    return [f"<urn:uuid:{x[:8]}-{x[8:12]}-4{x[13:16]}-{_VARIANT[x[16]]}{x[17:20]}-{x[20:]}>" for x in each]
+    return [
+        f"<urn:uuid:{x[:8]}-{x[8:12]}-4{x[13:16]}-{_VARIANT[x[16]]}{x[17:20]}-{x[20:]}>"
+        for x in each
+    ]
 
 
 def new_id() -> str:
@@ -111,7 +114,9 @@ def record(
         fields = {name: _BREAKS.sub(" ", value) for name, value in fields.items()}
     lines = [f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Date: {date(at)}"]
     lines += [f"{name}: {value}" for name, value in fields.items() if value]
-    lines.append(f"WARC-Block-Digest: {digest(*block, algorithm=algorithm)}\r\nContent-Type: {content_type}")
+    lines.append(
+        f"WARC-Block-Digest: {digest(*block, algorithm=algorithm)}\r\nContent-Type: {content_type}"
+    )
     lines.append(f"Content-Length: {sum(map(len, block))}\r\n\r\n")
     return b"".join(("\r\n".join(lines).encode("utf-8", "replace"), *block, b"\r\n\r\n"))
 
@@ -124,7 +129,9 @@ def warc_fields(pairs: list[tuple[str, object]]) -> bytes:
     return "\r\n".join([*lines, ""]).encode("utf-8", "replace")
 
 
-def warcinfo(name: str, at: datetime, info: Mapping[str, object], algorithm: str = "sha1") -> Record:
+def warcinfo(
+    name: str, at: datetime, info: Mapping[str, object], algorithm: str = "sha1"
+) -> Record:
     """The first record of the file `name`; `info` says by whom, with what and under which rules it was made."""
     about = {"software": "crawlproj", "format": "WARC File Format 1.1", **info}
     fields = {"WARC-Record-ID": new_id(), "WARC-Filename": name}
@@ -132,7 +139,9 @@ def warcinfo(name: str, at: datetime, info: Mapping[str, object], algorithm: str
     return Record("warcinfo", fields["WARC-Record-ID"], "", at, data)
 
 
-def records(exchange: Exchange, original: Original | None, info_id: str, algorithm: str = "sha1") -> tuple[Record, ...]:
+def records(
+    exchange: Exchange, original: Original | None, info_id: str, algorithm: str = "sha1"
+) -> tuple[Record, ...]:
     """The records of an exchange. The answer is first: it is worth most if the process is killed while it writes.
 
     With an `original` the answer becomes a revisit, if it is a 304 or has the same payload; else it is stored whole, whatever the
@@ -145,10 +154,16 @@ def records(exchange: Exchange, original: Original | None, info_id: str, algorit
     out, url = [first], first.url
     common = {"WARC-Warcinfo-ID": info_id, "WARC-Concurrent-To": first.id, "WARC-Target-URI": url}
     if (head := heads.request(exchange.request)) is not None:
-        fields = {"WARC-Record-ID": request_id, **common, "WARC-IP-Address": _address(exchange.address)}
+        fields = {
+            "WARC-Record-ID": request_id,
+            **common,
+            "WARC-IP-Address": _address(exchange.address),
+        }
         if exchange.request_body:
             fields["WARC-Payload-Digest"] = digest(exchange.request_body, algorithm=algorithm)
-        data = record("request", exchange.at, (head, exchange.request_body), REQUEST, fields, algorithm)
+        data = record(
+            "request", exchange.at, (head, exchange.request_body), REQUEST, fields, algorithm
+        )
         out.append(Record("request", request_id, url, exchange.at, data))
     if block := _metadata(exchange, head):
         fields = {"WARC-Record-ID": metadata_id, **common, "WARC-Refers-To": first.id}
@@ -157,7 +172,13 @@ def records(exchange: Exchange, original: Original | None, info_id: str, algorit
     return tuple(out)
 
 
-def answer(exchange: Exchange, original: Original | None, info_id: str, algorithm: str = "sha1", new: str = "") -> Record:
+def answer(
+    exchange: Exchange,
+    original: Original | None,
+    info_id: str,
+    algorithm: str = "sha1",
+    new: str = "",
+) -> Record:
     """Response, revisit, or (if there is no HTTP in it) resource. `new` is its id."""
     url, at, new = plain_url(exchange.url), exchange.at, new or new_id()
     fields = {
@@ -165,22 +186,62 @@ def answer(exchange: Exchange, original: Original | None, info_id: str, algorith
     }  # fmt: skip
     if not heads.is_http(exchange.head):
         whole = (exchange.head, exchange.body)
-        fields |= {"WARC-Payload-Digest": digest(*whole, algorithm=algorithm), "WARC-Truncated": exchange.truncated or ""}
+        fields |= {
+            "WARC-Payload-Digest": digest(*whole, algorithm=algorithm),
+            "WARC-Truncated": exchange.truncated or "",
+        }
         kind = exchange.content_type or OCTETS
         data = record("resource", at, whole, _BREAKS.sub(" ", kind), fields, algorithm)
         here = Original(url, at, fields["WARC-Payload-Digest"], new)
-        return Record("resource", new, url, at, data, here.digest, kind.partition(";")[0].strip(), 0, True, here)
-    head, found, status = heads.answer(exchange.head), digest(exchange.body, algorithm=algorithm), heads.status(exchange.head)
+        return Record(
+            "resource",
+            new,
+            url,
+            at,
+            data,
+            here.digest,
+            kind.partition(";")[0].strip(),
+            0,
+            True,
+            here,
+        )
+    head, found, status = (
+        heads.answer(exchange.head),
+        digest(exchange.body, algorithm=algorithm),
+        heads.status(exchange.head),
+    )
     if original is not None and (profile := _profile(exchange, status, found, original)):
         fields |= {
             "WARC-Profile": profile, "WARC-Refers-To": original.record_id, "WARC-Refers-To-Target-URI": plain_url(original.url),
             "WARC-Refers-To-Date": date(original.at), "WARC-Payload-Digest": original.digest,
         }  # fmt: skip
         data = record("revisit", at, (head,), ANSWER, fields, algorithm)
-        return Record("revisit", new, url, at, data, original.digest, "warc/revisit", status, profile == IDENTICAL, original)
+        return Record(
+            "revisit",
+            new,
+            url,
+            at,
+            data,
+            original.digest,
+            "warc/revisit",
+            status,
+            profile == IDENTICAL,
+            original,
+        )
     fields |= {"WARC-Payload-Digest": found, "WARC-Truncated": exchange.truncated or ""}
     data = record("response", at, (head, exchange.body), ANSWER, fields, algorithm)
-    return Record("response", new, url, at, data, found, mime(head), status, status != 304, Original(url, at, found, new))
+    return Record(
+        "response",
+        new,
+        url,
+        at,
+        data,
+        found,
+        mime(head),
+        status,
+        status != 304,
+        Original(url, at, found, new),
+    )
 
 
 def _profile(exchange: Exchange, status: int, found: str, original: Original) -> str:

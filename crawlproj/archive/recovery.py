@@ -58,7 +58,9 @@ def complete(folder: Path, thorough: bool = False) -> list[Repaired]:
             empty = index_path(path).exists()
             with path.open("rb") as file:
                 count, _, broken = _scan(file, path.name, path)
-            if broken is not None or not empty or index_path(path).stat().st_size:  # else nothing is to be listed, and was not
+            if (
+                broken is not None or not empty or index_path(path).stat().st_size
+            ):  # else nothing is to be listed, and was not
                 found.append(Repaired(path.name, count, 0, why=str(broken or "")))
     found += [Repaired(path.name, 0, 0) for path in orphans(folder)]
     for path in orphans(folder):
@@ -174,7 +176,11 @@ def _save_rest(path: Path, file: BinaryIO, end: int) -> str:
     places, own = [(0, first.length)], parse(first).id
     found = _next_record(file, end + 1)
     while found is not None:
-        places += [(found.offset, found.length)] if parse(found).fields.get("warc-warcinfo-id") == own else []
+        places += (
+            [(found.offset, found.length)]
+            if parse(found).fields.get("warc-warcinfo-id") == own
+            else []
+        )
         found = _next_record(file, found.offset + found.length)
     if len(places) == 1:
         return ""

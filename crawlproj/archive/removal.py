@@ -92,14 +92,20 @@ def _look(stored: Stored, gone: Gone, lost: Mapping[Capture, str], here: Found) 
 
 def _is_mere_note(stored: Stored) -> bool:
     """Of a removal that names no records, as of those that were just old: without other records it is of no use."""
-    return stored.kind == "metadata" and stored.block.startswith(_NOTE) and b"\nremovedRecord: " not in stored.block
+    return (
+        stored.kind == "metadata"
+        and stored.block.startswith(_NOTE)
+        and b"\nremovedRecord: " not in stored.block
+    )
 
 
 def _goes(stored: Stored, gone: Gone) -> str:
     return gone(stored.url, stored.at) if stored.url and "warc-date" in stored.fields else ""
 
 
-def forget(archive: Archive, gone: Gone, reasons: Mapping[str, str], now: datetime) -> Iterator[Rewritten]:
+def forget(
+    archive: Archive, gone: Gone, reasons: Mapping[str, str], now: datetime
+) -> Iterator[Rewritten]:
     """Write successors of all files that hold records that are to go; `reasons` are by the names of `gone`, for the record of it.
 
     A 304 goes with the version that it speaks of.
@@ -140,10 +146,16 @@ def _compared(old: Path, new: Path) -> Rewritten | None:
     with new.open("rb", buffering=1 << 18) as file:
         for stored in salvaged(file):
             after[stored.id] = stored.offset, stored.length
-            note = stored.block if stored.kind == "metadata" and stored.block.startswith(_NOTE) else b""
+            note = (
+                stored.block
+                if stored.kind == "metadata" and stored.block.startswith(_NOTE)
+                else b""
+            )
     pairs = [line.partition(": ") for line in note.decode("utf-8", "replace").splitlines()]
     names = [value for name, _, value in pairs if name == "removed"]
-    removed = dict(zip(names, (int(value) for name, _, value in pairs if name == "records"), strict=False))
+    removed = dict(
+        zip(names, (int(value) for name, _, value in pairs if name == "records"), strict=False)
+    )
     moved, lost, missing = dict[int, tuple[int, int]](), dict[Capture, str](), 0
     with old.open("rb", buffering=1 << 18) as file:
         for stored in salvaged(file):
@@ -160,7 +172,9 @@ def _compared(old: Path, new: Path) -> Rewritten | None:
 def successor(path: Path) -> Path:
     """The next name that is free."""
     number = int((_REVISION.search(path.name) or [0, 0])[1] or 0)
-    while (new := path.with_name(_REVISION.sub("", path.name) + f"-r{number + 1}{SUFFIX}")).exists():
+    while (
+        new := path.with_name(_REVISION.sub("", path.name) + f"-r{number + 1}{SUFFIX}")
+    ).exists():
         number += 1
     return new
 
@@ -168,7 +182,11 @@ def successor(path: Path) -> Path:
 def predecessor(path: Path) -> Path | None:
     number = int((_REVISION.search(path.name) or [0, 0])[1] or 0)
     base = _REVISION.sub("", path.name)
-    return path.with_name(base + (f"-r{number - 1}" if number > 1 else "") + SUFFIX) if number else None
+    return (
+        path.with_name(base + (f"-r{number - 1}" if number > 1 else "") + SUFFIX)
+        if number
+        else None
+    )
 
 
 def rewrite(
@@ -183,9 +201,15 @@ def rewrite(
         for stored in salvaged(file):
             name, data = _goes(stored, gone), b""
             if not name:
-                data = _whole(archive, stored) if stored.offset in heirs else os.pread(file.fileno(), stored.length, stored.offset)
+                data = (
+                    _whole(archive, stored)
+                    if stored.offset in heirs
+                    else os.pread(file.fileno(), stored.length, stored.offset)
+                )
             if not data:
-                removed.setdefault(name or gone(*heirs[stored.offset]) or next(iter(reasons), ""), []).append(stored.id)
+                removed.setdefault(
+                    name or gone(*heirs[stored.offset]) or next(iter(reasons), ""), []
+                ).append(stored.id)
                 continue
             moved[stored.offset] = (at, len(data))
             at += len(data)
@@ -199,9 +223,19 @@ def rewrite(
     return Rewritten(path, new, {name: len(ids) for name, ids in removed.items()}, moved)
 
 
-def _note(removed: Mapping[str, list[str]], reasons: Mapping[str, str], info: str, now: datetime, listed: bool) -> bytes:
+def _note(
+    removed: Mapping[str, list[str]],
+    reasons: Mapping[str, str],
+    info: str,
+    now: datetime,
+    listed: bool,
+) -> bytes:
     """The record of a removal, the last of its file; every successor has one, and is known by it."""
-    whole = [("removed", "nothing"), ("reason", "records became whole, since what they repeat was removed"), ("records", 0)]
+    whole = [
+        ("removed", "nothing"),
+        ("reason", "records became whole, since what they repeat was removed"),
+        ("records", 0),
+    ]
     pairs: list[tuple[str, object]] = [] if removed else [*whole]
     for name, ids in removed.items():
         pairs += [("removed", name), ("reason", reasons.get(name, "")), ("records", len(ids))]
@@ -228,6 +262,14 @@ def _whole(archive: Archive, stored: Stored) -> bytes:
         found = archive.resolved(stored)
     except ArchiveError:
         return b""
-    exchange = Exchange(stored.url, stored.at, found.head, found.payload, address=stored.fields.get("warc-ip-address", ""))
-    made = answer(exchange, None, stored.fields.get("warc-warcinfo-id", ""), stored.digest.partition(":")[0])
+    exchange = Exchange(
+        stored.url,
+        stored.at,
+        found.head,
+        found.payload,
+        address=stored.fields.get("warc-ip-address", ""),
+    )
+    made = answer(
+        exchange, None, stored.fields.get("warc-warcinfo-id", ""), stored.digest.partition(":")[0]
+    )
     return pack(made.data.replace(made.id.encode(), stored.id.encode(), 1))

@@ -10,7 +10,9 @@ from crawlproj.archive.exchange import Original
 from crawlproj.archive.gzip_members import BrokenError, Member
 from crawlproj.http import heads
 
-_FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*([^\r\n]*(?:\r\n[ \t]+[^\r\n]*)*)\r\n")
+_FIELD = re.compile(
+    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*([^\r\n]*(?:\r\n[ \t]+[^\r\n]*)*)\r\n"
+)
 _VERSION = re.compile(rb"WARC/(1\.[01])\r\n")
 _END = b"\r\n\r\n"
 HTTP_KINDS = ("response", "revisit")
@@ -47,7 +49,9 @@ class Stored:
 
     @property
     def is_http(self) -> bool:
-        return self.kind in HTTP_KINDS and self.fields.get("content-type", "").startswith("application/http")
+        return self.kind in HTTP_KINDS and self.fields.get("content-type", "").startswith(
+            "application/http"
+        )
 
     @property
     def head(self) -> bytes:
@@ -62,12 +66,18 @@ class Stored:
     @property
     def refers_to(self) -> Original | None:
         """What a revisit points at; None if it doesn't say."""
-        url, date = self.fields.get("warc-refers-to-target-uri"), self.fields.get("warc-refers-to-date")
+        url, date = (
+            self.fields.get("warc-refers-to-target-uri"),
+            self.fields.get("warc-refers-to-date"),
+        )
         if self.kind != "revisit" or not url or not date:
             return None
         try:
             return Original(
-                url.removeprefix("<").removesuffix(">"), instant(date), self.digest, self.fields.get("warc-refers-to", "")
+                url.removeprefix("<").removesuffix(">"),
+                instant(date),
+                self.digest,
+                self.fields.get("warc-refers-to", ""),
             )
         except ValueError:
             return None
@@ -76,7 +86,9 @@ class Stored:
 def instant(text: str) -> datetime:
     """A WARC-Date, of whatever precision; ValueError if it is none, or of a time when nobody could write it."""
     stamp = text.isdecimal() and len(text) == 14  # as in an index, or in an ARC file
-    found = datetime.fromisoformat(f"{text[:8]}T{text[8:]}" if stamp else text + {4: "-01-01", 7: "-01"}.get(len(text), ""))
+    found = datetime.fromisoformat(
+        f"{text[:8]}T{text[8:]}" if stamp else text + {4: "-01-01", 7: "-01"}.get(len(text), "")
+    )
     if not 1900 < found.year < 9999:  # at the ends of the calendar a zone leads out of it
         raise ValueError(f"{text} is no date of a capture")
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
@@ -90,7 +102,9 @@ def parse(member: Member) -> Stored:
         raise BrokenError(member.offset, "no WARC record")
     at = version.end()
     while found := _FIELD.match(data, at):
-        fields.setdefault(found[1].lower().decode("ascii"), found[2].rstrip().decode("utf-8", "replace"))
+        fields.setdefault(
+            found[1].lower().decode("ascii"), found[2].rstrip().decode("utf-8", "replace")
+        )
         at = found.end()
     if data[at : at + 2] != b"\r\n" or not fields.get("content-length", "").isdecimal():
         raise BrokenError(member.offset, "no whole WARC header")

@@ -11,15 +11,20 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-_PARTS: Final = re.compile(r"(?is)(https?)://(?:[^/?#]*@)?(\[[^/?#]*\]|[^/?#:]*)(?::([0-9]*))?([^?#]*)(?:\?([^#]*))?").match
+_PARTS: Final = re.compile(
+    r"(?is)(https?)://(?:[^/?#]*@)?(\[[^/?#]*\]|[^/?#:]*)(?::([0-9]*))?([^?#]*)(?:\?([^#]*))?"
+).match
 _PLAIN: Final = re.compile(r"[a-z0-9/._~-]*(?:\?[a-z0-9._~=&+,-]*)?", re.A).fullmatch
 _SAFE: Final = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _WWW: Final = re.compile(r"www\d*\.", re.A)
 _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
 _SESSION: Final = re.compile(
-    "(?:(?:jsession|phpsess|s)id=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]+&cftoken=[^&]+)(?:&|$)", re.I
+    "(?:(?:jsession|phpsess|s)id=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]+&cftoken=[^&]+)(?:&|$)",
+    re.I,
 )
-_ASPX_SESSION: Final = re.compile(r"(?<=/)\((?:(?:[a-z]\([0-9a-z]{24}\))+|[0-9a-z]{24})\)/(?=[^?]+\.aspx)", re.I)
+_ASPX_SESSION: Final = re.compile(
+    r"(?<=/)\((?:(?:[a-z]\([0-9a-z]{24}\))+|[0-9a-z]{24})\)/(?=[^?]+\.aspx)", re.I
+)
 """Session ids in a query, and in the path of ASP.NET."""
 
 
@@ -32,7 +37,9 @@ def _turned(scheme: str, host: str, port: str) -> str:
             host = host.encode("idna").decode("ascii")
     host = _WWW.sub("", host, count=1) if _WWW.match(host) else host
     turned = host.strip("[]") if host.startswith("[") else ",".join(reversed(host.split(".")))
-    return _escaped(turned.encode("utf-8", "replace")) + (f":{port}" if port and port != _DEFAULT_PORTS[scheme] else "")
+    return _escaped(turned.encode("utf-8", "replace")) + (
+        f":{port}" if port and port != _DEFAULT_PORTS[scheme] else ""
+    )
 
 
 def surt(url: str) -> str:
@@ -58,7 +65,10 @@ def _query(query: str) -> str:
     query = _escaped(_unescaped(query))
     if "id" in query.lower():
         query = _SESSION.sub("", query)
-    return "&".join("=".join(pair) for pair in sorted(tuple(part.split("=", 1)) for part in query.lower().split("&")))
+    return "&".join(
+        "=".join(pair)
+        for pair in sorted(tuple(part.split("=", 1)) for part in query.lower().split("&"))
+    )
 
 
 def _normal(path: bytes) -> bytes:

@@ -98,7 +98,10 @@ class Inbox:
     def take(self, timeout_s: float | None) -> deque[Item]:
         """All that has come; nothing if that takes longer (than a second at most), or if it is closed and empty."""
         with self._changed:
-            self._changed.wait_for(lambda: self._items or self.closed, WAKE_S if timeout_s is None else min(timeout_s, WAKE_S))
+            self._changed.wait_for(
+                lambda: self._items or self.closed,
+                WAKE_S if timeout_s is None else min(timeout_s, WAKE_S),
+            )
             taken, self._items = self._items, deque()
             return taken
 

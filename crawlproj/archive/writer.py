@@ -70,7 +70,13 @@ class Writer:
         self, folder: Path, prefix: str, worker: str, info: Mapping[str, object], shape: Shape = DEFAULT,
         now: Callable[[], datetime] = _utc_now, monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        self._folder, self._prefix, self._worker, self._info, self._shape = folder, prefix, worker, info, shape
+        self._folder, self._prefix, self._worker, self._info, self._shape = (
+            folder,
+            prefix,
+            worker,
+            info,
+            shape,
+        )
         self._now, self._monotonic = now, monotonic
         self._inbox = Inbox(shape.queue_bytes)
         self._hand: deque[Item] = deque()
@@ -147,7 +153,10 @@ class Writer:
             return None
         if self._file.size >= self._shape.max_bytes:
             return 0.0
-        return max(0.0, min(self._opened_s + self._shape.max_age_s - self._monotonic(), threading.TIMEOUT_MAX))
+        return max(
+            0.0,
+            min(self._opened_s + self._shape.max_age_s - self._monotonic(), threading.TIMEOUT_MAX),
+        )
 
     def _serve(self) -> None:
         """All that is in hand; what is left there if it fails is not done."""
@@ -205,7 +214,9 @@ class Writer:
         while True:
             self._serial += 1
             try:
-                file = OpenFile(self._folder, file_name(self._prefix, self._worker, self._serial, now))
+                file = OpenFile(
+                    self._folder, file_name(self._prefix, self._worker, self._serial, now)
+                )
                 break
             except FileExistsError:
                 continue
@@ -273,5 +284,7 @@ class Writer:
 
 def _written(job: Job, record: Record, file: str, offset: int, length: int) -> Written:
     line = Entry.of_record(record, offset, length, file).line() if record.indexed else b""
-    place = Place(file, offset, length, record.kind, record.id, record.digest, record.at, record.original)
+    place = Place(
+        file, offset, length, record.kind, record.id, record.digest, record.at, record.original
+    )
     return Written(job, place, line)

@@ -48,8 +48,14 @@ class ProjectCommand(ScrapyCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         with exit_codes():
             assert self.settings is not None
-            AddonManager.load_pre_crawler_settings(self.settings)  # of a project that has joined by the add-on
-            check_words(args, *self.words, f"scrapy {type(self).__module__.rpartition('.')[2]} {self.syntax()}")
+            AddonManager.load_pre_crawler_settings(
+                self.settings
+            )  # of a project that has joined by the add-on
+            check_words(
+                args,
+                *self.words,
+                f"scrapy {type(self).__module__.rpartition('.')[2]} {self.syntax()}",
+            )
             self.exitcode = self.work(read_config(self.settings, DEFAULT_CRAWL), args, opts)
 
     def crawl_name(self, database: Database, opts: argparse.Namespace) -> str:
@@ -59,7 +65,9 @@ class ProjectCommand(ScrapyCommand):
         if named := opts.crawl or self.settings.get("CRAWL_NAME"):
             return str(named)
         if len(names) > 1:
-            raise ConfigError(f"there are several crawls ({', '.join(names)}): say which with --crawl NAME")
+            raise ConfigError(
+                f"there are several crawls ({', '.join(names)}): say which with --crawl NAME"
+            )
         return names[0] if names else DEFAULT_CRAWL
 
 
@@ -68,7 +76,11 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def add_crawl(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--crawl", metavar="NAME", help="which crawl (default: CRAWL_NAME, or the only one there is)")
+    parser.add_argument(
+        "--crawl",
+        metavar="NAME",
+        help="which crawl (default: CRAWL_NAME, or the only one there is)",
+    )
 
 
 def check_words(words: Sequence[str], least: int, most: int, usage: str) -> None:
@@ -99,7 +111,9 @@ def exit_codes(log_file: str | None = None) -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FINE)
     except OSError as error:  # a full disk, a folder that may not be written to
-        complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", log_file)
+        complain(
+            f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", log_file
+        )
         sys.exit(COULD_NOT_RUN)
 
 
@@ -133,7 +147,11 @@ def _plain(value: object) -> object:
 def read_urls(words: Sequence[str]) -> list[str]:
     """Canonical URLs of the words, all of them good; a bad one is a ConfigError."""
     found = {word: canonical(word if "://" in word else f"http://{word}") for word in words}
-    bad = [word for word, url in found.items() if url is None or len(url) > MAX_URL or not HOST.fullmatch(host(url))]
+    bad = [
+        word
+        for word, url in found.items()
+        if url is None or len(url) > MAX_URL or not HOST.fullmatch(host(url))
+    ]
     if bad:
         raise ConfigError("not a web address: " + "; ".join(repr(word[:100]) for word in bad[:5]))
     return list(dict.fromkeys(url for url in found.values() if url))
@@ -141,7 +159,9 @@ def read_urls(words: Sequence[str]) -> list[str]:
 
 def warn_of_forgotten(database: Database, urls: Sequence[str]) -> None:
     for url in refused(database, urls):
-        complain(f"{url} was forgotten and is not fetched (scrapy explain says why, scrapy forget --undo allows it)")
+        complain(
+            f"{url} was forgotten and is not fetched (scrapy explain says why, scrapy forget --undo allows it)"
+        )
 
 
 def is_host(word: str) -> bool:

@@ -43,7 +43,10 @@ def given_to_make() -> set[str]:
 def same_again(settings: Any) -> str:
     """The command line that started us, if it is short enough to be shown."""
     words = sys.orig_argv
-    at = next((n for n, word in enumerate(words) if word == "scrapy" or word.endswith("/scrapy")), len(words))
+    at = next(
+        (n for n, word in enumerate(words) if word == "scrapy" or word.endswith("/scrapy")),
+        len(words),
+    )
     words = words[at + 1 :]
     for name in sorted(given_to_make()) if words else ():
         if (value := os.environ.get(name)) is not None and settings.get(name) == value:

@@ -50,14 +50,20 @@ def preflight(settings: BaseSettings, spider_name: str, arguments: Mapping[str, 
     check_folder(config.crawl_dir)
     check_folder(config.log_dir)
     check_log(settings)
-    embedded = check_database(config, stored_needed=hasattr(spider, "learn_seeds") and not seeds and not config.redis_url)
-    return Cleared(config, embedded, config.log_dir / (re.sub(r"[^\w.-]", "_", config.spec.name) + ".log"))
+    embedded = check_database(
+        config, stored_needed=hasattr(spider, "learn_seeds") and not seeds and not config.redis_url
+    )
+    return Cleared(
+        config, embedded, config.log_dir / (re.sub(r"[^\w.-]", "_", config.spec.name) + ".log")
+    )
 
 
 def check_copies() -> None:
     if folders := different_folders():
         places = "; ".join(f"{name} from {folder}" for name, folder in folders.items())
-        raise CrawlprojError(f"two copies of the code are mixed on the path: {places}. Remove one, or change PYTHONPATH")
+        raise CrawlprojError(
+            f"two copies of the code are mixed on the path: {places}. Remove one, or change PYTHONPATH"
+        )
 
 
 def check_settings(settings: BaseSettings, spider_name: str) -> Config:
@@ -69,7 +75,9 @@ def check_settings(settings: BaseSettings, spider_name: str) -> Config:
         try:
             ip_address(str(address))
         except ValueError:
-            raise ConfigError(f"DNS_HOSTS: {address!r}, given for {name!r}, is not an IP address") from None
+            raise ConfigError(
+                f"DNS_HOSTS: {address!r}, given for {name!r}, is not an IP address"
+            ) from None
     return config
 
 
@@ -79,7 +87,9 @@ def make_spider(settings: BaseSettings, name: str, arguments: Mapping[str, str])
     try:
         spidercls = loader.load(name)
     except KeyError:
-        raise ConfigError(f"there is no spider {name!r}; there are: {', '.join(sorted(loader.list()))}") from None
+        raise ConfigError(
+            f"there is no spider {name!r}; there are: {', '.join(sorted(loader.list()))}"
+        ) from None
     return spidercls(**arguments) if hasattr(spidercls, "learn_seeds") else spidercls
 
 
@@ -96,9 +106,13 @@ def check_contact(config: Config, seeds: Sequence[str]) -> None:
         for name in hosts:
             address = resolver.known(name)
             if not config.robot_contact and not _is_loopback(address or look_up(name) or ""):
-                raise ConfigError(f"ROBOT_CONTACT is empty: without it only this machine may be crawled, not {name}")
+                raise ConfigError(
+                    f"ROBOT_CONTACT is empty: without it only this machine may be crawled, not {name}"
+                )
             if refusal := config.guard.refusal(address) if address else "":
-                raise ConfigError(f"the seed host {name} is refused: {refusal} (GUARD_ALLOW_PRIVATE=1 allows private addresses)")
+                raise ConfigError(
+                    f"the seed host {name} is refused: {refusal} (GUARD_ALLOW_PRIVATE=1 allows private addresses)"
+                )
     finally:
         resolver.close()
 
@@ -116,19 +130,27 @@ def check_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        why = "it is not a folder" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror or error
+        why = (
+            "it is not a folder"
+            if isinstance(error, FileExistsError | NotADirectoryError)
+            else error.strerror or error
+        )
         raise CrawlprojError(f"CRAWL_DIR: cannot write to {folder}: {why}") from None
 
 
 def check_log(settings: BaseSettings) -> None:
     level = str(settings.get("LOG_LEVEL"))
     if not level.isdigit() and level not in logging.getLevelNamesMapping():
-        raise ConfigError(f"LOG_LEVEL = {level!r} makes no sense: it must be DEBUG, INFO, WARNING, ERROR or CRITICAL")
+        raise ConfigError(
+            f"LOG_LEVEL = {level!r} makes no sense: it must be DEBUG, INFO, WARNING, ERROR or CRITICAL"
+        )
     if file := settings.get("LOG_FILE"):
         try:
             Path(file).open("a").close()
         except OSError as error:
-            raise CrawlprojError(f"LOG_FILE: cannot write to {file}: {error.strerror or error}") from None
+            raise CrawlprojError(
+                f"LOG_FILE: cannot write to {file}: {error.strerror or error}"
+            ) from None
 
 
 def check_database(config: Config, stored_needed: bool) -> Embedded | None:

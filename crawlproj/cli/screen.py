@@ -85,4 +85,6 @@ def stream_of(crawler: Crawler) -> TextIO:
 
 def stopwatch(elapsed_s: float) -> str:
     minutes, rest = divmod(int(elapsed_s), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+    return (
+        f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+    )

@@ -58,7 +58,11 @@ def summary(end: Ending, width: int = 100) -> list[str]:
     lines += ["", *(f"  {name:<10} {place}" for name, place in end.places.items())]
     if end.commands:
         size = max(map(len, end.commands))
-        lines += ["", "Try next:", *(f"  {what:<{size}}  {command}" for what, command in end.commands.items())]
+        lines += [
+            "",
+            "Try next:",
+            *(f"  {what:<{size}}  {command}" for what, command in end.commands.items()),
+        ]
     return lines
 
 
@@ -68,15 +72,25 @@ def _pages(end: Ending, width: int) -> list[str]:
         return ["  Nothing was due, so nothing was fetched."]
     parts = [(tally.new, "new"), (tally.changed, "changed"), (tally.unchanged, "unchanged")]
     detail = ", ".join(f"{number:,} {name}" for number, name in parts if number)
-    rate = f", {tally.read / end.elapsed_s:.1f} a second" if tally.read and end.elapsed_s >= 1 else ""
+    rate = (
+        f", {tally.read / end.elapsed_s:.1f} a second" if tally.read and end.elapsed_s >= 1 else ""
+    )
     lines = [f"  {'Pages':<10} {tally.read:>6,}  {detail}{rate}".rstrip()]
     if tally.moved:
-        lines.append(f"  {'Moved':<10} {tally.moved:>6,}  redirects; where they lead was fetched instead")
-    for area, total in (("gone", tally.gone), ("forbidden", tally.forbidden), ("failed", tally.failed)):
+        lines.append(
+            f"  {'Moved':<10} {tally.moved:>6,}  redirects; where they lead was fetched instead"
+        )
+    for area, total in (
+        ("gone", tally.gone),
+        ("forbidden", tally.forbidden),
+        ("failed", tally.failed),
+    ):
         if total:
             lines += _reasons(end, area, total, width)
     if tally.robots_unreachable:
-        lines.append(f"  {'robots.txt':<10} {tally.robots_unreachable:>6,}  could not be read: these hosts are left alone for now")
+        lines.append(
+            f"  {'robots.txt':<10} {tally.robots_unreachable:>6,}  could not be read: these hosts are left alone for now"
+        )
     return lines
 
 
@@ -87,12 +101,16 @@ def _reasons(end: Ending, area: str, total: int, width: int) -> list[str]:
         name = f"{area}/{reason.replace(' ', '_')}"
         example, advice = end.examples.get(name, ""), f" ({ADVICE[name]})" if name in ADVICE else ""
         text = f"{reason}{advice} {number:,} x" if number > 1 else f"{reason}{advice}"
-        text += f", such as {example}" if example and number > 1 else f": {example}" if example else ""
+        text += (
+            f", such as {example}" if example and number > 1 else f": {example}" if example else ""
+        )
         lines.append(f"{label}  {short(text, max(40, width - 21))}")
         label = " " * 19
     if len(reasons) > TOP:
         rest = sum(number for _, number in reasons[TOP:])
-        lines.append(f"{label}  and {rest:,} for {count(len(reasons) - TOP, 'other reason')}: see the log")
+        lines.append(
+            f"{label}  and {rest:,} for {count(len(reasons) - TOP, 'other reason')}: see the log"
+        )
     return lines
 
 
@@ -101,9 +119,14 @@ def _known(end: Ending) -> list[str]:
     if not counts:
         return []
     lines = ["", f"  {count(counts['known'], 'URL')} known in all. Of them:"]
-    first, soon = _first(outlook.next_visit, end.now), "" if counts["new"] else _first(outlook.soonest, end.now)
+    first, soon = (
+        _first(outlook.next_visit, end.now),
+        "" if counts["new"] else _first(outlook.soonest, end.now),
+    )
     if counts["new"]:
-        lines.append(f"    {count(counts['new'], 'waits', 'wait')} to be fetched for the first time")
+        lines.append(
+            f"    {count(counts['new'], 'waits', 'wait')} to be fetched for the first time"
+        )
     if counts["waiting"]:
         read = count(counts["waiting"], "page was read; it is", "pages were read; they are")
         lines.append(f"    {read} visited again{first}")

@@ -77,10 +77,14 @@ class Workforce:
             self.say(f"{worker.name} was killed")
         elif self._may_restart():
             before, worker.process = worker.name, _start(worker.command)
-            self.say(f"{before} was killed by signal {-code}: started again as process {worker.process.pid}")
+            self.say(
+                f"{before} was killed by signal {-code}: started again as process {worker.process.pid}"
+            )
         else:
             worker.code = COULD_NOT_RUN
-            self.say(f"{worker.name} was killed by signal {-code}: given up after {RESTARTS} new starts in a minute")
+            self.say(
+                f"{worker.name} was killed by signal {-code}: given up after {RESTARTS} new starts in a minute"
+            )
 
     def _may_restart(self) -> bool:
         now = time.monotonic()
@@ -117,4 +121,6 @@ class Workforce:
 
 
 def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+    )

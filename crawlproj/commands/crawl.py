@@ -11,7 +11,15 @@ from scrapy.addons import AddonManager
 from scrapy.commands import crawl
 from scrapy.crawler import Crawler
 
-from crawlproj.cli.command import COULD_NOT_RUN, FINE, NOTHING_FETCHED, STOPPED, check_words, complain, exit_codes
+from crawlproj.cli.command import (
+    COULD_NOT_RUN,
+    FINE,
+    NOTHING_FETCHED,
+    STOPPED,
+    check_words,
+    complain,
+    exit_codes,
+)
 from crawlproj.cli.preflight import Cleared, preflight, turn_over
 from crawlproj.errors import CrawlprojError
 from crawlproj.scheduling.snapshot import tally
@@ -43,14 +51,20 @@ class Command(crawl.Command):
         AddonManager.load_pre_crawler_settings(settings)
         self.cleared = cleared = preflight(settings, spider_name, opts.spargs)
         # PANEL=off (as under Scrapyd) leaves the log where Scrapy has it.
-        if settings.get("PANEL") != "off" and not settings.get("LOG_FILE") and settings.getbool("LOG_ENABLED"):
+        if (
+            settings.get("PANEL") != "off"
+            and not settings.get("LOG_FILE")
+            and settings.getbool("LOG_ENABLED")
+        ):
             turn_over(cleared.log_file)
             settings.set("LOG_FILE", str(cleared.log_file), priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None
         crawler, embedded = self._create_crawler(args[0]), self.cleared.embedded
-        failure = run_to_end(self.crawler_process, crawler, opts.spargs, embedded.close if embedded else lambda: None)
+        failure = run_to_end(
+            self.crawler_process, crawler, opts.spargs, embedded.close if embedded else lambda: None
+        )
         with exit_codes():
             self.exitcode = self.outcome(crawler, failure)
 
@@ -66,7 +80,9 @@ class Command(crawl.Command):
         stats = crawler.stats.get_stats()
         reason, done = stats.get("finish_reason"), tally(stats)
         if reason in BROKEN or stats.get("scheduler/errors"):
-            complain(f"the crawl broke ({reason}): see {log}; what was not stored is fetched again by the next run")
+            complain(
+                f"the crawl broke ({reason}): see {log}; what was not stored is fetched again by the next run"
+            )
             return COULD_NOT_RUN
         if reason is None:
             complain("stopped at once: what was not stored yet is fetched again by the next run")
@@ -78,7 +94,9 @@ class Command(crawl.Command):
         return FINE
 
 
-def run_to_end(process: Any, crawler: Crawler, arguments: dict[str, str], close: Callable[[], object]) -> BaseException | None:
+def run_to_end(
+    process: Any, crawler: Crawler, arguments: dict[str, str], close: Callable[[], object]
+) -> BaseException | None:
     """Run the one crawl of a process; why it could not start, if so."""
     task = process.crawl(crawler, **arguments)
     try:

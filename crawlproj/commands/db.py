@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 
-from crawlproj.cli.command import COULD_NOT_RUN, FINE, ProjectCommand, add_json, complain, say, say_json
+from crawlproj.cli.command import (
+    COULD_NOT_RUN,
+    FINE,
+    ProjectCommand,
+    add_json,
+    complain,
+    say,
+    say_json,
+)
 from crawlproj.config import Config
 from crawlproj.database.embedded.lock_holders import holders
 from crawlproj.database.embedded.server import Embedded, running_dsn
@@ -42,16 +50,45 @@ class Command(ProjectCommand):
         super().add_options(parser)
         add_json(parser)
         parser.add_argument("--force", action="store_true", help="stop: also while others use it")
-        parser.add_argument("-n", "--dry-run", action="store_true", help="clean: only show what would go")
-        parser.add_argument("--older", metavar="AGE", help="clean: captures that are older go (default: RETENTION_CAPTURES)")
-        parser.add_argument("--keep", metavar="WHICH", help="clean: but not the first, last of each period (RETENTION_KEEP)")
-        parser.add_argument("--per", metavar="PERIOD", help="clean: which is a day, week, month or year (RETENTION_PER)")
-        parser.add_argument("--strict", action="store_true", help="clean: nothing that is older stays (RETENTION_STRICT)")
-        parser.add_argument("--dead", metavar="AGE", help="clean: URLs given up for so long, and never read, go (RETENTION_DEAD)")
-        parser.add_argument("--logs", metavar="AGE", help="clean: logs that are older go (RETENTION_LOGS)")
+        parser.add_argument(
+            "-n", "--dry-run", action="store_true", help="clean: only show what would go"
+        )
+        parser.add_argument(
+            "--older",
+            metavar="AGE",
+            help="clean: captures that are older go (default: RETENTION_CAPTURES)",
+        )
+        parser.add_argument(
+            "--keep",
+            metavar="WHICH",
+            help="clean: but not the first, last of each period (RETENTION_KEEP)",
+        )
+        parser.add_argument(
+            "--per",
+            metavar="PERIOD",
+            help="clean: which is a day, week, month or year (RETENTION_PER)",
+        )
+        parser.add_argument(
+            "--strict",
+            action="store_true",
+            help="clean: nothing that is older stays (RETENTION_STRICT)",
+        )
+        parser.add_argument(
+            "--dead",
+            metavar="AGE",
+            help="clean: URLs given up for so long, and never read, go (RETENTION_DEAD)",
+        )
+        parser.add_argument(
+            "--logs", metavar="AGE", help="clean: logs that are older go (RETENTION_LOGS)"
+        )
 
     def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
-        verbs = {"migrate": self._migrate, "url": self._url, "stop": self._stop, "clean": self._clean}
+        verbs = {
+            "migrate": self._migrate,
+            "url": self._url,
+            "stop": self._stop,
+            "clean": self._clean,
+        }
         if words[0] not in verbs:
             raise ConfigError(f"usage: scrapy db {self.syntax()}")
         return verbs[words[0]](config, opts)
@@ -69,7 +106,9 @@ class Command(ProjectCommand):
 
     def _clean(self, config: Config, opts: argparse.Namespace) -> int:
         strict = "1" if opts.strict else None
-        given = zip(SETTINGS, (opts.older, opts.keep, opts.per, opts.dead, opts.logs, strict), strict=True)
+        given = zip(
+            SETTINGS, (opts.older, opts.keep, opts.per, opts.dead, opts.logs, strict), strict=True
+        )
         retention = read_retention(self.settings, dict(given))
         try:
             with reading(config) as database:
@@ -78,7 +117,9 @@ class Command(ProjectCommand):
                 else:
                     done = clean(database, config, retention, complain)
         except NoCrawlYet as nothing:
-            say_json({"dry_run": opts.dry_run, **Cleaned().as_dict()}) if opts.json else say(str(nothing))
+            say_json({"dry_run": opts.dry_run, **Cleaned().as_dict()}) if opts.json else say(
+                str(nothing)
+            )
             return FINE
         if opts.json:
             say_json({"dry_run": opts.dry_run, **done.as_dict()})
@@ -95,7 +136,10 @@ class Command(ProjectCommand):
             embedded = Embedded(config.crawl_dir)
             found = embedded.start()
             embedded.leave_running()
-            print("The database was started. It runs until `scrapy db stop`, or until the next crawl ends.", file=sys.stderr)
+            print(
+                "The database was started. It runs until `scrapy db stop`, or until the next crawl ends.",
+                file=sys.stderr,
+            )
         say(found)
         return FINE
 
@@ -109,19 +153,39 @@ class Command(ProjectCommand):
         if Embedded(config.crawl_dir).stop(force=opts.force):
             say("Stopped.")
             return FINE
-        who = "; ".join(f"process {pid}: {words}" for pid, words in users.items()) or "another process"
-        complain(f"the database is in use and was not stopped (--force stops it all the same). Used by {who}")
+        who = (
+            "; ".join(f"process {pid}: {words}" for pid, words in users.items())
+            or "another process"
+        )
+        complain(
+            f"the database is in use and was not stopped (--force stops it all the same). Used by {who}"
+        )
         return COULD_NOT_RUN
 
 
 def as_text(done: Cleaned, dry_run: bool) -> list[str]:
     """What went, or would go; nothing is not said."""
     files = f"{count(done.files_rewritten, 'file')} rewritten, {done.files_dropped} dropped, {done.freed_bytes:,} bytes freed"
-    lines = [f"{count(done.records, 'record')} of the archive: {files}"] if done.records or done.files_rewritten else []
+    lines = (
+        [f"{count(done.records, 'record')} of the archive: {files}"]
+        if done.records or done.files_rewritten
+        else []
+    )
     if done.waiting:
-        lines.append(f"{count(done.waiting, 'older record')} in files of which too little would go: they stay for now")
-    kinds = (("version", done.versions), ("dead URL", done.urls), ("log", done.logs), ("leftover of a crash", done.leftovers))
-    lines += [count(number, name, "leftovers of crashes" if name.startswith("left") else "") for name, number in kinds if number]
+        lines.append(
+            f"{count(done.waiting, 'older record')} in files of which too little would go: they stay for now"
+        )
+    kinds = (
+        ("version", done.versions),
+        ("dead URL", done.urls),
+        ("log", done.logs),
+        ("leftover of a crash", done.leftovers),
+    )
+    lines += [
+        count(number, name, "leftovers of crashes" if name.startswith("left") else "")
+        for name, number in kinds
+        if number
+    ]
     return (
         [f"{'Would remove' if dry_run else 'Removed'}:", *(f"  {line}" for line in lines)]
         if lines

@@ -49,7 +49,12 @@ class Command(crawl.Command):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--port", type=int, default=0, help="port of a new demo web (default: a free one; later the same)")
+        parser.add_argument(
+            "--port",
+            type=int,
+            default=0,
+            help="port of a new demo web (default: a free one; later the same)",
+        )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         super(crawl.Command, self).process_options(["site"], opts)
@@ -58,7 +63,9 @@ class Command(crawl.Command):
         with exit_codes():
             check_words(args, 0, 0, f"scrapy demo {self.syntax()}")
             if opts.spargs:
-                raise ConfigError("scrapy demo takes no -a: to crawl other sites use scrapy crawl site -a seeds=URL")
+                raise ConfigError(
+                    "scrapy demo takes no -a: to crawl other sites use scrapy crawl site -a seeds=URL"
+                )
             folder = crawl_dir(settings)
             check_folder(folder)
             self.session = Session(folder / "demo.json", opts.port)

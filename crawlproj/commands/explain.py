@@ -5,7 +5,17 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from crawlproj.cli.command import COULD_NOT_RUN, FINE, ProjectCommand, add_crawl, add_json, is_host, read_urls, say, say_json
+from crawlproj.cli.command import (
+    COULD_NOT_RUN,
+    FINE,
+    ProjectCommand,
+    add_crawl,
+    add_json,
+    is_host,
+    read_urls,
+    say,
+    say_json,
+)
 from crawlproj.config import Config
 from crawlproj.database.connection import Database
 from crawlproj.frontier.opening import frontier_of, reading
@@ -54,7 +64,10 @@ class Command(ProjectCommand):
         assert self.settings is not None
         if not (opts.crawl or self.settings.get("CRAWL_NAME")):
             names = [name for (name,) in database.rows("crawl_names")]
-            query: tuple[str, dict[str, Any]] = ("crawls_with_url", {"ids": [key(name, url) for name in names]})
+            query: tuple[str, dict[str, Any]] = (
+                "crawls_with_url",
+                {"ids": [key(name, url) for name in names]},
+            )
             if is_host(word):
                 query = ("crawls_with_host", {"host": word.lower().rstrip(".")})
             knowing = [name for (name,) in database.rows(query[0], **query[1])]

@@ -6,7 +6,15 @@ import argparse
 import sys
 from typing import Any
 
-from crawlproj.cli.command import COULD_NOT_RUN, FINE, ProjectCommand, add_json, complain, say, say_json
+from crawlproj.cli.command import (
+    COULD_NOT_RUN,
+    FINE,
+    ProjectCommand,
+    add_json,
+    complain,
+    say,
+    say_json,
+)
 from crawlproj.config import Config
 from crawlproj.database.arrays import array
 from crawlproj.database.connection import Database
@@ -40,8 +48,16 @@ class Command(ProjectCommand):
         add_json(parser)
         parser.add_argument("--reason", metavar="TEXT", default="", help="why, for the record")
         parser.add_argument("-n", "--dry-run", action="store_true", help="only show what would go")
-        parser.add_argument("--keep-crawling", action="store_true", help="remove what there is, but go on fetching it")
-        parser.add_argument("--undo", action="store_true", help="let it be fetched again; what was removed does not come back")
+        parser.add_argument(
+            "--keep-crawling",
+            action="store_true",
+            help="remove what there is, but go on fetching it",
+        )
+        parser.add_argument(
+            "--undo",
+            action="store_true",
+            help="let it be fetched again; what was removed does not come back",
+        )
         parser.add_argument("--list", action="store_true", help="what was forgotten so far")
 
     def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
@@ -58,7 +74,9 @@ class Command(ProjectCommand):
                 return self._undo(database, names, opts)
             return self._forget(database, config, names, opts)
 
-    def _forget(self, database: Database, config: Config, names: list[str], opts: argparse.Namespace) -> int:
+    def _forget(
+        self, database: Database, config: Config, names: list[str], opts: argparse.Namespace
+    ) -> int:
         ids = ask(database, names, opts.reason, barred=not opts.keep_crawling)
         done = carry_out(database, config, complain)
         rows = [row for row in database.rows("takedown_rules") if row[0] in ids]
@@ -75,9 +93,19 @@ class Command(ProjectCommand):
 
     def _neighbours(self, database: Database, names: list[str]) -> None:
         """Who says example.org may not know that www.example.org is another host."""
-        plain = [name for name in names if not is_url(name) and not name.startswith(BELOW) and BELOW + name not in names]
-        if found := [row[0] for row in database.rows("takedown_neighbours", domains=array(plain)) if row[0] not in names]:
-            say(f"Other hosts stay, such as {', '.join(found[:3])}: *.{plain[0]} means all below it.")
+        plain = [
+            name
+            for name in names
+            if not is_url(name) and not name.startswith(BELOW) and BELOW + name not in names
+        ]
+        if found := [
+            row[0]
+            for row in database.rows("takedown_neighbours", domains=array(plain))
+            if row[0] not in names
+        ]:
+            say(
+                f"Other hosts stay, such as {', '.join(found[:3])}: *.{plain[0]} means all below it."
+            )
 
     def _preview(self, config: Config, names: list[str], opts: argparse.Namespace) -> int:
         try:
@@ -88,10 +116,15 @@ class Command(ProjectCommand):
         if opts.json:
             say_json({"would_forget": names, **facts})
             return FINE
-        kept = ", ".join(count(facts[f"{name}s"], name if name != "url" else "URL") for name in ("url", "page", "version"))
+        kept = ", ".join(
+            count(facts[f"{name}s"], name if name != "url" else "URL")
+            for name in ("url", "page", "version")
+        )
         say(f"Would forget {', '.join(map(in_words, names))}:")
         say(f"  {kept} in the database")
-        say(f"  {count(facts['records'], 'record')} ({facts['bytes']:,} bytes) in {count(len(facts['files']), 'WARC file')}")
+        say(
+            f"  {count(facts['records'], 'record')} ({facts['bytes']:,} bytes) in {count(len(facts['files']), 'WARC file')}"
+        )
         return FINE
 
     def _undo(self, database: Database, names: list[str], opts: argparse.Namespace) -> int:
@@ -99,7 +132,9 @@ class Command(ProjectCommand):
         if opts.json:
             say_json({"undone": undone, "queued": queued})
         elif undone:
-            say(f"May be fetched again: {', '.join(map(in_words, undone))}; {count(queued, 'URL')} queued.")
+            say(
+                f"May be fetched again: {', '.join(map(in_words, undone))}; {count(queued, 'URL')} queued."
+            )
         if missing := [name for name in names if name not in undone]:
             complain(f"was not forgotten: {', '.join(missing)}")
         return COULD_NOT_RUN if missing else FINE
@@ -113,14 +148,22 @@ class Command(ProjectCommand):
         if opts.json:
             say_json({"forgotten": rows})
         else:
-            cells = [[f"{row['asked']:%Y-%m-%d %H:%M}" if name == "asked" else str(row[name]) for name in COLUMNS] for row in rows]
+            cells = [
+                [
+                    f"{row['asked']:%Y-%m-%d %H:%M}" if name == "asked" else str(row[name])
+                    for name in COLUMNS
+                ]
+                for row in rows
+            ]
             say(table(COLUMNS, cells) if rows else "Nothing was forgotten.")
         return FINE
 
 
 def _values(row: tuple[Any, ...]) -> dict[str, Any]:
     _, what, reason, barred, asked, ended, undone, urls, versions, records, files = row
-    state = "not ended" if ended is None else "barred" if barred else "undone" if undone else "removed"
+    state = (
+        "not ended" if ended is None else "barred" if barred else "undone" if undone else "removed"
+    )
     return {
         "what": what, "reason": reason, "state": state, "barred": barred, "asked": asked, "ended": ended, "undone": undone,
         "urls": urls, "versions": versions, "records": records, "files": files,

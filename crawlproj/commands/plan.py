@@ -27,7 +27,13 @@ class Command(ProjectCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("-n", type=int, default=DEFAULT, metavar="N", help=f"how many, up to {MOST} (default {DEFAULT})")
+        parser.add_argument(
+            "-n",
+            type=int,
+            default=DEFAULT,
+            metavar="N",
+            help=f"how many, up to {MOST} (default {DEFAULT})",
+        )
         add_json(parser)
         add_crawl(parser)
 
@@ -55,6 +61,8 @@ def as_json(planned: Planned) -> dict[str, object]:
 
 def as_text(found: list[Planned], name: str, now: datetime) -> list[str]:
     if not found:
-        return [f"Crawl {name} has nothing to fetch, now or later. Give it a page: scrapy push URL --crawl {name}"]
+        return [
+            f"Crawl {name} has nothing to fetch, now or later. Give it a page: scrapy push URL --crawl {name}"
+        ]
     rows = [[when(p.at or now, now), p.lane.name.lower(), str(p.depth), p.url] for p in found]
     return table(["at", "lane", "depth", "url"], rows)

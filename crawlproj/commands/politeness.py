@@ -9,7 +9,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crawlproj.cli.command import BAD_INPUT, FINE, RULES_BROKEN, ProjectCommand, add_json, complain, say, say_json
+from crawlproj.cli.command import (
+    BAD_INPUT,
+    FINE,
+    RULES_BROKEN,
+    ProjectCommand,
+    add_json,
+    complain,
+    say,
+    say_json,
+)
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError
 from crawlproj.formatting import count
@@ -45,7 +54,9 @@ class Command(ProjectCommand):
 
     def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         if words[0] != "audit":
-            raise ConfigError(f"there is no {words[0]!r} (usage: scrapy politeness {self.syntax()})")
+            raise ConfigError(
+                f"there is no {words[0]!r} (usage: scrapy politeness {self.syntax()})"
+            )
         if not 0 <= opts.tolerance <= 60:
             raise ConfigError("--tolerance must be a number of seconds from 0 to 60")
         evidence = read(files_of([Path(word) for word in words[1:]] or [config.log_dir]))
@@ -106,9 +117,16 @@ def as_text(evidence: Evidence, found: Sequence[Violation]) -> list[str]:
     seen = f"{count(facts['requests'], 'request')} to {count(facts['hosts'], 'host')} by {count(facts['workers'], 'worker')}"
     seen += f", {count(facts['refusals'], 'URL')} not asked"
     if evidence.lost:
-        lines.append(f"{count(evidence.lost, 'line')} could not be written when the disk was full: nothing is known of them")
-    rules = ", ".join(f"{rule} {number:,}" for rule, number in Counter(v.rule for v in found).most_common())
-    lines.append(f"{seen}: " + (f"{count(len(found), 'violation')} ({rules})" if found else "every rule was kept"))
+        lines.append(
+            f"{count(evidence.lost, 'line')} could not be written when the disk was full: nothing is known of them"
+        )
+    rules = ", ".join(
+        f"{rule} {number:,}" for rule, number in Counter(v.rule for v in found).most_common()
+    )
+    lines.append(
+        f"{seen}: "
+        + (f"{count(len(found), 'violation')} ({rules})" if found else "every rule was kept")
+    )
     return lines
 
 

@@ -39,9 +39,17 @@ class Command(ProjectCommand):
             done = frontier.add([pushed(name, url, known) for url in urls])
             warn_of_forgotten(database, urls)
             database.notify(PUSHES, name)
-            running = any(row[0] == name and row[2] for row in database.rows("status_hosts", now=now))
-        fate = "the running crawl fetches them first" if running else "they are the first that the next run fetches"
-        say(f"Pushed {count(len(urls), 'URL')} into crawl {name} ({done.added} not known before): {fate}.")
+            running = any(
+                row[0] == name and row[2] for row in database.rows("status_hosts", now=now)
+            )
+        fate = (
+            "the running crawl fetches them first"
+            if running
+            else "they are the first that the next run fetches"
+        )
+        say(
+            f"Pushed {count(len(urls), 'URL')} into crawl {name} ({done.added} not known before): {fate}."
+        )
         return FINE
 
 

@@ -12,8 +12,23 @@ from scrapy.spiderloader import get_spider_loader
 
 from crawlproj.archive import Archive
 from crawlproj.archive.open_file import OPEN, SUFFIX, plain_name
-from crawlproj.cli.command import COULD_NOT_RUN, FINE, NOTHING_FETCHED, STOPPED, check_words, complain, exit_codes
-from crawlproj.cli.preflight import check_copies, check_folder, check_log, check_settings, make_spider, turn_over
+from crawlproj.cli.command import (
+    COULD_NOT_RUN,
+    FINE,
+    NOTHING_FETCHED,
+    STOPPED,
+    check_words,
+    complain,
+    exit_codes,
+)
+from crawlproj.cli.preflight import (
+    check_copies,
+    check_folder,
+    check_log,
+    check_settings,
+    make_spider,
+    turn_over,
+)
 from crawlproj.commands.crawl import run_to_end
 from crawlproj.config import Config
 from crawlproj.errors import ArchiveError, ConfigError, CrawlprojError
@@ -46,10 +61,23 @@ class Command(BaseRunSpiderCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--since", metavar="TIME", help="captures of that time and later, such as 2026-03-01 (default: all)")
-        parser.add_argument("--until", metavar="TIME", help="captures of that time and earlier (default: all)")
-        parser.add_argument("--versions", default="last", metavar="last|all", help="of each page (default: last)")
-        parser.add_argument("--callback", default="", metavar="NAME", help="method for pages whose request nobody has noted")
+        parser.add_argument(
+            "--since",
+            metavar="TIME",
+            help="captures of that time and later, such as 2026-03-01 (default: all)",
+        )
+        parser.add_argument(
+            "--until", metavar="TIME", help="captures of that time and earlier (default: all)"
+        )
+        parser.add_argument(
+            "--versions", default="last", metavar="last|all", help="of each page (default: last)"
+        )
+        parser.add_argument(
+            "--callback",
+            default="",
+            metavar="NAME",
+            help="method for pages whose request nobody has noted",
+        )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         """Called before Scrapy starts anything: the last moment to refuse."""
@@ -75,7 +103,11 @@ class Command(BaseRunSpiderCommand):
             self._held.enter_context(reading(config))
         settings.set(OPTIONS, options, PRIORITY)
         settings.set("ADDONS", {**settings.getdict("ADDONS"), ADDON: LAST}, PRIORITY)
-        if settings.get("PANEL") != "off" and not settings.get("LOG_FILE") and settings.getbool("LOG_ENABLED"):
+        if (
+            settings.get("PANEL") != "off"
+            and not settings.get("LOG_FILE")
+            and settings.getbool("LOG_ENABLED")
+        ):
             log_file = config.log_dir / f"reextract-{plain_name(config.spec.name)}.log"
             turn_over(log_file)
             settings.set("LOG_FILE", str(log_file), priority="cmdline")
@@ -84,7 +116,9 @@ class Command(BaseRunSpiderCommand):
         assert self.settings is not None
         spider = get_spider_loader(self.settings).load(name)
         if opts.versions not in VERSIONS:
-            raise ConfigError(f"--versions {opts.versions}: it must be one of {', '.join(VERSIONS)}")
+            raise ConfigError(
+                f"--versions {opts.versions}: it must be one of {', '.join(VERSIONS)}"
+            )
         if opts.callback and not callable(getattr(spider, opts.callback, None)):
             raise ConfigError(f"--callback {opts.callback}: the spider {name} has no such method")
         since, until = (moment(text) if text else None for text in (opts.since, opts.until))
@@ -115,7 +149,9 @@ class Command(BaseRunSpiderCommand):
         if stats.get("finish_reason") in (None, "shutdown"):
             return STOPPED
         if not stats.get("reextract/captures"):
-            complain("no capture of this crawl was found in the archive (-s CRAWL_NAME=NAME if it was not named like the spider)")
+            complain(
+                "no capture of this crawl was found in the archive (-s CRAWL_NAME=NAME if it was not named like the spider)"
+            )
             return NOTHING_FETCHED
         return FINE
 
@@ -124,6 +160,8 @@ def check_archive(config: Config) -> None:
     if not Archive(config.warc_dir).files():
         left = len(list(config.warc_dir.glob(f"*{SUFFIX}{OPEN}")))
         more = (
-            f", only {count(left, 'file')} being written or left open by a kill (scrapy warc repair closes those)" if left else ""
+            f", only {count(left, 'file')} being written or left open by a kill (scrapy warc repair closes those)"
+            if left
+            else ""
         )
         raise ArchiveError(f"there is no archive in {config.warc_dir}{more}")

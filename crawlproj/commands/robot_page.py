@@ -24,12 +24,16 @@ class Command(ProjectCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of the screen")
+        parser.add_argument(
+            "-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of the screen"
+        )
 
     def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
         rules = rules_in_force(self.settings)
-        delay_s, pause_s = (float(rules.get(f"POLITENESS_{name}") or 0) for name in ("SERVER_DELAY", "PAUSE"))
+        delay_s, pause_s = (
+            float(rules.get(f"POLITENESS_{name}") or 0) for name in ("SERVER_DELAY", "PAUSE")
+        )
         page = robot_page(config, delay_s, int(rules.get("POLITENESS_PAUSE_AFTER") or 0), pause_s)
         if opts.output is None:
             say(page.rstrip("\n"))

@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 
-from crawlproj.cli.command import FINE, ProjectCommand, add_crawl, add_json, read_urls, say, say_json, warn_of_forgotten
+from crawlproj.cli.command import (
+    FINE,
+    ProjectCommand,
+    add_crawl,
+    add_json,
+    read_urls,
+    say,
+    say_json,
+    warn_of_forgotten,
+)
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError
 from crawlproj.formatting import count
@@ -42,9 +51,13 @@ class Command(ProjectCommand):
         with writing(config) as database:
             name = self.crawl_name(database, opts)
             frontier = frontier_of(database, config, name, make=True)
-            done = frontier.add([NewUrl(key(name, url), url, host(url), 0, score(0)) for url in urls])
+            done = frontier.add(
+                [NewUrl(key(name, url), url, host(url), 0, score(0)) for url in urls]
+            )
             warn_of_forgotten(database, urls)
-        say(f"{count(len(urls), 'seed')} for crawl {name}, {done.added} not known before. Start with: scrapy crawl {name}")
+        say(
+            f"{count(len(urls), 'seed')} for crawl {name}, {done.added} not known before. Start with: scrapy crawl {name}"
+        )
         return FINE
 
     def _list(self, config: Config, opts: argparse.Namespace) -> int:

@@ -14,7 +14,18 @@ from crawlproj.formatting import count, table, volume, when
 from crawlproj.frontier.opening import NoCrawlYet, reading
 from crawlproj.reports.facts import status
 
-COLUMNS = ("known", "new", "waiting", "retry", "moved", "gone", "retired", "forbidden", "ignored", "dead")
+COLUMNS = (
+    "known",
+    "new",
+    "waiting",
+    "retry",
+    "moved",
+    "gone",
+    "retired",
+    "forbidden",
+    "ignored",
+    "dead",
+)
 
 
 class Command(ProjectCommand):
@@ -49,13 +60,20 @@ class Command(ProjectCommand):
 def as_text(crawls: dict[str, dict[str, Any]], now: datetime) -> list[str]:
     if not crawls:
         return ["Nothing was crawled yet: scrapy crawl site -a seeds=URL, or scrapy demo"]
-    rows = [[name, *(f"{crawl['urls'][column]:,}" for column in COLUMNS)] for name, crawl in crawls.items()]
+    rows = [
+        [name, *(f"{crawl['urls'][column]:,}" for column in COLUMNS)]
+        for name, crawl in crawls.items()
+    ]
     lines = [*table(["crawl", *COLUMNS], rows), ""]
     for name, crawl in crawls.items():
         due = f"{count(crawl['due_now'], 'URL')} due now" if crawl["due_now"] else "nothing due now"
         if crawl["next_due"]:
             due += f", the next at {when(crawl['next_due'], now)}"
-        servers = f", {count(crawl['leased_servers'], 'server')} in use by a running crawl" if crawl["leased_servers"] else ""
+        servers = (
+            f", {count(crawl['leased_servers'], 'server')} in use by a running crawl"
+            if crawl["leased_servers"]
+            else ""
+        )
         held = f"{count(crawl['urls']['documents'], 'page')} read in {count(crawl['versions'], 'version')}"
         kept = f"; archive of {volume(crawl['warc_bytes'])}" if crawl["warc_bytes"] else ""
         lines.append(f"{name}: {held}; {due}; {count(crawl['hosts'], 'host')}{servers}{kept}.")

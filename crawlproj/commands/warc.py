@@ -18,23 +18,51 @@ from crawlproj.archive.locks import rewriting
 from crawlproj.archive.open_file import OPEN, SUFFIX, index_path
 from crawlproj.archive.recovery import Repaired, complete, repair
 from crawlproj.archive.writer import DEFAULT
-from crawlproj.cli.command import FINE, RULES_BROKEN, ProjectCommand, add_crawl, add_json, complain, say, say_json
+from crawlproj.cli.command import (
+    FINE,
+    RULES_BROKEN,
+    ProjectCommand,
+    add_crawl,
+    add_json,
+    complain,
+    say,
+    say_json,
+)
 from crawlproj.config import Config
 from crawlproj.database.connection import Database
 from crawlproj.errors import ArchiveError, ConfigError, DatabaseError
 from crawlproj.formatting import count
 from crawlproj.frontier import takedown
 from crawlproj.frontier.opening import frontier_of, reading, writing
-from crawlproj.reports.versions import as_line, as_values, difference, in_force, last_two, moment, versions
+from crawlproj.reports.versions import (
+    as_line,
+    as_values,
+    difference,
+    in_force,
+    last_two,
+    moment,
+    versions,
+)
 from crawlproj.upkeep.imported_history import enrol
 from crawlproj.upkeep.warc_rewrite import BUSY
 
-MOST = {"check": sys.maxsize, "repair": 0, "versions": 1, "get": 1, "diff": 3, "import": sys.maxsize}
+MOST = {
+    "check": sys.maxsize,
+    "repair": 0,
+    "versions": 1,
+    "get": 1,
+    "diff": 3,
+    "import": sys.maxsize,
+}
 LEAST = {"check": 0, "repair": 0, "versions": 1, "get": 1, "diff": 1, "import": 1}
 
 
 def _indexed(done: Repaired) -> str:
-    return f"{done.file}: indexed, {count(done.records, 'record')}" if done.records else f"{done.file}: removed, its file is gone"
+    return (
+        f"{done.file}: indexed, {count(done.records, 'record')}"
+        if done.records
+        else f"{done.file}: removed, its file is gone"
+    )
 
 
 class Command(ProjectCommand):
@@ -56,16 +84,28 @@ class Command(ProjectCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         add_json(parser)
-        parser.add_argument("--at", metavar="TIME", help="get: the version in force then, such as 2026-03-01 (default: the last)")
-        parser.add_argument("--headers", action="store_true", help="get: with the headers of the answer")
-        parser.add_argument("--text", action="store_true", help="diff: of what a reader sees, not of the source")
+        parser.add_argument(
+            "--at",
+            metavar="TIME",
+            help="get: the version in force then, such as 2026-03-01 (default: the last)",
+        )
+        parser.add_argument(
+            "--headers", action="store_true", help="get: with the headers of the answer"
+        )
+        parser.add_argument(
+            "--text", action="store_true", help="diff: of what a reader sees, not of the source"
+        )
         add_crawl(parser)
-        parser.add_argument("--no-database", action="store_true", help="import: into the archive only")
+        parser.add_argument(
+            "--no-database", action="store_true", help="import: into the archive only"
+        )
         parser.add_argument("-o", dest="output", metavar="FILE", help="get: write to a file")
 
     def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         verb, *rest = words
-        if not LEAST.get(verb, 1) <= len(rest) <= MOST.get(verb, 0) or (verb == "diff" and len(rest) == 2):
+        if not LEAST.get(verb, 1) <= len(rest) <= MOST.get(verb, 0) or (
+            verb == "diff" and len(rest) == 2
+        ):
             raise ConfigError(f"usage: scrapy warc {self.syntax()}")
         verbs = {
             "check": self._check, "repair": self._repair, "versions": self._versions, "get": self._get, "diff": self._diff,
@@ -76,16 +116,27 @@ class Command(ProjectCommand):
     def _check(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         archive = Archive(config.warc_dir)
         files = [Path(word) for word in words] or archive.files()
-        found = [problem for path in files for problem in (check_file if _is_ours(path, config) else check_foreign)(path)]
+        found = [
+            problem
+            for path in files
+            for problem in (check_file if _is_ours(path, config) else check_foreign)(path)
+        ]
         found += [] if words else list(check_revisits(archive))
-        left = [] if words else sorted(path.name for path in config.warc_dir.glob(f"*{SUFFIX}{OPEN}"))
+        left = (
+            [] if words else sorted(path.name for path in config.warc_dir.glob(f"*{SUFFIX}{OPEN}"))
+        )
         if opts.json:
-            problems = [{"file": problem.file, "offset": problem.offset, "what": problem.what} for problem in found]
+            problems = [
+                {"file": problem.file, "offset": problem.offset, "what": problem.what}
+                for problem in found
+            ]
             say_json({"files": len(files), "open": left, "problems": problems})
         else:
             say([*map(str, found), f"{count(len(files), 'file')}, {count(len(found), 'problem')}"])
             if left:
-                say(f"{count(len(left), 'file')} being written, or left open by a kill (scrapy warc repair closes those)")
+                say(
+                    f"{count(len(left), 'file')} being written, or left open by a kill (scrapy warc repair closes those)"
+                )
         return RULES_BROKEN if found else FINE
 
     def _repair(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
@@ -95,7 +146,11 @@ class Command(ProjectCommand):
             return FINE
         with rewriting(folder, lambda: complain(BUSY)):
             for done in repair(folder):
-                cut = f"; {count(done.cut_bytes, 'byte')} cut off: {done.why}" if done.cut_bytes else ""
+                cut = (
+                    f"; {count(done.cut_bytes, 'byte')} cut off: {done.why}"
+                    if done.cut_bytes
+                    else ""
+                )
                 say(f"{done.file or 'an empty file'}: closed, {count(done.records, 'record')}{cut}")
                 if done.saved:
                     say(f"{done.saved}: records behind the damage")
@@ -115,7 +170,9 @@ class Command(ProjectCommand):
 
     def _versions(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         _, entries = self._found(config, words[0])
-        say_json([as_values(entry) for entry in entries]) if opts.json else say([as_line(entry) for entry in entries])
+        say_json([as_values(entry) for entry in entries]) if opts.json else say(
+            [as_line(entry) for entry in entries]
+        )
         return FINE
 
     def _get(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
@@ -132,9 +189,17 @@ class Command(ProjectCommand):
     def _diff(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         times = [moment(word) for word in words[1:]]
         archive, entries = self._found(config, words[0])
-        chosen = (in_force(entries, times[0]), in_force(entries, times[1])) if times else last_two(entries)
+        chosen = (
+            (in_force(entries, times[0]), in_force(entries, times[1]))
+            if times
+            else last_two(entries)
+        )
         if chosen is None:
-            say(f"All {len(entries):,} versions are the same." if len(entries) > 1 else "There is one version only.")
+            say(
+                f"All {len(entries):,} versions are the same."
+                if len(entries) > 1
+                else "There is one version only."
+            )
             return FINE
         old, new = map(archive.capture, chosen)
         say(difference(old, new, opts.text) or "They are the same.")
@@ -156,13 +221,27 @@ class Command(ProjectCommand):
             with rewriting(config.warc_dir, lambda: complain(BUSY)):
                 files = [Path(word) for word in words]
                 taken = take(files, config.warc_dir, told, config.warc or DEFAULT, unwanted)
-            forgotten = f", {taken.unwanted} not taken because they were forgotten" if taken.unwanted else ""
-            say(f"{count(taken.new, 'exchange')} added, {taken.known} there already, {taken.left_out} left out{forgotten}")
+            forgotten = (
+                f", {taken.unwanted} not taken because they were forgotten"
+                if taken.unwanted
+                else ""
+            )
+            say(
+                f"{count(taken.new, 'exchange')} added, {taken.known} there already, {taken.left_out} left out{forgotten}"
+            )
             if taken.passed:
-                kinds = ", ".join(f"{number} {what}" for what, number in taken.passed.most_common(10))
+                kinds = ", ".join(
+                    f"{number} {what}" for what, number in taken.passed.most_common(10)
+                )
                 say(f"{count(taken.passed.total(), 'record')} passed over as no pages: {kinds}")
             if db is not None:
-                done = enrol(db, frontier_of(db, config, name, make=True), config, Archive(config.warc_dir), taken.keys)
+                done = enrol(
+                    db,
+                    frontier_of(db, config, name, make=True),
+                    config,
+                    Archive(config.warc_dir),
+                    taken.keys,
+                )
                 known = f"{count(done.urls, 'URL')} not known before, {done.updated} updated"
                 say(f"Crawl {name}: {known}, {count(done.versions, 'version')} added")
         return RULES_BROKEN if problems or (db is None and not opts.no_database) else FINE
@@ -171,10 +250,14 @@ class Command(ProjectCommand):
         try:
             return stack.enter_context(writing(config))
         except DatabaseError as error:
-            complain(f"{error}; so the pages go into the archive only: do it again when the database is there")
+            complain(
+                f"{error}; so the pages go into the archive only: do it again when the database is there"
+            )
             return None
 
 
 def _is_ours(path: Path, config: Config) -> bool:
     """A file of the archive, or one that has an index as those have."""
-    return bool(path.name) and (path.resolve().parent == config.warc_dir.resolve() or index_path(path).exists())
+    return bool(path.name) and (
+        path.resolve().parent == config.warc_dir.resolve() or index_path(path).exists()
+    )

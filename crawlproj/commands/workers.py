@@ -41,8 +41,17 @@ class Command(ProjectCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("-n", type=int, default=2, metavar="N", help="how many processes (default: 2)")
-        parser.add_argument("-a", dest="spargs", action="append", default=[], metavar="NAME=VALUE", help="argument of the spider")
+        parser.add_argument(
+            "-n", type=int, default=2, metavar="N", help="how many processes (default: 2)"
+        )
+        parser.add_argument(
+            "-a",
+            dest="spargs",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="argument of the spider",
+        )
 
     def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
@@ -50,7 +59,9 @@ class Command(ProjectCommand):
             raise ConfigError(f"-n must be a number from 1 to {MOST}")
         if bad := [text for text in opts.spargs if not text.partition("=")[1]]:
             raise ConfigError(f"-a {bad[0]}: use -a NAME=VALUE")
-        arguments = {name: value for name, _, value in (text.partition("=") for text in opts.spargs)}
+        arguments = {
+            name: value for name, _, value in (text.partition("=") for text in opts.spargs)
+        }
         cleared = preflight(self.settings, words[0], arguments)
         with ExitStack() as stack:
             if cleared.embedded:
@@ -63,7 +74,9 @@ class Command(ProjectCommand):
 
 def commands(spider: str, opts: argparse.Namespace, cleared: Cleared) -> dict[int, list[str]]:
     """The command line of each worker: what was given to us, and a log of its own."""
-    given = [word for text in opts.spargs for word in ("-a", text)] + [word for text in opts.set for word in ("-s", text)]
+    given = [word for text in opts.spargs for word in ("-a", text)] + [
+        word for text in opts.set for word in ("-s", text)
+    ]
     if opts.loglevel:
         given += ["-L", opts.loglevel]
     logs = {number: log_of(cleared.log_file, number) for number in range(1, opts.n + 1)}
@@ -84,7 +97,9 @@ def say_now(text: str) -> None:
 class Totals:
     """A line now and then with what all workers together have done."""
 
-    def __init__(self, database: Database, crawl: str, interval_s: float, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, database: Database, crawl: str, interval_s: float, say: Callable[[str], None]
+    ) -> None:
         self._database, self._crawl, self._interval_s, self._say = database, crawl, interval_s, say
         self._started = time.monotonic()
         self._next = self._started + interval_s
@@ -94,7 +109,9 @@ class Totals:
         if now < self._next:
             return
         with suppress(DatabaseError):
-            if (crawl := status(self._database, self._database.value("now")).get(self._crawl)) is not None:
+            if (
+                crawl := status(self._database, self._database.value("now")).get(self._crawl)
+            ) is not None:
                 urls = crawl["urls"]
                 text = f"{count(urls['known'], 'URL')} known, {urls['fetched']:,} visited, {urls['documents']:,} pages read"
                 text += f"; {crawl['due_now']:,} due now; {count(crawl['leased_servers'], 'server')} in use"

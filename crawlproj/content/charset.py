@@ -16,7 +16,11 @@ from w3lib.encoding import resolve_encoding
 UTF8: Final = "utf-8"
 FALLBACK: Final = "cp1252"
 
-_BOMS: Final = ((codecs.BOM_UTF8, UTF8), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_BOMS: Final = (
+    (codecs.BOM_UTF8, UTF8),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
 _META: Final = re.compile(
     rb"""<meta\b[^>]{0,500}?charset\s*=\s*["']?\s*([\w:.-]{1,40})"""
     rb"""|<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w:.-]{1,40})""",
@@ -44,11 +48,17 @@ _TEXT_BYTES: Final = bytes((*range(0x20, 0x7F), *range(0x80, 0x100), 0x09, 0x0A,
 
 def looks_binary(body: bytes) -> bool:
     """Is this a picture, an archive, a program, whatever the server calls it? Looks at the first KB only."""
-    if body.startswith(_MAGIC) or (body.startswith(b"RIFF") and body[8:12] in (b"WEBP", b"WAVE", b"AVI ")):
+    if body.startswith(_MAGIC) or (
+        body.startswith(b"RIFF") and body[8:12] in (b"WEBP", b"WAVE", b"AVI ")
+    ):
         return True
     head = body[:1024]
     strange = len(head.translate(None, _TEXT_BYTES))
-    return strange * 20 > len(head) and not head.startswith((b"\xff\xfe", b"\xfe\xff")) and _utf16(head) is None
+    return (
+        strange * 20 > len(head)
+        and not head.startswith((b"\xff\xfe", b"\xfe\xff"))
+        and _utf16(head) is None
+    )
 
 
 def utf8(body: bytes, label: str | None = None) -> tuple[bytes, str]:

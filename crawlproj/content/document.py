@@ -17,7 +17,9 @@ Kind = Literal[
 text, or written in a plain text or a document."""
 
 KINDS: Final[frozenset[str]] = frozenset(get_args(Kind))
-PAGE_KINDS: Final[frozenset[str]] = frozenset(("a", "area", "iframe", "next", "alternate", "refresh", "onclick", "text"))
+PAGE_KINDS: Final[frozenset[str]] = frozenset(
+    ("a", "area", "iframe", "next", "alternate", "refresh", "onclick", "text")
+)
 """Kinds that may lead to pages."""
 
 JOINERS: Final = "\u200c\u200d\u200e\u200f"
@@ -84,7 +86,9 @@ class Document:
         """16 bytes that say whether two captures show the same text: deaf to case, layout and invisible joiners."""
         if not self._digest:
             text = self.text.lower()
-            self._digest = blake2b(without(text, JOINERS).encode("utf-8", "replace"), digest_size=16).digest()
+            self._digest = blake2b(
+                without(text, JOINERS).encode("utf-8", "replace"), digest_size=16
+            ).digest()
         return self._digest
 
     @property

@@ -23,12 +23,26 @@ MAX_ENTRIES: Final = 50_000
 Sniffed = Literal["html", "feed", "sitemap", "text", "document", "binary", "other"]
 EntryKind = Literal["feed", "sitemap", "sitemapindex", "alternate"]
 
-_DATES: Final = ("lastmod", "updated", "modified", "pubDate", "published", "issued", "date", "publication_date")
+_DATES: Final = (
+    "lastmod",
+    "updated",
+    "modified",
+    "pubDate",
+    "published",
+    "issued",
+    "date",
+    "publication_date",
+)
 _ROOT: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?([A-Za-z][\w.-]{0,40})")
-_PROLOG: Final = re.compile(rb"(?:\s|<\?[^>]{0,2000}>|<!--.{0,4000}?-->|<!DOCTYPE[^>\[]{0,500}>)+", re.S | re.I)
+_PROLOG: Final = re.compile(
+    rb"(?:\s|<\?[^>]{0,2000}>|<!--.{0,4000}?-->|<!DOCTYPE[^>\[]{0,500}>)+", re.S | re.I
+)
 _FEED_ROOTS: Final = frozenset((b"rss", b"feed", b"rdf"))
 _SITEMAP_ROOTS: Final = frozenset((b"urlset", b"sitemapindex"))
-_TAG: Final = re.compile(rb"<(?:!doctype html|html|head|body|title|meta|script|div|p|a|h1|table|br|span|link|style)[\s/>]", re.I)
+_TAG: Final = re.compile(
+    rb"<(?:!doctype html|html|head|body|title|meta|script|div|p|a|h1|table|br|span|link|style)[\s/>]",
+    re.I,
+)
 
 
 class Entry(NamedTuple):
@@ -115,11 +129,15 @@ def _entry(element: Any, name: str, join: Joiner) -> Iterator[Entry]:
         else:
             texts.setdefault(tag, (child.text or "").strip())
     guid = texts.get("guid") or texts.get("id") or ""
-    target = href or texts.get("link") or texts.get("loc") or (guid if guid.startswith("http") else "")
+    target = (
+        href or texts.get("link") or texts.get("loc") or (guid if guid.startswith("http") else "")
+    )
     found = join(target) if target else None
     if found:
         date = next((texts[key] for key in _DATES if texts.get(key)), "")
-        kind: EntryKind = "feed" if name in ("item", "entry") else "sitemap" if name == "url" else "sitemapindex"
+        kind: EntryKind = (
+            "feed" if name in ("item", "entry") else "sitemap" if name == "url" else "sitemapindex"
+        )
         yield Entry(found, kind, " ".join(texts.get("title", "").split()), date, news)
     for child in element.iterchildren("{http://www.w3.org/1999/xhtml}link"):
         if child.get("rel") == "alternate" and (other := join(child.get("href") or "")):

@@ -118,7 +118,9 @@ def resolved(raw: list[RawLink], join: Joiner) -> list[Link]:
     """Canonical links, each (url, kind) once, in document order; a later one only lends its anchor text."""
     found: list[Link] = []
     places: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for url, (_, kind, text, title, nofollow) in zip(join.many([link[0] for link in raw]), raw, strict=True):
+    for url, (_, kind, text, title, nofollow) in zip(
+        join.many([link[0] for link in raw]), raw, strict=True
+    ):
         if url is not None:
             # Without a key of both: a string knows its hash, a pair of strings does not.
             place = places[kind].setdefault(url, len(found))
@@ -137,7 +139,9 @@ def _paragraphs(text: str) -> list[Block]:
 def cleaned(raw: list[RawBlock]) -> list[Block]:
     """Blocks without characters that nobody sees."""
     text = "\n".join([block[0] for block in raw])
-    if any(odd in text for odd in _ODD_SPACES) or (not text.isascii() and any(mark in text for mark in INVISIBLE)):
+    if any(odd in text for odd in _ODD_SPACES) or (
+        not text.isascii() and any(mark in text for mark in INVISIBLE)
+    ):
         cleaned = [(" ".join(without(block[0], INVISIBLE).split()), *block[1:]) for block in raw]
         raw = [block for block in cleaned if block[0]]
     return list(map(_block, raw))

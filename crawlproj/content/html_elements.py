@@ -23,13 +23,25 @@ Attrs: TypeAlias = Mapping[str, str]
 Start: TypeAlias = "Callable[[Reader, str, Attrs], None]"
 End: TypeAlias = "Callable[[Reader, str], None]"
 
-_LANDMARKS: Final = {"main": True, "article": True, "nav": False, "footer": False, "aside": False, "dialog": False}
+_LANDMARKS: Final = {
+    "main": True,
+    "article": True,
+    "nav": False,
+    "footer": False,
+    "aside": False,
+    "dialog": False,
+}
 _ROLES: Final = {
     "main": True, "article": True, "navigation": False, "contentinfo": False, "complementary": False, "banner": False,
     "search": False, "dialog": False, "alertdialog": False,
 }  # fmt: skip
 _NOFOLLOW: Final = frozenset(("nofollow", "ugc", "sponsored"))
-_FEEDS: Final = ("application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml")
+_FEEDS: Final = (
+    "application/rss+xml",
+    "application/atom+xml",
+    "application/feed+json",
+    "application/rdf+xml",
+)
 _CONNECTIONS: Final = frozenset(("dns-prefetch", "preconnect", "pingback", "profile"))
 
 
@@ -73,7 +85,9 @@ def _break(reader: Reader, tag: str, attrib: Attrs) -> None:
 
 
 def _html(reader: Reader, tag: str, attrib: Attrs) -> None:
-    reader.language = reader.language or (attrib.get("lang") or attrib.get("xml:lang") or "").strip()[:40]
+    reader.language = (
+        reader.language or (attrib.get("lang") or attrib.get("xml:lang") or "").strip()[:40]
+    )
 
 
 def _a(reader: Reader, tag: str, attrib: Attrs) -> None:
@@ -91,7 +105,13 @@ def _a(reader: Reader, tag: str, attrib: Attrs) -> None:
     if reader.skip:
         reader.links.append((href, "a", "", tip, nofollow))
         return
-    reader.href, reader.nofollow, reader.tip, reader.anchor, reader.alt = href, nofollow, tip, "", ""
+    reader.href, reader.nofollow, reader.tip, reader.anchor, reader.alt = (
+        href,
+        nofollow,
+        tip,
+        "",
+        "",
+    )
     reader.mark = len(reader.buffer)
 
 
@@ -103,7 +123,9 @@ def _a_end(reader: Reader, tag: str) -> None:
 def _area(reader: Reader, tag: str, attrib: Attrs) -> None:
     if href := attrib.get("href"):
         nofollow = not _NOFOLLOW.isdisjoint(attrib.get("rel", "").lower().split())
-        reader.links.append((href, "area", attrib.get("alt", "")[:MAX_ANCHOR], attrib.get("title", ""), nofollow))
+        reader.links.append(
+            (href, "area", attrib.get("alt", "")[:MAX_ANCHOR], attrib.get("title", ""), nofollow)
+        )
 
 
 def _img(reader: Reader, tag: str, attrib: Attrs) -> None:
@@ -145,7 +167,15 @@ def _link(reader: Reader, tag: str, attrib: Attrs) -> None:
     href = attrib.get("href")
     rel = set(attrib.get("rel", "").lower().split())
     if href and rel.isdisjoint(_CONNECTIONS):
-        reader.links.append((href, _link_kind(rel, attrib.get("type", "").lower()), "", attrib.get("title", ""), False))
+        reader.links.append(
+            (
+                href,
+                _link_kind(rel, attrib.get("type", "").lower()),
+                "",
+                attrib.get("title", ""),
+                False,
+            )
+        )
 
 
 def _link_kind(rel: set[str], content_type: str) -> Kind:
@@ -169,7 +199,9 @@ def _meta(reader: Reader, tag: str, attrib: Attrs) -> None:
         reader.robots |= read(content)
     elif name == "refresh":
         _, _, target = content.partition("=")
-        if "url" in content[: len(content) - len(target)].lower() and (url := target.strip().strip("'\"")):
+        if "url" in content[: len(content) - len(target)].lower() and (
+            url := target.strip().strip("'\"")
+        ):
             reader.links.append((url, "refresh", "", "", False))
     elif name in ("content-language", "language"):
         reader.language = reader.language or content.partition(",")[0].strip()[:40]

@@ -38,7 +38,11 @@ class Orders:
             self.noindex or other.noindex,
             self.nofollow or other.nofollow,
             self.noarchive or other.noarchive,
-            min(filter(None, (self.unavailable_after, other.unavailable_after)), key=_moment, default=None),
+            min(
+                filter(None, (self.unavailable_after, other.unavailable_after)),
+                key=_moment,
+                default=None,
+            ),
         )
 
     @property
@@ -53,7 +57,11 @@ NO_ORDERS: Final = Orders()
 def date(text: str) -> datetime | None:
     """As mail, HTTP and ISO 8601 write it; without a zone it is UTC, without a time midnight."""
     bare = _UTC.sub("", text.strip())
-    for parse, form in ((datetime.fromisoformat, bare), (parsedate_to_datetime, bare), (parsedate_to_datetime, f"{bare} 00:00:00")):
+    for parse, form in (
+        (datetime.fromisoformat, bare),
+        (parsedate_to_datetime, bare),
+        (parsedate_to_datetime, f"{bare} 00:00:00"),
+    ):
         try:
             found = parse(form)
             return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

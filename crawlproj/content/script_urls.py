@@ -27,13 +27,20 @@ _REST: Final = r"[^\s\"'`<>\\{}$]"
 _SEGMENT: Final = "[A-Za-z0-9_~%-][A-Za-z0-9._~%-]{0,200}/"
 _FILE: Final = rf"[A-Za-z0-9._~%-]{{1,200}}\.(?:s?html?|php|aspx?|jsp)(?:\?{_REST}{{0,500}})?"
 _ABSOLUTE: Final = re.compile(rf"//{_REST}{{4,2000}}(?=[{_QUOTES}])").match
-_ROOTED: Final = re.compile(rf"/(?:(?:{_SEGMENT}){{0,20}}{_FILE}|(?:{_SEGMENT}){{2,20}})[{_QUOTES}]").match
+_ROOTED: Final = re.compile(
+    rf"/(?:(?:{_SEGMENT}){{0,20}}{_FILE}|(?:{_SEGMENT}){{2,20}})[{_QUOTES}]"
+).match
 _ASSET: Final = (
     ".js", ".mjs", ".css", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".ico", ".woff", ".woff2", ".ttf",
     ".mp3", ".mp4", ".webm", ".m3u8", ".map", ".wasm",
 )  # fmt: skip
 
-_VOCABULARIES: Final = ("http://schema.org", "https://schema.org", "http://www.w3.org/", "https://www.w3.org/")
+_VOCABULARIES: Final = (
+    "http://schema.org",
+    "https://schema.org",
+    "http://www.w3.org/",
+    "https://www.w3.org/",
+)
 
 
 def in_handler(code: str) -> list[str]:
@@ -46,7 +53,9 @@ def in_script(code: str) -> list[str]:
     # Cut at the slashes once: to look for each mark before a slash ("://" and the quotes) reads a long script four times.
     *pieces, last = code[:MAX_SCRIPT].split("/")
     if "\\" in (ends := [piece[-1:] for piece in pieces]):
-        pieces = [piece[:-1] if end == "\\" else piece for piece, end in zip(pieces, ends, strict=True)]
+        pieces = [
+            piece[:-1] if end == "\\" else piece for piece, end in zip(pieces, ends, strict=True)
+        ]
         ends = [piece[-1:] for piece in pieces]
     slashes = [at + n for n, at in enumerate(accumulate(map(len, pieces)))]
     marks = [mark for mark in zip(ends, pieces, slashes, strict=True) if mark[0] in _MARKS]
@@ -60,7 +69,9 @@ def _pages(urls: Iterable[str]) -> Iterator[str]:
     for url in urls:
         if url not in seen:
             seen.add(url)
-            if not url.startswith(_VOCABULARIES) and not url.partition("?")[0].lower().endswith(_ASSET):
+            if not url.startswith(_VOCABULARIES) and not url.partition("?")[0].lower().endswith(
+                _ASSET
+            ):
                 yield url
 
 

@@ -28,7 +28,9 @@ def urls_in(text: str) -> list[str]:
 def _trimmed(url: str) -> str:
     for _ in range(_MOST):
         last = url[-1]
-        if last not in _AFTER and (last not in _PAIRS or url.count(_PAIRS[last]) >= url.count(last)):
+        if last not in _AFTER and (
+            last not in _PAIRS or url.count(_PAIRS[last]) >= url.count(last)
+        ):
             break
         url = url[:-1]
     return url

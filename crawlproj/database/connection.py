@@ -56,7 +56,9 @@ class Transaction(Queries):
         with self._database._errors(query.name):
             return self._database._plans.statement(query, self._connection)
 
-    def _send(self, name: str, text: str, args: dict[str, Any] | None) -> tuple[int, list[tuple[Any, ...]]]:
+    def _send(
+        self, name: str, text: str, args: dict[str, Any] | None
+    ) -> tuple[int, list[tuple[Any, ...]]]:
         with self._database._errors(name), self._connection.cursor() as cursor:
             cursor.execute(text, args)
             return cursor.rowcount, cursor.fetchall() if cursor.description else []
@@ -120,7 +122,10 @@ class Database(Queries):
         """Cut the connection under a thread that waits for an answer: it gets a DatabaseError. A network that swallows packets
         would let it wait for many minutes."""
         connection = self._connection
-        with suppress(OSError, psycopg2.Error, AttributeError), socket.socket(fileno=os.dup(connection.fileno())) as wire:
+        with (
+            suppress(OSError, psycopg2.Error, AttributeError),
+            socket.socket(fileno=os.dup(connection.fileno())) as wire,
+        ):
             wire.shutdown(socket.SHUT_RDWR)
 
     @contextmanager
@@ -178,7 +183,9 @@ class Database(Queries):
         self.connect()
         return Transaction(self, self._connection)._statement(query)
 
-    def _send(self, name: str, text: str, args: dict[str, Any] | None) -> tuple[int, list[tuple[Any, ...]]]:
+    def _send(
+        self, name: str, text: str, args: dict[str, Any] | None
+    ) -> tuple[int, list[tuple[Any, ...]]]:
         with self._lock:
             self._refuse_inside()
             self.connect()
@@ -186,7 +193,9 @@ class Database(Queries):
 
     def _refuse_inside(self) -> None:
         if self._transaction is not None:
-            raise RuntimeError("a transaction is open on this Database: use the transaction's own methods")
+            raise RuntimeError(
+                "a transaction is open on this Database: use the transaction's own methods"
+            )
 
     def _on_channel(self, command: str, channel: str, *payload: str) -> None:
         self._refuse_inside()
@@ -202,10 +211,14 @@ class Database(Queries):
         connection.autocommit = True
         if connection.server_version < MINIMUM_VERSION * 10_000:
             version = f"{connection.server_version // 10_000}.{connection.server_version % 10_000}"
-            raise DatabaseError(f"Postgres at {self.place} is version {version}: {MINIMUM_VERSION} or newer is needed")
+            raise DatabaseError(
+                f"Postgres at {self.place} is version {version}: {MINIMUM_VERSION} or newer is needed"
+            )
         encoding = connection.get_parameter_status("server_encoding")
         if encoding != "UTF8":
-            raise DatabaseError(f"the database at {self.place} is encoded as {encoding}: UTF8 is needed")
+            raise DatabaseError(
+                f"the database at {self.place} is encoded as {encoding}: UTF8 is needed"
+            )
         extensions.register_type(BYTES, connection)
         extensions.register_type(BYTES_ARRAY, connection)
         with connection.cursor() as cursor:
@@ -241,10 +254,16 @@ class Database(Queries):
             text = text.replace(password, "***")
         if what == "connect":
             return DatabaseError(f"cannot reach Postgres at {self.place}: {text}", state)
-        gone = self._connection is None or self._connection.closed or isinstance(error, psycopg2.InterfaceError)
+        gone = (
+            self._connection is None
+            or self._connection.closed
+            or isinstance(error, psycopg2.InterfaceError)
+        )
         if gone or error.diag.severity_nonlocalized == "FATAL":
             self.close()
-            return DatabaseError(f"lost the connection to Postgres at {self.place} during {what}: {text}", state)
+            return DatabaseError(
+                f"lost the connection to Postgres at {self.place} during {what}: {text}", state
+            )
         return DatabaseError(f"Postgres refused {what}: {text}", state)
 
 
@@ -256,7 +275,11 @@ def parse_dsn(dsn: str) -> dict[str, Any]:
         parts = {"port": "unreadable"}
     # An unescaped / or @ in a password moves the rest of it into port, host or database.
     numbers = str(parts.get("port", "")).replace(",", "")
-    if (numbers and not numbers.isdigit()) or "@" in parts.get("host", "")[1:] or "@" in parts.get("dbname", ""):
+    if (
+        (numbers and not numbers.isdigit())
+        or "@" in parts.get("host", "")[1:]
+        or "@" in parts.get("dbname", "")
+    ):
         raise ConfigError(
             "DATABASE_URL is not a Postgres URL like postgresql://user:password@host:5432/name"
             " (in a password write / as %2F, @ as %40, : as %3A, # as %23)"

@@ -31,11 +31,16 @@ class Migration:
 
 def migrations() -> list[Migration]:
     """All steps that this code knows, in order."""
-    names = (FILE.fullmatch(entry.name) for entry in files("crawlproj").joinpath("database", "sql", "migrations").iterdir())
+    names = (
+        FILE.fullmatch(entry.name)
+        for entry in files("crawlproj").joinpath("database", "sql", "migrations").iterdir()
+    )
     found = sorted(Migration(int(match[2]), match[1]) for match in names if match)
     if [step.number for step in found] != list(range(1, len(found) + 1)):
         names_found = ", ".join(step.name for step in found)
-        raise MigrationError(f"migrations are not numbered 0001, 0002, ... without gaps: {names_found}")
+        raise MigrationError(
+            f"migrations are not numbered 0001, 0002, ... without gaps: {names_found}"
+        )
     return found
 
 
@@ -67,7 +72,9 @@ def _missing(db: Queries) -> list[Migration]:
     applied = {number for (number,) in db.rows("migration_applied")}
     newest = max(applied, default=0)
     if newest > len(steps):
-        raise MigrationError(f"the database is at migration {newest:04}, this code knows only {len(steps):04}: update crawlproj")
+        raise MigrationError(
+            f"the database is at migration {newest:04}, this code knows only {len(steps):04}: update crawlproj"
+        )
     return [step for step in steps if step.number not in applied]
 
 
@@ -75,4 +82,6 @@ def _apply(tx: Queries, name: str, sql: str) -> None:
     try:
         tx.script(sql)
     except DatabaseError as error:
-        raise MigrationError(f"migration {name} failed, nothing was changed: {error}", error.sqlstate) from error
+        raise MigrationError(
+            f"migration {name} failed, nothing was changed: {error}", error.sqlstate
+        ) from error

@@ -38,7 +38,10 @@ def _connected(dsn: str, patience_s: float) -> Database:
             database.connect()
             return database
         except DatabaseError as error:
-            if not any(words in str(error) for words in NOT_YET) or time.monotonic() - begun > patience_s:
+            if (
+                not any(words in str(error) for words in NOT_YET)
+                or time.monotonic() - begun > patience_s
+            ):
                 raise
             if not said:
                 log.warning("%s: waiting up to %g s", error, patience_s)

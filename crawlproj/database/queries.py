@@ -30,7 +30,9 @@ class Query:
         """A wrong argument is a slip in our own code: say so before the database does."""
         if given.keys() != self.arguments:
             wants = ", ".join(sorted(self.arguments)) or "nothing"
-            raise TypeError(f"query {self.name} wants {wants}, not {', '.join(sorted(given)) or 'nothing'}")
+            raise TypeError(
+                f"query {self.name} wants {wants}, not {', '.join(sorted(given)) or 'nothing'}"
+            )
 
     @property
     def lasting(self) -> bool:
@@ -46,7 +48,9 @@ class Query:
     @property
     def execute(self) -> str:
         """The statement that asks for what was prepared."""
-        return f'execute "{self.name}" ({", ".join(f"%({name})s" for name in sorted(self.arguments))})'
+        return (
+            f'execute "{self.name}" ({", ".join(f"%({name})s" for name in sorted(self.arguments))})'
+        )
 
 
 @cache
@@ -57,7 +61,9 @@ def load_queries() -> Mapping[str, Query]:
 
 def read_sql(path: str) -> str:
     """A file of the package's `sql` folder."""
-    return files("crawlproj").joinpath("database", "sql", *path.split("/")).read_text(encoding="utf-8")
+    return (
+        files("crawlproj").joinpath("database", "sql", *path.split("/")).read_text(encoding="utf-8")
+    )
 
 
 def parse_queries(text: str) -> dict[str, Query]:
@@ -113,12 +119,18 @@ class Queries:
     def _execute(self, name: str, args: dict[str, Any]) -> tuple[int, list[tuple[Any, ...]]]:
         query = load_queries()[name]
         query.check(args)
-        return self._send(name, self._statement(query), {key: _adapt(value) for key, value in args.items()} or None)
+        return self._send(
+            name,
+            self._statement(query),
+            {key: _adapt(value) for key, value in args.items()} or None,
+        )
 
     def _statement(self, query: Query) -> str:
         raise NotImplementedError
 
-    def _send(self, name: str, text: str, args: dict[str, Any] | None) -> tuple[int, list[tuple[Any, ...]]]:
+    def _send(
+        self, name: str, text: str, args: dict[str, Any] | None
+    ) -> tuple[int, list[tuple[Any, ...]]]:
         raise NotImplementedError
 
 

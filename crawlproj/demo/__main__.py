@@ -16,7 +16,9 @@ from crawlproj.demo.server import DemoServer, PortInUse
 
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m crawlproj.demo", description="Serve the demo web on loopback.")
+    parser = argparse.ArgumentParser(
+        prog="python -m crawlproj.demo", description="Serve the demo web on loopback."
+    )
     parser.add_argument("--profile", choices=sorted(PROFILES), default="demo")
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
     parser.add_argument("--seed", type=int, default=1)
@@ -26,10 +28,18 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
         help="unix time of the web's first moment (default: now); "
         "give the same again, with the same port, to go on with the same web",
     )
-    parser.add_argument("--speed", type=float, default=1.0, help="how much faster articles appear and change")
-    parser.add_argument("--freeze", action="store_true", help="the web's time stands still while this runs")
+    parser.add_argument(
+        "--speed", type=float, default=1.0, help="how much faster articles appear and change"
+    )
+    parser.add_argument(
+        "--freeze", action="store_true", help="the web's time stands still while this runs"
+    )
     parser.add_argument("--log", type=Path, help="append every request as a JSON line")
-    parser.add_argument("--control", action="store_true", help="take orders (now, advance SECONDS) from the input, end with it")
+    parser.add_argument(
+        "--control",
+        action="store_true",
+        help="take orders (now, advance SECONDS) from the input, end with it",
+    )
     return parser.parse_args(words)
 
 
@@ -43,7 +53,10 @@ async def control(demo: DemoServer) -> None:
         if order == "advance" and isinstance(demo.now, FrozenClock):
             demo.now.advance(float(value))
         elif order != "now":
-            print(json.dumps({"error": f"cannot do {order!r}: only now and, with --freeze, advance"}), flush=True)
+            print(
+                json.dumps({"error": f"cannot do {order!r}: only now and, with --freeze, advance"}),
+                flush=True,
+            )
             continue
         for _ in range(1000):
             if not demo.log.pending:
@@ -58,8 +71,15 @@ async def run(demo: DemoServer, obey: bool) -> None:
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, demo.stop)
     world = demo.web.world
-    hello = {"port": demo.port, "hosts": demo.dns_hosts, "seeds": demo.web.seeds, "profile": demo.profile.name}
-    print(json.dumps(hello | {"t0": world.t0, "seed": world.seed, "speed": world.speed}), flush=True)
+    hello = {
+        "port": demo.port,
+        "hosts": demo.dns_hosts,
+        "seeds": demo.web.seeds,
+        "profile": demo.profile.name,
+    }
+    print(
+        json.dumps(hello | {"t0": world.t0, "seed": world.seed, "speed": world.speed}), flush=True
+    )
     orders = asyncio.create_task(control(demo)) if obey else None
     await demo.serve()
     if orders:

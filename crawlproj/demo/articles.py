@@ -73,7 +73,9 @@ class Articles:
     def text(self, number: int, version: int) -> tuple[str, ...]:
         """The paragraphs of a version. Change k rewrites one paragraph, in turn: versions are near-copies."""
         size = self.get(number).paragraphs
-        latest = ((version - 1 - i) // size * size + i + 1 if version > i else 0 for i in range(size))
+        latest = (
+            (version - 1 - i) // size * size + i + 1 if version > i else 0 for i in range(size)
+        )
         return tuple(self.paragraph(number, i, edit) for i, edit in enumerate(latest))
 
     def _paragraph(self, number: int, place: int, edit: int) -> str:

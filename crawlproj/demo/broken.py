@@ -45,19 +45,40 @@ PATHS: dict[str, tuple[str, ...]] = {
 
 def pages(site: Site) -> dict[str, Maker]:
     """All faults and odd answers by path, for one host."""
-    found = {f"/{name}": Page("fault", LONG_AGO, fault=fault) for name, fault in faults.FAULTS.items()}
-    long = site.link("/long/" + "x" * (LONG_URL_CHARS - len(site.world.url(site.spec.name, "/long/"))), "A long way")
+    found = {
+        f"/{name}": Page("fault", LONG_AGO, fault=fault) for name, fault in faults.FAULTS.items()
+    }
+    long = site.link(
+        "/long/" + "x" * (LONG_URL_CHARS - len(site.world.url(site.spec.name, "/long/"))),
+        "A long way",
+    )
     found |= {
         "/ok": site.plain("Nothing is wrong here"),
         "/empty": Page("odd", LONG_AGO),
-        "/binary": Page("odd", LONG_AGO, body=lambda: bytes(site.world.stream("binary").randbytes(20_000))),
-        "/nuls": Page("odd", LONG_AGO, body=lambda: b"<p>be\0fore</p>" + b"\0" * 5000 + b"<p>af\0ter</p>"),
-        "/utf-16": Page("odd", LONG_AGO, body=lambda: "<title>Zwölf</title><p>Grüße</p>".encode("utf-16"), type="text/html"),
-        "/cookie": dataclasses.replace(site.plain("A cookie"), headers=(("Set-Cookie", "visitor=42; Path=/"),)),
+        "/binary": Page(
+            "odd", LONG_AGO, body=lambda: bytes(site.world.stream("binary").randbytes(20_000))
+        ),
+        "/nuls": Page(
+            "odd", LONG_AGO, body=lambda: b"<p>be\0fore</p>" + b"\0" * 5000 + b"<p>af\0ter</p>"
+        ),
+        "/utf-16": Page(
+            "odd",
+            LONG_AGO,
+            body=lambda: "<title>Zwölf</title><p>Grüße</p>".encode("utf-16"),
+            type="text/html",
+        ),
+        "/cookie": dataclasses.replace(
+            site.plain("A cookie"), headers=(("Set-Cookie", "visitor=42; Path=/"),)
+        ),
         "/long-url": site.plain("A long link", (long,)),
         "/nested": Page("odd", LONG_AGO, body=lambda: b"<div>" * 50_000 + b"deep"),
         "/links": Page("odd", LONG_AGO, 0, (site.link("/ok"),), _many_links),
-        "/plain-type": Page("odd", LONG_AGO, body=lambda: b"<html><p>HTML, but called text</p></html>", type="text/plain"),
+        "/plain-type": Page(
+            "odd",
+            LONG_AGO,
+            body=lambda: b"<html><p>HTML, but called text</p></html>",
+            type="text/plain",
+        ),
         "/etag": site.plain("Asks to be asked conditionally"),
         "/robots-real.txt": Page("robots", LONG_AGO, body=lambda: faults.RULES, type="text/plain"),
         **{path: _hop(*hop) for path, hop in _hops(site).items()},
@@ -105,7 +126,14 @@ def families(site: Site) -> dict[str, PathMaker]:
             return site.plain("Status 200")
         to = site.world.url(site.spec.name, "/ok") if 301 <= code <= 308 and code != 304 else ""
         kind = "redirect" if to else "error"
-        return Page(kind, LONG_AGO, status=code, location=to, headers=headers, body=lambda: b"status %d\n" % code)
+        return Page(
+            kind,
+            LONG_AGO,
+            status=code,
+            location=to,
+            headers=headers,
+            body=lambda: b"status %d\n" % code,
+        )
 
     return {"/status/": status, "/long/": lambda key, age: site.plain("A long URL")}
 
@@ -123,7 +151,9 @@ def fault_index(site: Site) -> None:
             paths: tuple[str, ...] = ("/", "/private/report.html")
         else:
             paths = PATHS.get(spec.name.removesuffix(".fault"), ())
-        site.extra.entries += [Link(site.world.url(spec.name, path), f"{spec.name} {path[:60]}") for path in paths]
+        site.extra.entries += [
+            Link(site.world.url(spec.name, path), f"{spec.name} {path[:60]}") for path in paths
+        ]
     site.extra.entries.append(Link(REFUSED, "Refused"))
 
 

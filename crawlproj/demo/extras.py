@@ -45,8 +45,12 @@ def redirects(site: Site) -> None:
 
 def dead(site: Site) -> None:
     """Links to pages that were never there (404) and to one that is gone (410)."""
-    site.extra.pages["/special/closed.html"] = fixed(Page("gone", LONG_AGO, status=410, body=lambda: b"Gone.\n"))
-    site.extra.entries += [site.link(path, "Old link") for path in ("/special/closed.html", "/special/missing.html")]
+    site.extra.pages["/special/closed.html"] = fixed(
+        Page("gone", LONG_AGO, status=410, body=lambda: b"Gone.\n")
+    )
+    site.extra.entries += [
+        site.link(path, "Old link") for path in ("/special/closed.html", "/special/missing.html")
+    ]
 
 
 def copies(site: Site) -> None:
@@ -55,7 +59,10 @@ def copies(site: Site) -> None:
         path = site.articles.get(number).path
         site.extra.pages[f"/copy{path}"] = partial(site.article, number)
         site.extra.pages[f"/print{path}"] = partial(_reprint, site, site, number)
-        site.extra.entries += [site.link(f"/copy{path}", "Again"), site.link(f"/print{path}", "Print version")]
+        site.extra.entries += [
+            site.link(f"/copy{path}", "Again"),
+            site.link(f"/print{path}", "Print version"),
+        ]
 
 
 def mirror(site: Site) -> None:
@@ -73,7 +80,9 @@ def _reprint(site: Site, source: Site, number: int, age: float) -> Page:
     item = source.articles.get(number)
 
     def body() -> bytes:
-        text = render.paragraphs([*source.articles.text(number, version), "Reprinted with kind permission."])
+        text = render.paragraphs(
+            [*source.articles.text(number, version), "Reprinted with kind permission."]
+        )
         return site.html(item.title, f"<article><h1>{item.title}</h1>{text}</article>")
 
     page = site.plain(item.title)
@@ -103,7 +112,9 @@ def deeper(site: Site) -> None:
         if set(names) - {"and", "on", ""}:
             return None
         step = "and" if len(names) % 2 == 0 else "on"
-        return site.plain(f"Level {len(names)}", (site.link(f"{key}{step}/", "Deeper"),), paragraphs=1)
+        return site.plain(
+            f"Level {len(names)}", (site.link(f"{key}{step}/", "Deeper"),), paragraphs=1
+        )
 
     site.extra.families["/more/"] = level
     site.extra.entries.append(site.link("/more/on/", "More and more"))
@@ -111,10 +122,19 @@ def deeper(site: Site) -> None:
 
 def orders(site: Site) -> None:
     """Pages that tell robots something: noindex, nofollow, by meta, by header, on one link."""
-    after, hidden = site.link("/notes/after-noindex.html", "Go on"), site.link("/notes/hidden.html", "Hidden")
-    noindex = site.plain("Please do not index", (after,), meta='<meta name="robots" content="noindex">')
-    nofollow = site.plain("Please do not follow", (hidden,), meta='<meta name="robots" content="nofollow">')
-    header = dataclasses.replace(site.plain("By header"), headers=(("X-Robots-Tag", "noindex"),), noindex=True)
+    after, hidden = (
+        site.link("/notes/after-noindex.html", "Go on"),
+        site.link("/notes/hidden.html", "Hidden"),
+    )
+    noindex = site.plain(
+        "Please do not index", (after,), meta='<meta name="robots" content="noindex">'
+    )
+    nofollow = site.plain(
+        "Please do not follow", (hidden,), meta='<meta name="robots" content="nofollow">'
+    )
+    header = dataclasses.replace(
+        site.plain("By header"), headers=(("X-Robots-Tag", "noindex"),), noindex=True
+    )
     pages = {
         "/notes/noindex.html": dataclasses.replace(noindex, noindex=True),
         "/notes/nofollow.html": dataclasses.replace(nofollow, nofollow=True),
@@ -124,7 +144,10 @@ def orders(site: Site) -> None:
         "/notes/sponsored.html": site.plain("Linked only with rel=nofollow"),
     }
     site.extra.pages |= {path: fixed(page) for path, page in pages.items()}
-    site.extra.entries += [site.link(f"/notes/{name}.html", f"Note: {name}") for name in ("noindex", "nofollow", "header")]
+    site.extra.entries += [
+        site.link(f"/notes/{name}.html", f"Note: {name}")
+        for name in ("noindex", "nofollow", "header")
+    ]
     site.extra.entries.append(site.link("/notes/sponsored.html", "Sponsored", nofollow=True))
 
 
@@ -140,5 +163,17 @@ def private(site: Site) -> None:
 
 
 EXTRAS: dict[str, Callable[[Site], None]] = {
-    f.__name__: f for f in (redirects, dead, copies, mirror, calendar, deeper, orders, private, *oddities.ALL, *broken.ALL)
+    f.__name__: f
+    for f in (
+        redirects,
+        dead,
+        copies,
+        mirror,
+        calendar,
+        deeper,
+        orders,
+        private,
+        *oddities.ALL,
+        *broken.ALL,
+    )
 }

@@ -63,7 +63,12 @@ def bomb() -> bytes:
 def _bomb(layers: int) -> Iterator[bytes]:
     body = bomb() if layers == 1 else gzip.compress(bomb(), 9, mtime=0)
     encodings = ", ".join(["gzip"] * layers)
-    yield head("200 OK", "text/html", f"Content-Encoding: {encodings}", f"Content-Length: {len(body)}") + body
+    yield (
+        head(
+            "200 OK", "text/html", f"Content-Encoding: {encodings}", f"Content-Length: {len(body)}"
+        )
+        + body
+    )
 
 
 def _raw(*chunks: bytes) -> Callable[[], Iterable[bytes]]:
@@ -87,10 +92,22 @@ FAULTS: dict[str, Fault] = {
     fault.name: fault
     for fault in (
         Fault("timeout", "takes the request and never answers", _raw(), "hang"),
-        Fault("stall", "stops in the middle of the body and keeps the line open", _raw(HALF), "hang", 200),
+        Fault(
+            "stall",
+            "stops in the middle of the body and keeps the line open",
+            _raw(HALF),
+            "hang",
+            200,
+        ),
         Fault("drip", "sends the answer byte by byte", _drip, "close", 200, pause_s=0.2),
         Fault("reset", "resets the connection instead of answering", _raw(), "reset"),
-        Fault("reset-body", "resets the connection in the middle of the body", _raw(HALF), "reset", 200),
+        Fault(
+            "reset-body",
+            "resets the connection in the middle of the body",
+            _raw(HALF),
+            "reset",
+            200,
+        ),
         Fault("no-answer", "closes the connection instead of answering", _raw()),
         Fault("short", "closes before Content-Length is reached", _raw(HALF), "close", 200),
         Fault(
@@ -110,22 +127,57 @@ FAULTS: dict[str, Fault] = {
         Fault(
             "length-twice",
             "two different Content-Length headers",
-            _raw(head("200 OK", "text/html", "Content-Length: 10", "Content-Length: 20") + FILLER[:20]),
+            _raw(
+                head("200 OK", "text/html", "Content-Length: 10", "Content-Length: 20")
+                + FILLER[:20]
+            ),
             "close",
             200,
         ),
-        Fault("chunk-bad", "a chunk size that is no number", _raw(CHUNKED, b"zz\r\nhello\r\n"), "close", 200),
-        Fault("chunk-cut", "closes before the last chunk", _raw(CHUNKED, _chunk(FILLER[:500])), "close", 200),
-        Fault("garbage", "bytes that are not HTTP", _raw(bytes(range(128, 256)) * 20 + b"\r\n\r\n")),
-        Fault("endless", "a body without end", _endless("text/html", b"<html>", FILLER), "close", 200, pause_s=0.001),
-        Fault("endless-headers", "headers without end", _endless_headers, "close", 200, pause_s=0.001),
+        Fault(
+            "chunk-bad",
+            "a chunk size that is no number",
+            _raw(CHUNKED, b"zz\r\nhello\r\n"),
+            "close",
+            200,
+        ),
+        Fault(
+            "chunk-cut",
+            "closes before the last chunk",
+            _raw(CHUNKED, _chunk(FILLER[:500])),
+            "close",
+            200,
+        ),
+        Fault(
+            "garbage", "bytes that are not HTTP", _raw(bytes(range(128, 256)) * 20 + b"\r\n\r\n")
+        ),
+        Fault(
+            "endless",
+            "a body without end",
+            _endless("text/html", b"<html>", FILLER),
+            "close",
+            200,
+            pause_s=0.001,
+        ),
+        Fault(
+            "endless-headers", "headers without end", _endless_headers, "close", 200, pause_s=0.001
+        ),
         Fault("huge", "a page of 50 MB", _huge("text/html", b"<html><body>", FILLER), "close", 200),
         Fault("bomb", "130 KB of gzip that unpack to 128 MB", lambda: _bomb(1), "close", 200),
-        Fault("bomb-twice", "1 KB, packed twice, that unpacks to 128 MB", lambda: _bomb(2), "close", 200),
+        Fault(
+            "bomb-twice",
+            "1 KB, packed twice, that unpacks to 128 MB",
+            lambda: _bomb(2),
+            "close",
+            200,
+        ),
         Fault(
             "gzip-bad",
             "says gzip, but is not",
-            _raw(head("200 OK", "text/html", "Content-Encoding: gzip", "Content-Length: 500") + FILLER[:500]),
+            _raw(
+                head("200 OK", "text/html", "Content-Encoding: gzip", "Content-Length: 500")
+                + FILLER[:500]
+            ),
             "close",
             200,
         ),
@@ -133,7 +185,12 @@ FAULTS: dict[str, Fault] = {
             "gzip-cut",
             "gzip that ends in the middle",
             _raw(
-                head("200 OK", "text/html", "Content-Encoding: gzip", f"Content-Length: {len(PACKED) // 2}")
+                head(
+                    "200 OK",
+                    "text/html",
+                    "Content-Encoding: gzip",
+                    f"Content-Length: {len(PACKED) // 2}",
+                )
                 + PACKED[: len(PACKED) // 2]
             ),
             "close",
@@ -142,21 +199,34 @@ FAULTS: dict[str, Fault] = {
         Fault(
             "encoding-unknown",
             "a Content-Encoding that nobody knows",
-            _raw(head("200 OK", "text/html", "Content-Encoding: rot13", "Content-Length: 500") + FILLER[:500]),
+            _raw(
+                head("200 OK", "text/html", "Content-Encoding: rot13", "Content-Length: 500")
+                + FILLER[:500]
+            ),
             "close",
             200,
         ),
         Fault(
             "headers-huge",
             "one header of 300 KB",
-            _raw(head("200 OK", "text/html", "Content-Length: 2", "X-Big: " + "x" * 300_000) + b"ok"),
+            _raw(
+                head("200 OK", "text/html", "Content-Length: 2", "X-Big: " + "x" * 300_000) + b"ok"
+            ),
             "close",
             200,
         ),
         Fault(
             "headers-many",
             "5,000 headers",
-            _raw(head("200 OK", "text/html", "Content-Length: 2", *(f"X-{n}: {n}" for n in range(5000))) + b"ok"),
+            _raw(
+                head(
+                    "200 OK",
+                    "text/html",
+                    "Content-Length: 2",
+                    *(f"X-{n}: {n}" for n in range(5000)),
+                )
+                + b"ok"
+            ),
             "close",
             200,
         ),
@@ -175,11 +245,21 @@ ROBOTS: dict[str, Fault | Page] = {
     "401": Page("error", LONG_AGO, status=401, body=lambda: b"who are you?\n"),
     "500": Page("error", LONG_AGO, status=500, body=lambda: b"oops\n"),
     "503": Page("error", LONG_AGO, status=503, body=lambda: b"later\n"),
-    "html": Page("robots", LONG_AGO, body=lambda: b"<!DOCTYPE html><html><body><h1>Welcome</h1></body></html>\n"),
+    "html": Page(
+        "robots",
+        LONG_AGO,
+        body=lambda: b"<!DOCTYPE html><html><body><h1>Welcome</h1></body></html>\n",
+    ),
     "empty": Page("robots", LONG_AGO, type="text/plain"),
     "bom": Page("robots", LONG_AGO, body=lambda: b"\xef\xbb\xbf" + RULES, type="text/plain"),
     "binary": Page("robots", LONG_AGO, body=lambda: bytes(range(256)) * 8, type="text/plain"),
-    "huge": Fault("robots-huge", "rules, then 50 MB of comments", _huge("text/plain", RULES, b"# more\n" * 9000), "close", 200),
+    "huge": Fault(
+        "robots-huge",
+        "rules, then 50 MB of comments",
+        _huge("text/plain", RULES, b"# more\n" * 9000),
+        "close",
+        200,
+    ),
     "endless": Fault(
         "robots-endless",
         "rules, then comments without end",

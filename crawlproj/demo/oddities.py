@@ -21,11 +21,15 @@ def charsets(site: Site) -> None:
     """UTF-16 with a mark, windows-1251 named only in a meta element, Latin-1 by header, UTF-8 with a mark; `<base>`."""
 
     def coded(name: str, text: Iterable[str], meta: str, codec: str, header: str) -> None:
-        link = site.link(f"/text/from-{name}.html", "Vor, après, дальше" if codec != "latin-1" else "Vor, après")
+        link = site.link(
+            f"/text/from-{name}.html", "Vor, après, дальше" if codec != "latin-1" else "Vor, après"
+        )
         html = f"<!DOCTYPE html><html><head>{meta}<title>{name}</title></head><body><h1>{name}</h1>"
         html += f"{render.paragraphs(text)}<p>{render.anchor(link)}</p></body></html>\n"
         body = html.encode(codec, "xmlcharrefreplace")
-        site.extra.pages[f"/text/{name}.html"] = fixed(Page("page", LONG_AGO, 0, (link,), lambda: body, type=header))
+        site.extra.pages[f"/text/{name}.html"] = fixed(
+            Page("page", LONG_AGO, 0, (link,), lambda: body, type=header)
+        )
         site.extra.pages[f"/text/from-{name}.html"] = fixed(site.plain(f"Linked from {name}"))
         site.extra.entries.append(site.link(f"/text/{name}.html", f"In {name}"))
 
@@ -51,7 +55,13 @@ def variants(site: Site) -> None:
     item, offer = "/shop/item.html", "/shop/offer.html?colour=red&size=2"
     site.extra.pages[item] = fixed(site.plain("An item"))
     site.extra.pages[offer] = fixed(site.plain("An offer"))
-    for tail in ("", "?utm_source=front&utm_medium=box", "?fbclid=Iw0x", "?PHPSESSID=0123456789abcdef", "#reviews"):
+    for tail in (
+        "",
+        "?utm_source=front&utm_medium=box",
+        "?fbclid=Iw0x",
+        "?PHPSESSID=0123456789abcdef",
+        "#reviews",
+    ):
         site.extra.entries.append(site.link(item, "The item", href=item + tail))
     site.extra.entries.append(site.link(item, "The item", href="/news/../shop/./item.html"))
     shouted = site.world.url(site.spec.name, item).replace(site.spec.host, site.spec.host.upper())
@@ -83,12 +93,18 @@ def documents(site: Site) -> None:
     kinds = {"report.pdf": "application/pdf", "minutes.docx": DOCX, "hours.txt": "text/plain"}
     links = {name: site.link(f"/files/from-{name}.html", name) for name in kinds}
     bodies = {
-        "report.pdf": files.pdf("The annual report", "The annual report of the demo web", links["report.pdf"].target),
-        "minutes.docx": files.docx("The minutes", "Minutes of the last meeting", links["minutes.docx"].target),
+        "report.pdf": files.pdf(
+            "The annual report", "The annual report of the demo web", links["report.pdf"].target
+        ),
+        "minutes.docx": files.docx(
+            "The minutes", "Minutes of the last meeting", links["minutes.docx"].target
+        ),
         "hours.txt": f"Open every day from nine to five, see {links['hours.txt'].target}.\n".encode(),
     }
     for name, kind in kinds.items():
-        page = Page("document", LONG_AGO, 0, (links[name],), partial(bytes, bodies[name]), type=kind)
+        page = Page(
+            "document", LONG_AGO, 0, (links[name],), partial(bytes, bodies[name]), type=kind
+        )
         site.extra.pages[f"/files/{name}"] = fixed(page)
         site.extra.pages[f"/files/from-{name}.html"] = fixed(site.plain(f"Linked from {name}"))
         site.extra.entries.append(site.link(f"/files/{name}", f"/files/{name}"))

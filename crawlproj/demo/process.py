@@ -36,8 +36,19 @@ class DemoProcess:
         self.profile: Profile = profile(web)
         self._folder = None if log_path else tempfile.TemporaryDirectory(prefix="demo-web-")
         self.log_path = log_path or Path(self._folder.name if self._folder else ".") / "demo.jsonl"
-        self._arguments = ["--profile", web, "--speed", str(speed), "--seed", str(seed), "--port", str(port)]
-        self._arguments += ["--log", str(self.log_path), "--control"] + (["--freeze"] if frozen else [])
+        self._arguments = [
+            "--profile",
+            web,
+            "--speed",
+            str(speed),
+            "--seed",
+            str(seed),
+            "--port",
+            str(port),
+        ]
+        self._arguments += ["--log", str(self.log_path), "--control"] + (
+            ["--freeze"] if frozen else []
+        )
         self._arguments += [] if t0 is None else ["--t0", repr(t0)]
 
     def __enter__(self) -> DemoProcess:
@@ -45,13 +56,20 @@ class DemoProcess:
         root = Path(crawlproj.__path__[0]).parent
         # A session of its own: Ctrl-C is for the crawler, which still has answers to read.
         self.child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=root,
+            start_new_session=True,
         )
         hello = self._read()
         self.pid: int = self.child.pid
         self.port: int = hello["port"]
         self.dns_hosts: dict[str, str] = hello["hosts"]
-        self.web = Web(self.profile, seed=hello["seed"], t0=hello["t0"], speed=hello["speed"], port=self.port)
+        self.web = Web(
+            self.profile, seed=hello["seed"], t0=hello["t0"], speed=hello["speed"], port=self.port
+        )
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -93,6 +111,8 @@ class DemoProcess:
         assert self.child.stdout
         line = self.child.stdout.readline()
         if not line:
-            raise RuntimeError(f"the demo web did not start (exit code {self.child.wait()}); see its error output")
+            raise RuntimeError(
+                f"the demo web did not start (exit code {self.child.wait()}); see its error output"
+            )
         found: dict[str, Any] = json.loads(line)
         return found

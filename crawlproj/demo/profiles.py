@@ -79,8 +79,23 @@ DEMO = Profile(
             partners=("ticker",),
             validators="none",
         ),
-        HostSpec("deep", "Deep Country News", "127.0.0.3", ("country",), articles=10, extras=("calendar", "deeper")),
-        HostSpec("slow", "The Slow Reader", "127.0.0.3", ("essays",), articles=4, change_s=(60.0,), latency_s=(0.3, 1.0)),
+        HostSpec(
+            "deep",
+            "Deep Country News",
+            "127.0.0.3",
+            ("country",),
+            articles=10,
+            extras=("calendar", "deeper"),
+        ),
+        HostSpec(
+            "slow",
+            "The Slow Reader",
+            "127.0.0.3",
+            ("essays",),
+            articles=4,
+            change_s=(60.0,),
+            latency_s=(0.3, 1.0),
+        ),
         HostSpec(
             "busy",
             "Busy Bulletin",
@@ -151,8 +166,17 @@ TINY = Profile(
 FAULTS = Profile(
     "faults",
     hosts=(
-        HostSpec("fault", "Everything that can go wrong", sections=(), articles=0, extras=("broken", "fault_index")),
-        *(HostSpec(f"{name}.fault", f"Fault {name}", sections=(), articles=0, extras=("broken",)) for name in broken.PATHS),
+        HostSpec(
+            "fault",
+            "Everything that can go wrong",
+            sections=(),
+            articles=0,
+            extras=("broken", "fault_index"),
+        ),
+        *(
+            HostSpec(f"{name}.fault", f"Fault {name}", sections=(), articles=0, extras=("broken",))
+            for name in broken.PATHS
+        ),
         *(
             HostSpec(
                 f"robots-{name}.fault",
@@ -178,10 +202,14 @@ def profile(name: str) -> Profile:
     try:
         return PROFILES[name]
     except KeyError:
-        raise ValueError(f"no demo profile {name!r}; there are: {', '.join(sorted(PROFILES))}") from None
+        raise ValueError(
+            f"no demo profile {name!r}; there are: {', '.join(sorted(PROFILES))}"
+        ) from None
 
 
-def grid(hosts: int, addresses: int = 1, like: HostSpec | None = None, name: str = "grid") -> Profile:
+def grid(
+    hosts: int, addresses: int = 1, like: HostSpec | None = None, name: str = "grid"
+) -> Profile:
     """Many hosts alike (`like`), spread in turn over 127.0.0.1, 127.0.0.2, ...; each links the next, all are seeds."""
     model = like or HostSpec("")
     names = [f"h{n}" for n in range(1, hosts + 1)]

@@ -44,7 +44,9 @@ footer{border-top:3px solid var(--c);padding:1rem 2rem;font:14px sans-serif;colo
 def css(name: str) -> str:
     hue = zlib.crc32(name.encode()) % 360 / 360
     dark, light = (colorsys.hls_to_rgb(hue, light, 0.45) for light in (0.28, 0.93))
-    return CSS % tuple("#" + "".join(f"{round(c * 255):02x}" for c in colour) for colour in (dark, light))
+    return CSS % tuple(
+        "#" + "".join(f"{round(c * 255):02x}" for c in colour) for colour in (dark, light)
+    )
 
 
 def anchor(link: Link, text: str = "") -> str:
@@ -146,10 +148,11 @@ def atom(brand: str, home: str, entries: Iterable[tuple[Link, datetime, datetime
 
 
 def sitemap(entries: Iterable[tuple[Link, datetime]]) -> str:
-    body = "".join(f"<url><loc>{escape(link.target)}</loc><lastmod>{when.isoformat()}</lastmod></url>\n" for link, when in entries)
-    return (
-        f'<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{body}</urlset>\n'
+    body = "".join(
+        f"<url><loc>{escape(link.target)}</loc><lastmod>{when.isoformat()}</lastmod></url>\n"
+        for link, when in entries
     )
+    return f'<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{body}</urlset>\n'
 
 
 def picture(name: str) -> str:

@@ -62,7 +62,10 @@ def _listen(found: dict[str, socket.socket], address: str, port: int) -> None:
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRINUSE:
-            raise PortInUse(error.errno, f"port {port} on {address} is in use; stop what uses it or choose another") from None
+            raise PortInUse(
+                error.errno,
+                f"port {port} on {address} is in use; stop what uses it or choose another",
+            ) from None
         if error.errno != errno.EADDRNOTAVAIL or address == LOOPBACK:
             raise
         return
@@ -86,7 +89,11 @@ class Busy:
         return self._answer(self._wait_s)
 
     def _answer(self, left_s: float) -> Answer:
-        return Answer(429, (("Retry-After", str(-int(-left_s // 1))), ("Content-Type", "text/plain")), b"Too many requests.\n")
+        return Answer(
+            429,
+            (("Retry-After", str(-int(-left_s // 1))), ("Content-Type", "text/plain")),
+            b"Too many requests.\n",
+        )
 
 
 class DemoServer:
@@ -108,10 +115,20 @@ class DemoServer:
         self.now: Clock = clock or time.time
         self._sockets = bind(addresses(self.profile), port)
         self.port: int = self._sockets[LOOPBACK].getsockname()[1]
-        self.web = Web(self.profile, seed=seed, t0=self.now() if t0 is None else t0, speed=speed, port=self.port)
+        self.web = Web(
+            self.profile,
+            seed=seed,
+            t0=self.now() if t0 is None else t0,
+            speed=speed,
+            port=self.port,
+        )
         self.log = Log(log_path)
-        self.dns_hosts = {h: a if a in self._sockets else LOOPBACK for h, a in dns_hosts(self.profile).items()}
-        self._busy = {s.host: Busy(s.busy_every, s.retry_after_s) for s in self.profile.hosts if s.busy_every}
+        self.dns_hosts = {
+            h: a if a in self._sockets else LOOPBACK for h, a in dns_hosts(self.profile).items()
+        }
+        self._busy = {
+            s.host: Busy(s.busy_every, s.retry_after_s) for s in self.profile.hosts if s.busy_every
+        }
         self._tasks: set[asyncio.Task[object]] = set()
         self._numbers = itertools.count(1)
         self._loop = asyncio.new_event_loop()
@@ -140,7 +157,10 @@ class DemoServer:
 
     async def serve(self) -> None:
         """Serve until `stop`; all connections are cut at the end, and what was under way is in the log."""
-        servers = [await asyncio.start_server(self._connected, sock=sock, limit=MAX_HEAD_BYTES) for sock in self._sockets.values()]
+        servers = [
+            await asyncio.start_server(self._connected, sock=sock, limit=MAX_HEAD_BYTES)
+            for sock in self._sockets.values()
+        ]
         self._ready.set()
         await self._stop.wait()
         for server in servers:
@@ -194,6 +214,10 @@ class DemoServer:
 
     def _answer(self, ask: Ask) -> Answer:
         busy = self._busy.get(ask.host.partition(":")[0].lower())
-        if busy and not ask.target.startswith("/robots.txt") and (refusal := busy.refuse(time.monotonic())):
+        if (
+            busy
+            and not ask.target.startswith("/robots.txt")
+            and (refusal := busy.refuse(time.monotonic()))
+        ):
             return refusal
         return self.web.answer(ask, self.now())

@@ -40,7 +40,9 @@ class Session:
         if kept is None:
             kept = Kept(self._port or _free_port(), time.time())
         elif self._port not in (0, kept.port):
-            raise ConfigError(f"this demo web has port {kept.port} in its URLs: for another port take another CRAWL_DIR")
+            raise ConfigError(
+                f"this demo web has port {kept.port} in its URLs: for another port take another CRAWL_DIR"
+            )
         _check_free(kept, self._file)
         process = DemoProcess(kept.profile, t0=kept.t0, seed=kept.seed, port=kept.port)
         try:
@@ -74,7 +76,9 @@ class Session:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError) as error:
-            raise CrawlprojError(f"{self._file} can't be read ({error}): remove it to begin with a new demo web") from None
+            raise CrawlprojError(
+                f"{self._file} can't be read ({error}): remove it to begin with a new demo web"
+            ) from None
 
 
 def _free_port() -> int:
@@ -84,7 +88,9 @@ def _free_port() -> int:
         except PortInUse:
             continue
         return port
-    raise CrawlprojError(f"no port from {PORTS.start} to {PORTS.stop - 1} is free for the demo web: give one with --port")
+    raise CrawlprojError(
+        f"no port from {PORTS.start} to {PORTS.stop - 1} is free for the demo web: give one with --port"
+    )
 
 
 def _try(port: int, name: str) -> None:
@@ -101,4 +107,6 @@ def _check_free(kept: Kept, file: Path) -> None:
             f" or begin with a new demo web in another folder: -s CRAWL_DIR=FOLDER (the port is kept in {file})"
         ) from None
     except OSError as error:
-        raise CrawlprojError(f"the demo web can't listen on port {kept.port}: {error.strerror or error}") from None
+        raise CrawlprojError(
+            f"the demo web can't listen on port {kept.port}: {error.strerror or error}"
+        ) from None

@@ -32,7 +32,9 @@ class Extra:
 def canonical(target: str) -> str:
     """Path and query as the model names them: no fragment, no tracking parameters, the rest sorted."""
     path, _, query = target.partition("#")[0].partition("?")
-    kept = sorted((k, v) for k, v in parse_qsl(query, keep_blank_values=True) if not TRACKING.fullmatch(k))
+    kept = sorted(
+        (k, v) for k, v in parse_qsl(query, keep_blank_values=True) if not TRACKING.fullmatch(k)
+    )
     return f"{path}?{urlencode(kept)}" if kept else path
 
 
@@ -51,7 +53,9 @@ class Site:
         self.style = render.css(spec.name)
         self._listing = lru_cache(maxsize=512)(self._find_listing)
 
-    def link(self, path: str, text: str = "", kind: str = "a", *, nofollow: bool = False, href: str = "") -> Link:
+    def link(
+        self, path: str, text: str = "", kind: str = "a", *, nofollow: bool = False, href: str = ""
+    ) -> Link:
         return Link(self.world.url(self.spec.name, path), text, kind, nofollow, href or path)
 
     @property
@@ -61,7 +65,9 @@ class Site:
 
     @property
     def footer(self) -> tuple[Link, ...]:
-        return tuple(Link(self.world.url(name), f"Our partner {name}") for name in self.spec.partners)
+        return tuple(
+            Link(self.world.url(name), f"Our partner {name}") for name in self.spec.partners
+        )
 
     def find(self, target: str, age: float) -> Page | None:
         """The page under `target` (path and query) at `age`; None: there is none (404)."""
@@ -73,12 +79,21 @@ class Site:
         for prefix, family in self.extra.families.items():
             if key.startswith(prefix):
                 return family(key, age)
-        return self._find_fixed(path, age) or self._find_article(path, age) or self._find_list(key, age)
+        return (
+            self._find_fixed(path, age)
+            or self._find_article(path, age)
+            or self._find_list(key, age)
+        )
 
     def _find_fixed(self, path: str, age: float) -> Page | None:
         spec = self.spec
         if path == "/robots.txt":
-            return Page("robots", LONG_AGO, body=lambda: sources.robots(self), type="text/plain; charset=utf-8")
+            return Page(
+                "robots",
+                LONG_AGO,
+                body=lambda: sources.robots(self),
+                type="text/plain; charset=utf-8",
+            )
         if path == "/about.html":
             return self.plain("About us", paragraphs=6)
         if path == "/feed.xml" and spec.feed:
@@ -86,7 +101,9 @@ class Site:
         if path == "/sitemap.xml" and spec.sitemap:
             return sources.sitemap(self, age)
         if path.startswith("/img/") and path.endswith(".svg"):
-            return Page("image", LONG_AGO, body=lambda: render.picture(path).encode(), type="image/svg+xml")
+            return Page(
+                "image", LONG_AGO, body=lambda: render.picture(path).encode(), type="image/svg+xml"
+            )
         return None
 
     # --- articles
@@ -99,7 +116,12 @@ class Site:
         if article.path != path:
             return None
         if number < count - self.spec.keep:
-            return Page("gone", self.articles.arrived(number + self.spec.keep + 1), status=410, body=lambda: b"Gone.\n")
+            return Page(
+                "gone",
+                self.articles.arrived(number + self.spec.keep + 1),
+                status=410,
+                body=lambda: b"Gone.\n",
+            )
         return self.article(number, age)
 
     def article(self, number: int, age: float) -> Page:
@@ -107,7 +129,10 @@ class Site:
         version, changed = self.articles.state(number, age)
         inline, related = self._inline(item), self._related(number)
         picture = self.link(f"/img/{number}.svg", "A view", "img")
-        head = (self.link(item.path, kind="canonical", href=self.world.url(self.spec.name, item.path)), *self.feeds())
+        head = (
+            self.link(item.path, kind="canonical", href=self.world.url(self.spec.name, item.path)),
+            *self.feeds(),
+        )
 
         def body() -> bytes:
             texts = self.articles.text(number, version)
@@ -121,7 +146,13 @@ class Site:
                 f"{render.paragraphs(texts[:2])}{see}"
                 f"{render.paragraphs(texts[2:])}</article>"
             )
-            return self.html(item.title, main, head, "<h3>Related</h3>" + render.items(related), _meta(item, self.world))
+            return self.html(
+                item.title,
+                main,
+                head,
+                "<h3>Related</h3>" + render.items(related),
+                _meta(item, self.world),
+            )
 
         links = (*self._frame(), *head, picture, *inline, *related)
         return Page("article", changed, version, links, body)
@@ -164,16 +195,30 @@ class Site:
         changed = self._list_changed(key, count)
         numbers, pages = shown
         path, _, query = key.partition("?")
-        cards = tuple((self.teaser(n), self.link(f"/img/{n}.svg", "A view", "img")) for n in numbers)
-        more = self._pager(path, int(query[5:] or 1), pages) if path != "/" else tuple(self.extra.entries)
+        cards = tuple(
+            (self.teaser(n), self.link(f"/img/{n}.svg", "A view", "img")) for n in numbers
+        )
+        more = (
+            self._pager(path, int(query[5:] or 1), pages)
+            if path != "/"
+            else tuple(self.extra.entries)
+        )
 
         def body() -> bytes:
             titles = {"/": "Latest news"}
             parts = [f"<h1>{titles.get(path, path[1:].capitalize())}</h1>"]
             for number, (teaser, picture) in zip(numbers, cards, strict=True):
                 when = self.world.when(self.articles.get(number).published)
-                parts.append(render.card(teaser, picture, when, self.articles.paragraph(number, 0, 0)[:160] + " ..."))
-            box = ("<h3>More from us</h3>" if path == "/" else "<h3>Pages</h3>") + render.items(more) if more else ""
+                parts.append(
+                    render.card(
+                        teaser, picture, when, self.articles.paragraph(number, 0, 0)[:160] + " ..."
+                    )
+                )
+            box = (
+                ("<h3>More from us</h3>" if path == "/" else "<h3>Pages</h3>") + render.items(more)
+                if more
+                else ""
+            )
             return self.html(titles.get(path, key[1:]), "".join(parts), self.feeds(), box)
 
         links = (*self._frame(), *self.feeds(), *(link for pair in cards for link in pair), *more)
@@ -188,7 +233,11 @@ class Site:
         return self.articles.arrived(first)
 
     def _pager(self, path: str, page: int, pages: int) -> tuple[Link, ...]:
-        newer = self.link(path if page == 2 else f"{path}?page={page - 1}", "Newer") if page > 1 else None
+        newer = (
+            self.link(path if page == 2 else f"{path}?page={page - 1}", "Newer")
+            if page > 1
+            else None
+        )
         older = self.link(f"{path}?page={page + 1}", "Older") if page < pages else None
         return tuple(link for link in (newer, older) if link)
 
@@ -200,7 +249,9 @@ class Site:
     def _frame(self) -> tuple[Link, ...]:
         return (self.link("/", self.spec.title), *self.nav, *self.footer)
 
-    def html(self, title: str, main: str, head: tuple[Link, ...] = (), aside: str = "", meta: str = "") -> bytes:
+    def html(
+        self, title: str, main: str, head: tuple[Link, ...] = (), aside: str = "", meta: str = ""
+    ) -> bytes:
         return render.layout(
             self.spec.title,
             title,
@@ -214,13 +265,17 @@ class Site:
             noise=self.spec.noise,
         ).encode()
 
-    def plain(self, title: str, links: tuple[Link, ...] = (), *, paragraphs: int = 4, meta: str = "") -> Page:
+    def plain(
+        self, title: str, links: tuple[Link, ...] = (), *, paragraphs: int = 4, meta: str = ""
+    ) -> Page:
         """A page that never changes: some text, then `links`."""
 
         def body() -> bytes:
             voice = Voice(self.world.stream(self.spec.name, "plain", title))
             text = render.paragraphs(voice.paragraph() for _ in range(paragraphs))
-            return self.html(title, f"<h1>{title}</h1>{text}" + (render.items(links) if links else ""), meta=meta)
+            return self.html(
+                title, f"<h1>{title}</h1>{text}" + (render.items(links) if links else ""), meta=meta
+            )
 
         return Page("page", LONG_AGO, links=(*self._frame(), *links), body=body)
 

@@ -50,13 +50,17 @@ def sitemap(site: Site, age: float) -> Page:
     def body() -> bytes:
         return render.sitemap(zip(links, map(site.world.when, changes), strict=True)).encode()
 
-    return Page("sitemap", changed, stamp(changed), links, body, type="application/xml; charset=utf-8")
+    return Page(
+        "sitemap", changed, stamp(changed), links, body, type="application/xml; charset=utf-8"
+    )
 
 
 def robots(site: Site) -> bytes:
     spec = site.spec
     lines = ["User-agent: greedybot", "Disallow: /", "", "User-agent: *"]
-    lines += [f"Disallow: {rule}" for rule in spec.disallow or ("",)] + [f"Allow: {rule}" for rule in spec.allow]
+    lines += [f"Disallow: {rule}" for rule in spec.disallow or ("",)] + [
+        f"Allow: {rule}" for rule in spec.allow
+    ]
     lines += [f"Crawl-delay: {spec.crawl_delay_s:g}"] if spec.crawl_delay_s else []
     lines += ["", f"Sitemap: {site.world.url(spec.name, '/sitemap.xml')}"] if spec.sitemap else []
     return "\n".join([*lines, ""]).encode()

@@ -65,13 +65,27 @@ class Truth:
     @property
     def asked(self) -> frozenset[str]:
         """Every URL that a complete crawl asks for, each once: pages, redirects, errors, faults and robots.txt."""
-        return frozenset(self.pages) | frozenset(self.redirects) | frozenset(self.errors) | frozenset(self.faults) | self.robots
+        return (
+            frozenset(self.pages)
+            | frozenset(self.redirects)
+            | frozenset(self.errors)
+            | frozenset(self.faults)
+            | self.robots
+        )
 
 
 class _Walk:
     """One breadth-first walk; `queue` holds (URL, depth), nearest first."""
 
-    def __init__(self, web: Web, at: float, limit: int, nofollow: bool, sources: bool, follow: Collection[str]) -> None:
+    def __init__(
+        self,
+        web: Web,
+        at: float,
+        limit: int,
+        nofollow: bool,
+        sources: bool,
+        follow: Collection[str],
+    ) -> None:
         self.web, self.at, self.limit = web, at, limit
         self.nofollow, self.sources, self.follow = nofollow, sources, follow
         self.queue: deque[tuple[str, int]] = deque()
@@ -87,7 +101,14 @@ class _Walk:
         self.outside: set[str] = set()
 
     def done(self) -> Iterator[Collection[str]]:
-        yield from (self.pages, self.redirects, self.errors, self.faults, self.forbidden, self.outside)
+        yield from (
+            self.pages,
+            self.redirects,
+            self.errors,
+            self.faults,
+            self.forbidden,
+            self.outside,
+        )
 
     def visit(self, url: str, depth: int) -> None:
         """Put one URL where it belongs and queue what it leads to."""
@@ -123,8 +144,13 @@ class _Walk:
                 self._offer(self.web.url(site.spec.name, "/sitemap.xml"), depth + 1)
 
     def _keep(self, site: Site, url: str, target: str, page: Page, depth: int) -> None:
-        digest, changed = self.web.rendered(site, target, page).digest, self.web.world.unix(page.changed)
-        self.pages[url] = PageTruth(page.kind, depth, page.version, changed, digest, page.noindex, page.links)
+        digest, changed = (
+            self.web.rendered(site, target, page).digest,
+            self.web.world.unix(page.changed),
+        )
+        self.pages[url] = PageTruth(
+            page.kind, depth, page.version, changed, digest, page.noindex, page.links
+        )
         for link in page.links:
             wanted = link.kind in self.follow and (self.sources or link.kind != "feed")
             if link.kind == "img":

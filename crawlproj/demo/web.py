@@ -39,7 +39,15 @@ class Rendered:
 class Web:
     """All hosts of a profile. `port` is part of their URLs, so it is known from the start."""
 
-    def __init__(self, profile: Profile, *, seed: int = 1, t0: float = EPOCH, speed: float = 1.0, port: int = 80) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        seed: int = 1,
+        t0: float = EPOCH,
+        speed: float = 1.0,
+        port: int = 80,
+    ) -> None:
         self.profile = profile
         self.world = World(seed, t0, speed, port)
         self.sites: dict[str, Site] = {}
@@ -91,7 +99,9 @@ class Web:
         found = self._cache.get(key)
         if found is None:
             body = page.body()
-            found = Rendered(body, hashlib.sha256(body.replace(render.NOISE.encode(), b"")).hexdigest())
+            found = Rendered(
+                body, hashlib.sha256(body.replace(render.NOISE.encode(), b"")).hexdigest()
+            )
             self._cache[key] = found
             while len(self._cache) > CACHE_PAGES:
                 self._cache.popitem(last=False)
@@ -108,7 +118,9 @@ class Web:
             return replace(_text(405, "Only GET and HEAD.\n"), headers=(("Allow", "GET, HEAD"),))
         page = self.page(site, ask.target, self.world.age(now))
         if page is None:
-            return _text(404, site.html("Not found", "<h1>Not found</h1><p>There is no such page.</p>"))
+            return _text(
+                404, site.html("Not found", "<h1>Not found</h1><p>There is no such page.</p>")
+            )
         if page.fault:
             return Answer(page.fault.status, fault=page.fault)
         answer = self._full(site, ask, page, now)
@@ -131,7 +143,9 @@ class Web:
                 return Answer(page.status, (*headers, ("Content-Encoding", "gzip")), made.packed)
         return Answer(page.status, headers, body)
 
-    def _validators(self, spec: HostSpec, page: Page, made: Rendered, now: float) -> tuple[tuple[str, str], ...]:
+    def _validators(
+        self, spec: HostSpec, page: Page, made: Rendered, now: float
+    ) -> tuple[tuple[str, str], ...]:
         """ETag and Last-Modified as the host gives them. A change in this very second has no Last-Modified yet, because
         a second change in the same second could not be told from it."""
         found: list[tuple[str, str]] = []
@@ -140,7 +154,12 @@ class Web:
             found.append(("ETag", f'{weak}"{page.version}-{made.digest[:16]}"'))
         changed = self.world.unix(page.changed)
         if spec.validators in ("both", "modified") and int(changed) < int(now):
-            found.append(("Last-Modified", format_datetime(datetime.fromtimestamp(int(changed), UTC), usegmt=True)))
+            found.append(
+                (
+                    "Last-Modified",
+                    format_datetime(datetime.fromtimestamp(int(changed), UTC), usegmt=True),
+                )
+            )
         if spec.max_age_s:
             found.append(("Cache-Control", f"max-age={spec.max_age_s}"))
         return tuple(found)
@@ -169,7 +188,15 @@ class Web:
     ) -> Truth:
         """What a crawl from `seeds` finds at the time `at`; see `Truth` and `truth.walk` for what counts."""
         limit = self.profile.depth if depth is None else depth
-        return walk(self, at, self.seeds if seeds is None else seeds, limit, nofollow=nofollow, sources=sources, follow=follow)
+        return walk(
+            self,
+            at,
+            self.seeds if seeds is None else seeds,
+            limit,
+            nofollow=nofollow,
+            sources=sources,
+            follow=follow,
+        )
 
     def allowed(self, site: Site, target: str) -> bool:
         """Whether robots.txt lets a crawler ask for `target`, as RFC 9309 says also for a robots.txt that is broken."""
@@ -185,7 +212,10 @@ def _text(status: int, text: str | bytes) -> Answer:
 
 def _accepts_gzip(header: str) -> bool:
     offers = [part.replace(" ", "").lower() for part in header.split(",")]
-    return any(offer.split(";")[0] in ("gzip", "*") and not offer.endswith(("q=0", "q=0.0")) for offer in offers)
+    return any(
+        offer.split(";")[0] in ("gzip", "*") and not offer.endswith(("q=0", "q=0.0"))
+        for offer in offers
+    )
 
 
 def _not_modified(asked: dict[str, str], validators: dict[str, str]) -> bool:

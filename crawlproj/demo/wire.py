@@ -45,7 +45,10 @@ def parse(head: bytes) -> tuple[Ask, bool]:
 def pack(answer: Answer, method: str, keep: bool) -> bytes:
     """A whole answer as bytes."""
     bodiless = answer.status in (204, 304) or answer.status < 200
-    lines = [f"HTTP/1.1 {answer.status} {responses.get(answer.status, 'Unusual')}", f"Date: {formatdate(usegmt=True)}"]
+    lines = [
+        f"HTTP/1.1 {answer.status} {responses.get(answer.status, 'Unusual')}",
+        f"Date: {formatdate(usegmt=True)}",
+    ]
     lines += [f"{name}: {value}" for name, value in answer.headers]
     lines += [] if bodiless else [f"Content-Length: {len(answer.body)}"]
     lines += [] if keep else ["Connection: close"]
@@ -85,7 +88,9 @@ class Wire:
         ago_s = 0.0
         if sys.platform == "linux":
             with contextlib.suppress(OSError):
-                facts = self.writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
+                facts = self.writer.get_extra_info("socket").getsockopt(
+                    socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES
+                )
                 ago_s = struct.unpack_from("=I", facts, place)[0] / 1000
         return time.monotonic() - ago_s, time.time() - ago_s
 

@@ -47,7 +47,15 @@ FIRST = _words("""
 LAST = _words("""
     Amberley Brandt Castell Dorn Eskil Farrow Garde Holm Ivers Jessop Kell Lindqvist Marsh Novak Orme Petrov
 """)
-TIMES = ["last winter", "on Monday", "in the spring", "after the storm", "before noon", "this week", "at the weekend"]
+TIMES = [
+    "last winter",
+    "on Monday",
+    "in the spring",
+    "after the storm",
+    "before noon",
+    "this week",
+    "at the weekend",
+]
 
 
 class Voice:

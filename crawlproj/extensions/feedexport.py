@@ -30,7 +30,9 @@ class SpiderItems(ItemPipelineManager):
         if not isinstance(item, Page):
             return await super().process_item_async(item)
         for pipeline in self.middlewares:
-            if type(pipeline).__module__.partition(".")[0] in OURS and hasattr(pipeline, "process_item"):
+            if type(pipeline).__module__.partition(".")[0] in OURS and hasattr(
+                pipeline, "process_item"
+            ):
                 result = pipeline.process_item(item)
                 item = await result if isawaitable(result) else result
         return item

@@ -47,19 +47,39 @@ class QuietFormatter(LogFormatter):
     def scraped(  # type: ignore[override]
         self, item: Any, response: Response | Failure | None, spider: Spider
     ) -> LogFormatterResult | None:
-        return super().scraped(item, response, spider) if self._debug and not isinstance(item, Page) else None
+        return (
+            super().scraped(item, response, spider)
+            if self._debug and not isinstance(item, Page)
+            else None
+        )
 
     def item_error(
-        self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider
+        self,
+        item: Any,
+        exception: BaseException,
+        response: Response | Failure | None,
+        spider: Spider,
     ) -> LogFormatterResult:
         """Without the whole Page, which is long."""
         message = "A pipeline failed on %(url)s: %(error)s"
-        return {"level": logging.ERROR, "msg": message, "args": {"url": _url(item), "error": exception}}
+        return {
+            "level": logging.ERROR,
+            "msg": message,
+            "args": {"url": _url(item), "error": exception},
+        }
 
     def dropped(
-        self, item: Any, exception: BaseException, response: Response | Failure | None, spider: Spider
+        self,
+        item: Any,
+        exception: BaseException,
+        response: Response | Failure | None,
+        spider: Spider,
     ) -> LogFormatterResult:
-        return {"level": logging.DEBUG, "msg": "Dropped %(url)s: %(error)s", "args": {"url": _url(item), "error": exception}}
+        return {
+            "level": logging.DEBUG,
+            "msg": "Dropped %(url)s: %(error)s",
+            "args": {"url": _url(item), "error": exception},
+        }
 
 
 def _url(item: Page | Any) -> str:

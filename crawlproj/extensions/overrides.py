@@ -52,7 +52,11 @@ class Signals(SignalManager):
     """Looks first whether anybody listens; and makes tasks only for listeners that wait for something."""
 
     def send_catch_log(self, signal: Any, **named: Any) -> list[tuple[Any, Any]]:
-        return super().send_catch_log(signal, **named) if _heard(named.get("sender", self.sender), signal) else []
+        return (
+            super().send_catch_log(signal, **named)
+            if _heard(named.get("sender", self.sender), signal)
+            else []
+        )
 
     async def send_catch_log_async(self, signal: Any, **named: Any) -> list[tuple[Any, Any]]:
         sender = named.setdefault("sender", self.sender)
@@ -69,10 +73,15 @@ class Signals(SignalManager):
                 waiting.append((len(results), result))
             results.append((receiver, result))
         if waiting:
-            ends = await asyncio.gather(*[_future(result) for _, result in waiting], return_exceptions=True)
+            ends = await asyncio.gather(
+                *[_future(result) for _, result in waiting], return_exceptions=True
+            )
             for (place, _), end in zip(waiting, ends, strict=True):
                 receiver = results[place][0]
-                results[place] = (receiver, _caught(receiver, end, named) if isinstance(end, Exception) else end)
+                results[place] = (
+                    receiver,
+                    _caught(receiver, end, named) if isinstance(end, Exception) else end,
+                )
         return results
 
 
@@ -85,10 +94,18 @@ def _wanted(function: FunctionType) -> tuple[str, ...] | None:
 
 def applied(receiver: Any, *arguments: Any, **named: Any) -> Any:
     """Calls who listens with what he wants to hear. pydispatch finds that out anew each time."""
-    if arguments or not isinstance(receiver, MethodType) or not isinstance(receiver.__func__, FunctionType):
+    if (
+        arguments
+        or not isinstance(receiver, MethodType)
+        or not isinstance(receiver.__func__, FunctionType)
+    ):
         return robustApply(receiver, *arguments, **named)
     wanted = _wanted(receiver.__func__)
-    return receiver(**named) if wanted is None else receiver(**{name: named[name] for name in wanted if name in named})
+    return (
+        receiver(**named)
+        if wanted is None
+        else receiver(**{name: named[name] for name in wanted if name in named})
+    )
 
 
 def _future(result: Awaitable[Any]) -> Awaitable[Any]:
@@ -139,7 +156,9 @@ class DirectDownloader(Downloader):
         request.meta[self.DOWNLOAD_SLOT] = key
         slot.active.add(request)
         try:
-            self.signals.send_catch_log(signals.request_reached_downloader, request=request, spider=self.crawler.spider)
+            self.signals.send_catch_log(
+                signals.request_reached_downloader, request=request, spider=self.crawler.spider
+            )
             slot.lastseen = time.monotonic()
             return await self._download(slot, request)
         finally:
@@ -173,7 +192,9 @@ class DirectMiddlewares(DownloaderMiddlewareManager):
                 return _sound(answer, method)
         return await download_func(request)
 
-    async def _process_response(self, response: Response | Request, request: Request) -> Response | Request:
+    async def _process_response(
+        self, response: Response | Request, request: Request
+    ) -> Response | Request:
         if not isinstance(response, Response):
             return await super()._process_response(response, request)
         for method in self.methods["process_response"]:
@@ -211,7 +232,11 @@ class DirectItems(ItemPipelineManager):
     async def process_item_async(self, item: Any) -> Any:
         for method in self.methods["process_item"]:
             assert method is not None
-            result = method(item, self._spider) if method in self._mw_methods_requiring_spider else method(item)
+            result = (
+                method(item, self._spider)
+                if method in self._mw_methods_requiring_spider
+                else method(item)
+            )
             item = result if result is item else await _awaited(result, method)
         return item
 
@@ -233,7 +258,9 @@ def warn_once(spider: Spider, callable: Callable[..., Any]) -> None:  # Scrapy n
 class DirectScraper(Scraper):
     """What a callback yields is worked off here and now; a queue and two tasks per response are for several items at a time."""
 
-    async def handle_spider_output_async(self, result: Any, request: Request, response: Response | Failure) -> None:
+    async def handle_spider_output_async(
+        self, result: Any, request: Request, response: Response | Failure
+    ) -> None:
         if isinstance(result, AsyncIterator):
             async for output in aiter_errback(result, self.handle_spider_error, request, response):
                 await self._process_spidermw_output_async(output, response)

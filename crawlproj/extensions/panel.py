@@ -41,9 +41,14 @@ class Panel:
         mode = read("PANEL", one_of(*MODES))
         if mode == "off":
             raise NotConfigured
-        self._crawler, self._config = crawler, read_config(crawler.settings, crawler.spidercls.name or "")
+        self._crawler, self._config = (
+            crawler,
+            read_config(crawler.settings, crawler.spidercls.name or ""),
+        )
         self._screen = Screen(stream_of(crawler), live={"live": True, "lines": False}.get(mode))
-        self._interval_s = REFRESH_S if self._screen.live else max(0.1, read("PANEL_INTERVAL", seconds))
+        self._interval_s = (
+            REFRESH_S if self._screen.live else max(0.1, read("PANEL_INTERVAL", seconds))
+        )
         self._timer: asyncio.TimerHandle | None = None
         self._recent: deque[tuple[float, int]] = deque()
         self._started = time.monotonic()
@@ -70,8 +75,15 @@ class Panel:
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._tick)
-        done, at = tally(self._crawler.stats.get_stats()), hosts(self._scheduler.dispatcher, self._scheduler.dispatcher.times.now())
-        elapsed_s, rate, stopping = time.monotonic() - self._started, self._rate(done.read), self._stopping()
+        done, at = (
+            tally(self._crawler.stats.get_stats()),
+            hosts(self._scheduler.dispatcher, self._scheduler.dispatcher.times.now()),
+        )
+        elapsed_s, rate, stopping = (
+            time.monotonic() - self._started,
+            self._rate(done.read),
+            self._stopping(),
+        )
         if self._screen.live:
             title = f"crawlproj  {self._config.spec.name}"
             self._screen.draw(panel(title, done, at, rate, elapsed_s, stopping, self._screen.width))
@@ -124,7 +136,8 @@ class Panel:
             "what is known of each crawl": f"{scrapy} status{words}",
             "why a page is where it is": f"{scrapy} explain {shlex.quote(example)}{crawl}",
             "what comes next, and when": f"{scrapy} plan -n 20{crawl}",
-            "visit again what is due": same_again(self._crawler.settings) or "the same command again",
+            "visit again what is due": same_again(self._crawler.settings)
+            or "the same command again",
         }
 
     def _seeds(self) -> list[str]:
@@ -136,16 +149,25 @@ def pages_text(done: Tally, rate: float) -> str:
 
 
 def others_text(done: Tally) -> str:
-    parts = [(done.moved, "moved"), (done.gone, "gone"), (done.forbidden, "forbidden"), (done.failed, "failed")]
+    parts = [
+        (done.moved, "moved"),
+        (done.gone, "gone"),
+        (done.forbidden, "forbidden"),
+        (done.failed, "failed"),
+    ]
     text = ", ".join(f"{number:,} {name}" for number, name in parts if number) or "none"
     reasons = Counter(done.reasons.get("failed", {})).most_common(3)
-    return text + (f" ({', '.join(f'{reason} {number:,}' for reason, number in reasons)})" if reasons else "")
+    return text + (
+        f" ({', '.join(f'{reason} {number:,}' for reason, number in reasons)})" if reasons else ""
+    )
 
 
 def hosts_text(at: Hosts) -> str:
     resting = sum(at.resting.values())
     why = ", ".join(f"{reason} {number:,}" for reason, number in Counter(at.resting).most_common(3))
-    return f"{at.known:,} in hand: {at.busy:,} asked now, {resting:,} resting" + (f" ({why})" if why else "")
+    return f"{at.known:,} in hand: {at.busy:,} asked now, {resting:,} resting" + (
+        f" ({why})" if why else ""
+    )
 
 
 def line(done: Tally, at: Hosts, rate: float, elapsed_s: float, stopping: bool) -> str:
@@ -157,7 +179,9 @@ def line(done: Tally, at: Hosts, rate: float, elapsed_s: float, stopping: bool) 
     return text + ("; stopping" if stopping else f"; {at.waits}" if at.waits else "")
 
 
-def panel(title: str, done: Tally, at: Hosts, rate: float, elapsed_s: float, stopping: bool, width: int) -> list[str]:
+def panel(
+    title: str, done: Tally, at: Hosts, rate: float, elapsed_s: float, stopping: bool, width: int
+) -> list[str]:
     """The same in a few lines; the first is the title."""
     now = at.waits or ("fetching" if at.busy else "between two requests")
     rows = {
@@ -165,9 +189,14 @@ def panel(title: str, done: Tally, at: Hosts, rate: float, elapsed_s: float, sto
         "others": others_text(done),
         "queue": f"{count(at.held, 'URL')} in hand, {count(done.found, 'URL')} found in this run",
         "hosts": hosts_text(at),
-        "now": "stopping: what is under way gets a few seconds (Ctrl-C again: at once)" if stopping else now,
+        "now": "stopping: what is under way gets a few seconds (Ctrl-C again: at once)"
+        if stopping
+        else now,
     }
-    return [f"{title}  {stopwatch(elapsed_s)}", *(f"  {name:<7} {short(text, width - 10)}" for name, text in rows.items())]
+    return [
+        f"{title}  {stopwatch(elapsed_s)}",
+        *(f"  {name:<7} {short(text, width - 10)}" for name, text in rows.items()),
+    ]
 
 
 class TerminalLog(logging.Handler):

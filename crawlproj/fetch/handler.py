@@ -50,7 +50,9 @@ class Names(AbstractResolver):
         self._names, self._crawler = names, crawler
         self._system = aiohttp.ThreadedResolver()
 
-    async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET) -> list[ResolveResult]:
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
         scheduler: Any = self._crawler.engine.scheduler
         leased = scheduler.dispatcher.window.hosts.get(host)
         address = address_of(leased.of.address) if leased is not None else self._names.address(host)
@@ -59,7 +61,16 @@ class Names(AbstractResolver):
         if address is None:
             return await self._system.resolve(host, port, family)
         kind = socket.AF_INET6 if ":" in address else socket.AF_INET
-        return [ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST)]
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=kind,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+        ]
 
     async def close(self) -> None:
         await self._system.close()
@@ -156,7 +167,9 @@ class GuardedHandler(AiohttpDownloadHandler):
         return headers
 
     @staticmethod
-    def _build_base_response_args(response: _ClientResponse, request: Request, headers: Headers) -> Any:
+    def _build_base_response_args(
+        response: _ClientResponse, request: Request, headers: Headers
+    ) -> Any:
         """Called when the head of the answer has come."""
         version, peer, tls = response.version, response._peername, response._ssl_object
         assert peer is not None
@@ -192,7 +205,9 @@ class GuardedHandler(AiohttpDownloadHandler):
             whole = await super()._read_response(response, request)
             if wire is not None:
                 wire.whole, wire.chunks = True, [whole.body]  # the same bytes once
-                wire.truncated = next((kind for flag, kind in PARTIAL.items() if flag in whole.flags), None)
+                wire.truncated = next(
+                    (kind for flag, kind in PARTIAL.items() if flag in whole.flags), None
+                )
             return whole
         headers = self._extract_headers(response)
         unpacker = Unpacker.of(headers.to_unicode_dict().get("Content-Encoding", ""))
@@ -207,7 +222,9 @@ class GuardedHandler(AiohttpDownloadHandler):
         if unpacker is not None:
             headers.pop("Content-Encoding", None)
         return make_response(
-            **self._build_base_response_args(response, request, headers), body=body, flags=["cut"] if cut else None
+            **self._build_base_response_args(response, request, headers),
+            body=body,
+            flags=["cut"] if cut else None,
         )
 
     def abort(self) -> int:

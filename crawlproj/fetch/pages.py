@@ -7,7 +7,12 @@ import zlib
 from collections.abc import Iterator
 from hashlib import sha256
 
-from aiohttp import ClientConnectorDNSError, ClientConnectorSSLError, ClientSSLError, ServerDisconnectedError
+from aiohttp import (
+    ClientConnectorDNSError,
+    ClientConnectorSSLError,
+    ClientSSLError,
+    ServerDisconnectedError,
+)
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -33,7 +38,16 @@ from crawlproj.items import Page, RobotsTicket
 
 KEPT_HEADERS = tuple(
     (name.title().encode(), name)
-    for name in ("location", "etag", "last-modified", "retry-after", "content-type", "x-robots-tag", "content-language", "link")
+    for name in (
+        "location",
+        "etag",
+        "last-modified",
+        "retry-after",
+        "content-type",
+        "x-robots-tag",
+        "content-language",
+        "link",
+    )
 )
 """As Scrapy's Headers are keyed, and as a Page says them."""
 
@@ -95,7 +109,11 @@ def reason_of(error: BaseException) -> str:
         for cause in chain:
             if isinstance(cause, kind):
                 return f"guard: {cause}" if kind is GuardError else reason
-    packed = any(isinstance(cause, EOFError) or type(cause).__module__.lstrip("_").partition(".")[0] in PACKERS for cause in chain)
+    packed = any(
+        isinstance(cause, EOFError)
+        or type(cause).__module__.lstrip("_").partition(".")[0] in PACKERS
+        for cause in chain
+    )
     return "bad answer" if packed else f"error: {type(error).__name__}: {error}"
 
 
@@ -112,12 +130,27 @@ def page_of_failure(failure: Failure, times: Times) -> Page:
         return page_of_response(error.response, request, times)
     started_s, ended_s = _when(request, times)
     wire = request.meta.get("wire")
-    return Page(request.meta["ticket"], request.url, 0, times.now(), reason_of(error), started_s, ended_s, wire=wire)
+    return Page(
+        request.meta["ticket"],
+        request.url,
+        0,
+        times.now(),
+        reason_of(error),
+        started_s,
+        ended_s,
+        wire=wire,
+    )
 
 
-def page_of_response(response: Response, request: Request, times: Times, agents: tuple[str, ...] = ("robots",)) -> Page:
+def page_of_response(
+    response: Response, request: Request, times: Times, agents: tuple[str, ...] = ("robots",)
+) -> Page:
     ticket = request.meta["ticket"]
-    headers = {name: _text(values[-1]) for key, name in KEPT_HEADERS if (values := dict.get(response.headers, key)) and values[-1]}
+    headers = {
+        name: _text(values[-1])
+        for key, name in KEPT_HEADERS
+        if (values := dict.get(response.headers, key)) and values[-1]
+    }
     started_s, ended_s = _when(request, times)
     page = Page(
         ticket, response.url, response.status, times.now(), started_s=started_s, ended_s=ended_s,
@@ -125,7 +158,9 @@ def page_of_response(response: Response, request: Request, times: Times, agents:
         wire=request.meta.get("wire"),
     )  # fmt: skip
     if page.status == 304 or 200 <= page.status < 300:
-        page.orders = read_headers([value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")], agents)
+        page.orders = read_headers(
+            [value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")], agents
+        )
     if 200 <= page.status < 300 and not isinstance(ticket, RobotsTicket):
         page.body_digest = sha256(page.body).digest()[:16]
         readable = unpacked(page.body)
@@ -157,16 +192,27 @@ def document_of(page: Page, body: bytes, agents: tuple[str, ...]) -> Document | 
     """Links and text, if it is something that can be read here and now; a document is read elsewhere, see middlewares/pages.py."""
     kind, charset = page.kind, http_content_type_encoding(page.content_type)
     if kind in ("html", "text"):
-        return parse(body, page.url, charset, page.content_type if kind == "html" else "text/plain", agents)
+        return parse(
+            body, page.url, charset, page.content_type if kind == "html" else "text/plain", agents
+        )
     if kind not in ("feed", "sitemap"):
         return None
     entries = feeds.entries(body, page.url, charset)
-    links = [Link(entry.url, "feed" if entry.kind == "feed" else "sitemap", entry.title[:200]) for entry in entries]
-    blocks = [Block(" ".join(filter(None, (entry.url, entry.title, entry.date)))) for entry in entries]
+    links = [
+        Link(entry.url, "feed" if entry.kind == "feed" else "sitemap", entry.title[:200])
+        for entry in entries
+    ]
+    blocks = [
+        Block(" ".join(filter(None, (entry.url, entry.title, entry.date)))) for entry in entries
+    ]
     return Document(page.url, page.url, links=links, blocks=blocks)
 
 
 def _when(request: Request, times: Times) -> tuple[float | None, float | None]:
     """When the politeness middleware let it pass, and when it saw what came back."""
     started, ended = request.meta.get("started"), request.meta.get("ended")
-    return (None, None) if started is None or ended is None else (times.unix(started), times.unix(ended))
+    return (
+        (None, None)
+        if started is None or ended is None
+        else (times.unix(started), times.unix(ended))
+    )

@@ -43,16 +43,23 @@ def dump(request: Request, spider: Spider) -> str:
     fields = request.to_dict(spider=spider)
     fields["meta"] = {key: value for key, value in request.meta.items() if key not in OURS}
     fields["body"] = b64encode(request.body).decode() if request.body else ""
-    fields["headers"] = {_text(name): [_text(v) for v in values] for name, values in request.headers.items()}
+    fields["headers"] = {
+        _text(name): [_text(v) for v in values] for name, values in request.headers.items()
+    }
     text = json.dumps(fields, allow_nan=False)
     if json.loads(text) != fields:
-        raise TypeError("meta or cb_kwargs hold something that JSON gives back differently (a tuple, a key that is no string)")
+        raise TypeError(
+            "meta or cb_kwargs hold something that JSON gives back differently (a tuple, a key that is no string)"
+        )
     return text
 
 
 def load(fields: dict[str, Any], spider: Spider) -> Request:
     data = {**fields, "body": b64decode(fields["body"]) if fields["body"] else b""}
-    data["headers"] = {name.encode("latin-1"): [v.encode("latin-1") for v in values] for name, values in fields["headers"].items()}
+    data["headers"] = {
+        name.encode("latin-1"): [v.encode("latin-1") for v in values]
+        for name, values in fields["headers"].items()
+    }
     return request_from_dict(data, spider=spider)
 
 
@@ -69,7 +76,12 @@ def detach(request: Request, spider: Spider) -> None:
 
 def meta_of(ticket: Ticket | RobotsTicket) -> dict[str, Any]:
     """What every request of ours says to Scrapy's own components."""
-    return {"ticket": ticket, "dont_redirect": True, "dont_retry": True, "download_slot": ticket.host}
+    return {
+        "ticket": ticket,
+        "dont_redirect": True,
+        "dont_retry": True,
+        "download_slot": ticket.host,
+    }
 
 
 def request_of(ticket: Ticket, spider: Spider) -> Request:
@@ -85,24 +97,39 @@ def request_of(ticket: Ticket, spider: Spider) -> Request:
 
 def robots_request(ticket: RobotsTicket, callback: Any, errback: Any) -> Request:
     """One byte more than is used, so that a file which is longer is known to be."""
-    meta = {"handle_httpstatus_all": True, "verbatim_url": True, "read_at_most": MAX_BYTES + 1, **meta_of(ticket)}
+    meta = {
+        "handle_httpstatus_all": True,
+        "verbatim_url": True,
+        "read_at_most": MAX_BYTES + 1,
+        **meta_of(ticket),
+    }
     meta |= {"dont_merge_cookies": True, "allow_offsite": True}
     headers = {"Accept-Encoding": "gzip"}
-    return Request(ticket.url, callback=callback, errback=errback, headers=headers, meta=meta, dont_filter=True)
+    return Request(
+        ticket.url, callback=callback, errback=errback, headers=headers, meta=meta, dont_filter=True
+    )
 
 
 def redirected(fields: dict[str, Any], url: str, status: int) -> dict[str, Any]:
     """The request that follows a redirect: 307 and 308 repeat it, the others ask with GET."""
     if status in (307, 308) or (fields["method"] == "HEAD" and status != 303):
         return {**fields, "url": url}
-    headers = {name: value for name, value in fields["headers"].items() if not name.lower().startswith("content-")}
+    headers = {
+        name: value
+        for name, value in fields["headers"].items()
+        if not name.lower().startswith("content-")
+    }
     return {**fields, "url": url, "method": "GET", "body": "", "headers": headers}
 
 
 def only_leads_on(failure: Failure) -> bool:
     """Is it a redirect that is followed? Scrapy's spiders never hear of those."""
     error = failure.value
-    if not isinstance(error, HttpError) or error.response.status not in REDIRECTS or "Location" not in error.response.headers:
+    if (
+        not isinstance(error, HttpError)
+        or error.response.status not in REDIRECTS
+        or "Location" not in error.response.headers
+    ):
         return False
     request = getattr(error.response.meta.get("ticket"), "request", None)
     return request is None or not request["meta"].get("dont_redirect")

@@ -26,9 +26,14 @@ class Resolver:
     """`submit` names, `finished` gives servers: one pinned address per host, IPv4 before IPv6. On shared networks the key is
     address and host; a name without address gets a key of its own (`?name`)."""
 
-    def __init__(self, names: StaticNames, shared: SharedNetworks | None = None, threads: int = THREADS) -> None:
+    def __init__(
+        self, names: StaticNames, shared: SharedNetworks | None = None, threads: int = THREADS
+    ) -> None:
         self._names, self._shared = names, shared or SharedNetworks(())
-        self._pool, self._threads = ThreadPoolExecutor(threads, thread_name_prefix="resolve"), threads
+        self._pool, self._threads = (
+            ThreadPoolExecutor(threads, thread_name_prefix="resolve"),
+            threads,
+        )
         self._waiting: list[str] = []
         self._wanted: set[str] = set()
         self._asked: dict[str, tuple[float, Future[str | None]]] = {}
@@ -62,7 +67,9 @@ class Resolver:
             if answer.done() or now - since > PATIENCE_S:
                 del self._asked[host]
                 self._wanted.discard(host)
-                self._found[host] = self.server(host, answer.result() if answer.done() and not answer.cancelled() else None)
+                self._found[host] = self.server(
+                    host, answer.result() if answer.done() and not answer.cancelled() else None
+                )
                 answer.cancel()
         self._ask()
         found, self._found = self._found, {}
@@ -93,5 +100,7 @@ def look_up(host: str) -> str | None:
         answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return None
-    addresses = sorted((family != socket.AF_INET, str(where[0])) for family, _, _, _, where in answers)
+    addresses = sorted(
+        (family != socket.AF_INET, str(where[0])) for family, _, _, _, where in answers
+    )
     return addresses[0][1] if addresses else None

@@ -26,7 +26,9 @@ from crawlproj.http.heads import STARTS, is_http
 
 _END: Final = re.compile(rb"\n\r{0,2}\n")
 _LEAD: Final = re.compile(rb"[\r\n]*").match
-_INTERIM: Final = re.compile(rb"[\r\n]*(?:HTTP/|ICY|RTSP/)[^ \r\n]* +1(?!01)[0-9][0-9](?![0-9])", re.IGNORECASE).match
+_INTERIM: Final = re.compile(
+    rb"[\r\n]*(?:HTTP/|ICY|RTSP/)[^ \r\n]* +1(?!01)[0-9][0-9](?![0-9])", re.IGNORECASE
+).match
 MAX_HEAD: Final = 1_000_000
 
 
@@ -148,7 +150,9 @@ class Tap(ResponseHandler):
         else:
             self._left = 0 if self._bodiless else made.length
             fits = made.sound and self._left is not None and len(whole) - end <= self._left
-            if not fits and (not made.sound or self._left is not None):  # mended, or more comes than it says
+            if not fits and (
+                not made.sound or self._left is not None
+            ):  # mended, or more comes than it says
                 self.force_close()
             if fits and self._left:
                 self._left -= len(whole) - end
@@ -207,4 +211,8 @@ def sent(info: aiohttp.RequestInfo) -> bytes:
 
 def wire_of(response: aiohttp.ClientResponse, end: object) -> Wire | None:
     """Of an answer whose head has come, or has failed to come, at that end of a connection; None if nobody listened."""
-    return Wire(sent(response.request_info), end.came, [end.rest] if end.rest else []) if isinstance(end, Tap) else None
+    return (
+        Wire(sent(response.request_info), end.came, [end.rest] if end.rest else [])
+        if isinstance(end, Tap)
+        else None
+    )

@@ -54,7 +54,12 @@ class State(StrEnum):
 
 LONGEST = timedelta(days=30)
 """No pause and no lease is meant to last longer."""
-LANE_OF = {State.NEW: Lane.NEW, State.WAITING: Lane.REVISIT, State.RETRY: Lane.RETRY, State.GONE: Lane.REVISIT}
+LANE_OF = {
+    State.NEW: Lane.NEW,
+    State.WAITING: Lane.REVISIT,
+    State.RETRY: Lane.RETRY,
+    State.GONE: Lane.REVISIT,
+}
 """States that are queued, and where. All other states are not queued."""
 
 ORDERS = ("best", "bfs", "dfs")
@@ -66,7 +71,9 @@ class CrawlSpec:
 
     name: str
     order: str = "best"
-    shares: Mapping[str, float] = field(default_factory=lambda: {"new": 0.3, "revisit": 0.4, "backfill": 0.1})
+    shares: Mapping[str, float] = field(
+        default_factory=lambda: {"new": 0.3, "revisit": 0.4, "backfill": 0.1}
+    )
     max_depth: int = 0
     max_hops: int = 20
     host_pages: int = 0
@@ -191,7 +198,11 @@ class Outcome:
     def place(self) -> Place | None:
         """Where the body of this reading is, if it was a reading and was stored whole."""
         place = self.receipt.place if self.receipt is not None else None
-        return place if place is not None and place.kind == "response" and 200 <= self.status < 300 else None
+        return (
+            place
+            if place is not None and place.kind == "response" and 200 <= self.status < 300
+            else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +380,12 @@ class Frontier(Protocol):
         """Host -> address. The address is the server; a name that can't be resolved gets a server of its own."""
 
     def lease(
-        self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None, unseen: int = 0
+        self,
+        worker: str,
+        servers: int,
+        ranked: int | None = None,
+        unprepared: int | None = None,
+        unseen: int = 0,
     ) -> list[Lease]:
         """Lease up to so many free servers that have due URLs of this crawl on hosts that may be asked soon: `ranked` of them by
         best rank (default: the proportion of the shares), the others by earliest time, what one class leaves to the other; of
@@ -380,7 +396,9 @@ class Frontier(Protocol):
         """The leases that this worker holds, with those of their hosts that have work and may be asked soon and are not `known`:
         hosts that are new, or whose time has come, since the server was leased. Only leases with such hosts are given."""
 
-    def borrow(self, worker: str, names: Sequence[str], unseen: int = 0) -> tuple[list[Lease], list[str]]:
+    def borrow(
+        self, worker: str, names: Sequence[str], unseen: int = 0
+    ) -> tuple[list[Lease], list[str]]:
         """Leases of the servers of these hosts, whether there is work for us or not, as far as they are free or this worker's
         already, and may be asked soon; each with those hosts only. Also the names whose address is not known yet."""
 
@@ -440,7 +458,11 @@ def lane_of(outcome: Outcome) -> Lane | None:
     """Where the URL of an ended visit waits. A page without a next visit is kept, but not queued. A forbidden URL with one is
     tried again then, since that is how we learn that robots.txt has changed where it forbids everything; so is a URL that has
     moved for a while only."""
-    lane = Lane.REVISIT if outcome.state in (State.FORBIDDEN, State.MOVED) else LANE_OF.get(outcome.state)
+    lane = (
+        Lane.REVISIT
+        if outcome.state in (State.FORBIDDEN, State.MOVED)
+        else LANE_OF.get(outcome.state)
+    )
     return None if lane in TIMED and outcome.next_visit is None else lane
 
 

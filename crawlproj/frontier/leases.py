@@ -27,43 +27,83 @@ class Leases:
     """Those of one crawl. `now` and `spent` (is a total quota used up?) are asked inside the transaction that they are for."""
 
     def __init__(
-        self, database: Database, spec: CrawlSpec, now: Callable[[Queries], datetime], spent: Callable[[Queries], bool]
+        self,
+        database: Database,
+        spec: CrawlSpec,
+        now: Callable[[Queries], datetime],
+        spent: Callable[[Queries], bool],
     ) -> None:
         self.crawl = 0
         self._db, self._spec, self._now, self._spent = database, spec, now, spent
 
     def lease(
-        self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None, unseen: int = 0
+        self,
+        worker: str,
+        servers: int,
+        ranked: int | None = None,
+        unprepared: int | None = None,
+        unseen: int = 0,
     ) -> list[Lease]:
         with self._db.transaction() as tx:
             now = self._now(tx)
             spent = self._spent(tx)
-            chosen = self._choose(tx, servers, ranked, unprepared, {"crawl": self.crawl, "now": now, "soon": now + SOON}, spent)
+            chosen = self._choose(
+                tx,
+                servers,
+                ranked,
+                unprepared,
+                {"crawl": self.crawl, "now": now, "soon": now + SOON},
+                spent,
+            )
             if not chosen:
                 return []
             taken = self._take(tx, worker, chosen, now, unseen)
             hosts = defaultdict(list)
             held = array(row[0] for row in taken)
-            for server, *fields in tx.rows("lease_hosts", crawl=self.crawl, servers=held, now=now, spent=spent):
+            for server, *fields in tx.rows(
+                "lease_hosts", crawl=self.crawl, servers=held, now=now, spent=spent
+            ):
                 hosts[server].append(self._host(server, *fields))
         return [_lease(row, hosts[row[0]], chosen[row[0]]) for row in taken]
 
     def _choose(
-        self, tx: Transaction, count: int, ranked: int | None, unprepared: int | None, args: Mapping[str, Any], spent: bool
+        self,
+        tx: Transaction,
+        count: int,
+        ranked: int | None,
+        unprepared: int | None,
+        args: Mapping[str, Any],
+        spent: bool,
     ) -> dict[int, str]:
         """Servers by best rank and by earliest time, and the kind of each. Each class first gets its places, then what is left."""
 
-        def look(kind: str, stages: Sequence[int], limit: int, besides: Iterable[int] = ()) -> list[int]:
+        def look(
+            kind: str, stages: Sequence[int], limit: int, besides: Iterable[int] = ()
+        ) -> list[int]:
             if limit <= 0:
                 return []
             seen = list(besides)
             every: dict[str, Any] = {**args, "seen": array(seen), "count": limit + len(seen)}
-            queues = [("lease_ranked", {"spent": spent})] if kind == "ranked" else [("lease_retry", {}), ("lease_revisit", {})]
-            walks = [tx.rows(name, stage=stage, **more, **every) for stage in stages for name, more in queues]
+            queues = (
+                [("lease_ranked", {"spent": spent})]
+                if kind == "ranked"
+                else [("lease_retry", {}), ("lease_revisit", {})]
+            )
+            walks = [
+                tx.rows(name, stage=stage, **more, **every)
+                for stage in stages
+                for name, more in queues
+            ]
             return _merged(walks)[:limit]
 
         new, revisit = self._spec.shares.get("new", 0.0), self._spec.shares.get("revisit", 0.0)
-        quota = ranked if ranked is not None else ceil(count * new / (new + revisit)) if new + revisit else count
+        quota = (
+            ranked
+            if ranked is not None
+            else ceil(count * new / (new + revisit))
+            if new + revisit
+            else count
+        )
         stages = (PREPARED, UNPREPARED) if unprepared is None else (PREPARED,)
         chosen = dict.fromkeys(look("ranked", stages, min(quota, count)), "ranked")
         for kind in ("timed", "ranked"):
@@ -79,16 +119,26 @@ class Leases:
         if not servers:
             return []
         now, spent = self._now(self._db), self._spent(self._db)
-        args = {"crawl": self.crawl, "worker": worker, "now": now, "soon": now + SOON, "spent": spent}
+        args = {
+            "crawl": self.crawl,
+            "worker": worker,
+            "now": now,
+            "soon": now + SOON,
+            "spent": spent,
+        }
         leases: dict[int, Lease] = {}
         for id_, address, epoch, until, allowed, reason, *host in self._db.rows(
             "arrivals", servers=array(servers), known=array(known), **args
         ):
-            lease = leases.get(id_) or Lease(id_, address, epoch, until, (), _pause(allowed, reason))
+            lease = leases.get(id_) or Lease(
+                id_, address, epoch, until, (), _pause(allowed, reason)
+            )
             leases[id_] = replace(lease, hosts=(*lease.hosts, self._host(id_, *host)))
         return list(leases.values())
 
-    def borrow(self, worker: str, names: Sequence[str], unseen: int = 0) -> tuple[list[Lease], list[str]]:
+    def borrow(
+        self, worker: str, names: Sequence[str], unseen: int = 0
+    ) -> tuple[list[Lease], list[str]]:
         with self._db.transaction() as tx:
             now = self._now(tx)
             args = {"crawl": self.crawl, "names": array(names), "soon": now + SOON}
@@ -102,25 +152,52 @@ class Leases:
         leases = [_lease(row, hosts[row[0]]) for row in rows]
         return leases, [host.name for host in hosts.get(None, [])]
 
-    def _take(self, tx: Transaction, worker: str, servers: Collection[int], now: datetime, unseen: int) -> list[tuple[Any, ...]]:
+    def _take(
+        self, tx: Transaction, worker: str, servers: Collection[int], now: datetime, unseen: int
+    ) -> list[tuple[Any, ...]]:
         until = now + self._spec.lease
-        taken = tx.rows("lease_take", crawl=self.crawl, worker=worker, servers=array(servers), now=now, until=until)
+        taken = tx.rows(
+            "lease_take",
+            crawl=self.crawl,
+            worker=worker,
+            servers=array(servers),
+            now=now,
+            until=until,
+        )
         if unseen and (dead := [row[0] for row in taken if row[6]]):
             tx.run("count_unseen", servers=array(dead), unseen=unseen)
         return taken
 
     def _host(
-        self, server: int, name: str, allowed: datetime | None, reason: str, asked: int, failures: int, prepared: bool, pages: int
+        self,
+        server: int,
+        name: str,
+        allowed: datetime | None,
+        reason: str,
+        asked: int,
+        failures: int,
+        prepared: bool,
+        pages: int,
     ) -> Host:
         room = max(0, self._spec.host_pages - pages) if self._spec.host_pages else None
         return Host(name, server, _pause(allowed, reason, asked, failures), room, prepared)
 
     def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
         until = self._now(self._db) + self._spec.lease
-        return dict(self._db.rows("renew", worker=worker, servers=array(servers), until=until)) if servers else {}
+        return (
+            dict(self._db.rows("renew", worker=worker, servers=array(servers), until=until))
+            if servers
+            else {}
+        )
 
     def contested(self, servers: Sequence[int]) -> set[int]:
-        rows = self._db.rows("contested", crawl=self.crawl, servers=array(servers), now=self._now(self._db)) if servers else []
+        rows = (
+            self._db.rows(
+                "contested", crawl=self.crawl, servers=array(servers), now=self._now(self._db)
+            )
+            if servers
+            else []
+        )
         return {row[0] for row in rows}
 
     def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
@@ -128,19 +205,40 @@ class Leases:
             now = self._now(self._db)
             until, yielded = (now + YIELD, self.crawl) if yielding else (now, None)
             with self._db.transaction() as tx:
-                tx.run("end_turns", crawl=self.crawl, worker=worker, servers=array(servers), now=now)
-                tx.run("release", worker=worker, servers=array(servers), until=until, yielded=yielded)
+                tx.run(
+                    "end_turns", crawl=self.crawl, worker=worker, servers=array(servers), now=now
+                )
+                tx.run(
+                    "release", worker=worker, servers=array(servers), until=until, yielded=yielded
+                )
 
     def crowded(self) -> bool:
         with self._db.transaction() as tx:
             now = self._now(tx)
-            return bool(self._choose(tx, 1, None, None, {"crawl": self.crawl, "now": now, "soon": now + SOON}, self._spent(tx)))
+            return bool(
+                self._choose(
+                    tx,
+                    1,
+                    None,
+                    None,
+                    {"crawl": self.crawl, "now": now, "soon": now + SOON},
+                    self._spent(tx),
+                )
+            )
 
     def attend(self, worker: str, wanting: bool) -> list[Peer]:
         with self._db.transaction() as tx:
             now = self._now(tx)
-            tx.run("attend", worker=worker, crawl=self.crawl, wanting=wanting, until=now + self._spec.lease)
-            return [Peer(*row) for row in tx.rows("peers", worker=worker, crawl=self.crawl, now=now)]
+            tx.run(
+                "attend",
+                worker=worker,
+                crawl=self.crawl,
+                wanting=wanting,
+                until=now + self._spec.lease,
+            )
+            return [
+                Peer(*row) for row in tx.rows("peers", worker=worker, crawl=self.crawl, now=now)
+            ]
 
     def leave(self, worker: str) -> None:
         self._db.run("leave", worker=worker, now=self._now(self._db))
@@ -164,5 +262,7 @@ def _merged(walks: Iterable[Sequence[tuple[float, str, int]]]) -> list[int]:
     return list(dict.fromkeys(server for _, _, server in merge(*walks)))
 
 
-def _pause(allowed: datetime | None, reason: str, asked: int = 0, failures: int = 0) -> Pause | None:
+def _pause(
+    allowed: datetime | None, reason: str, asked: int = 0, failures: int = 0
+) -> Pause | None:
     return Pause(allowed, reason, asked, failures) if allowed is not None else None

@@ -26,11 +26,15 @@ class NoCrawlYet(CrawlprojError):
 def reading(config: Config) -> Iterator[Database]:
     """The database, for looking only: nothing is made. NoCrawlYet if there is nothing to look at."""
     if not config.database_url and not (config.crawl_dir / "pg").exists():
-        raise NoCrawlYet(f"nothing was crawled yet in {config.crawl_dir}: scrapy crawl site -a seeds=URL, or scrapy demo")
+        raise NoCrawlYet(
+            f"nothing was crawled yet in {config.crawl_dir}: scrapy crawl site -a seeds=URL, or scrapy demo"
+        )
     with _connected(config) as database:
         steps = pending(database)
         if steps and not database.value("migration_table"):
-            raise NoCrawlYet("nothing was crawled yet in this database: scrapy crawl site -a seeds=URL, or scrapy demo")
+            raise NoCrawlYet(
+                "nothing was crawled yet in this database: scrapy crawl site -a seeds=URL, or scrapy demo"
+            )
         if steps:
             raise DatabaseError("the tables are older than this code: scrapy db migrate")
         yield database
@@ -55,12 +59,16 @@ def _connected(config: Config) -> Iterator[Database]:
             embedded.close()
 
 
-def frontier_of(database: Database, config: Config, name: str, make: bool = False) -> PostgresFrontier:
+def frontier_of(
+    database: Database, config: Config, name: str, make: bool = False
+) -> PostgresFrontier:
     """The frontier of a crawl as it is: its order and depth limit are not changed by looking or adding."""
     known = database.row("crawl_named", name=name)
     if known is None and not make:
         names = ", ".join(row[0] for row in database.rows("crawl_names"))
-        raise ConfigError(f"there is no crawl {name!r}" + (f"; there are: {names}" if names else " yet"))
+        raise ConfigError(
+            f"there is no crawl {name!r}" + (f"; there are: {names}" if names else " yet")
+        )
     spec: CrawlSpec = replace(config.spec, name=name)
     if known is not None:
         spec = replace(spec, order=known[1], max_depth=known[2])

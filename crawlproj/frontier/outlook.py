@@ -14,10 +14,16 @@ def outlook(db: Database, crawl: int, worker: str, now: datetime, spent: bool) -
     place = {"crawl": crawl, "now": now, "worker": worker, "spent": spent}
     ready = dict(db.rows("outlook_ready", **place))
     soonest: datetime | None = min(ready.values(), default=None)
-    if (soonest is None or soonest > now) and len(ready) >= MANY and db.value("outlook_able", **place):
+    if (
+        (soonest is None or soonest > now)
+        and len(ready) >= MANY
+        and db.value("outlook_able", **place)
+    ):
         soonest = now
     elif soonest is None or soonest > now:
         free = db.value("outlook_retry", crawl=crawl, now=now, worker=worker)
         soonest = db.value("outlook_later", latest=inf if free is None else free, **place)
     elsewhere = db.value("outlook_elsewhere", **place)
-    return Outlook(min(len(ready), MANY), soonest, db.value("outlook_visit", crawl=crawl), elsewhere, spent)
+    return Outlook(
+        min(len(ready), MANY), soonest, db.value("outlook_visit", crawl=crawl), elsewhere, spent
+    )

@@ -34,7 +34,14 @@ from crawlproj.frontier.base import (
 from crawlproj.frontier.leases import Leases
 from crawlproj.frontier.outlook import outlook
 from crawlproj.frontier.quotas import Room
-from crawlproj.frontier.writes import RECORD, Ended, UrlWriter, end_columns, put_contents, put_places
+from crawlproj.frontier.writes import (
+    RECORD,
+    Ended,
+    UrlWriter,
+    end_columns,
+    put_contents,
+    put_places,
+)
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -49,7 +56,9 @@ SUM_EVERY = 1000
 class PostgresFrontier:
     """One crawl in one database. See `base` for the contract; SQL is in `sql/queries.sql` under the names used here."""
 
-    def __init__(self, database: Database, spec: CrawlSpec, clock: Callable[[], datetime] | None = None) -> None:
+    def __init__(
+        self, database: Database, spec: CrawlSpec, clock: Callable[[], datetime] | None = None
+    ) -> None:
         self.spec = spec
         self.db = database
         self._clock = clock
@@ -67,7 +76,9 @@ class PostgresFrontier:
     def open(self) -> None:
         spec = self.spec
         with self.db.transaction() as tx:
-            row = tx.row("crawl_open", name=spec.name, ordering=spec.order, max_depth=spec.max_depth)
+            row = tx.row(
+                "crawl_open", name=spec.name, ordering=spec.order, max_depth=spec.max_depth
+            )
             assert row is not None
             self._crawl, ordering, max_depth = row
             self._writer.crawl = self._leases.crawl = self._crawl
@@ -123,18 +134,28 @@ class PostgresFrontier:
         self._commits += 1
         if self._commits % SUM_EVERY == 0:
             tx.run("sum_counts", crawl=self._crawl)
-        if self._commits.bit_count() == 1:  # the 1st, 2nd, 4th...: plans for a small table suit no bigger one
+        if (
+            self._commits.bit_count() == 1
+        ):  # the 1st, 2nd, 4th...: plans for a small table suit no bigger one
             tx.run("discard")
         return replace(result, done=frozenset(ends.done), late=len(batch.outcomes) - len(ends.done))
 
-    def _end(self, tx: Transaction, outcomes: Sequence[Outcome], worker: str, touched: set[int]) -> Ended:
+    def _end(
+        self, tx: Transaction, outcomes: Sequence[Outcome], worker: str, touched: set[int]
+    ) -> Ended:
         """Of several ends of one URL the first current one counts, so the later ones are tried only if the earlier are late."""
         ended = Ended()
         left = list(outcomes)
         while left:
             first = {outcome.id: outcome for outcome in reversed(left)}
             turn = [first[key] for key in sorted(first)]
-            rows = tx.rows("end_visits", crawl=self._crawl, ordering=self.spec.order, worker=worker, **end_columns(turn))
+            rows = tx.rows(
+                "end_visits",
+                crawl=self._crawl,
+                ordering=self.spec.order,
+                worker=worker,
+                **end_columns(turn),
+            )
             ended.take(rows, first)
             left = [o for o in left if o.id not in ended.done and o is not first[o.id]]
         put_contents(tx, ended.read, ended.fresh)
@@ -142,7 +163,13 @@ class PostgresFrontier:
         touched.update(ended.counted)
         return ended
 
-    def _settle(self, tx: Transaction, hosts: Sequence[int], counted: Mapping[int, Sequence[int]], now: datetime) -> None:
+    def _settle(
+        self,
+        tx: Transaction,
+        hosts: Sequence[int],
+        counted: Mapping[int, Sequence[int]],
+        now: datetime,
+    ) -> None:
         """What hosts have given, and have to offer. Their rows are locked first, in one order: what another commit has just added
         is seen then, and what it adds later waits for us. Else a host could be noted as empty that is not."""
         if hosts:
@@ -172,13 +199,27 @@ class PostgresFrontier:
             )  # fmt: skip
         if batch.server_clocks:
             rests = list(batch.server_clocks.values())
-            ids, at, why = array(batch.server_clocks), array(p.until for p in rests), array(p.reason for p in rests)
+            ids, at, why = (
+                array(batch.server_clocks),
+                array(p.until for p in rests),
+                array(p.reason for p in rests),
+            )
             tx.run("put_server_clocks", id=ids, at=at, reason=why, worker=worker)
 
     def _put_robots(self, tx: Transaction, rows: Sequence[RobotsRow]) -> None:
         latest = {row.origin: row for row in rows}
         if latest:
-            names = ("origin", "host", "status", "body", "fetched", "expires", "failures", "etag", "modified")
+            names = (
+                "origin",
+                "host",
+                "status",
+                "body",
+                "fetched",
+                "expires",
+                "failures",
+                "etag",
+                "modified",
+            )
             columns = {name: array(getattr(row, name) for row in latest.values()) for name in names}
             tx.run("notify_robots", origin=columns["origin"], body=columns["body"])
             tx.run("put_robots", **columns)
@@ -186,10 +227,18 @@ class PostgresFrontier:
                 tx.run("prepare_hosts", names=array(prepared))
 
     def unresolved(self, limit: int) -> list[str]:
-        return [row[0] for row in self.db.rows("take_unresolved", crawl=self._crawl, now=self.now(), count=limit)]
+        return [
+            row[0]
+            for row in self.db.rows(
+                "take_unresolved", crawl=self._crawl, now=self.now(), count=limit
+            )
+        ]
 
     def outdated(self, limit: int) -> list[str]:
-        return [row[0] for row in self.db.rows("take_outdated", crawl=self._crawl, now=self.now(), count=limit)]
+        return [
+            row[0]
+            for row in self.db.rows("take_outdated", crawl=self._crawl, now=self.now(), count=limit)
+        ]
 
     def resolved(self, addresses: Mapping[str, str]) -> None:
         if addresses:
@@ -203,20 +252,29 @@ class PostgresFrontier:
             return False, 0
         row = queries.row("crawl_totals", crawl=self._crawl)
         assert row is not None
-        return bool((spec.pages and row[0] >= spec.pages) or (spec.bytes and row[1] >= spec.bytes)), row[0]
+        return bool(
+            (spec.pages and row[0] >= spec.pages) or (spec.bytes and row[1] >= spec.bytes)
+        ), row[0]
 
     def _spent(self, queries: Queries) -> bool:
         return self._totals(queries)[0]
 
     def lease(
-        self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None, unseen: int = 0
+        self,
+        worker: str,
+        servers: int,
+        ranked: int | None = None,
+        unprepared: int | None = None,
+        unseen: int = 0,
     ) -> list[Lease]:
         return self._leases.lease(worker, servers, ranked, unprepared, unseen)
 
     def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
         return self._leases.arrivals(worker, servers, known)
 
-    def borrow(self, worker: str, names: Sequence[str], unseen: int = 0) -> tuple[list[Lease], list[str]]:
+    def borrow(
+        self, worker: str, names: Sequence[str], unseen: int = 0
+    ) -> tuple[list[Lease], list[str]]:
         return self._leases.borrow(worker, names, unseen)
 
     def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
@@ -246,7 +304,13 @@ class PostgresFrontier:
         holding = array(sorted({key for want in wants for key in want.holding}))
         with self.db.transaction() as tx:
             spent, pages = self._totals(tx)
-            rows = tx.rows("refill", crawl=self._crawl, now=self._clock and self._clock(), holding=holding, **_want_columns(wants))
+            rows = tx.rows(
+                "refill",
+                crawl=self._crawl,
+                now=self._clock and self._clock(),
+                holding=holding,
+                **_want_columns(wants),
+            )
         tickets = [_ticket(row) for row in rows]
         room = Room(self.spec, spent, pages, {row[2]: row[25] or 0 for row in rows})
         return room.within(tickets, wants, held)
@@ -271,14 +335,24 @@ class PostgresFrontier:
     def look(self, ids: Sequence[int]) -> dict[int, Found]:
         rows = self.db.rows("look", crawl=self._crawl, ids=array(ids)) if ids else []
         return {
-            row[0]: Found(row[0], row[1], row[2], State(row[3]), None if row[4] is None else Lane(row[4]), *row[5:]) for row in rows
+            row[0]: Found(
+                row[0],
+                row[1],
+                row[2],
+                State(row[3]),
+                None if row[4] is None else Lane(row[4]),
+                *row[5:],
+            )
+            for row in rows
         }
 
     def seeds(self) -> list[str]:
         return [row[0] for row in self.db.rows("seeds", crawl=self._crawl)]
 
     def counts(self) -> dict[str, int]:
-        counts = {state.value: 0 for state in State} | dict(self.db.rows("counts", crawl=self._crawl))
+        counts = {state.value: 0 for state in State} | dict(
+            self.db.rows("counts", crawl=self._crawl)
+        )
         return {"known": sum(counts.values()), **counts}
 
     def close(self) -> None:
@@ -287,12 +361,20 @@ class PostgresFrontier:
 
 def _ticket(row: tuple[Any, ...]) -> Ticket:
     url, request, digest, began, record, noarchive = row[1], row[19], *row[21:25]
-    original = Original(request["url"] if request else url, began, digest, f"{RECORD}{record}>") if digest else None
+    original = (
+        Original(request["url"] if request else url, began, digest, f"{RECORD}{record}>")
+        if digest
+        else None
+    )
     fields = (*row[:6], Lane(row[6]), State(row[7]), *row[8:21], original, bool(noarchive))
     return Ticket(*fields)
 
 
 def _want_columns(wants: Sequence[Want]) -> dict[str, str]:
-    columns = {"name": (w.host for w in wants), "server": (w.server for w in wants), "epoch": (w.epoch for w in wants)}
+    columns = {
+        "name": (w.host for w in wants),
+        "server": (w.server for w in wants),
+        "epoch": (w.epoch for w in wants),
+    }
     numbers = {"count": (w.count for w in wants), "urgent": (w.urgent for w in wants)}
     return {name: array(values) for name, values in (columns | numbers).items()}

@@ -12,14 +12,22 @@ NEVER_READ = frozenset({Lane.NEW, Lane.BACKFILL})
 class Room:
     """Gets smaller with each page that is let through. Whatever is held takes a place, since it may yet become a page."""
 
-    def __init__(self, spec: CrawlSpec, spent: bool, pages: int, host_pages: Mapping[str, int]) -> None:
+    def __init__(
+        self, spec: CrawlSpec, spent: bool, pages: int, host_pages: Mapping[str, int]
+    ) -> None:
         """`pages` and `host_pages` are what the crawl and its hosts have given so far."""
         self._spent = spent
         self._total = spec.pages - pages if spec.pages else None
-        self._hosts = {host: spec.host_pages - count for host, count in host_pages.items()} if spec.host_pages else {}
+        self._hosts = (
+            {host: spec.host_pages - count for host, count in host_pages.items()}
+            if spec.host_pages
+            else {}
+        )
         self._full = {host for host, left in self._hosts.items() if left <= 0}
 
-    def within(self, tickets: Sequence[Ticket], wants: Sequence[Want], held: int | None) -> list[Ticket]:
+    def within(
+        self, tickets: Sequence[Ticket], wants: Sequence[Want], held: int | None
+    ) -> list[Ticket]:
         """The tickets without those that there is no room for, which stay where they are."""
         if self._total is not None:
             self._total -= sum(len(want.holding) for want in wants) if held is None else held

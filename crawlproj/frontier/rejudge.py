@@ -13,7 +13,10 @@ AT_ONCE = 10_000
 
 
 def rejudge(
-    db: Database, origin: str, allows: Callable[[str], bool], queued: Callable[[Transaction, int, list[int]], None]
+    db: Database,
+    origin: str,
+    allows: Callable[[str], bool],
+    queued: Callable[[Transaction, int, list[int]], None],
 ) -> dict[int, int]:
     """Crawl -> how many of its URLs are new again. `queued` is called with each crawl and its hosts that have more to offer."""
     revived: dict[int, int] = defaultdict(int)

@@ -30,18 +30,26 @@ class Sieve:
     the other half, what has not been met since, is dropped as a whole: dicts that only grow stay small.
     """
 
-    def __init__(self, crawl: str, wants: Callable[[str], bool], limit: int, follow_nofollow: bool = False) -> None:
+    def __init__(
+        self, crawl: str, wants: Callable[[str], bool], limit: int, follow_nofollow: bool = False
+    ) -> None:
         self.wants = wants
         self._crawl, self._half, self._follow_nofollow = crawl, max(1, limit // 2), follow_nofollow
         self._known: dict[int, int] = {}
         self._older: dict[int, int] = {}
         self.too_long = 0
 
-    def url(self, url: str, depth: int, parent: int | None = None, lane: Lane = Lane.NEW, hops: int = 0) -> NewUrl:
+    def url(
+        self, url: str, depth: int, parent: int | None = None, lane: Lane = Lane.NEW, hops: int = 0
+    ) -> NewUrl:
         """A URL that goes in whatever the sieve knows of it: seeds, pushes, redirects."""
-        return NewUrl(key(self._crawl, url), url, host(url), depth, score(depth), parent, lane, hops)
+        return NewUrl(
+            key(self._crawl, url), url, host(url), depth, score(depth), parent, lane, hops
+        )
 
-    def sort(self, ticket: Ticket, links: Iterable[Link], follow: bool = True) -> tuple[Links, list[NewUrl]]:
+    def sort(
+        self, ticket: Ticket, links: Iterable[Link], follow: bool = True
+    ) -> tuple[Links, list[NewUrl]]:
         """The links as they are stored, and the URLs that the frontier may not know yet."""
         depth = ticket.depth + 1
         inside: list[tuple[int, str, str]] = []
@@ -78,7 +86,10 @@ class Sieve:
             return NEVER << 64 | OUTSIDE + SIGN
         if len(self._known) >= self._half:
             self._older, self._known = self._known, {}
-        seen = self._older.get(hash(url)) or NEVER << 64 | (key(self._crawl, url) if self.wants(url) else OUTSIDE) + SIGN
+        seen = (
+            self._older.get(hash(url))
+            or NEVER << 64 | (key(self._crawl, url) if self.wants(url) else OUTSIDE) + SIGN
+        )
         self._known[hash(url)] = seen
         return seen
 

@@ -86,7 +86,9 @@ def is_url(what: str) -> bool:
 def in_words(what: str) -> str:
     if is_url(what):
         return what
-    return f"all hosts below {what.removeprefix(BELOW)}" if what.startswith(BELOW) else f"host {what}"
+    return (
+        f"all hosts below {what.removeprefix(BELOW)}" if what.startswith(BELOW) else f"host {what}"
+    )
 
 
 def in_force(db: Queries) -> Rules:
@@ -98,7 +100,11 @@ def why(db: Queries, url: str, name: str = "") -> dict[str, Any] | None:
     """The rule that keeps us from a URL, or from all of a host if there is no URL."""
     names = [url, *names_of(host(url))] if url else [*names_of(name)]
     row = db.row("takedown_why", names=names)
-    return dict(zip(("what", "reason", "asked", "ended"), row, strict=True)) if row is not None else None
+    return (
+        dict(zip(("what", "reason", "asked", "ended"), row, strict=True))
+        if row is not None
+        else None
+    )
 
 
 def refused(db: Queries, urls: Sequence[str]) -> list[str]:

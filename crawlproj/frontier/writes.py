@@ -10,7 +10,16 @@ from typing import Any
 
 from crawlproj.database.arrays import array
 from crawlproj.database.connection import Transaction
-from crawlproj.frontier.base import Committed, CrawlSpec, Lane, NewUrl, Outcome, State, lane_of, rank
+from crawlproj.frontier.base import (
+    Committed,
+    CrawlSpec,
+    Lane,
+    NewUrl,
+    Outcome,
+    State,
+    lane_of,
+    rank,
+)
 from crawlproj.frontier.host_limits import is_found, surplus
 from crawlproj.urls.domains import domain
 
@@ -55,21 +64,41 @@ class UrlWriter:
         if missing := queued - names.keys():
             hosts.update(row[0] for row in tx.rows("host_names", hosts=array(sorted(missing))))
         return Committed(
-            added=len(new), revived=len(revived), nearer=len(closer), refused=len(offered) - len(batch), hosts=frozenset(hosts)
+            added=len(new),
+            revived=len(revived),
+            nearer=len(closer),
+            refused=len(offered) - len(batch),
+            hosts=frozenset(hosts),
         )
 
     def _within_domains(self, tx: Transaction, batch: dict[int, NewUrl]) -> dict[int, NewUrl]:
         """Without URLs on new hosts of domains that have enough of them."""
-        names = {url.host for url in batch.values() if url.host not in self._hosts and is_found(url)}
+        names = {
+            url.host for url in batch.values() if url.host not in self._hosts and is_found(url)
+        }
         if not self.spec.domain_hosts or not names:
             return batch
-        names -= {name for (name,) in tx.rows("crawled_hosts", crawl=self.crawl, names=array(sorted(names)))}
+        names -= {
+            name
+            for (name,) in tx.rows("crawled_hosts", crawl=self.crawl, names=array(sorted(names)))
+        }
         domains = sorted({domain(name) for name in names})
-        counts = dict(tx.rows("domain_hosts", crawl=self.crawl, domains=array(domains), most=self.spec.domain_hosts))
+        counts = dict(
+            tx.rows(
+                "domain_hosts",
+                crawl=self.crawl,
+                domains=array(domains),
+                most=self.spec.domain_hosts,
+            )
+        )
         refused = surplus(names, counts, self.spec.domain_hosts)
-        return {key: url for key, url in batch.items() if url.host not in refused or not is_found(url)}
+        return {
+            key: url for key, url in batch.items() if url.host not in refused or not is_found(url)
+        }
 
-    def _add(self, tx: Transaction, batch: dict[int, NewUrl], ids: dict[str, int], now: datetime) -> list[tuple[Any, ...]]:
+    def _add(
+        self, tx: Transaction, batch: dict[int, NewUrl], ids: dict[str, int], now: datetime
+    ) -> list[tuple[Any, ...]]:
         if not batch:
             return []
         full = set(self.full(tx, sorted(set(ids.values()))))
@@ -80,7 +109,9 @@ class UrlWriter:
         limits = {"host_pages": self.spec.host_pages, "host_bytes": self.spec.host_bytes}
         if not any(limits.values()):
             return []
-        return [row[0] for row in tx.rows("full_hosts", crawl=self.crawl, hosts=array(hosts), **limits)]
+        return [
+            row[0] for row in tx.rows("full_hosts", crawl=self.crawl, hosts=array(hosts), **limits)
+        ]
 
     def _host_ids(self, tx: Transaction, names: set[str]) -> dict[str, int]:
         missing = sorted(names - self._hosts.keys())
@@ -96,7 +127,9 @@ class UrlWriter:
         self._hosts |= found
         return ids
 
-    def _columns(self, batch: dict[int, NewUrl], ids: dict[str, int], full: set[int]) -> dict[str, str]:
+    def _columns(
+        self, batch: dict[int, NewUrl], ids: dict[str, int], full: set[int]
+    ) -> dict[str, str]:
         order = self.spec.order
         rows = []
         for key, u in batch.items():
@@ -105,9 +138,39 @@ class UrlWriter:
             lane = None if why else int(u.lane)
             place = None if why else 0.0 if u.lane is Lane.URGENT else rank(order, u.depth, u.score)
             state = State.IGNORED.value if why else State.NEW.value
-            rows.append((key, host, u.url, state, why, lane, place, u.depth, u.score, u.parent, u.hops, u.request))
-        names = ("id", "host", "canonical", "state", "why", "lane", "rank", "depth", "score", "parent", "hops", "request")
-        return {name: array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+            rows.append(
+                (
+                    key,
+                    host,
+                    u.url,
+                    state,
+                    why,
+                    lane,
+                    place,
+                    u.depth,
+                    u.score,
+                    u.parent,
+                    u.hops,
+                    u.request,
+                )
+            )
+        names = (
+            "id",
+            "host",
+            "canonical",
+            "state",
+            "why",
+            "lane",
+            "rank",
+            "depth",
+            "score",
+            "parent",
+            "hops",
+            "request",
+        )
+        return {
+            name: array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
+        }
 
     def _refusal(self, url: NewUrl, full: bool) -> str:
         if self.spec.max_depth and url.depth > self.spec.max_depth:
@@ -130,9 +193,18 @@ class UrlWriter:
             **names,
         )
         urgent = array(u.lane is Lane.URGENT for u in urls)
-        return nearer, tx.rows("revive_urls", ordering=ordering, max_depth=max_depth, since=since, urgent=urgent, **names)
+        return nearer, tx.rows(
+            "revive_urls",
+            ordering=ordering,
+            max_depth=max_depth,
+            since=since,
+            urgent=urgent,
+            **names,
+        )
 
-    def _spread(self, tx: Transaction, nearer: Iterable[tuple[int, int]], touched: set[int]) -> list[tuple[Any, ...]]:
+    def _spread(
+        self, tx: Transaction, nearer: Iterable[tuple[int, int]], touched: set[int]
+    ) -> list[tuple[Any, ...]]:
         """Carry shorter depths on along stored links, ring by ring, the nearest first; rows that came within the depth limit."""
         rings: dict[int, set[int]] = defaultdict(set)
         for key, depth in nearer:
@@ -140,14 +212,24 @@ class UrlWriter:
         moved: set[int] = set()
         while rings:
             depth = min(rings)
-            rows = tx.rows("nearer_children", ordering=self.spec.order, depth=depth, ids=array(sorted(rings.pop(depth))))
+            rows = tx.rows(
+                "nearer_children",
+                ordering=self.spec.order,
+                depth=depth,
+                ids=array(sorted(rings.pop(depth))),
+            )
             touched.update(host for _, host in rows)
             moved.update(key for key, _ in rows)
             if rows:
                 rings[depth + 1].update(key for key, _ in rows)
         if not moved or not self.spec.max_depth:
             return []
-        return tx.rows("revive_depths", ordering=self.spec.order, max_depth=self.spec.max_depth, ids=array(sorted(moved)))
+        return tx.rows(
+            "revive_depths",
+            ordering=self.spec.order,
+            max_depth=self.spec.max_depth,
+            ids=array(sorted(moved)),
+        )
 
 
 @dataclass(slots=True)
@@ -191,7 +273,9 @@ def _folded(urls: Sequence[NewUrl]) -> dict[int, NewUrl]:
             continue
         near = url if url.depth < seen.depth else seen
         lane = Lane.URGENT if Lane.URGENT in (url.lane, seen.lane) else seen.lane
-        batch[url.id] = replace(seen, depth=near.depth, parent=near.parent, score=max(seen.score, url.score), lane=lane)
+        batch[url.id] = replace(
+            seen, depth=near.depth, parent=near.parent, score=max(seen.score, url.score), lane=lane
+        )
     return {key: batch[key] for key in sorted(batch)}
 
 
@@ -204,7 +288,9 @@ def end_columns(outcomes: Sequence[Outcome]) -> dict[str, str]:
     columns["state"] = array([o.state.value for o in outcomes])
     columns["lane"] = array([lane_of(o) for o in outcomes])
     columns["body_digest"] = array([o.content.body_digest if o.content else None for o in outcomes])
-    columns["block_digest"] = array([o.content.block_digest if o.content else None for o in outcomes])
+    columns["block_digest"] = array(
+        [o.content.block_digest if o.content else None for o in outcomes]
+    )
     return columns
 
 
@@ -215,10 +301,17 @@ def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) 
     pages = [(o, o.content) for o in outcomes if o.content is not None]
     url, at = array([o.id for o, _ in pages]), array([o.at for o, _ in pages])
     length = array([c.length for _, c in pages])
-    texts = {name: array([getattr(c, name) for _, c in pages]) for name in ("title", "content_type", "charset", "language")}
-    orders = {name: array([getattr(c, name) for _, c in pages]) for name in ("noindex", "noarchive")}
+    texts = {
+        name: array([getattr(c, name) for _, c in pages])
+        for name in ("title", "content_type", "charset", "language")
+    }
+    orders = {
+        name: array([getattr(c, name) for _, c in pages]) for name in ("noindex", "noarchive")
+    }
     elapsed_s, places = array([o.elapsed_s for o, _ in pages]), place_columns([o for o, _ in pages])
-    tx.run("put_pages", url=url, at=at, length=length, elapsed_s=elapsed_s, **orders, **texts, **places)
+    tx.run(
+        "put_pages", url=url, at=at, length=length, elapsed_s=elapsed_s, **orders, **texts, **places
+    )
     versions = [(o, c) for o, c in pages if o.id in fresh]
     if versions:
         tx.run(
@@ -270,4 +363,8 @@ def letters(kinds: Sequence[str]) -> str:
 def lines(texts: Sequence[str]) -> str:
     """One line for each."""
     joined = "\n".join(texts)
-    return joined if joined.count("\n") < max(1, len(texts)) else "\n".join([text.replace("\n", " ") for text in texts])
+    return (
+        joined
+        if joined.count("\n") < max(1, len(texts))
+        else "\n".join([text.replace("\n", " ") for text in texts])
+    )

@@ -33,7 +33,11 @@ def decode(body: bytes, encoding: str, limit: int = MAX_BYTES) -> bytes:
 
     A layer that isn't there is passed over; of one that is cut or damaged comes what can be had. An unknown one ends the unpacking.
     """
-    names = [name for part in encoding.lower().split(",") if (name := part.strip()) not in ("", "identity", "none", "utf-8")]
+    names = [
+        name
+        for part in encoding.lower().split(",")
+        if (name := part.strip()) not in ("", "identity", "none", "utf-8")
+    ]
     for name in reversed(names[-MAX_LAYERS:]):
         if name not in LAYERS:
             return body[:limit]
@@ -45,7 +49,10 @@ def is_packed(body: bytes, encoding: str) -> bool:
     """Whether what is left of such a body is still packed, or the ruin of it, rather than something that never was packed."""
     if body.startswith(MAGIC):
         return True
-    return any(name in encoding.lower() for name in ("br", "deflate")) and _CONTROLS(body[:LOOK]) is not None
+    return (
+        any(name in encoding.lower() for name in ("br", "deflate"))
+        and _CONTROLS(body[:LOOK]) is not None
+    )
 
 
 def _inflate(body: bytes, limit: int, *windows: int) -> bytes:
@@ -65,7 +72,12 @@ def _zstd_step(layer: Any, data: bytes) -> tuple[bytes, bytes]:
     return layer.decompress(data, PIECE), layer.unused_data if layer.eof else b""
 
 
-def _pieces(body: bytes, limit: int, new: Callable[[], Any], step: Callable[[Any, bytes], tuple[bytes, bytes]]) -> bytes | None:
+def _pieces(
+    body: bytes,
+    limit: int,
+    new: Callable[[], Any],
+    step: Callable[[Any, bytes], tuple[bytes, bytes]],
+) -> bytes | None:
     """Through one decompressor after another: a stream may be several in a row. None if the first fails at its start.
 
     It is given a little at a time: what it leaves is copied, and a body may be half a million streams of nothing.
@@ -106,7 +118,9 @@ def _zstd(body: bytes, limit: int) -> bytes:
 def _brotli(body: bytes, limit: int) -> bytes:
     out, _, failed = _unbrotli([body], limit)
     if failed is None:
-        return out if out or not body.isascii() else body  # nothing tells a short text from the start of a stream
+        return (
+            out if out or not body.isascii() else body
+        )  # nothing tells a short text from the start of a stream
     return _brotli_before_junk(body, limit) or out or body
 
 

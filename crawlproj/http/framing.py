@@ -12,7 +12,9 @@ from typing import Final, NamedTuple
 
 from crawlproj.http import heads
 
-_FRAMING: Final = re.compile(rb"\n(content-length|transfer-encoding):[\t ]*([^\r\n]*)", re.IGNORECASE)
+_FRAMING: Final = re.compile(
+    rb"\n(content-length|transfer-encoding):[\t ]*([^\r\n]*)", re.IGNORECASE
+)
 _EMPTY: Final = frozenset({101, 204, 304})
 """Answers with these have no body, whatever their heads say."""
 _DIGITS: Final = 18
@@ -69,4 +71,6 @@ def _mended(head: bytes) -> Framed | None:
     elif numbers:
         length = numbers.pop()
         kept.append(b"Content-Length: %d" % length)
-    return Framed(b"\r\n".join([*kept, b"", b""]), 0 if heads.status(head) in _EMPTY else length, sound=False)
+    return Framed(
+        b"\r\n".join([*kept, b"", b""]), 0 if heads.status(head) in _EMPTY else length, sound=False
+    )

@@ -43,7 +43,11 @@ def is_http(head: bytes) -> bool:
 
 def is_plain(head: bytes) -> bool:
     """Whether it can be kept as it is."""
-    return len(head) <= MAX_HEAD and _PLAIN_ANSWER(head) is not None and (head.isascii() or _is_sayable(head))
+    return (
+        len(head) <= MAX_HEAD
+        and _PLAIN_ANSWER(head) is not None
+        and (head.isascii() or _is_sayable(head))
+    )
 
 
 def _is_sayable(head: bytes) -> bool:
@@ -72,22 +76,33 @@ def request(head: bytes) -> bytes | None:
 
 def lines(head: bytes) -> list[bytes]:
     """Status line and headers without what is no header, each on one line, for a parser that is strict."""
-    return [line for line in _FOLD.sub(b" ", _repaired(head)).split(b"\r\n") if line and not line.startswith(b"X-Crawler-")]
+    return [
+        line
+        for line in _FOLD.sub(b" ", _repaired(head)).split(b"\r\n")
+        if line and not line.startswith(b"X-Crawler-")
+    ]
 
 
 def _repaired(head: bytes) -> bytes:
     """Lines that every reader takes for what they are."""
-    status, *lines = [line.rstrip(b"\r").translate(_NO_CONTROLS) for line in head.lstrip(b"\r\n").split(b"\n")]
+    status, *lines = [
+        line.rstrip(b"\r").translate(_NO_CONTROLS) for line in head.lstrip(b"\r\n").split(b"\n")
+    ]
     kept = [status]
     if not (_READ_BY_ALL(status) and _is_sayable(status)):
         found = _STATUS(status)
-        kept = [b"HTTP/1.1 %b" % (found[1] if found else b"200"), b"X-Crawler-Status-Line: " + status]
+        kept = [
+            b"HTTP/1.1 %b" % (found[1] if found else b"200"),
+            b"X-Crawler-Status-Line: " + status,
+        ]
     for line in lines:
         if _FIELD(line):
             name, _, value = line.partition(b":")
             kept.append(name.rstrip() + b":" + value)
         elif _VISIBLE(line):
-            kept.append(line if line[:1] in b" \t" and len(kept) > 1 else b"X-Crawler-Line: " + line)
+            kept.append(
+                line if line[:1] in b" \t" and len(kept) > 1 else b"X-Crawler-Line: " + line
+            )
     return b"\r\n".join(kept) + b"\r\n\r\n"
 
 
@@ -104,7 +119,9 @@ def _shortened(head: bytes) -> bytes:
             break
         kept.add(number)
     omitted = b"X-Crawler-Omitted: %d\r\n\r\n" % (len(lines) - len(kept))
-    return b"".join((status, *(line for number, line in enumerate(lines) if number in kept), omitted))
+    return b"".join(
+        (status, *(line for number, line in enumerate(lines) if number in kept), omitted)
+    )
 
 
 def split(block: bytes) -> tuple[bytes, bytes]:
@@ -139,4 +156,6 @@ def fields(head: bytes) -> list[tuple[bytes, bytes]]:
 
 @lru_cache(64)
 def _pattern(name: str) -> re.Pattern[bytes]:
-    return re.compile(rb"(?im)^" + re.escape(name.encode()) + rb"[ \t]*:([^\n]*(?:\n[ \t]+[^\n]+)*)")
+    return re.compile(
+        rb"(?im)^" + re.escape(name.encode()) + rb"[ \t]*:([^\n]*(?:\n[ \t]+[^\n]+)*)"
+    )

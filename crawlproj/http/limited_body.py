@@ -44,14 +44,25 @@ class Unpacker:
     def __init__(self, encodings: list[str]) -> None:
         self._layers = [Layer(WINDOWS[name]) for name in reversed(encodings)]
         # Some call it deflate and leave out its header; others have not packed it at all.
-        self._others: list[list[Layer]] = [[], *([[Layer(-zlib.MAX_WBITS)]] if encodings == ["deflate"] else [])]
+        self._others: list[list[Layer]] = [
+            [],
+            *([[Layer(-zlib.MAX_WBITS)]] if encodings == ["deflate"] else []),
+        ]
         self._head, self._started = bytearray(), False
 
     @classmethod
     def of(cls, header: str) -> Self | None:
         """For the value of a Content-Encoding; None if it names nothing, or something that is not ours to unpack."""
-        names = [name for part in header.lower().split(",") if (name := part.strip()) not in ("", "identity")]
-        return cls(names) if names and len(names) <= MAX_LAYERS and WINDOWS.keys() >= set(names) else None
+        names = [
+            name
+            for part in header.lower().split(",")
+            if (name := part.strip()) not in ("", "identity")
+        ]
+        return (
+            cls(names)
+            if names and len(names) <= MAX_LAYERS and WINDOWS.keys() >= set(names)
+            else None
+        )
 
     def feed(self, data: bytes, limit: int) -> bytes:
         """What comes of the next bytes, `limit` of it at most; zlib.error if the stream is broken on its way."""
@@ -74,7 +85,9 @@ class Unpacker:
         if number == len(self._layers):
             return data[:limit]
         layer, out = self._layers[number], bytearray()
-        for at in range(0, len(data), SMALL):  # a little at a time: what a member leaves is copied, and there may be many
+        for at in range(
+            0, len(data), SMALL
+        ):  # a little at a time: what a member leaves is copied, and there may be many
             rest, piece = data[at : at + SMALL], b""
             while (rest or len(piece) == PIECE) and len(out) < limit and not layer.done:
                 piece, rest = layer.take(rest)
@@ -82,7 +95,9 @@ class Unpacker:
         return bytes(out)
 
 
-async def first_bytes(chunks: AsyncIterator[bytes], limit: int, unpacker: Unpacker | None = None) -> tuple[bytes, bool]:
+async def first_bytes(
+    chunks: AsyncIterator[bytes], limit: int, unpacker: Unpacker | None = None
+) -> tuple[bytes, bool]:
     """Up to `limit` bytes, and whether there may have been more. What is packed and becomes no smaller by it is given up too."""
     body, received = bytearray(), 0
     async for chunk in chunks:

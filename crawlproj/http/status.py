@@ -10,7 +10,30 @@ TEMPORARY = frozenset({302, 303, 307})
 """Redirects that may lead elsewhere next time: such a URL is visited again."""
 FORBIDDEN = frozenset({401, 403, 407, 451})
 GONE = frozenset({404, 410})
-AGAIN = frozenset({408, 421, 425, 429, 430, 500, 502, 503, 504, 509, 520, 521, 522, 523, 524, 525, 529, 530, 598, 599})
+AGAIN = frozenset(
+    {
+        408,
+        421,
+        425,
+        429,
+        430,
+        500,
+        502,
+        503,
+        504,
+        509,
+        520,
+        521,
+        522,
+        523,
+        524,
+        525,
+        529,
+        530,
+        598,
+        599,
+    }
+)
 
 
 def retry_after_s(value: str | None, now: datetime) -> float | None:

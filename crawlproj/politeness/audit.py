@@ -81,7 +81,9 @@ def _too_early(
 def _one_at_a_time(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[Violation]:
     last = requests[0]
     for line in requests[1:]:
-        yield from _too_early("one at a time", name, last, line, last.end, tolerance_s, "the one before had not ended")
+        yield from _too_early(
+            "one at a time", name, last, line, last.end, tolerance_s, "the one before had not ended"
+        )
         last = max(last, line, key=lambda one: one.end)
 
 
@@ -96,11 +98,17 @@ class _CrawlDelays:
 
     def after(self, line: Line) -> float:
         """The Crawl-delay that was known when `line` ended; its own, if it is robots.txt, counts only from the next request on."""
-        known = [read for read in self._read.get(line.origin, ()) if read is not line and read.end <= line.start]
+        known = [
+            read
+            for read in self._read.get(line.origin, ())
+            if read is not line and read.end <= line.start
+        ]
         return (known[-1].crawl_delay_s or 0.0) if known else 0.0
 
 
-def _host_pauses(name: str, requests: Sequence[Line], asked: _CrawlDelays, tolerance_s: float) -> Iterator[Violation]:
+def _host_pauses(
+    name: str, requests: Sequence[Line], asked: _CrawlDelays, tolerance_s: float
+) -> Iterator[Violation]:
     failures = 0
     for line, after in pairwise(requests):
         failures = failures + 1 if has_failed(line) else 0
@@ -111,16 +119,24 @@ def _host_pauses(name: str, requests: Sequence[Line], asked: _CrawlDelays, toler
 def _demands(line: Line, failures: int, crawl_delay_s: float) -> dict[str, tuple[float, str]]:
     """Rule -> when the host may be asked again after `line`, and what the rule says."""
     rules, elapsed_s = line.rules, line.end - line.start
-    demands = {"host delay": (line.start + rules.delay_s, f"{rules.delay_s:g} s from start to start")}
+    demands = {
+        "host delay": (line.start + rules.delay_s, f"{rules.delay_s:g} s from start to start")
+    }
     delay_s = max(rules.delay_s, min(max(line.delay_s, crawl_delay_s), rules.max_crawl_delay_s))
     if delay_s > rules.delay_s:
         demands["crawl-delay"] = (line.start + delay_s, f"{delay_s:g} s from start to start")
     if rules.slowdown:
         rest_s = min(rules.slowdown * elapsed_s, rules.max_delay_s)
-        demands["slowdown"] = (line.end + rest_s, f"{rest_s:.3f} s after an answer that took {elapsed_s:.3f} s")
+        demands["slowdown"] = (
+            line.end + rest_s,
+            f"{rest_s:.3f} s after an answer that took {elapsed_s:.3f} s",
+        )
     if failures:
         rest_s = min(max(delay_s, 1.0) * 2 ** min(failures, 20), rules.max_delay_s)
-        demands["back-off"] = (line.end + rest_s, f"{rest_s:g} s after failure number {failures} in a row")
+        demands["back-off"] = (
+            line.end + rest_s,
+            f"{rest_s:g} s after failure number {failures} in a row",
+        )
     if line.status in AGAIN and line.retry_after_s is not None:
         rest_s = min(max(line.retry_after_s, 0.0), rules.max_retry_after_s)
         demands["retry-after"] = (line.end + rest_s, f"the answer asked for {rest_s:g} s")
@@ -135,14 +151,24 @@ def _server_delay(name: str, requests: Sequence[Line], tolerance_s: float) -> It
     for line, after in pairwise(requests):
         delay_s = line.rules.server_delay_s if is_server(line.rules, line.ip) else 0.0
         yield from _too_early(
-            "server delay", name, line, after, line.start + delay_s, tolerance_s, f"{delay_s:g} s from start to start"
+            "server delay",
+            name,
+            line,
+            after,
+            line.start + delay_s,
+            tolerance_s,
+            f"{delay_s:g} s from start to start",
         )
 
 
-def _hosts_in_flight(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[Violation]:
+def _hosts_in_flight(
+    name: str, requests: Sequence[Line], tolerance_s: float
+) -> Iterator[Violation]:
     flying: list[Line] = []
     for line in requests:
-        flying = [one for one in flying if one.end > line.start + tolerance_s and one.host != line.host]
+        flying = [
+            one for one in flying if one.end > line.start + tolerance_s and one.host != line.host
+        ]
         limit = int(line.rules.hosts_per_server)
         if limit and len(flying) >= limit:
             first = sorted(flying, key=lambda one: one.end)[len(flying) - limit]
@@ -161,7 +187,15 @@ def _general_pause(name: str, requests: Sequence[Line], tolerance_s: float) -> I
             counts.clear()
         if resting is not None and line.start > resting.end:
             says = f"{resting.rules.pause_s:g} s of rest after {resting.rules.pause_after:g} requests to {resting.host}"
-            yield from _too_early("general pause", name, resting, line, resting.end + resting.rules.pause_s, tolerance_s, says)
+            yield from _too_early(
+                "general pause",
+                name,
+                resting,
+                line,
+                resting.end + resting.rules.pause_s,
+                tolerance_s,
+                says,
+            )
             resting = None
         before = line
         counts[line.host] += 1
@@ -175,7 +209,15 @@ def _lease(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[
     who, last = f"server {name}", requests[0]
     for line in requests[1:]:
         if line.worker != last.worker:
-            yield from _too_early("lease", who, last, line, last.end, tolerance_s, "another worker was still asking this server")
+            yield from _too_early(
+                "lease",
+                who,
+                last,
+                line,
+                last.end,
+                tolerance_s,
+                "another worker was still asking this server",
+            )
             if line.epoch <= last.epoch and line.start - last.start > tolerance_s:
                 says = f"epoch {line.epoch} after epoch {last.epoch} of another worker"
                 yield Violation("lease", who, 0.0, last, line, says)
@@ -203,12 +245,31 @@ def _robots_first(
             continue
         if read is None or line.start - read.end > read.rules.robots_ttl_s + STALE_S:
             if not _was_read(line, line.robots_at, horizon, reads):
-                says = "robots.txt was not read before" if read is None else "robots.txt was read too long ago"
+                says = (
+                    "robots.txt was not read before"
+                    if read is None
+                    else "robots.txt was read too long ago"
+                )
                 yield Violation("robots.txt first", name, 0.0, read, line, says)
         elif read.away:
-            yield Violation("robots.txt first", name, 0.0, read, line, "robots.txt could not be reached: keep away")
+            yield Violation(
+                "robots.txt first",
+                name,
+                0.0,
+                read,
+                line,
+                "robots.txt could not be reached: keep away",
+            )
         else:
-            yield from _too_early("robots.txt first", name, read, line, read.end, tolerance_s, "robots.txt was still being read")
+            yield from _too_early(
+                "robots.txt first",
+                name,
+                read,
+                line,
+                read.end,
+                tolerance_s,
+                "robots.txt was still being read",
+            )
 
 
 def _refused(name: str, lines: Sequence[Line]) -> Iterator[Violation]:
@@ -220,7 +281,9 @@ def _refused(name: str, lines: Sequence[Line]) -> Iterator[Violation]:
         elif not line.sent and line.reason == "robots":
             refused[line.url] = line
         elif line.sent and (first := refused.get(line.url)):
-            yield Violation("nothing after a refusal", name, 0.0, first, line, "robots.txt forbids it")
+            yield Violation(
+                "nothing after a refusal", name, 0.0, first, line, "robots.txt forbids it"
+            )
 
 
 def _guarded(name: str, lines: Sequence[Line]) -> Iterator[Violation]:
@@ -230,4 +293,11 @@ def _guarded(name: str, lines: Sequence[Line]) -> Iterator[Violation]:
         if line.reason.startswith("guard") and line.ip:
             refused[line.ip] = line
         elif line.status and (first := refused.get(line.ip)):
-            yield Violation("nothing after a refusal", line.ip, 0.0, first, line, f"the guard of {name} refused this address")
+            yield Violation(
+                "nothing after a refusal",
+                line.ip,
+                0.0,
+                first,
+                line,
+                f"the guard of {name} refused this address",
+            )

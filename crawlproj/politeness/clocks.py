@@ -71,9 +71,13 @@ class HostClock:
             pause = max(delay, 1.0) * 2 ** min(failures, 20) * (1 + JITTER * answer.luck)
             times["back-off"] = answer.ended + min(pause, rules.max_delay_s)
         if answer.retry_after_s is not None:
-            times["retry-after"] = answer.ended + min(max(answer.retry_after_s, 0.0), rules.max_retry_after_s)
+            times["retry-after"] = answer.ended + min(
+                max(answer.retry_after_s, 0.0), rules.max_retry_after_s
+            )
         reason = max(times, key=lambda name: times[name])
-        return replace(self, next_at=times[reason], reason=reason, failures=failures, asked=self.asked + 1)
+        return replace(
+            self, next_at=times[reason], reason=reason, failures=failures, asked=self.asked + 1
+        )
 
     def resting_until(self, at: float, reason: str) -> HostClock:
         return replace(self, next_at=at, reason=reason) if at > self.next_at else self
@@ -94,7 +98,9 @@ class ServerClock:
         """A request to one of its hosts has gone out."""
         return self.resting_until(now + rules.delay_s, "server delay")
 
-    def after(self, host: HostClock, ended: float, rules: ServerRules) -> tuple[ServerClock, HostClock]:
+    def after(
+        self, host: HostClock, ended: float, rules: ServerRules
+    ) -> tuple[ServerClock, HostClock]:
         """The clocks after an exchange with a host whose own clock is set already: a general pause if it was asked often enough."""
         if not rules.pause_after or host.asked < rules.pause_after:
             return self, host

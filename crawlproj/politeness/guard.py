@@ -51,8 +51,12 @@ class StaticNames:
 
     def __init__(self, names: dict[str, str]) -> None:
         self._exact = {name.lower(): address for name, address in names.items() if "*" not in name}
-        self._wild = sorted(((n.lower(), a) for n, a in names.items() if "*" in n), key=lambda pair: -len(pair[0]))
+        self._wild = sorted(
+            ((n.lower(), a) for n, a in names.items() if "*" in n), key=lambda pair: -len(pair[0])
+        )
 
     def address(self, host: str) -> str | None:
         found = self._exact.get(host)
-        return found or next((address for pattern, address in self._wild if fnmatchcase(host, pattern)), None)
+        return found or next(
+            (address for pattern, address in self._wild if fnmatchcase(host, pattern)), None
+        )

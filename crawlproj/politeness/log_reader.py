@@ -132,13 +132,17 @@ class Evidence:
 
 
 def rules_of(settings: Mapping[str, Any]) -> Rules:
-    numbers: dict[str, Any] = {name: float(settings[setting]) for setting, name in SETTINGS.items() if setting in settings}
+    numbers: dict[str, Any] = {
+        name: float(settings[setting]) for setting, name in SETTINGS.items() if setting in settings
+    }
     if not all(value >= 0 for value in numbers.values()):
         raise ValueError(f"rules that are not numbers, 0 or more: {numbers}")
     shared = settings.get("POLITENESS_SHARED_NETWORKS") or ()
     if isinstance(shared, str):
         shared = shared.replace(",", " ").split()
-    return Rules(**numbers, shared=tuple(ip_network(str(network), strict=False) for network in shared))
+    return Rules(
+        **numbers, shared=tuple(ip_network(str(network), strict=False) for network in shared)
+    )
 
 
 def _line(fields: Mapping[str, Any], place: str, rules: Rules) -> Line:
@@ -146,7 +150,9 @@ def _line(fields: Mapping[str, Any], place: str, rules: Rules) -> Line:
     if url is None:
         raise ValueError(f"not a web address: {fields['url']!r}")
     started, robots = fields["started"], fields["kind"] == "robots"
-    start = datetime.fromisoformat(fields["time"]).timestamp() if started is None else _time(started)
+    start = (
+        datetime.fromisoformat(fields["time"]).timestamp() if started is None else _time(started)
+    )
     end = start if started is None else _time(fields["ended"])
     if end < start:
         raise ValueError(f"it ended at {end} before it started at {start}")

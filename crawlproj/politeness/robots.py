@@ -73,20 +73,41 @@ def answered(
     known = earlier is not None and bool(earlier.body)
     if is_unreachable(status) or (status == 304 and not known):
         # A file that has not changed since we never read it is there, but we do not know what it says.
-        return _unreached(url, host, 0 if status == 304 else status, now, earlier, headers.get("retry-after"))
+        return _unreached(
+            url, host, 0 if status == 304 else status, now, earlier, headers.get("retry-after")
+        )
     etag, modified = headers.get("etag"), headers.get("last-modified")
     if status == 304 and earlier is not None:
         etag, modified = etag or earlier.etag, modified or earlier.modified
-        return replace(earlier, status=200, fetched=now, expires=now + ttl, failures=0, etag=etag, modified=modified)
+        return replace(
+            earlier,
+            status=200,
+            fetched=now,
+            expires=now + ttl,
+            failures=0,
+            etag=etag,
+            modified=modified,
+        )
     if not 200 <= status < 300:
         return RobotsRow(origin(url), host, status, "", now, now + ttl)
-    return RobotsRow(origin(url), host, status, decode(body) or NO_RULES, now, now + ttl, 0, etag, modified)
+    return RobotsRow(
+        origin(url), host, status, decode(body) or NO_RULES, now, now + ttl, 0, etag, modified
+    )
 
 
-def _unreached(url: str, host: str, status: int, now: datetime, earlier: RobotsRow | None, retry_after: str | None) -> RobotsRow:
+def _unreached(
+    url: str,
+    host: str,
+    status: int,
+    now: datetime,
+    earlier: RobotsRow | None,
+    retry_after: str | None,
+) -> RobotsRow:
     """What was read before stays in force."""
     failures = earlier.failures + 1 if earlier else 1
-    asked = timedelta(seconds=min(retry_after_s(retry_after, now) or 0.0, LAST_RETRY.total_seconds()))
+    asked = timedelta(
+        seconds=min(retry_after_s(retry_after, now) or 0.0, LAST_RETRY.total_seconds())
+    )
     expires = now + max(asked, min(FIRST_RETRY * 2 ** min(failures - 1, 20), LAST_RETRY))
     if earlier is not None and earlier.body:
         return replace(earlier, status=status, fetched=now, expires=expires, failures=failures)
@@ -96,7 +117,9 @@ def _unreached(url: str, host: str, status: int, now: datetime, earlier: RobotsR
 class RobotsCache:
     """Rules of the origins that are being crawled, bounded in number and size; the store behind it is the frontier's."""
 
-    def __init__(self, agent: str, limit: int = 10_000, characters: int = CACHED_CHARACTERS) -> None:
+    def __init__(
+        self, agent: str, limit: int = 10_000, characters: int = CACHED_CHARACTERS
+    ) -> None:
         self.agent = agent
         self._limit, self._characters = limit, characters
         self._known: dict[str, Robots] = {}
@@ -105,7 +128,9 @@ class RobotsCache:
 
     def put(self, row: RobotsRow) -> Robots:
         self._forget(row.origin)
-        while self._known and (len(self._known) >= self._limit or self._size + len(row.body) > self._characters):
+        while self._known and (
+            len(self._known) >= self._limit or self._size + len(row.body) > self._characters
+        ):
             self._forget(next(iter(self._known)))
         robots = self._known[row.origin] = read(row)
         self._size += len(row.body)

@@ -21,7 +21,14 @@ MAX_BYTES: Final = 500 * 1024
 """RFC 9309 lets a robot stop reading here."""
 LONGEST_S: Final = 1e9
 
-AGENT, ALLOW, DISALLOW, DELAY, RATE, SITEMAP = "agent", "allow", "disallow", "delay", "rate", "sitemap"
+AGENT, ALLOW, DISALLOW, DELAY, RATE, SITEMAP = (
+    "agent",
+    "allow",
+    "disallow",
+    "delay",
+    "rate",
+    "sitemap",
+)
 _FIELDS: Final = {
     "useragent": AGENT, "useragents": AGENT, "allow": ALLOW, "disallow": DISALLOW, "dissallow": DISALLOW, "dissalow": DISALLOW,
     "disalow": DISALLOW, "disallaw": DISALLOW, "diasllow": DISALLOW, "crawldelay": DELAY, "requestrate": RATE,
@@ -33,7 +40,10 @@ _LINE_ENDS: Final = re.compile(r"\r\n|\r|\n")
 _GLUE: Final = re.compile(r"[\s_-]+")
 _BLANK: Final = " \t\v\f\xa0\ufeff\u200b"
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]+|\*(?=\s|$)")
-_SECONDS: Final = re.compile(r"(\d{1,300}(?:[.,]\d{0,300})?|[.,]\d{1,300})(e\+?\d{1,3})?\s*(?:s|secs?|seconds?)?", re.I | re.A)
+_SECONDS: Final = re.compile(
+    r"(\d{1,300}(?:[.,]\d{0,300})?|[.,]\d{1,300})(e\+?\d{1,3})?\s*(?:s|secs?|seconds?)?",
+    re.I | re.A,
+)
 _RATE: Final = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})\s*([smhd]?)(?:\s.*)?", re.I | re.A | re.S)
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _MARKUP: Final = ("<!doctype", "<html", "<head", "<body", "<?xml", "<script", "<meta", "<title")
@@ -54,7 +64,11 @@ def decode(body: bytes) -> str:
     Bytes that are not UTF-8 become percent-encoded, as browsers would send them.
     """
     head = body[:MAX_BYTES]
-    text = head.decode("utf-16", "replace") if head.startswith(_UTF16) else head.decode("utf-8", "crawlproj.percent")
+    text = (
+        head.decode("utf-16", "replace")
+        if head.startswith(_UTF16)
+        else head.decode("utf-8", "crawlproj.percent")
+    )
     text = text.replace("\0", "").lstrip("\ufeff")
     if len(body) > MAX_BYTES:
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
@@ -85,7 +99,9 @@ def _kind(name: str) -> str | None:
 
 # One spelling for paths
 
-_BARE: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!'(),:;=@[]&+")
+_BARE: Final = frozenset(
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!'(),:;=@[]&+"
+)
 """Characters that mean the same bare and encoded. `/` and `?` do not, `*` and `$` mean something in rules."""
 _ODD: Final = re.compile(r"%([0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~!'(),:;=@\[\]&+/?]")
 
@@ -116,7 +132,11 @@ def forms(path: str) -> set[str]:
     before, mark, query = path.partition("?")
     if "/" not in query and "%2F" not in query:
         return {path}
-    return {path, before + mark + query.replace("%2F", "/"), before + mark + query.replace("/", "%2F")}
+    return {
+        path,
+        before + mark + query.replace("%2F", "/"),
+        before + mark + query.replace("/", "%2F"),
+    }
 
 
 class Wild(NamedTuple):
@@ -139,7 +159,11 @@ class Wild(NamedTuple):
             if found < 0:
                 return False
             at = found + len(part)
-        return path.endswith(last) and len(path) - len(last) >= at if self.anchored else path.find(last, at) >= 0
+        return (
+            path.endswith(last) and len(path) - len(last) >= at
+            if self.anchored
+            else path.find(last, at) >= 0
+        )
 
 
 @dataclass(slots=True)
@@ -230,7 +254,11 @@ def seconds(value: str) -> float | None:
 def rate_s(value: str) -> float | None:
     """Request-rate as a pause: `1/10` is one request in ten seconds; the hours for which it is meant are not looked at."""
     match = _RATE.fullmatch(value)
-    return int(match[2]) * _UNITS[match[3].lower()] / int(match[1]) if match and int(match[1]) else None
+    return (
+        int(match[2]) * _UNITS[match[3].lower()] / int(match[1])
+        if match and int(match[1])
+        else None
+    )
 
 
 def sitemaps(text: str, url: str) -> list[str]:

@@ -23,8 +23,15 @@ FIXED: dict[str, Any] = {
 }  # fmt: skip
 HANDLER = "crawlproj.reextract.handler.ArchiveHandler"
 COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
-UNPACKS = ("middlewares.unpacking.UnpackingMiddleware", "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware")
-STAY = (*UNPACKS, "crawlproj.extensions.closespider.CloseCrawl", "crawlproj.extensions.feedexport.ItemFeeds")
+UNPACKS = (
+    "middlewares.unpacking.UnpackingMiddleware",
+    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware",
+)
+STAY = (
+    *UNPACKS,
+    "crawlproj.extensions.closespider.CloseCrawl",
+    "crawlproj.extensions.feedexport.ItemFeeds",
+)
 ADDED = {
     "EXTENSIONS": {"crawlproj.reextract.progress.Progress": 500}, "SPIDER_MIDDLEWARES": {"crawlproj.reextract.depth.Depths": 10},
 }  # fmt: skip
@@ -44,7 +51,9 @@ class ReextractAddon:
 
 def kept(name: str, components: BaseSettings) -> dict[Any, Any]:
     """Without those of ours that work for the frontier, and without Scrapy's own on the way to the network."""
-    ours = {path for path in getattr(import_module(DEFAULTS), name) if not path.startswith("scrapy.")}
+    ours = {
+        path for path in getattr(import_module(DEFAULTS), name) if not path.startswith("scrapy.")
+    }
     found = {}
     for component, place in components.items():
         path = component if isinstance(component, str) else global_object_name(component)

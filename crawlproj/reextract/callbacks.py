@@ -19,7 +19,10 @@ def default_request(spider: Spider, url: str, callback: str = "") -> Request | N
     if callback:
         return Request(url, callback=getattr(spider, callback))
     if isinstance(spider, SitemapSpider):
-        return next((Request(url, callback=own) for pattern, own in spider._cbs if pattern.search(url)), None)
+        return next(
+            (Request(url, callback=own) for pattern, own in spider._cbs if pattern.search(url)),
+            None,
+        )
     if isinstance(spider, CrawlSpider):
         for number, rule in enumerate(spider._rules):
             if rule.link_extractor.matches(url):

@@ -36,7 +36,9 @@ class Options:
 class Choice:
     """The captures of one crawl, and those that were imported, which belong to every crawl."""
 
-    def __init__(self, archive: Archive, crawl: str, options: Options, count: Callable[[str], None]) -> None:
+    def __init__(
+        self, archive: Archive, crawl: str, options: Options, count: Callable[[str], None]
+    ) -> None:
         self.archive, self._crawl, self._options, self._count = archive, crawl, options, count
         self._since = timestamp(options.since) if options.since else ""
         self._until = timestamp(options.until) if options.until else "9"
@@ -47,7 +49,9 @@ class Choice:
         for _, alike in groupby(self.archive.entries(), key=lambda entry: entry.key):
             found: dict[str, list[Entry]] = {}
             for entry in alike:
-                if entry.asked or not self._counts(entry):  # no page: a spider's own requests know of it
+                if entry.asked or not self._counts(
+                    entry
+                ):  # no page: a spider's own requests know of it
                     continue
                 found.setdefault(canonical(entry.url) or entry.url, []).append(entry)
             yield from found.items()
@@ -55,24 +59,42 @@ class Choice:
     def entries(self, url: str, ways: Iterable[str] = ("",)) -> list[Entry]:
         """All captures of a URL, in whichever spelling; if it was no GET, asked for in one of these ways."""
         wanted = canonical(url) or url
-        spellings = [(spelling, asked) for spelling in dict.fromkeys((url, wanted)) for asked in ways]
-        alike = {entry: None for spelling, asked in spellings for entry in self.archive.alike(spelling, asked)}
-        found = [entry for entry in alike if (canonical(entry.url) or entry.url) == wanted and self._counts(entry)]
+        spellings = [
+            (spelling, asked) for spelling in dict.fromkeys((url, wanted)) for asked in ways
+        ]
+        alike = {
+            entry: None
+            for spelling, asked in spellings
+            for entry in self.archive.alike(spelling, asked)
+        }
+        found = [
+            entry
+            for entry in alike
+            if (canonical(entry.url) or entry.url) == wanted and self._counts(entry)
+        ]
         return sorted(found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
 
     def imported(self, entries: Sequence[Entry] | None = None) -> bool:
         """Did any of them come from elsewhere? By default: is anything in the archive that did?"""
-        files = {path.name for path in self.archive.files()} if entries is None else {entry.file for entry in entries}
+        files = (
+            {path.name for path in self.archive.files()}
+            if entries is None
+            else {entry.file for entry in entries}
+        )
         return any(self._owner(file) is None for file in files)
 
-    def captures(self, entries: Sequence[Entry], method: str = "GET", body: bytes = b"") -> Iterator[Capture]:
+    def captures(
+        self, entries: Sequence[Entry], method: str = "GET", body: bytes = b""
+    ) -> Iterator[Capture]:
         """The answers to such a request: each that differs from the one before it; or the last one only, an error only if there
         was never a page."""
         if self._options.versions == "all":
             before = None
             for entry in entries:
                 capture = self._read(entry, method, body)
-                if capture is not None and (not entry.digest or (entry.digest, entry.status) != before):
+                if capture is not None and (
+                    not entry.digest or (entry.digest, entry.status) != before
+                ):
                     before = (entry.digest, entry.status)
                     yield capture
             return
@@ -84,11 +106,16 @@ class Choice:
                 return
 
     def _counts(self, entry: Entry) -> bool:
-        return self._since <= entry.timestamp <= self._until and self._owner(entry.file) in (self._crawl, None)
+        return self._since <= entry.timestamp <= self._until and self._owner(entry.file) in (
+            self._crawl,
+            None,
+        )
 
     def unfinished(self) -> int:
         """Files of the crawl that are being written, or were left open by a kill: they have no index yet."""
-        names = (path.name.removesuffix(OPEN) for path in self.archive.folder.glob(f"*{SUFFIX}{OPEN}"))
+        names = (
+            path.name.removesuffix(OPEN) for path in self.archive.folder.glob(f"*{SUFFIX}{OPEN}")
+        )
         return sum(self._owner(name) == self._crawl for name in names)
 
     def _owner(self, file: str) -> str | None:

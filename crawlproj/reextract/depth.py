@@ -10,7 +10,9 @@ from scrapy.http import Response
 
 
 class Depths:
-    async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async def process_spider_output(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
         depth = response.meta.get("depth", 0) + 1
         async for output in result:
             if isinstance(output, Request):

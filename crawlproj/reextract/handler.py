@@ -38,8 +38,15 @@ def response_of(capture: Capture, url: str) -> Response:
 def target_of(capture: Capture, request: Request, spider: Any) -> str | None:
     """Where a redirect leads that the spider does not take itself."""
     meta = request.meta
-    taken = meta.get("handle_httpstatus_list", getattr(spider, "handle_httpstatus_list", None) or ())
-    if capture.status not in REDIRECTS or meta.get("dont_redirect") or meta.get("handle_httpstatus_all") or capture.status in taken:
+    taken = meta.get(
+        "handle_httpstatus_list", getattr(spider, "handle_httpstatus_list", None) or ()
+    )
+    if (
+        capture.status not in REDIRECTS
+        or meta.get("dont_redirect")
+        or meta.get("handle_httpstatus_all")
+        or capture.status in taken
+    ):
         return None
     where = capture.header("Location")
     return join(request.url, where) if where else None
@@ -60,7 +67,11 @@ def ways(request: Request) -> list[str]:
     if request.method == "GET":
         return [""]
     said = (request.headers.get(b"Content-Type") or b"").decode("latin-1")
-    return list(dict.fromkeys(query_for(request.method, kind, request.body) for kind in (said, FORM, JSON, "")))
+    return list(
+        dict.fromkeys(
+            query_for(request.method, kind, request.body) for kind in (said, FORM, JSON, "")
+        )
+    )
 
 
 class ArchiveHandler:

@@ -33,11 +33,16 @@ class Ledger:
     def depths(self, urls: Sequence[str]) -> dict[str, int]:
         """Those of the URLs that are URLs of the crawl, not only part of a spider's own requests, and how deep they are."""
         ids = {key(self.crawl, url): url for url in urls}
-        return {ids[number]: depth for number, depth in self.database.rows("known_depths", ids=list(ids))}
+        return {
+            ids[number]: depth
+            for number, depth in self.database.rows("known_depths", ids=list(ids))
+        }
 
     def requests(self) -> Iterator[tuple[dict[str, Any], int]]:
         """Requests of the spider's own that were made, with their depths; in flat memory."""
         last = FIRST
-        while rows := self.database.rows("made_requests", crawl=self.number, after=last, count=PAGE):
+        while rows := self.database.rows(
+            "made_requests", crawl=self.number, after=last, count=PAGE
+        ):
             yield from ((request, depth) for _, request, depth in rows)
             last = rows[-1][0]

@@ -28,7 +28,11 @@ LEFT_OUT = {
     "reextract/no_callback": "{} for which the spider has no method, left out (--callback NAME gives them one)",
     "spider_exceptions/count": "{} in the spider, see the log",
 }  # fmt: skip
-NAMES = {"reextract/missing": "request", "reextract/no_callback": "page", "spider_exceptions/count": "error"}
+NAMES = {
+    "reextract/missing": "request",
+    "reextract/no_callback": "page",
+    "spider_exceptions/count": "error",
+}
 
 
 class Progress:
@@ -37,7 +41,11 @@ class Progress:
     def __init__(self, crawler: Crawler) -> None:
         read = Reader(crawler.settings)
         self._crawler, self._interval_s = crawler, max(0.1, read("PANEL_INTERVAL", seconds))
-        self._screen = Screen(stream_of(crawler), live=False) if read("PANEL", one_of(*MODES)) != "off" else None
+        self._screen = (
+            Screen(stream_of(crawler), live=False)
+            if read("PANEL", one_of(*MODES)) != "off"
+            else None
+        )
         self._timer: asyncio.TimerHandle | None = None
         self._started = time.monotonic()
         crawler.signals.connect(self.spider_opened, signal=signals.spider_opened)
@@ -59,7 +67,9 @@ class Progress:
 
     def _tick(self) -> None:
         self._plan()
-        self._say(f"{stopwatch(time.monotonic() - self._started)}  {done(self._crawler.stats.get_stats())}")
+        self._say(
+            f"{stopwatch(time.monotonic() - self._started)}  {done(self._crawler.stats.get_stats())}"
+        )
 
     def spider_closed(self) -> None:
         if self._timer:
@@ -89,5 +99,7 @@ def summary(stats: Mapping[str, Any], elapsed_s: float) -> list[str]:
     rate = stats.get("reextract/captures", 0) / max(elapsed_s, 0.001)
     lines = [f"{done(stats)} in {span(elapsed_s)} ({rate:,.0f} captures a second)"]
     return lines + [
-        "  " + text.format(count(stats[name], NAMES.get(name, "capture"))) for name, text in LEFT_OUT.items() if stats.get(name)
+        "  " + text.format(count(stats[name], NAMES.get(name, "capture")))
+        for name, text in LEFT_OUT.items()
+        if stats.get(name)
     ]

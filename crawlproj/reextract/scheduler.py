@@ -53,7 +53,9 @@ Root = tuple[Request, list[Entry]]
 def plain_request(url: str, depth: int) -> Request:
     """For the URL as the frontier has it, also if Scrapy would write it in another way."""
     request = Request(url, meta={"depth": depth})
-    return request if request.url == url else Request(url, meta={"depth": depth, "verbatim_url": True})
+    return (
+        request if request.url == url else Request(url, meta={"depth": depth, "verbatim_url": True})
+    )
 
 
 def said_besides(request: Request) -> str:
@@ -72,7 +74,12 @@ class ArchiveScheduler(BaseScheduler):
         self.crawler, self.spider = crawler, crawler.spider
         self.config = read_config(crawler.settings, crawler.spider.name)
         self.options: Options = crawler.settings.get(OPTIONS) or Options()
-        self.choice = Choice(Archive(self.config.warc_dir), self.config.spec.name, self.options, crawler.stats.inc_value)
+        self.choice = Choice(
+            Archive(self.config.warc_dir),
+            self.config.spec.name,
+            self.options,
+            crawler.stats.inc_value,
+        )
         self.handed: WeakKeyDictionary[Request, Capture] = WeakKeyDictionary()
         self._done, self._exhausted, self._starting, self.broken = Marks(), False, False, False
         self._timer: TimerHandle | None = None
@@ -100,14 +107,19 @@ class ArchiveScheduler(BaseScheduler):
             from crawlproj.scheduling.redis.push_format import take_over
 
             take_over(spider)  # what is pushed is for a crawl
-            self.crawler.signals.disconnect(spider.spider_idle, signal=signals.spider_idle)  # it would wait for more for ever
+            self.crawler.signals.disconnect(
+                spider.spider_idle, signal=signals.spider_idle
+            )  # it would wait for more for ever
 
     def _read_ledger(self, stack: ExitStack) -> Ledger | None:
         ledger, name = None, self.config.spec.name
         with suppress(NoCrawlYet):
             ledger = Ledger.of(stack.enter_context(reading(self.config)), name)
         if ledger is None:
-            log.warning("No database knows the crawl %s: pages go to the callback that the spider has for them by default", name)
+            log.warning(
+                "No database knows the crawl %s: pages go to the callback that the spider has for them by default",
+                name,
+            )
         elif learn := getattr(self.spider, "learn_seeds", None):
             learn(ledger.seeds())
         return ledger
@@ -156,8 +168,12 @@ class ArchiveScheduler(BaseScheduler):
             self.broken = True
             self._count("scheduler/errors")
             known = isinstance(error, CrawlprojError)
-            log.critical("The archive can't be read on: %s", error, exc_info=None if known else error)
-            get_running_loop().create_task(self.crawler.engine.close_spider_async(reason="scheduler_error"))
+            log.critical(
+                "The archive can't be read on: %s", error, exc_info=None if known else error
+            )
+            get_running_loop().create_task(
+                self.crawler.engine.close_spider_async(reason="scheduler_error")
+            )
         return False
 
     def _next(self) -> Request | None:
@@ -165,7 +181,9 @@ class ArchiveScheduler(BaseScheduler):
             if (request := next(self._versions, None)) is not None:
                 return request
             if (wanted := self._queue.next_request()) is not None:
-                self._versions = self._answers(wanted, self.choice.entries(wanted.url, ways(wanted)))
+                self._versions = self._answers(
+                    wanted, self.choice.entries(wanted.url, ways(wanted))
+                )
             elif (root := next(self._roots, None)) is not None:
                 self._versions = self._answers(*root)
             elif self._busy():
@@ -247,8 +265,16 @@ class ArchiveScheduler(BaseScheduler):
                 request = load(fields, self.spider)
             except (ValueError, AttributeError, TypeError):  # the method that it names is gone
                 self._count("reextract/no_callback")
-                request = default_request(self.spider, fields["url"], self.options.callback) if self.options.callback else None
-            if request is not None and self._mark("followed", self._name(request)) not in self._done and self._is_new(request):
+                request = (
+                    default_request(self.spider, fields["url"], self.options.callback)
+                    if self.options.callback
+                    else None
+                )
+            if (
+                request is not None
+                and self._mark("followed", self._name(request)) not in self._done
+                and self._is_new(request)
+            ):
                 request.meta["depth"] = depth
                 yield request, self.choice.entries(request.url, ways(request))
 

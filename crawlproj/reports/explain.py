@@ -31,7 +31,9 @@ REASONS = {
 def url_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
     lines = [facts["canonical"], *_forgotten(facts["forgotten"], now)]
     if facts["state"] is None and not facts["forgotten"]:
-        lines.append(f"  Crawl {facts['crawl']} does not know it: no page that it has read links to it.")
+        lines.append(
+            f"  Crawl {facts['crawl']} does not know it: no page that it has read links to it."
+        )
     elif facts["state"] is not None:
         lines.append("  " + _state(facts, now))
         lines += _visits(facts, now)
@@ -46,7 +48,9 @@ def _forgotten(rule: dict[str, Any] | None, now: datetime) -> list[str]:
         return []
     reason = f": {rule['reason']}" if rule["reason"] else ""
     rest = "" if rule["ended"] else " The removal has not ended: do it again."
-    return [f"  {rule['what']} was forgotten at {clock(rule['asked'], now)}{reason}. It is not fetched again.{rest}"]
+    return [
+        f"  {rule['what']} was forgotten at {clock(rule['asked'], now)}{reason}. It is not fetched again.{rest}"
+    ]
 
 
 def _state(facts: dict[str, Any], now: datetime) -> str:
@@ -82,12 +86,24 @@ def _visits(facts: dict[str, Any], now: datetime) -> list[str]:
     answer = f"status {facts['status']}" if facts["status"] else "no answer"
     changed = f", {count(facts['changes'], 'change')} seen" if facts["changes"] else ""
     last = f", its text is from {when(facts['last_change'], now)}" if facts["last_change"] else ""
-    return [f"  Last visit {when(facts['last_visit'], now)}: {answer}. {count(facts['visits'], 'visit')}{changed}{last}."]
+    return [
+        f"  Last visit {when(facts['last_visit'], now)}: {answer}. {count(facts['visits'], 'visit')}{changed}{last}."
+    ]
 
 
 def _origin(facts: dict[str, Any], now: datetime) -> str:
-    where = f"found on {facts['parent']}" if facts["parent"] else "a seed" if facts["depth"] == 0 else "found in a sitemap"
-    depth = f"{count(facts['depth'], 'click')} from a seed" if facts["depth"] else "where the crawl begins"
+    where = (
+        f"found on {facts['parent']}"
+        if facts["parent"]
+        else "a seed"
+        if facts["depth"] == 0
+        else "found in a sitemap"
+    )
+    depth = (
+        f"{count(facts['depth'], 'click')} from a seed"
+        if facts["depth"]
+        else "where the crawl begins"
+    )
     return f"Known since {clock(facts['first_seen'], now)}, {where}, {depth}, score {facts['score']:.3g}."
 
 
@@ -97,17 +113,31 @@ def _host(facts: dict[str, Any], now: datetime) -> list[str]:
     at = facts["next_allowed"]
     why = f" ({_reason(facts)})" if facts["reason"] else ""
     rest = f"rests until {when(at, now)}{why}" if at and at > now else "may be asked now"
-    source = "Crawl-delay of its robots.txt" if facts["delay_source"] == "robots.txt" else "setting POLITENESS_DELAY"
-    place = "(no address found)" if facts["address"].startswith(NO_ADDRESS) else f"at {facts['address']}"
+    source = (
+        "Crawl-delay of its robots.txt"
+        if facts["delay_source"] == "robots.txt"
+        else "setting POLITENESS_DELAY"
+    )
+    place = (
+        "(no address found)"
+        if facts["address"].startswith(NO_ADDRESS)
+        else f"at {facts['address']}"
+    )
     line = f"  Host {facts['name']} {place} {rest}; {span(facts['delay_s'])} between two requests: {source}."
     if facts["leased_by"]:
-        line += f" A running crawl has it (worker {facts['leased_by']}), and knows its clock better."
+        line += (
+            f" A running crawl has it (worker {facts['leased_by']}), and knows its clock better."
+        )
     return [line]
 
 
 def _reason(facts: dict[str, Any]) -> str:
     text = REASONS.get(facts["reason"], facts["reason"])
-    return f"{text}, {count(facts['failures'], 'failure')} in a row" if facts["reason"] == "back-off" else text
+    return (
+        f"{text}, {count(facts['failures'], 'failure')} in a row"
+        if facts["reason"] == "back-off"
+        else text
+    )
 
 
 def host_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
@@ -115,10 +145,20 @@ def host_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
     if not facts["known"]:
         lines.append(f"  Crawl {facts['crawl']} knows no URL of this host.")
     else:
-        states = ", ".join(f"{number:,} {name}" for name, number in facts["urls"].items() if number and name != "known")
+        states = ", ".join(
+            f"{number:,} {name}"
+            for name, number in facts["urls"].items()
+            if number and name != "known"
+        )
         lines.append(f"  {count(facts['urls']['known'], 'URL')} known: {states}.")
-        due = f"{count(facts['due_now'], 'URL')} due now" if facts["due_now"] else "Nothing is due now"
-        lines.append(f"  {due}{', the next at ' + when(facts['next_due'], now) if facts['next_due'] else ''}.")
+        due = (
+            f"{count(facts['due_now'], 'URL')} due now"
+            if facts["due_now"]
+            else "Nothing is due now"
+        )
+        lines.append(
+            f"  {due}{', the next at ' + when(facts['next_due'], now) if facts['next_due'] else ''}."
+        )
     for row in facts["robots"]:
         answer = f"status {row['status']}" if row["status"] else "no answer"
         times = f"read {when(row['fetched'], now)}, again {when(row['expires'], now)}"

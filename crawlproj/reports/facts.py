@@ -18,7 +18,14 @@ def status(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
     crawls: dict[str, dict[str, Any]] = {}
     for name, hosts, leased in db.rows("status_hosts", now=now):
         urls = {"known": 0, **{state.value: 0 for state in State}, "fetched": 0, "documents": 0}
-        crawls[name] = {"urls": urls, "due_now": 0, "next_due": None, "hosts": hosts, "leased_servers": leased, "versions": 0}
+        crawls[name] = {
+            "urls": urls,
+            "due_now": 0,
+            "next_due": None,
+            "hosts": hosts,
+            "leased_servers": leased,
+            "versions": 0,
+        }
     for name, state, number, fetched, documents, due, next_due in db.rows("status_urls", now=now):
         crawl = crawls[name]
         crawl["urls"][state] += number
@@ -35,18 +42,27 @@ def _earliest(one: datetime | None, other: datetime | None) -> datetime | None:
     return min((at for at in (one, other) if at is not None), default=None)
 
 
-def explain_url(db: Queries, frontier: Frontier, config: Config, url: str, canonical: str) -> dict[str, Any]:
+def explain_url(
+    db: Queries, frontier: Frontier, config: Config, url: str, canonical: str
+) -> dict[str, Any]:
     """Everything about one URL; `state` is None if the crawl does not know it."""
     id_ = key(frontier.spec.name, canonical)
     row = frontier.look([id_]).get(id_)
     rules = frontier.robots([origin(canonical)]).get(origin(canonical))
-    facts: dict[str, Any] = {"url": url, "canonical": canonical, "crawl": frontier.spec.name, "state": None}
+    facts: dict[str, Any] = {
+        "url": url,
+        "canonical": canonical,
+        "crawl": frontier.spec.name,
+        "state": None,
+    }
     if row is not None:
         facts |= _facts(row, frontier)
     facts["forgotten"] = takedown.why(db, canonical)
     facts["robots"] = _verdict(rules, canonical, config.robot_name)
     facts["robots_read"] = rules.fetched if rules else None
-    facts["host"] = _host_facts(db, frontier.now(), host(canonical), config, [rules] if rules else [])
+    facts["host"] = _host_facts(
+        db, frontier.now(), host(canonical), config, [rules] if rules else []
+    )
     return facts
 
 
@@ -70,13 +86,21 @@ def _verdict(row: RobotsRow | None, url: str, agent: str) -> str:
     return "allowed" if rules.allows(url, agent) else "forbidden"
 
 
-def _host_facts(db: Queries, now: datetime, name: str, config: Config, rules: list[RobotsRow]) -> dict[str, Any]:
+def _host_facts(
+    db: Queries, now: datetime, name: str, config: Config, rules: list[RobotsRow]
+) -> dict[str, Any]:
     row = db.row("explain_host", host=name, now=now)
     nothing = (None, "", 0, None, "", None, None, None)
     own_rest, why, failures, server_rest, server_why, address, worker, until = row or nothing
-    rests = [(at, reason) for at, reason in ((own_rest, why), (server_rest, server_why)) if at is not None]
+    rests = [
+        (at, reason)
+        for at, reason in ((own_rest, why), (server_rest, server_why))
+        if at is not None
+    ]
     allowed, reason = max(rests, default=(None, ""))
-    asked = max((robots.read(r).crawl_delay_s(config.robot_name) or 0.0 for r in rules), default=0.0)
+    asked = max(
+        (robots.read(r).crawl_delay_s(config.robot_name) or 0.0 for r in rules), default=0.0
+    )
     crawl_delay = min(asked, config.rules.max_crawl_delay_s)
     own = config.rules.delay_s >= crawl_delay
     return {
@@ -91,7 +115,9 @@ def explain_host(db: Queries, frontier: Frontier, config: Config, host_name: str
     now = frontier.now()
     urls: dict[str, int] = {state.value: 0 for state in State}
     due, next_due = 0, None
-    for state, number, ready, at in db.rows("explain_host_urls", host=host_name, crawl=frontier.spec.name, now=now):
+    for state, number, ready, at in db.rows(
+        "explain_host_urls", host=host_name, crawl=frontier.spec.name, now=now
+    ):
         urls[state] = number
         due += ready
         next_due = _earliest(next_due, at)

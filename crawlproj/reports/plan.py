@@ -97,13 +97,17 @@ def _queues(db: Queries, crawl: int, config: Config, count: int, now: datetime) 
     hosts = db.rows("plan_hosts", crawl=crawl, count=count, now=now)
     queues: dict[str, Queue] = {}
     for _, name, allowed in hosts:
-        queues[name] = Queue(name, allowed or now, _delay_s(db, name, config), Shares(config.spec.shares))
+        queues[name] = Queue(
+            name, allowed or now, _delay_s(db, name, config), Shares(config.spec.shares)
+        )
     ids, names = array(row[0] for row in hosts), array(row[1] for row in hosts)
     for row in db.rows("plan_urls", crawl=crawl, host=ids, name=names, count=count):
         _, url, name, _, lane, state, depth, score, read_before, due = row
         planned = Planned(url, name, Lane(lane), state, depth, score, read_before, due)
         queue = queues[name]
-        (queue.lanes.setdefault(planned.lane, deque()) if due is None else queue.later).append(planned)
+        (queue.lanes.setdefault(planned.lane, deque()) if due is None else queue.later).append(
+            planned
+        )
     for queue in queues.values():
         queue.later = deque(sorted(queue.later, key=lambda p: p.due or now))
     return list(queues.values())
@@ -112,5 +116,7 @@ def _queues(db: Queries, crawl: int, config: Config, count: int, now: datetime) 
 def _delay_s(db: Queries, name: str, config: Config) -> float:
     origins = [row[0] for row in db.rows("explain_host_robots", host=name)]
     rows = [RobotsRow(*row) for row in db.rows("get_robots", origins=origins)] if origins else []
-    asked = max((robots.read(row).crawl_delay_s(config.robot_name) or 0.0 for row in rows), default=0.0)
+    asked = max(
+        (robots.read(row).crawl_delay_s(config.robot_name) or 0.0 for row in rows), default=0.0
+    )
     return max(config.rules.delay_s, min(asked, config.rules.max_crawl_delay_s))

@@ -14,10 +14,14 @@ from crawlproj.errors import ConfigError
 from crawlproj.formatting import count, span
 
 
-def robot_page(config: Config, server_delay_s: float = 0.0, pause_after: int = 0, pause_s: float = 0.0) -> str:
+def robot_page(
+    config: Config, server_delay_s: float = 0.0, pause_after: int = 0, pause_s: float = 0.0
+) -> str:
     """HTML; ConfigError without ROBOT_CONTACT, since a page that leads to nobody helps nobody."""
     if not config.robot_contact:
-        raise ConfigError("ROBOT_CONTACT is empty: say whom webmasters can reach, e.g. -s ROBOT_CONTACT=mailto:you@example.org")
+        raise ConfigError(
+            "ROBOT_CONTACT is empty: say whom webmasters can reach, e.g. -s ROBOT_CONTACT=mailto:you@example.org"
+        )
     token = config.robot_name.partition("/")[0]
     limits = _limits(config, server_delay_s, pause_after, pause_s)
     values = {
@@ -27,14 +31,20 @@ def robot_page(config: Config, server_delay_s: float = 0.0, pause_after: int = 0
     }  # fmt: skip
     safe = {name: escape(value) for name, value in values.items()}
     items = "\n".join(f"<li>{escape(text)}</li>" for text in limits)
-    template = Template(files("crawlproj").joinpath("reports", "robot_page.html").read_text(encoding="utf-8"))
+    template = Template(
+        files("crawlproj").joinpath("reports", "robot_page.html").read_text(encoding="utf-8")
+    )
     return template.substitute(safe, limits=items, contact=_link(config.robot_contact))
 
 
 def spelled(value: timedelta | float) -> str:
     """A length of time in full words: `1 day`, `2 minutes 30 seconds`."""
     words = {"s": "second", "min": "minute", "h": "hour", "d": "day"}
-    return re.sub(r"([\d.]+) (s|min|h|d)\b", lambda m: f"{m[1]} {words[m[2]]}{'' if m[1] == '1' else 's'}", span(value))
+    return re.sub(
+        r"([\d.]+) (s|min|h|d)\b",
+        lambda m: f"{m[1]} {words[m[2]]}{'' if m[1] == '1' else 's'}",
+        span(value),
+    )
 
 
 def _limits(config: Config, server_delay_s: float, pause_after: int, pause_s: float) -> list[str]:
@@ -43,12 +53,18 @@ def _limits(config: Config, server_delay_s: float, pause_after: int, pause_s: fl
         f"One request at a time to each host, and at least {spelled(rules.delay_s)} from the start of one to the start of the next."
     ]
     if server_delay_s:
-        found.append(f"If many hosts share one server: at least {spelled(server_delay_s)} between two requests to the server.")
+        found.append(
+            f"If many hosts share one server: at least {spelled(server_delay_s)} between two requests to the server."
+        )
     if pause_after and pause_s:
-        found.append(f"A rest of {spelled(pause_s)} after {count(pause_after, 'request')} to a host.")
+        found.append(
+            f"A rest of {spelled(pause_s)} after {count(pause_after, 'request')} to a host."
+        )
     if rules.slowdown:
         times = f"{rules.slowdown:g} times as long as the last answer took"
-        found.append(f"When your server is slow, it waits {times}, up to {spelled(rules.max_delay_s)}, before it asks again.")
+        found.append(
+            f"When your server is slow, it waits {times}, up to {spelled(rules.max_delay_s)}, before it asks again."
+        )
     found.append("After errors and time-outs it waits longer each time.")
     return found
 
@@ -56,6 +72,12 @@ def _limits(config: Config, server_delay_s: float, pause_after: int, pause_s: fl
 def _link(contact: str) -> str:
     """A link if it is one that a browser can follow; any other text as it is."""
     known = urlsplit(contact).scheme.lower() in ("mailto", "http", "https")
-    target = contact if known else f"mailto:{contact}" if "@" in contact and not set(contact) & set(" /:<>\"'") else ""
+    target = (
+        contact
+        if known
+        else f"mailto:{contact}"
+        if "@" in contact and not set(contact) & set(" /:<>\"'")
+        else ""
+    )
     text = escape(contact.removeprefix("mailto:"))
     return f'<a href="{escape(target)}">{text}</a>' if target else text

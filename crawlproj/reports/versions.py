@@ -20,20 +20,28 @@ from crawlproj.errors import ArchiveError, ConfigError, CrawlprojError
 from crawlproj.urls.canonical import canonical, key
 
 
-def versions(archive: Archive, word: str, database: Callable[[], AbstractContextManager[Database]]) -> list[Entry]:
+def versions(
+    archive: Archive, word: str, database: Callable[[], AbstractContextManager[Database]]
+) -> list[Entry]:
     """All of a URL as it is written, or else in its canonical form; oldest first. `database` is asked only if files are open."""
     url = word if "://" in word else f"http://{word}"
     for spelling in dict.fromkeys((url, canonical(url) or url)):
         found = set(archive.versions(spelling))
         if any(archive.folder.glob(f"*{SUFFIX}{OPEN}")):
             with suppress(CrawlprojError), database() as db:
-                found |= set(_unlisted(archive, db, spelling, {(entry.file, entry.offset) for entry in found}))
+                found |= set(
+                    _unlisted(
+                        archive, db, spelling, {(entry.file, entry.offset) for entry in found}
+                    )
+                )
         if found:
             return sorted(found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
     return []
 
 
-def _unlisted(archive: Archive, db: Database, url: str, listed: set[tuple[str, int]]) -> Iterable[Entry]:
+def _unlisted(
+    archive: Archive, db: Database, url: str, listed: set[tuple[str, int]]
+) -> Iterable[Entry]:
     ids = [key(name, url) for (name,) in db.rows("crawl_names")]
     for file, offset, length in db.rows("archived_places", ids=ids):
         if (file, offset) not in listed:
@@ -46,10 +54,14 @@ def moment(text: str) -> datetime:
     """2026-03-01, 2026-03-01T12:00, or 14 digits or fewer as in an index; without a zone it is UTC. ConfigError if it is none."""
     digits = text.ljust(14, "0") if text.isdecimal() and 8 <= len(text) <= 14 else ""
     try:
-        found = datetime.strptime(digits, "%Y%m%d%H%M%S") if digits else datetime.fromisoformat(text)
+        found = (
+            datetime.strptime(digits, "%Y%m%d%H%M%S") if digits else datetime.fromisoformat(text)
+        )
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (ValueError, OverflowError):  # at the ends of the calendar a zone leads out of it
-        raise ConfigError(f"{text!r} is no time: 2026-03-01, 2026-03-01T12:00:00 or 20260301120000") from None
+        raise ConfigError(
+            f"{text!r} is no time: 2026-03-01, 2026-03-01T12:00:00 or 20260301120000"
+        ) from None
 
 
 def in_force(entries: list[Entry], at: datetime | None) -> Entry:

@@ -24,5 +24,7 @@ def choose_policy(name: str, bounds: Bounds, increase: float, decrease: float) -
         make: Callable[[Bounds], RevisitPolicy] = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError):
         choice = f"one of {', '.join(NAMES)} or a dotted path"
-        raise ConfigError(f"REVISIT_POLICY = {name!r} makes no sense: it must be {choice}") from None
+        raise ConfigError(
+            f"REVISIT_POLICY = {name!r} makes no sense: it must be {choice}"
+        ) from None
     return make(bounds)

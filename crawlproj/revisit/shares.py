@@ -27,7 +27,11 @@ class Shares:
         for name, share in self._shares.items():
             credit[name] = min(credit[name] + share, CAP)
         owed = [name for name in CLASSES if name in waiting and credit[name] >= 1.0]
-        chosen = max(owed, key=lambda name: credit[name]) if owed else next(name for name in CLASSES if name in waiting)
+        chosen = (
+            max(owed, key=lambda name: credit[name])
+            if owed
+            else next(name for name in CLASSES if name in waiting)
+        )
         credit[chosen] = max(credit[chosen] - 1.0, 0.0)
         return chosen
 

@@ -27,7 +27,12 @@ from crawlproj.scheduling.request_log import rules_in_force
 
 log = logging.getLogger(__name__)
 
-ENDS = {"timeout": Truncated.TIME, "too big": Truncated.LENGTH, "cut off": Truncated.DISCONNECT, "reset": Truncated.DISCONNECT}
+ENDS = {
+    "timeout": Truncated.TIME,
+    "too big": Truncated.LENGTH,
+    "cut off": Truncated.DISCONNECT,
+    "reset": Truncated.DISCONNECT,
+}
 """Why a body that began to come is not whole, by the reason of its Page."""
 
 
@@ -43,18 +48,31 @@ class Vault:
         self._agents = ("robots", config.robot_name.partition("/")[0].lower())
         if config.warc is not None:
             self._mend()
-            self._writer = Writer(self._folder, config.spec.name, worker, about(config, settings), config.warc)
+            self._writer = Writer(
+                self._folder, config.spec.name, worker, about(config, settings), config.warc
+            )
 
     def _mend(self) -> None:
         try:
             for found in repair(self._folder):
                 cut = f", {found.cut_bytes} bytes cut off" if found.cut_bytes else ""
-                log.info("Left open by a worker that ended, now closed: %s (%d records%s)", found.file, found.records, cut)
+                log.info(
+                    "Left open by a worker that ended, now closed: %s (%d records%s)",
+                    found.file,
+                    found.records,
+                    cut,
+                )
             with if_nobody_rewrites(self._folder) as alone:
                 for found in complete(self._folder) if alone else ():
-                    log.info("Its index was missing, or without a file: %s (%d records)", found.file, found.records)
+                    log.info(
+                        "Its index was missing, or without a file: %s (%d records)",
+                        found.file,
+                        found.records,
+                    )
         except OSError as error:
-            raise ArchiveError(f"The archive can't be used: {error.strerror or error} ({self._folder})") from error
+            raise ArchiveError(
+                f"The archive can't be used: {error.strerror or error} ({self._folder})"
+            ) from error
 
     def keep(self, page: Page) -> str:
         """Queue the exchange of a page, once. What was done with it: `exchanges`, `noarchive`, `forgotten` or nothing."""
@@ -65,19 +83,26 @@ class Vault:
             return "noarchive"
         document = page.document
         facts = Facts(document.title, document.links) if document is not None else None
-        truncated = wire.truncated if wire.whole else ENDS.get(page.reason.partition(":")[0], Truncated.UNSPECIFIED)
+        truncated = (
+            wire.truncated
+            if wire.whole
+            else ENDS.get(page.reason.partition(":")[0], Truncated.UNSPECIFIED)
+        )
         exchange = Exchange(
             page.url, datetime.fromtimestamp(page.started_s, UTC) if page.started_s is not None else page.at, wire.head, wire.body,
             wire.request, wire.request_body, wire.address, page.elapsed_s, truncated, facts,
         )  # fmt: skip
-        return self._put(page, exchange, page.ticket.original if isinstance(page.ticket, Ticket) else None)
+        return self._put(
+            page, exchange, page.ticket.original if isinstance(page.ticket, Ticket) else None
+        )
 
     def _put(self, page: Page, exchange: Exchange, original: Original | None) -> str:
         """A page that is barred, or whose answer speaks of one that was removed, is not kept."""
         assert self._writer is not None
         with self._lock:
             if self._rules and (
-                self._rules.gone(page.url, exchange.at) or (original and self._rules.gone(original.url, original.at))
+                self._rules.gone(page.url, exchange.at)
+                or (original and self._rules.gone(original.url, original.at))
             ):
                 return "forgotten"
             page.receipt = self._writer.put(exchange, original)
@@ -110,7 +135,9 @@ class Vault:
     def settled(self) -> bool:
         """The places of all that is in closed files are in the database."""
         with self._lock:
-            return not any(number for turn, number in self._unstored.items() if 0 <= turn < self._turn)
+            return not any(
+                number for turn, number in self._unstored.items() if 0 <= turn < self._turn
+            )
 
     @property
     def full(self) -> bool:
@@ -125,7 +152,12 @@ class Vault:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._writer is None:
             return
         try:

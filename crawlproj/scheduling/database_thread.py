@@ -50,7 +50,12 @@ class Keeper(threading.Thread):
         """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so long the servers of a worker rest
         that is found dead. `vault`: what an end tells of is on disk there before the end is stored."""
         super().__init__(name="keeper", daemon=True)
-        self.frontier, self.worker, self.resolver, self.flush_s = frontier, worker, resolver, flush_s
+        self.frontier, self.worker, self.resolver, self.flush_s = (
+            frontier,
+            worker,
+            resolver,
+            flush_s,
+        )
         self._pushes, self._tell, self._fail, self._agent = pushes, tell, fail, agent
         self._patience, self._rest = Patience(patience_s, heal), timedelta(seconds=rest_s)
         self._vault, self._attended_at, self._doubted_at = vault, -CREW_GAP_S, -DOUBT_GAP_S
@@ -102,7 +107,11 @@ class Keeper(threading.Thread):
     def _wait(self) -> None:
         """Until the bell rings, a push comes, or it is time to flush: what ends now is to be stored within `flush_s`."""
         until = time.monotonic() + self.flush_s - min(self._turn_s, self.flush_s / 2)
-        while not self._pushed and (left := until - time.monotonic()) > 0 and not self._bell.wait(min(left, PUSH_GAP_S)):
+        while (
+            not self._pushed
+            and (left := until - time.monotonic()) > 0
+            and not self._bell.wait(min(left, PUSH_GAP_S))
+        ):
             self._listen()
         self._bell.clear()
 
@@ -131,7 +140,9 @@ class Keeper(threading.Thread):
 
     def _commit(self, tray: Tray) -> None:
         batch = tray.batch
-        if not (batch.outcomes or batch.urls or batch.robots or batch.clocks or batch.server_clocks):
+        if not (
+            batch.outcomes or batch.urls or batch.robots or batch.clocks or batch.server_clocks
+        ):
             return
         if self._vault is not None:
             self._vault.settle()
@@ -147,9 +158,17 @@ class Keeper(threading.Thread):
         before = self.frontier.robots([row.origin for row in rows]) if rows else {}
         for row in {row.origin: row for row in rows}.values():
             rules = robots.read(row)
-            if row.origin in before and not robots.same_rules(row, before[row.origin]) and not rules.unreachable:
-                revived = self.frontier.rejudge(row.origin, partial(rules.allows, agent=self._agent))
-                self._committed.append(Committed(revived=revived, hosts=frozenset({row.host} if revived else ())))
+            if (
+                row.origin in before
+                and not robots.same_rules(row, before[row.origin])
+                and not rules.unreachable
+            ):
+                revived = self.frontier.rejudge(
+                    row.origin, partial(rules.allows, agent=self._agent)
+                )
+                self._committed.append(
+                    Committed(revived=revived, hosts=frozenset({row.host} if revived else ()))
+                )
 
     def turn(self, tray: Tray) -> None:
         """What is released is released after the ends and clocks that came before it are stored. What was leased or renewed is
@@ -165,16 +184,25 @@ class Keeper(threading.Thread):
         self._lease(tray, news.pushed)
         self._borrow(tray)
         news.leases, news.renewed, news.contested = self._leases, self._renewed, contested
-        news.asked = tray.wants + [Want(h.name, x.server, x.epoch, FIRST_WANT) for x in news.leases for h in x.hosts]
+        news.asked = tray.wants + [
+            Want(h.name, x.server, x.epoch, FIRST_WANT) for x in news.leases for h in x.hosts
+        ]
         news.tickets = self.frontier.refill(news.asked, tray.held)
-        news.robots = self._robots(news.tickets) | self.frontier.robots([*tray.elsewhere, *self._take_changed()])
+        news.robots = self._robots(news.tickets) | self.frontier.robots(
+            [*tray.elsewhere, *self._take_changed()]
+        )
         if tray.quiet is not None and not news.tickets:
             news.outlook = self.frontier.outlook(self.worker)
         self._leases, self._renewed, self._pushed = [], None, False
         self._report(news)
 
     def _report(self, news: News) -> None:
-        news.stored, news.committed, self._stored, self._committed = self._stored, self._committed, [], []
+        news.stored, news.committed, self._stored, self._committed = (
+            self._stored,
+            self._committed,
+            [],
+            [],
+        )
         self._tell(news)
 
     def _release(self, tray: Tray) -> None:
@@ -185,12 +213,17 @@ class Keeper(threading.Thread):
 
     def _attend(self) -> Crew | None:
         """Who else is there? Those that died on this machine are buried, so that nobody waits for the end of their leases."""
-        if time.monotonic() - self._attended_at < min(CREW_GAP_S, self.frontier.spec.lease.total_seconds() / 4):
+        if time.monotonic() - self._attended_at < min(
+            CREW_GAP_S, self.frontier.spec.lease.total_seconds() / 4
+        ):
             return None
         peers = self.frontier.attend(self.worker, self._wanting)
         self._attended_at = time.monotonic()
         if dead := [peer.name for peer in peers if is_dead(peer.name)]:
-            log.info("Died on this machine, so what they held rests and is free then: %s", ", ".join(dead))
+            log.info(
+                "Died on this machine, so what they held rests and is free then: %s",
+                ", ".join(dead),
+            )
             self.frontier.bury(dead, self._rest)
         return crew_of(peer for peer in peers if peer.name not in dead)
 
@@ -206,7 +239,9 @@ class Keeper(threading.Thread):
         leases = self.frontier.arrivals(self.worker, sorted(self._held), tray.known)
         self._wanting = False
         if tray.room > 0:
-            found = self.frontier.lease(self.worker, tray.room, tray.ranked, tray.unprepared, tray.unseen)
+            found = self.frontier.lease(
+                self.worker, tray.room, tray.ranked, tray.unprepared, tray.unseen
+            )
             leases += found
             self._wanting = not found
         self._leases += leases
@@ -252,7 +287,10 @@ class Keeper(threading.Thread):
         return found
 
     def _renew(self) -> None:
-        if not self._held or time.monotonic() - self._renewed_at < self.frontier.spec.lease.total_seconds() / 4:
+        if (
+            not self._held
+            or time.monotonic() - self._renewed_at < self.frontier.spec.lease.total_seconds() / 4
+        ):
             return
         self._renewed = self.frontier.renew(self.worker, sorted(self._held))
         self._held &= self._renewed.keys()

@@ -68,7 +68,9 @@ class Dispatcher:
             if not host.prepared and len(self._preparing) >= self.config.prepare:
                 self._park(host)
                 continue
-            ticket = host.errands.popleft() if host.errands else self._robots_first(host, host.pick())
+            ticket = (
+                host.errands.popleft() if host.errands else self._robots_first(host, host.pick())
+            )
             if ticket is not None:
                 if not host.prepared:
                     self._preparing.add(host.name)
@@ -104,7 +106,11 @@ class Dispatcher:
         if isinstance(ticket, RobotsTicket):
             return True
         known = self.robots.get(ticket.url)
-        self.allowed = ticket if known is not None and known.allows(ticket.url, self.config.robot_name) else None
+        self.allowed = (
+            ticket
+            if known is not None and known.allows(ticket.url, self.config.robot_name)
+            else None
+        )
         return self.allowed is not None
 
     def _robots_first(self, host: HostWindow, ticket: Ticket) -> Ticket | RobotsTicket | None:
@@ -115,9 +121,13 @@ class Dispatcher:
         known = self.robots.current(ticket.url, self.times.now())
         if known is None:
             place = origin(ticket.url)
-            return self._robots_ticket(host, ticket, *self._detours.get(place, (place + "/robots.txt", 0)))
+            return self._robots_ticket(
+                host, ticket, *self._detours.get(place, (place + "/robots.txt", 0))
+            )
         if known.unreachable:
-            host.clock = host.clock.resting_until(self.times.not_before(known.row.expires), "robots.txt unreachable")
+            host.clock = host.clock.resting_until(
+                self.times.not_before(known.row.expires), "robots.txt unreachable"
+            )
         else:
             self._heed_delay(host, known)
         if host.clock.next_at <= time.monotonic():
@@ -128,19 +138,27 @@ class Dispatcher:
 
     def _robots_ticket(self, host: HostWindow, head: Ticket, url: str, hops: int) -> RobotsTicket:
         old = self.robots.get(head.url)
-        etag, modified = (old.row.etag, old.row.modified) if old is not None and old.row.body else (None, None)
+        etag, modified = (
+            (old.row.etag, old.row.modified) if old is not None and old.row.body else (None, None)
+        )
         return RobotsTicket(url, host.name, host.of.id, host.of.epoch, head, hops, etag, modified)
 
     def _heed_delay(self, host: HostWindow, known: robots.Robots) -> None:
         """A Crawl-delay that was not known when the clock was set counts from when the host was taken over."""
         host.heed(known.row.origin, known.crawl_delay_s(self.config.robot_name))
         if host.clock.reason == "taken over":
-            host.clock = host.clock.resting_until(host.of.leased_at + host.clock.delay_s(self.config.rules), "taken over")
+            host.clock = host.clock.resting_until(
+                host.of.leased_at + host.clock.delay_s(self.config.rules), "taken over"
+            )
 
     def may_ask(self, ticket: Ticket | RobotsTicket) -> bool:
         """Is its lease still ours? Asked at the last moment: this process may have been stopped since the ticket was handed out."""
         host = self.window.hosts.get(ticket.host)
-        return host is not None and host.of.epoch == ticket.epoch and time.monotonic() < host.of.deadline
+        return (
+            host is not None
+            and host.of.epoch == ticket.epoch
+            and time.monotonic() < host.of.deadline
+        )
 
     def add(self, urls: Sequence[NewUrl]) -> None:
         if urls:
@@ -160,7 +178,9 @@ class Dispatcher:
 
     def put_back(self, ticket: Ticket) -> None:
         """It was not fetched after all, and is still due."""
-        if (host := self.window.hosts.get(ticket.host)) is not None and host.of.epoch == ticket.epoch:
+        if (
+            host := self.window.hosts.get(ticket.host)
+        ) is not None and host.of.epoch == ticket.epoch:
             host.put(ticket, first=True)
             self._free(ticket)
 
@@ -198,7 +218,11 @@ class Dispatcher:
 
     def _moved_to(self, page: Page, ticket: RobotsTicket) -> str | None:
         where = page.headers.get("location")
-        return join(page.url, where) if page.status in REDIRECTS and ticket.hops < ROBOTS_HOPS and where else None
+        return (
+            join(page.url, where)
+            if page.status in REDIRECTS and ticket.hops < ROBOTS_HOPS and where
+            else None
+        )
 
     def _place_errands(self) -> None:
         """Those whose rules are known meanwhile need not go; those that wait too long end as unreachable."""
@@ -206,7 +230,9 @@ class Dispatcher:
             if (known := self.robots.current(place + "/", self.times.now())) is not None:
                 self._spare_errands(known.row)
         for errand in self.errands.place(time.monotonic()):
-            page = Page(errand.ticket, errand.ticket.url, 0, self.times.now(), reason="out of reach")
+            page = Page(
+                errand.ticket, errand.ticket.url, 0, self.times.now(), reason="out of reach"
+            )
             self._learn(errand.home, page, errand.ticket)
 
     def _spare_errands(self, row: RobotsRow) -> None:
@@ -227,7 +253,9 @@ class Dispatcher:
     def _row(self, page: Page, status: int, url: str, host: str) -> RobotsRow:
         earlier = self.robots.get(url)
         row = earlier.row if earlier else None
-        return robots.answered(url, host, status, page.body, page.at, self.config.robots_ttl, row, page.headers)
+        return robots.answered(
+            url, host, status, page.body, page.at, self.config.robots_ttl, row, page.headers
+        )
 
     def _keep(self, host: HostWindow | None, row: RobotsRow, head: Ticket) -> None:
         known = self.robots.put(row)

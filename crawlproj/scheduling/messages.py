@@ -6,7 +6,19 @@ import time
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crawlproj.frontier.base import Batch, Committed, Frontier, Lease, NewUrl, Outcome, Outlook, Pause, RobotsRow, Ticket, Want
+from crawlproj.frontier.base import (
+    Batch,
+    Committed,
+    Frontier,
+    Lease,
+    NewUrl,
+    Outcome,
+    Outlook,
+    Pause,
+    RobotsRow,
+    Ticket,
+    Want,
+)
 from crawlproj.scheduling.sharing import Crew
 
 
@@ -47,8 +59,15 @@ class Tray:
 
     def take_back(self, older: Tray) -> None:
         """What was to be written or released and could not; what was wanted then is asked for anew."""
-        self.outcomes, self.urls, self.robots = older.outcomes + self.outcomes, older.urls + self.urls, older.robots + self.robots
-        self.clocks, self.server_clocks = older.clocks | self.clocks, older.server_clocks | self.server_clocks
+        self.outcomes, self.urls, self.robots = (
+            older.outcomes + self.outcomes,
+            older.urls + self.urls,
+            older.robots + self.robots,
+        )
+        self.clocks, self.server_clocks = (
+            older.clocks | self.clocks,
+            older.server_clocks | self.server_clocks,
+        )
         self.release, self.yielded = older.release + self.release, older.yielded + self.yielded
 
 

@@ -40,7 +40,11 @@ class Errands:
 
     def hosts(self) -> list[str]:
         """Hosts that have to be borrowed for it."""
-        return [name for errand in self._open.values() if (name := host(errand.ticket.url)) not in self._window.hosts]
+        return [
+            name
+            for errand in self._open.values()
+            if (name := host(errand.ticket.url)) not in self._window.hosts
+        ]
 
     def origins(self) -> list[str]:
         """Origins whose own rules are meant."""
@@ -72,7 +76,11 @@ class Errands:
 
     def answered(self, place: str) -> list[Errand]:
         """The rules of an origin have become known: these need not go there any more."""
-        same = [e for e in self._open.values() if origin(e.ticket.url) == place and is_own(e.ticket.url) and not self._is_out(e)]
+        same = [
+            e
+            for e in self._open.values()
+            if origin(e.ticket.url) == place and is_own(e.ticket.url) and not self._is_out(e)
+        ]
         return [self.finish(errand) for errand in same]
 
     def _is_out(self, errand: Errand) -> bool:

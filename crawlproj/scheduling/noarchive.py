@@ -22,7 +22,11 @@ def is_private(page: Page, wire: Wire, agents: tuple[str, ...]) -> bool:
     """Whether the page says noarchive. One that has not changed is not read again, and one that failed can't be: it still says what
     it said."""
     ticket = page.ticket
-    if isinstance(ticket, Ticket) and ticket.noarchive and (page.status in (0, 304) or page.body_digest == ticket.body_digest):
+    if (
+        isinstance(ticket, Ticket)
+        and ticket.noarchive
+        and (page.status in (0, 304) or page.body_digest == ticket.body_digest)
+    ):
         return True
     if page.status == 304 or 200 <= page.status < 300:
         return page.orders.noarchive

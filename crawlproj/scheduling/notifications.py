@@ -24,8 +24,20 @@ CALL_GAP_S = 2.0
 class Notices:
     """Used by the keeper's thread. `changed` is called with origins whose robots.txt another worker has read."""
 
-    def __init__(self, frontier: PostgresFrontier, worker: str, vault: Vault, changed: Callable[[Iterable[str]], None]) -> None:
-        self._frontier, self._db, self._worker, self._vault, self._changed = frontier, frontier.db, worker, vault, changed
+    def __init__(
+        self,
+        frontier: PostgresFrontier,
+        worker: str,
+        vault: Vault,
+        changed: Callable[[Iterable[str]], None],
+    ) -> None:
+        self._frontier, self._db, self._worker, self._vault, self._changed = (
+            frontier,
+            frontier.db,
+            worker,
+            vault,
+            changed,
+        )
         self._obeyed, self._answered, self._looked_at = -1, -1, 0.0
 
     def start(self) -> None:
@@ -41,7 +53,11 @@ class Notices:
         if time.monotonic() - self._looked_at >= CALL_GAP_S:
             self._look()
         self._changed(name for channel, name in heard if channel == ROBOTS)
-        return [name for channel, name in heard if channel == PUSHES and name == self._frontier.spec.name]
+        return [
+            name
+            for channel, name in heard
+            if channel == PUSHES and name == self._frontier.spec.name
+        ]
 
     def _look(self) -> None:
         """The rules are in force before the file is closed, so that nothing barred gets into the next one."""

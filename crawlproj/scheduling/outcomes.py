@@ -31,9 +31,15 @@ class Ends:
         status = page.status
         if 200 <= status < 300 or (status == 304 and ticket.block_digest is not None):
             return self._there(page, ticket)
-        if status in REDIRECTS and (where := page.headers.get("location")) and (target := join(page.url, where)):
+        if (
+            status in REDIRECTS
+            and (where := page.headers.get("location"))
+            and (target := join(page.url, where))
+        ):
             again = page.at + self.gone_interval if status in TEMPORARY else None
-            return _outcome(page, ticket, State.MOVED, f"redirect {status}", moved_to=target, next_visit=again)
+            return _outcome(
+                page, ticket, State.MOVED, f"redirect {status}", moved_to=target, next_visit=again
+            )
         if status in FORBIDDEN:
             return _outcome(page, ticket, State.FORBIDDEN, f"status {status}")
         if status in GONE:
@@ -55,16 +61,31 @@ class Ends:
         if tries > self.retries:
             return _outcome(page, ticket, State.DEAD, why, tries=tries)
         pause = min(self.retry_delay * 2 ** min(tries - 1, 20), LONGEST_RETRY)
-        pause = max(pause, min(timedelta(seconds=retry_after_s(page.headers.get("retry-after"), page.at) or 0), LONGEST_RETRY))
+        pause = max(
+            pause,
+            min(
+                timedelta(seconds=retry_after_s(page.headers.get("retry-after"), page.at) or 0),
+                LONGEST_RETRY,
+            ),
+        )
         return _outcome(page, ticket, State.RETRY, why, tries=tries, next_visit=page.at + pause)
 
     def _there(self, page: Page, ticket: Ticket) -> Outcome:
         read_before = ticket.interval_s is not None and ticket.block_digest is not None
         interval = timedelta(seconds=ticket.interval_s or 0) if read_before else None
-        pause = self.policy.next_interval(Visit(page.at, page.changed, interval, ticket.last_change))
+        pause = self.policy.next_interval(
+            Visit(page.at, page.changed, interval, ticket.last_change)
+        )
         expires = page.orders.expires or (ticket.expires if page.content is None else None)
         if expires is not None and expires <= page.at:
-            return _outcome(page, ticket, State.RETIRED, "unavailable_after", changed=page.changed, expires=expires)
+            return _outcome(
+                page,
+                ticket,
+                State.RETIRED,
+                "unavailable_after",
+                changed=page.changed,
+                expires=expires,
+            )
         # One look when its time is over: it may have been given more.
         next_visit = page.at + pause if expires is None else min(page.at + pause, expires)
         tries = ((ticket.tries if ticket.unread else 0) + 1) if page.unread else 0
@@ -93,4 +114,3 @@ def _outcome(
         expires=expires, etag=page.headers.get("etag"), modified=page.headers.get("last-modified"), elapsed_s=page.elapsed_s,
         received=len(page.body), depth=ticket.depth, content=page.content, receipt=page.receipt,
     )  # fmt: skip
-

@@ -49,7 +49,9 @@ def rules_in_force(settings: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def entry(page: Page, worker: str, crawl: str, address: str, delay_s: float, robots_at: datetime | None) -> dict[str, Any]:
+def entry(
+    page: Page, worker: str, crawl: str, address: str, delay_s: float, robots_at: datetime | None
+) -> dict[str, Any]:
     """The line of a page that ends. `delay_s` is the host's delay in force, `robots_at` when its robots.txt was read."""
     ticket, started_s, ended_s, now = page.ticket, page.started_s, page.ended_s, page.at
     at = now if started_s is None else datetime.fromtimestamp(started_s, UTC)
@@ -84,7 +86,13 @@ class RequestLog:
         self, path: Path, header: Mapping[str, Any], max_bytes: int, later: Callable[[float, Callable[[], None]], object],
         clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
-        self._path, self._header, self._max_bytes, self._later, self._clock = path, header, max_bytes, later, clock
+        self._path, self._header, self._max_bytes, self._later, self._clock = (
+            path,
+            header,
+            max_bytes,
+            later,
+            clock,
+        )
         self._lines: list[str] = []
         self._begun = clock()
         self._file: int | None = None
@@ -116,7 +124,11 @@ class RequestLog:
         except OSError as error:
             self._lost += len(lines) - (self._lost > 0)
             if not self._warned:
-                log.warning("The log of requests can't be written, the crawl goes on without: %s: %s", self._path, error)
+                log.warning(
+                    "The log of requests can't be written, the crawl goes on without: %s: %s",
+                    self._path,
+                    error,
+                )
                 self._warned = True
 
     def close(self) -> None:
@@ -127,7 +139,9 @@ class RequestLog:
 
     def _open(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._file = os.open(
+            self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
+        )
         self._size = os.fstat(self._file).st_size
         self._put([_encode({**self._header, "started": round(self._begun, 6), "part": self._part})])
         self._tidy()
@@ -161,7 +175,10 @@ class RequestLog:
 
     def _tidy(self) -> None:
         """The oldest files of earlier runs go when all together are too big; never those of the last day."""
-        files = sorted((file.stat().st_mtime, file.stat().st_size, file) for file in self._path.parent.glob("requests-*.jsonl"))
+        files = sorted(
+            (file.stat().st_mtime, file.stat().st_size, file)
+            for file in self._path.parent.glob("requests-*.jsonl")
+        )
         total = sum(size for _, size, _ in files)
         for changed, size, file in files:
             if total <= self._max_bytes * PARTS or changed > time.time() - YOUNG_S:

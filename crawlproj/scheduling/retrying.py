@@ -36,11 +36,22 @@ class Patience:
         self._failed_at, self._full = time.monotonic(), code == FULL
         if not self.away:
             self._what = "database" if isinstance(error, DatabaseError) else "archive"
-            log.warning("Nothing is handed out, because the %s is away; waiting up to %g s: %s", self._what, self._limit_s, error)
+            log.warning(
+                "Nothing is handed out, because the %s is away; waiting up to %g s: %s",
+                self._what,
+                self._limit_s,
+                error,
+            )
             self._since, self.away = begun, True
         if time.monotonic() - self._since > self._limit_s:
-            text = f"no use of the {self._what} for {self._limit_s:g} s (DATABASE_PATIENCE): {error}"
-            raise DatabaseError(text, code) if isinstance(error, DatabaseError) else ArchiveError(text)
+            text = (
+                f"no use of the {self._what} for {self._limit_s:g} s (DATABASE_PATIENCE): {error}"
+            )
+            raise (
+                DatabaseError(text, code)
+                if isinstance(error, DatabaseError)
+                else ArchiveError(text)
+            )
         time.sleep(AGAIN_S)
         if self._heal is not None and isinstance(error, DatabaseError):
             with suppress(DatabaseError):
@@ -49,4 +60,6 @@ class Patience:
     def succeeded(self) -> None:
         if self.away and not (self._full and time.monotonic() - self._failed_at < CALM_S):
             self.away = False
-            log.warning("The %s answers again after %.0f s", self._what, time.monotonic() - self._since)
+            log.warning(
+                "The %s answers again after %.0f s", self._what, time.monotonic() - self._since
+            )

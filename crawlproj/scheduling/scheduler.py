@@ -89,9 +89,13 @@ class CrawlScheduler(BaseScheduler):
             migrate(self._database)
             self.frontier = PostgresFrontier(self._database, config.spec)
             self.frontier.open()
-            self._notices = Notices(self.frontier, self.worker, self.vault, lambda names: self._keeper.forget(names))
+            self._notices = Notices(
+                self.frontier, self.worker, self.vault, lambda names: self._keeper.forget(names)
+            )
             self._notices.start()
-            resolver = Resolver(StaticNames(dict(config.dns_hosts)), SharedNetworks(config.shared_networks))
+            resolver = Resolver(
+                StaticNames(dict(config.dns_hosts)), SharedNetworks(config.shared_networks)
+            )
             stack.callback(resolver.close)
             stack.callback(Watch(self._database, config.database_patience_s).stop)
             self._start(spider, resolver, embedded.start if embedded else None)
@@ -103,7 +107,9 @@ class CrawlScheduler(BaseScheduler):
         wants = getattr(spider, "wants", None) or (lambda url: False)
         self.sieve = Sieve(config.spec.name, wants, config.known_urls, config.follow_nofollow)
         timeout_s = self.crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
-        self.dispatcher = Dispatcher(config, timeout_s, moment(self.frontier), self._count, self._add_sitemaps)
+        self.dispatcher = Dispatcher(
+            config, timeout_s, moment(self.frontier), self._count, self._add_sitemaps
+        )
         self.dispatcher.holdings.keeper = self._keeper = Keeper(
             self.frontier, self.worker, resolver, config.flush_s, self._notices.heard, self._later(self._hear),
             self._later(self._lost), config.robot_name, config.database_patience_s, heal,
@@ -132,7 +138,9 @@ class CrawlScheduler(BaseScheduler):
         """For the summary; a database that is lost has been complained about already."""
         if self.sieve.too_long:
             self._count("links/too_long", self.sieve.too_long)
-            log.info("%d links were longer than %d characters and left out", self.sieve.too_long, MAX_URL)
+            log.info(
+                "%d links were longer than %d characters and left out", self.sieve.too_long, MAX_URL
+            )
         if self.broken:
             return
         with suppress(DatabaseError):
@@ -165,7 +173,9 @@ class CrawlScheduler(BaseScheduler):
             return robots_request(ticket, self._robots_came, self._robots_failed)
         request = request_of(ticket, self.spider)
         own = request.errback
-        request.errback = self._failed if own is None else lambda failure: self._failed_for(failure, own)
+        request.errback = (
+            self._failed if own is None else lambda failure: self._failed_for(failure, own)
+        )
         return request
 
     def _robots_came(self, response: Response) -> Iterator[Page]:
@@ -176,7 +186,11 @@ class CrawlScheduler(BaseScheduler):
         page = page_of_failure(failure, self.dispatcher.times)
         yield page
         ticket = page.ticket
-        if isinstance(ticket, RobotsTicket) and not ticket.away and page.reason not in NOT_THE_SERVERS:
+        if (
+            isinstance(ticket, RobotsTicket)
+            and not ticket.away
+            and page.reason not in NOT_THE_SERVERS
+        ):
             yield Page(ticket.head, ticket.head.url, 0, page.at, reason=page.reason)
 
     def _failed(self, failure: Failure) -> Iterator[Page]:
@@ -227,7 +241,16 @@ class CrawlScheduler(BaseScheduler):
         unique = uuid4().hex if request.dont_filter and not again else ""
         name = f"request:{self.crawler.request_fingerprinter.fingerprint(request).hex()}{unique}"
         worth = score(depth) * 2.0 ** max(-30, min(30, request.priority))
-        return NewUrl(key(self.config.spec.name, name), url, host(url), depth, worth, parent, lane, request=text)
+        return NewUrl(
+            key(self.config.spec.name, name),
+            url,
+            host(url),
+            depth,
+            worth,
+            parent,
+            lane,
+            request=text,
+        )
 
     def _add_sitemaps(self, urls: Sequence[str], depth: int) -> None:
         """Sitemaps that a robots.txt names, whoever fetched it."""
@@ -262,7 +285,9 @@ class CrawlScheduler(BaseScheduler):
         slot = self.crawler.engine._slot
         if slot is not None and slot.closing is not None and not self._leaving:
             self._leaving = True
-            self._loop.call_later(self.config.shutdown_s, self.crawler.signals.send_catch_log, ABORT)
+            self._loop.call_later(
+                self.config.shutdown_s, self.crawler.signals.send_catch_log, ABORT
+            )
 
     def wake(self) -> None:
         """Let the engine ask again; left alone it looks only every five seconds."""
@@ -280,7 +305,9 @@ class CrawlScheduler(BaseScheduler):
 
     def _later(self, call: Any) -> Any:
         """The same call from the keeper's thread, done on the event loop."""
-        return lambda argument: None if self._loop.is_closed() else self._loop.call_soon_threadsafe(call, argument)
+        return lambda argument: (
+            None if self._loop.is_closed() else self._loop.call_soon_threadsafe(call, argument)
+        )
 
     def _lost(self, error: BaseException) -> None:
         self._break(error, getattr(error, "end", "scheduler_error"))
@@ -291,7 +318,9 @@ class CrawlScheduler(BaseScheduler):
             return
         self.broken = reason
         self._count("scheduler/errors")
-        log.critical("The crawl ends: %s", error, exc_info=error if reason == "scheduler_error" else None)
+        log.critical(
+            "The crawl ends: %s", error, exc_info=error if reason == "scheduler_error" else None
+        )
         self._loop.create_task(self.crawler.engine.close_spider_async(reason=reason))
 
     def _count(self, name: str, number: int = 1) -> None:

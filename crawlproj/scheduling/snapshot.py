@@ -48,7 +48,9 @@ def tally(stats: Mapping[str, Any]) -> Tally:
         area, _, reason = name.partition("/")
         if area in reasons and reason:
             reasons[area][reason.replace("_", " ")] += value
-    unchanged = sum(stats.get(f"pages/{name}", 0) for name in ("same_bytes", "same_text", "not_modified"))
+    unchanged = sum(
+        stats.get(f"pages/{name}", 0) for name in ("same_bytes", "same_text", "not_modified")
+    )
     number = {area: sum(found.values()) for area, found in reasons.items()}
     return Tally(
         stats.get("pages/first", 0), stats.get("pages/changed", 0), unchanged, stats.get("end/moved", 0),
@@ -70,7 +72,11 @@ class Hosts:
 
 def hosts(dispatcher: Dispatcher, now: datetime) -> Hosts:
     window, monotonic = dispatcher.window.hosts.values(), time.monotonic()
-    resting = [host.clock for host in window if host.out is None and host.waiting and host.clock.next_at > monotonic]
+    resting = [
+        host.clock
+        for host in window
+        if host.out is None and host.waiting and host.clock.next_at > monotonic
+    ]
     busy = sum(host.out is not None for host in window)
     waits = ""
     if not busy and resting:

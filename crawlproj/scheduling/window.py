@@ -54,14 +54,20 @@ class HostWindow:
         return len(self.errands) + len(self.urgent) + sum(map(len, self.classes.values()))
 
     def put(self, ticket: Ticket, first: bool = False) -> None:
-        queue = self.urgent if ticket.lane is Lane.URGENT else self.classes.setdefault(class_of(ticket), deque())
+        queue = (
+            self.urgent
+            if ticket.lane is Lane.URGENT
+            else self.classes.setdefault(class_of(ticket), deque())
+        )
         (queue.appendleft if first else queue.append)(ticket)
         self.holding.add(ticket.id)
 
     @property
     def fixed(self) -> frozenset[int]:
         """What is held and can't be moved ahead any more: it is out, or has ended, or is urgent already."""
-        return frozenset(self.holding - {ticket.id for queue in self.classes.values() for ticket in queue})
+        return frozenset(
+            self.holding - {ticket.id for queue in self.classes.values() for ticket in queue}
+        )
 
     def hurry(self, ticket: Ticket) -> bool:
         """It waits here, and has become urgent; False if it does not wait here."""
@@ -119,10 +125,17 @@ class ServerWindow:
 class Window:
     """All leases of a worker, ordered by when they may be asked next."""
 
-    def __init__(self, shares: Mapping[str, float], size: int, rules: HostRules, server_rules: ServerRules) -> None:
+    def __init__(
+        self, shares: Mapping[str, float], size: int, rules: HostRules, server_rules: ServerRules
+    ) -> None:
         self.hosts: dict[str, HostWindow] = {}
         self.servers: dict[int, ServerWindow] = {}
-        self._shares, self._size, self._rules, self._server_rules = shares, size, rules, server_rules
+        self._shares, self._size, self._rules, self._server_rules = (
+            shares,
+            size,
+            rules,
+            server_rules,
+        )
         self._heap: list[tuple[float, int, ServerWindow]] = []
         self._order = count()
 
@@ -133,16 +146,27 @@ class Window:
     def out(self) -> int:
         return sum(server.out for server in self.servers.values())
 
-    def admit(self, lease: Lease, deadline: float, now: float, clock: ServerClock, hosts: Mapping[str, HostClock]) -> None:
+    def admit(
+        self,
+        lease: Lease,
+        deadline: float,
+        now: float,
+        clock: ServerClock,
+        hosts: Mapping[str, HostClock],
+    ) -> None:
         """Take a lease, or more hosts of one that is held."""
         server = self.servers.get(lease.server)
         if server is None or server.epoch != lease.epoch:
             limit = max(1, self._server_rules.hosts)
-            server = ServerWindow(lease.server, lease.address, lease.epoch, deadline, limit, clock, now)
+            server = ServerWindow(
+                lease.server, lease.address, lease.epoch, deadline, limit, clock, now
+            )
             self.servers[lease.server] = server
         for host in lease.hosts:
             if host.name not in self.hosts:
-                made = HostWindow(host.name, server, hosts[host.name], Shares(self._shares), host.prepared)
+                made = HostWindow(
+                    host.name, server, hosts[host.name], Shares(self._shares), host.prepared
+                )
                 self.hosts[host.name] = made
 
     def take(self, tickets: Iterable[Ticket]) -> int:
@@ -192,7 +216,11 @@ class Window:
 
     def due(self, now: float) -> HostWindow | None:
         """The host that may be asked for the longest time. `start` takes it out, `ready` puts it back in its place."""
-        while (server := self._top()) is not None and server.entry is not None and server.entry[0] <= now:
+        while (
+            (server := self._top()) is not None
+            and server.entry is not None
+            and server.entry[0] <= now
+        ):
             if now < server.deadline:
                 return server.top()
             server.entry = None
@@ -238,11 +266,19 @@ class Window:
 
     def hungry(self) -> Iterator[HostWindow]:
         """Hosts that should be refilled: less than half of the window waits, and there may be more."""
-        return (h for h in self.hosts.values() if h.more and not h.of.leaving and h.waiting * 2 <= self._size)
+        return (
+            h
+            for h in self.hosts.values()
+            if h.more and not h.of.leaving and h.waiting * 2 <= self._size
+        )
 
     def pressed(self) -> Iterator[HostWindow]:
         """Hosts that may have more that is urgent, and hold little of it."""
-        return (h for h in self.hosts.values() if h.pressed and not h.of.leaving and len(h.urgent) * 4 <= self._size)
+        return (
+            h
+            for h in self.hosts.values()
+            if h.pressed and not h.of.leaving and len(h.urgent) * 4 <= self._size
+        )
 
     def leave(self, soon: float) -> list[HostWindow]:
         """Let go of hosts that have nothing more, that may not be asked before `soon`, or whose server is to be given back; what

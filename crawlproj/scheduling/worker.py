@@ -16,7 +16,9 @@ def machine() -> str:
     be known."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return hashlib.sha256(f"{boot} {Path('/proc/self/ns/pid').readlink()}".encode()).hexdigest()[:8]
+        return hashlib.sha256(
+            f"{boot} {Path('/proc/self/ns/pid').readlink()}".encode()
+        ).hexdigest()[:8]
     except OSError:
         return ""
 
@@ -31,7 +33,12 @@ def is_dead(worker: str) -> bool:
     given to another process meanwhile counts as alive."""
     host, _, rest = worker.rpartition(":")
     host, _, number = host.rpartition(":")
-    if not machine() or host != socket.gethostname() or not number.isdigit() or rest.partition("-")[0] != machine():
+    if (
+        not machine()
+        or host != socket.gethostname()
+        or not number.isdigit()
+        or rest.partition("-")[0] != machine()
+    ):
         return False
     return not _lives(int(number))
 
@@ -45,6 +52,8 @@ def _lives(number: int) -> bool:
         return True
     try:
         # "4711 (python) Z ...": dead, and nobody has asked for its exit code yet. The name may hold brackets.
-        return Path(f"/proc/{number}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] not in ("Z", "X")
+        return Path(f"/proc/{number}/stat").read_text(errors="replace").rpartition(")")[2].split()[
+            0
+        ] not in ("Z", "X")
     except (OSError, IndexError):
         return True

@@ -33,7 +33,11 @@ class Holdings:
     """`exhausted` turns True when nothing is left to do or to wait for. `ending` are ends that are not stored yet."""
 
     def __init__(
-        self, config: Config, timeout_s: float, now: tuple[datetime, float, float], count: Callable[[str, int], None]
+        self,
+        config: Config,
+        timeout_s: float,
+        now: tuple[datetime, float, float],
+        count: Callable[[str, int], None],
     ) -> None:
         self.config, self._timeout_s, self._count = config, timeout_s, count
         self.times = Times(*now)
@@ -47,7 +51,9 @@ class Holdings:
         self._given_back: dict[int, int] = {}
         self._left: dict[str, HostClock] = {}
         self._unprepared = 0
-        self._unseen = ceil((config.spec.lease.total_seconds() - timeout_s) / max(config.rules.delay_s, 0.1))
+        self._unseen = ceil(
+            (config.spec.lease.total_seconds() - timeout_s) / max(config.rules.delay_s, 0.1)
+        )
         """How often a worker may have asked a host after it last stored a clock."""
         self._moment = 0
         self._crew, self._gave_at, self._shared = Crew(), 0.0, set[int]()
@@ -96,14 +102,22 @@ class Holdings:
         if self._given_back.get(lease.server) == lease.epoch:
             return
         now, rules = time.monotonic(), self.config.rules
-        server = ServerClock(self.times.not_before(lease.pause.until), lease.pause.reason) if lease.pause else ServerClock()
+        server = (
+            ServerClock(self.times.not_before(lease.pause.until), lease.pause.reason)
+            if lease.pause
+            else ServerClock()
+        )
         hosts = {host.name: self._clock(host) for host in lease.hosts}
         if lease.taken_over:
             self._count("frontier/taken_over", 1)
             server = server.started(now, self.config.server_rules)
             for name, clock in hosts.items():
-                server, hosts[name] = server.after(clock.taken_over(now, rules), now, self.config.server_rules)
-        self.window.admit(lease, self.times.not_after(lease.until) - self._timeout_s, now, server, hosts)
+                server, hosts[name] = server.after(
+                    clock.taken_over(now, rules), now, self.config.server_rules
+                )
+        self.window.admit(
+            lease, self.times.not_after(lease.until) - self._timeout_s, now, server, hosts
+        )
         self._kinds.setdefault(lease.server, lease.kind)
         self.touch()
 
@@ -112,7 +126,9 @@ class Holdings:
         pause, left = host.pause, self._left.pop(host.name, HostClock())
         if pause is None:
             return left
-        stored = HostClock(self.times.not_before(pause.until), pause.reason, pause.failures, pause.asked)
+        stored = HostClock(
+            self.times.not_before(pause.until), pause.reason, pause.failures, pause.asked
+        )
         return left if left.next_at > stored.next_at + SAME_S else stored
 
     def _answered_wants(self, news: News) -> None:
@@ -131,11 +147,17 @@ class Holdings:
         now = time.monotonic()
         for server in self.window.servers.values():
             if server.id in renewed:
-                server.leaving = server.leaving or (server.id in contested and now - server.leased_at > self.config.tenure_s)
-                self.window.extend(server, self.times.not_after(renewed[server.id]) - self._timeout_s)
+                server.leaving = server.leaving or (
+                    server.id in contested and now - server.leased_at > self.config.tenure_s
+                )
+                self.window.extend(
+                    server, self.times.not_after(renewed[server.id]) - self._timeout_s
+                )
         if lost:
             self._count("frontier/lost_leases", len(lost))
-            self._kinds = {server: kind for server, kind in self._kinds.items() if server not in lost}
+            self._kinds = {
+                server: kind for server, kind in self._kinds.items() if server not in lost
+            }
             self.window.drop(lost)
         self._store_clocks(self.window.hosts.values(), self.window.servers.values())
 
@@ -158,7 +180,10 @@ class Holdings:
         """Servers that were held for long enough make room for those that wait: a quarter at a time, the longest held first."""
         now = time.monotonic()
         held = [server for server in self.window.servers.values() if not server.leaving]
-        over = sorted((s for s in held if now - s.leased_at > self.config.tenure_s), key=lambda server: server.leased_at)
+        over = sorted(
+            (s for s in held if now - s.leased_at > self.config.tenure_s),
+            key=lambda server: server.leased_at,
+        )
         for server in over[: ceil(self.config.servers / 4)]:
             server.leaving = True
             self._shared.add(server.id)
@@ -182,8 +207,20 @@ class Holdings:
         size = self.config.window
         pressed = set(self.window.pressed())
         hosts = [host for host in self.window.hungry() if host not in pressed]
-        wants = [Want(h.name, h.of.id, h.of.epoch, max(1, size - h.waiting, size // 2), frozenset(h.holding)) for h in hosts]
-        wants += [Want(h.name, h.of.id, h.of.epoch, max(1, size // 2), h.fixed, urgent=True) for h in pressed]
+        wants = [
+            Want(
+                h.name,
+                h.of.id,
+                h.of.epoch,
+                max(1, size - h.waiting, size // 2),
+                frozenset(h.holding),
+            )
+            for h in hosts
+        ]
+        wants += [
+            Want(h.name, h.of.id, h.of.epoch, max(1, size // 2), h.fixed, urgent=True)
+            for h in pressed
+        ]
 
         def fill(tray: Tray) -> None:
             tray.wants, tray.known = wants, list(self.window.hosts)
@@ -192,14 +229,23 @@ class Holdings:
             tray.errands, tray.elsewhere = self.errands.hosts(), self.errands.origins()
             self._say_room(tray)
             tray.eager = eager
-            tray.release.extend(server.id for server in idle if not server.leaving or server.id in shared)
-            tray.yielded.extend(server.id for server in idle if server.leaving and server.id not in shared)
+            tray.release.extend(
+                server.id for server in idle if not server.leaving or server.id in shared
+            )
+            tray.yielded.extend(
+                server.id for server in idle if server.leaving and server.id not in shared
+            )
 
         shared = self._shared & {server.id for server in idle}
         self._shared -= shared
         unprepared = sum(not host.prepared for host in self.window.hosts.values())
         eager, self._unprepared = bool(idle) or unprepared < self._unprepared, unprepared
-        self.keeper.put(fill, ring=pushed or eager or any(not h.waiting and h.out is None for h in (*hosts, *pressed)))
+        self.keeper.put(
+            fill,
+            ring=pushed
+            or eager
+            or any(not h.waiting and h.out is None for h in (*hosts, *pressed)),
+        )
 
     def _remember(self, left: Sequence[HostWindow]) -> None:
         for host in left:
@@ -221,7 +267,11 @@ class Holdings:
             h.name: Pause(self.times.date(h.clock.next_at), h.clock.reason, h.clock.asked, h.clock.failures)
             for h in hosts if h.clock.next_at
         }  # fmt: skip
-        rests = {s.id: Pause(self.times.date(s.clock.next_at), s.clock.reason) for s in servers if s.clock.next_at}
+        rests = {
+            s.id: Pause(self.times.date(s.clock.next_at), s.clock.reason)
+            for s in servers
+            if s.clock.next_at
+        }
 
         def fill(tray: Tray) -> None:
             tray.clocks.update(clocks)

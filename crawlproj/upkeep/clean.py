@@ -50,7 +50,9 @@ class Cleaned:
         return asdict(self)
 
 
-def clean(db: Database, config: Config, retention: Retention, tell: Callable[[str], None]) -> Cleaned:
+def clean(
+    db: Database, config: Config, retention: Retention, tell: Callable[[str], None]
+) -> Cleaned:
     """What was asked to be forgotten, and was not ended, comes first."""
     done, now = Cleaned(), db.value("now")
     done.leftovers += bool(takedown.pending(db))
@@ -72,7 +74,9 @@ def _clean_archive(
     folder = config.warc_dir
     with Rewriting(db, folder, config.database_patience_s, tell) as work:
         done.leftovers += len(work.leftovers) + work.mended
-        with suppress(OSError):  # a full disk is one reason to clean: files are dropped before others are written
+        with suppress(
+            OSError
+        ):  # a full disk is one reason to clean: files are dropped before others are written
             finish(folder)
         allowed = {path.name for path in work.files}
         entries = (entry for entry in work.archive.entries() if entry.file in allowed)
@@ -81,16 +85,26 @@ def _clean_archive(
         concerned, limited = _worth_it(found, chosen, retention.strict)
         result = work.remove(concerned, limited.gone, {NAME: _reason(retention)}, now, listed=False)
         done.versions += result.versions
-        done.records, done.files_rewritten, done.files_dropped = result.records.total(), result.files, result.dropped
+        done.records, done.files_rewritten, done.files_dropped = (
+            result.records.total(),
+            result.files,
+            result.dropped,
+        )
         done.freed_bytes = result.freed
-        done.waiting = sum(each.going.total() for name, each in found.items() if not _is_worth(each, retention.strict))
+        done.waiting = sum(
+            each.going.total()
+            for name, each in found.items()
+            if not _is_worth(each, retention.strict)
+        )
 
 
 def _is_worth(found: Found, strict: bool) -> bool:
     return bool(found.going) and (strict or not found.left or found.bytes >= WORTH * found.size)
 
 
-def _worth_it(found: Mapping[str, Found], chosen: Selection, strict: bool) -> tuple[dict[str, Found], Selection]:
+def _worth_it(
+    found: Mapping[str, Found], chosen: Selection, strict: bool
+) -> tuple[dict[str, Found], Selection]:
     """Files to be written anew, and what goes when only these are; with those that hold records which need something that goes."""
     limited = chosen.limited(name for name, each in found.items() if _is_worth(each, strict))
     out: dict[str, Found] = {}
@@ -102,7 +116,11 @@ def _worth_it(found: Mapping[str, Found], chosen: Selection, strict: bool) -> tu
 
 
 def _reason(retention: Retention) -> str:
-    kept = f", except {' and '.join(sorted(retention.keep))} of each {retention.per}" if retention.keep else ""
+    kept = (
+        f", except {' and '.join(sorted(retention.keep))} of each {retention.per}"
+        if retention.keep
+        else ""
+    )
     return f"older than {retention.older}{kept}"
 
 
@@ -121,7 +139,12 @@ def _versions(db: Queries, retention: Retention, now: datetime) -> list[tuple[in
         return []
     first, last = "first" in retention.keep, "last" in retention.keep
     rows = db.rows(
-        "retention_versions", cutoff=now - retention.older, per=retention.per, first=first, last=last, strict=retention.strict
+        "retention_versions",
+        cutoff=now - retention.older,
+        per=retention.per,
+        first=first,
+        last=last,
+        strict=retention.strict,
     )
     return [(row[0], row[1]) for row in rows]
 
@@ -129,16 +152,27 @@ def _versions(db: Queries, retention: Retention, now: datetime) -> list[tuple[in
 def _drop_versions(db: Database, retention: Retention, now: datetime) -> int:
     rows = _versions(db, retention, now)
     for some in _slices(rows):
-        db.run("retention_drop_versions", url=array(row[0] for row in some), at=array(row[1] for row in some))
+        db.run(
+            "retention_drop_versions",
+            url=array(row[0] for row in some),
+            at=array(row[1] for row in some),
+        )
     return len(rows)
 
 
 def _urls(db: Queries, retention: Retention, now: datetime) -> list[int]:
-    return [row[0] for row in db.rows("retention_dead", cutoff=now - retention.dead)] if retention.dead is not None else []
+    return (
+        [row[0] for row in db.rows("retention_dead", cutoff=now - retention.dead)]
+        if retention.dead is not None
+        else []
+    )
 
 
 def _drop_urls(db: Database, retention: Retention, now: datetime) -> int:
-    return sum(db.run("retention_drop_urls", ids=array(some)) for some in _slices(_urls(db, retention, now)))
+    return sum(
+        db.run("retention_drop_urls", ids=array(some))
+        for some in _slices(_urls(db, retention, now))
+    )
 
 
 def _slices(rows: Sequence[T]) -> Iterable[Sequence[T]]:
@@ -159,7 +193,12 @@ def old_logs(folder: Path, retention: Retention, now: datetime) -> list[Path]:
 def preview(db: Queries | None, config: Config, retention: Retention, now: datetime) -> Cleaned:
     """What `clean` would do; nothing is changed."""
     archive, done = Archive(config.warc_dir), Cleaned()
-    chosen = select(archive.entries(), retention, now, (lambda urls: _current(db, urls)) if db else lambda urls: {})
+    chosen = select(
+        archive.entries(),
+        retention,
+        now,
+        (lambda urls: _current(db, urls)) if db else lambda urls: {},
+    )
     found = survey(archive.files(), chosen.gone, see=chosen.see)
     for each in found.values():
         if _is_worth(each, retention.strict):
@@ -170,7 +209,10 @@ def preview(db: Queries | None, config: Config, retention: Retention, now: datet
         else:
             done.waiting += each.going.total()
     if db is not None:
-        done.versions, done.urls = len(_versions(db, retention, now)), len(_urls(db, retention, now))
+        done.versions, done.urls = (
+            len(_versions(db, retention, now)),
+            len(_urls(db, retention, now)),
+        )
         done.leftovers += bool(takedown.pending(db))
     done.logs = len(old_logs(config.log_dir, retention, now))
     return done

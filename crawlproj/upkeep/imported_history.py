@@ -86,7 +86,9 @@ class Player:
 
     def __init__(self, crawl: str, config: Config, archive: Archive) -> None:
         policy = choose_policy(config.policy, config.bounds, config.increase, config.decrease)
-        self._ends = Ends(policy, config.retries, config.retry_delay, config.gone_limit, config.bounds.interval)
+        self._ends = Ends(
+            policy, config.retries, config.retry_delay, config.gone_limit, config.bounds.interval
+        )
         self._crawl, self._config, self._archive = crawl, config, archive
         self._agents = ("robots", config.robot_name.partition("/")[0].lower())
 
@@ -113,7 +115,11 @@ class Player:
         if outcome.status in REDIRECTS and outcome.moved_to is not None:
             # Where it leads is for the spider to follow.
             outcome = replace(outcome, next_visit=page.at + self._config.bounds.interval)
-        last_change = page.at if page.changed or (ticket.block_digest is None and page.content is not None) else ticket.last_change
+        last_change = (
+            page.at
+            if page.changed or (ticket.block_digest is None and page.content is not None)
+            else ticket.last_change
+        )
         history.outcome = outcome
         history.ticket = replace(
             ticket, visit=ticket.visit + 1, state=outcome.state, tries=outcome.tries, last_visit=page.at, last_change=last_change,
@@ -121,7 +127,9 @@ class Player:
             block_digest=page.content.block_digest if page.content is not None else ticket.block_digest,
         )  # fmt: skip
 
-    def _read(self, history: History, page: Page, entry: Entry, capture: Capture, stored: Stored) -> None:
+    def _read(
+        self, history: History, page: Page, entry: Entry, capture: Capture, stored: Stored
+    ) -> None:
         """The same bytes as before are not read again."""
         if entry.digest and entry.digest == history.digest:
             page.kind = history.kind
@@ -130,7 +138,10 @@ class Player:
         known = stored.get(page.at)
         content = self._content(page, capture, known)
         history.kind = page.kind
-        page.content, page.changed = content, history.ticket.block_digest not in (None, content.block_digest)
+        page.content, page.changed = (
+            content,
+            history.ticket.block_digest not in (None, content.block_digest),
+        )
         place = _place(history.url, entry, capture)
         history.readings.append(Version(page.at, page.status, content, place, known is not None))
 
@@ -142,7 +153,9 @@ class Player:
         kind, size = page.content_type[:200], len(body)
         if (document := document_of(page, readable, self._agents)) is None:
             return Content(page.body_digest, page.body_digest, content_type=kind, length=size)
-        page.orders = read_headers([page.headers.get("x-robots-tag", "")], self._agents) | (document.robots or NO_ORDERS)
+        page.orders = read_headers([page.headers.get("x-robots-tag", "")], self._agents) | (
+            document.robots or NO_ORDERS
+        )
         return Content(
             page.body_digest, known[1] if known else document.digest, document.title[:1000], kind, document.charset,
             document.language[:35], size, page.orders.noindex, noarchive=page.orders.noarchive,
@@ -154,17 +167,30 @@ def _place(url: str, entry: Entry, capture: Capture) -> Place | None:
     record = capture.record
     if record.kind != "response" or canonical(record.url) != url or not _UUID.fullmatch(record.id):
         return None
-    return Place(entry.file, entry.offset, entry.length, record.kind, record.id, record.digest, record.at, None)
+    return Place(
+        entry.file,
+        entry.offset,
+        entry.length,
+        record.kind,
+        record.id,
+        record.digest,
+        record.at,
+        None,
+    )
 
 
-def enrol(db: Database, frontier: PostgresFrontier, config: Config, archive: Archive, keys: set[int]) -> Enrolled:
+def enrol(
+    db: Database, frontier: PostgresFrontier, config: Config, archive: Archive, keys: set[int]
+) -> Enrolled:
     """All pages whose keys in the index have one of these hashes. Doing it again adds nothing."""
     name, done = frontier.spec.name, Enrolled()
     row = db.row("crawl_named", name=name)
     assert row is not None
     player, pages = Player(name, config, archive), _pages(archive, keys)
     while batch := list(islice(pages, AT_ONCE)):
-        _enrol_some(db, row[0], player, {key(name, url): (url, entries) for url, entries in batch}, done)
+        _enrol_some(
+            db, row[0], player, {key(name, url): (url, entries) for url, entries in batch}, done
+        )
     return done
 
 
@@ -173,20 +199,30 @@ def _pages(archive: Archive, keys: set[int]) -> Iterator[tuple[str, list[Entry]]
     for _, group in groupby(archive.entries(keys) if keys else (), key=lambda entry: entry.key):
         by_url: dict[str, list[Entry]] = {}
         for entry in group:
-            url = canonical(entry.url) if not entry.asked else None  # the answer to a form is not the page
+            url = (
+                canonical(entry.url) if not entry.asked else None
+            )  # the answer to a form is not the page
             if url is not None and len(url) <= MAX_URL and not url.endswith("/robots.txt"):
                 by_url.setdefault(url, []).append(entry)
         yield from by_url.items()
 
 
-def _enrol_some(db: Database, crawl: int, player: Player, pages: Mapping[int, tuple[str, list[Entry]]], done: Enrolled) -> None:
+def _enrol_some(
+    db: Database,
+    crawl: int,
+    player: Player,
+    pages: Mapping[int, tuple[str, list[Entry]]],
+    done: Enrolled,
+) -> None:
     stored: dict[int, dict[datetime, tuple[bytes, bytes]]] = {}
     timeline: dict[int, list[tuple[datetime, bytes]]] = {}
     for id_, at, began, body, text in db.rows("import_known", ids=array(pages)):
         timeline.setdefault(id_, []).append((at, text))
         if began is not None:
             stored.setdefault(id_, {})[began] = body, text
-    found = [player.play(url, entries, stored.get(id_, {})) for id_, (url, entries) in pages.items()]
+    found = [
+        player.play(url, entries, stored.get(id_, {})) for id_, (url, entries) in pages.items()
+    ]
     histories = [history for history in found if history is not None]
     with db.transaction() as tx:
         hosts = _hosts(tx, crawl, {history.ticket.host for history in histories})
@@ -260,7 +296,18 @@ def _version_columns(versions: list[tuple[History, Version]]) -> dict[str, str]:
 
 
 def _page_columns(latest: list[tuple[History, Version]]) -> dict[str, str]:
-    names = ("url", "at", "title", "content_type", "charset", "language", "length", "noindex", "noarchive", *PLACE)
+    names = (
+        "url",
+        "at",
+        "title",
+        "content_type",
+        "charset",
+        "language",
+        "length",
+        "noindex",
+        "noarchive",
+        *PLACE,
+    )
     return _columns(names, [
         (h.ticket.id, v.at, c.title, c.content_type, c.charset, c.language, c.length, c.noindex, c.noarchive, *_placed(v.place))
         for h, v in latest for c in (v.content,)

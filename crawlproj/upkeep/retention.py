@@ -47,22 +47,36 @@ class Retention:
 def read_retention(settings: Any, given: Mapping[str, str | None]) -> Retention:
     """From the settings, or from what a user gives in their place; ConfigError for nonsense."""
     read = Reader(
-        {name: settings.get(name) for name in SETTINGS} | {name: text for name, text in given.items() if text is not None}
+        {name: settings.get(name) for name in SETTINGS}
+        | {name: text for name, text in given.items() if text is not None}
     )
     found = Retention(
         read("RETENTION_CAPTURES", _age), read("RETENTION_KEEP", _ends), read("RETENTION_PER", one_of(*PERIODS)),
         read("RETENTION_DEAD", _age), read("RETENTION_LOGS", _age), read("RETENTION_STRICT", boolean),
     )  # fmt: skip
     if found.keep and found.older is None:
-        raise ConfigError("RETENTION_KEEP says what stays of what is older than RETENTION_CAPTURES (--older), which is not set")
+        raise ConfigError(
+            "RETENTION_KEEP says what stays of what is older than RETENTION_CAPTURES (--older), which is not set"
+        )
     if found.strict and found.older is None:
-        raise ConfigError("RETENTION_STRICT (--strict) is about what is older than RETENTION_CAPTURES (--older), which is not set")
+        raise ConfigError(
+            "RETENTION_STRICT (--strict) is about what is older than RETENTION_CAPTURES (--older), which is not set"
+        )
     if found.strict and found.keep:
-        raise ConfigError("RETENTION_STRICT (--strict) keeps nothing that is older, RETENTION_KEEP (--keep) some of it: choose one")
+        raise ConfigError(
+            "RETENTION_STRICT (--strict) keeps nothing that is older, RETENTION_KEEP (--keep) some of it: choose one"
+        )
     return found
 
 
-SETTINGS = ("RETENTION_CAPTURES", "RETENTION_KEEP", "RETENTION_PER", "RETENTION_DEAD", "RETENTION_LOGS", "RETENTION_STRICT")
+SETTINGS = (
+    "RETENTION_CAPTURES",
+    "RETENTION_KEEP",
+    "RETENTION_PER",
+    "RETENTION_DEAD",
+    "RETENTION_LOGS",
+    "RETENTION_STRICT",
+)
 
 
 def _age(value: object) -> timedelta | None:
@@ -80,7 +94,9 @@ def _ends(value: object) -> frozenset[str]:
     return found
 
 
-def going(captures: Sequence[Entry], retention: Retention, cutoff: str, current: set[str]) -> list[Entry]:
+def going(
+    captures: Sequence[Entry], retention: Retention, cutoff: str, current: set[str]
+) -> list[Entry]:
     """Which captures of one URL, oldest first, are to go. What stays in a second stays with all of that second."""
     if retention.strict:
         return [entry for entry in captures if entry.timestamp < cutoff]
@@ -111,7 +127,10 @@ class Selection:
         """`captures` of one page, or of one form, some of which are gone."""
         if captures[0].asked:
             going = {(entry.file, entry.offset) for entry in gone}
-            self._answers |= {(entry.file, entry.offset): (entry.file, entry.offset) in going for entry in captures}
+            self._answers |= {
+                (entry.file, entry.offset): (entry.file, entry.offset) in going
+                for entry in captures
+            }
             return
         for entry in gone:
             self._by_file[entry.file].append(hash((entry.url, entry.timestamp)))
@@ -119,7 +138,11 @@ class Selection:
     def see(self, path: Path, stored: Stored) -> None:
         """304s are in no index; they go by their age alone. An answer to a form may be of the same second as a page that does not
         share its fate."""
-        if self._cutoff is None or stored.kind not in ("revisit", "response", "resource") or "warc-date" not in stored.fields:
+        if (
+            self._cutoff is None
+            or stored.kind not in ("revisit", "response", "resource")
+            or "warc-date" not in stored.fields
+        ):
             return
         goes = self._answers.get((path.name, stored.offset))
         if goes is None and heads.status(stored.head) == 304:
@@ -134,9 +157,23 @@ class Selection:
         """As `gone` sees it from now on."""
         found = Selection(self._cutoff)
         names = [*self._by_file, *self._exact] if files is None else list(files)
-        found._all = array("q", sorted(chain.from_iterable(self._by_file[name] for name in set(names) if name in self._by_file)))
-        found._others = set(chain.from_iterable(self._exact[name] for name in names if name in self._exact))
-        found._exact, found._by_file, found._answers, found._staying = self._exact, self._by_file, self._answers, self._staying
+        found._all = array(
+            "q",
+            sorted(
+                chain.from_iterable(
+                    self._by_file[name] for name in set(names) if name in self._by_file
+                )
+            ),
+        )
+        found._others = set(
+            chain.from_iterable(self._exact[name] for name in names if name in self._exact)
+        )
+        found._exact, found._by_file, found._answers, found._staying = (
+            self._exact,
+            self._by_file,
+            self._answers,
+            self._staying,
+        )
         return found
 
     def gone(self, url: str, at: datetime) -> str:
@@ -148,7 +185,9 @@ class Selection:
         return NAME if place < len(self._all) and self._all[place] == key else ""
 
 
-def select(entries: Iterable[Entry], retention: Retention, now: datetime, current: Current) -> Selection:
+def select(
+    entries: Iterable[Entry], retention: Retention, now: datetime, current: Current
+) -> Selection:
     """From all entries of the index, sorted by key and time. What the next visit of a page compares with stays, too."""
     if retention.older is None:
         return Selection()

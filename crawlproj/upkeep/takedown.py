@@ -40,7 +40,9 @@ class Reach:
         """All rows of all crawls; one look at the whole table."""
         if not self.hosts and not self.some:
             return []
-        rows = db.rows("takedown_urls", hosts=array(self.hosts), some=array(self.some), urls=array(self.urls))
+        rows = db.rows(
+            "takedown_urls", hosts=array(self.hosts), some=array(self.some), urls=array(self.urls)
+        )
         return [row[0] for row in rows]
 
 
@@ -49,7 +51,9 @@ def reach(db: Queries, names: Sequence[str]) -> Reach:
     plain = [name for name in names if not is_url(name) and not name.startswith(BELOW)]
     below = [name.removeprefix(BELOW) for name in names if name.startswith(BELOW)]
     hosts = dict(db.rows("takedown_hosts", names=array(plain), domains=array(below)))
-    some = dict(db.rows("takedown_hosts", names=array({host(url) for url in urls}), domains=array(())))
+    some = dict(
+        db.rows("takedown_hosts", names=array({host(url) for url in urls}), domains=array(()))
+    )
     return Reach(hosts, tuple(some), tuple(urls))
 
 
@@ -57,7 +61,10 @@ def ask(db: Database, names: Sequence[str], reason: str, barred: bool) -> list[i
     """The rules, stored; from now on no URL of them comes in. Returns their ids."""
     with db.transaction() as tx:
         tx.run("takedown_fence")
-        return [row[0] for row in tx.rows("takedown_ask", what=array(names), reason=reason, barred=barred)]
+        return [
+            row[0]
+            for row in tx.rows("takedown_ask", what=array(names), reason=reason, barred=barred)
+        ]
 
 
 def erase(db: Database, rule: Rule) -> None:
@@ -109,7 +116,9 @@ def carry_out(db: Database, config: Config, tell: Callable[[str], None]) -> Done
     with Rewriting(db, config.warc_dir, config.database_patience_s, tell, calls=2) as work:
         done = work.remove(work.survey(rules.gone), rules.gone, reasons, db.value("now"))
         if left := work.still_open(rules.gone):
-            raise ArchiveError(f"some of it is in {', '.join(left)}, which another process writes: do it again when that has ended")
+            raise ArchiveError(
+                f"some of it is in {', '.join(left)}, which another process writes: do it again when that has ended"
+            )
     db.run("takedown_ended", ids=array(rule.id for rule in rules.all))
     return done
 
@@ -137,7 +146,12 @@ def preview(db: Queries | None, config: Config, names: Sequence[str]) -> dict[st
         ids = array(found.ids(db))
         row = db.row("takedown_preview", ids=ids)
         assert row is not None
-        facts = {"urls": row[0], "pages": row[1], "versions": row[2], "hosts": sorted(found.hosts.values())}
+        facts = {
+            "urls": row[0],
+            "pages": row[1],
+            "versions": row[2],
+            "hosts": sorted(found.hosts.values()),
+        }
     rules = Rules(Rule(0, name, "", True, FOREVER) for name in names)
     folder = config.warc_dir
     files = sorted([*Archive(folder).files(), *folder.glob(f"*{SUFFIX}{OPEN}")])

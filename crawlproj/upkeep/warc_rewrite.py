@@ -22,7 +22,16 @@ from crawlproj.archive import Archive
 from crawlproj.archive.locks import rewriting
 from crawlproj.archive.open_file import OPEN, SUFFIX
 from crawlproj.archive.recovery import complete, repair, salvaged
-from crawlproj.archive.removal import Found, Gone, Rewritten, drop, finish, rewrite, survey, unfinished
+from crawlproj.archive.removal import (
+    Found,
+    Gone,
+    Rewritten,
+    drop,
+    finish,
+    rewrite,
+    survey,
+    unfinished,
+)
 from crawlproj.archive.stored_record import Stored
 from crawlproj.database.arrays import array
 from crawlproj.database.connection import Database
@@ -48,10 +57,23 @@ class Done:
 class Rewriting:
     """A context manager: while it is open, nobody else rewrites files of this folder. `files` are those that may be rewritten."""
 
-    def __init__(self, db: Database, folder: Path, patience_s: float, tell: Callable[[str], None], calls: int = 1) -> None:
+    def __init__(
+        self,
+        db: Database,
+        folder: Path,
+        patience_s: float,
+        tell: Callable[[str], None],
+        calls: int = 1,
+    ) -> None:
         """A worker that is called may just have begun a file, under rules that it did not know yet: only a second call makes sure
         that this one is searched, too."""
-        self._calls, self._db, self._folder, self._patience_s, self._tell = calls, db, folder, patience_s, tell
+        self._calls, self._db, self._folder, self._patience_s, self._tell = (
+            calls,
+            db,
+            folder,
+            patience_s,
+            tell,
+        )
         self.archive, self.done = Archive(folder), Done()
         self.files: list[Path] = []
         self.leftovers: list[Rewritten] = []
@@ -68,26 +90,37 @@ class Rewriting:
                 names = {path.name.removesuffix(OPEN) for path in self._folder.glob(f"*{SUFFIX}*")}
                 self._call()
             old = {each.old for each in self.leftovers}
-            self.files = [path for path in self.archive.files() if path.name in names and path not in old]
+            self.files = [
+                path for path in self.archive.files() if path.name in names and path not in old
+            ]
         except BaseException:
             self._stack.__exit__(*sys.exc_info())
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._stack.__exit__(kind, error, trace)
 
     def _call(self) -> None:
         """Returns when no living worker holds anything back that is about a closed file. ArchiveError if one does not answer."""
         call, until = self._db.value("takedown_call"), time.monotonic() + self._patience_s
-        while deaf := [name for (name,) in self._db.rows("takedown_deaf", call=call) if not is_dead(name)]:
+        while deaf := [
+            name for (name,) in self._db.rows("takedown_deaf", call=call) if not is_dead(name)
+        ]:
             if time.monotonic() > until:
                 raise ArchiveError(
                     f"a running worker has not closed its WARC file: {', '.join(deaf)}; do it again, or stop it first"
                 )
             time.sleep(LOOK_S)
 
-    def survey(self, gone: Gone, see: Callable[[Path, Stored], None] | None = None) -> dict[str, Found]:
+    def survey(
+        self, gone: Gone, see: Callable[[Path, Stored], None] | None = None
+    ) -> dict[str, Found]:
         lost = {capture: name for each in self.leftovers for capture, name in each.lost.items()}
         return survey(self.files, gone, lost, see)
 
@@ -106,11 +139,15 @@ class Rewriting:
         """Write these files anew, without what goes. Those with records that need something that goes come first, and none of them
         is dropped before all are written. Then those of which nothing is left, which makes room."""
         paths = [path for path in self.files if path.name in found]
-        places = self._places([*(each.old.name for each in self.leftovers), *(path.name for path in paths)])
+        places = self._places(
+            [*(each.old.name for each in self.leftovers), *(path.name for path in paths)]
+        )
         waiting = self.leftovers
         for each in waiting:
             self._move(each, places)
-        for path in sorted(paths, key=lambda path: (not found[path.name].heirs, found[path.name].left > 0)):
+        for path in sorted(
+            paths, key=lambda path: (not found[path.name].heirs, found[path.name].left > 0)
+        ):
             if waiting and not found[path.name].heirs:
                 self._drop(waiting)
                 waiting = []
@@ -136,7 +173,9 @@ class Rewriting:
     def _places(self, files: list[str]) -> Places:
         """All that the database knows in these files, in one look."""
         places: Places = defaultdict(list)
-        for kind, url, file, offset in self._db.rows("takedown_places", files=array(files)) if files else ():
+        for kind, url, file, offset in (
+            self._db.rows("takedown_places", files=array(files)) if files else ()
+        ):
             places[file].append((kind, url, offset))
         return places
 
@@ -145,22 +184,33 @@ class Rewriting:
         here = places.pop(done.old.name, [])
         name = done.new.name if done.new is not None else ""
         moves = {
-            kind: [(url, offset, done.moved.get(offset)) for what, url, offset in here if what == kind]
+            kind: [
+                (url, offset, done.moved.get(offset)) for what, url, offset in here if what == kind
+            ]
             for kind in ("page", "version")
         }
         with self._db.transaction() as tx:
             # URLs before pages, as in the commits of a crawl: else each could wait for the other.
-            tx.run("takedown_read_anew", ids=array(row[0] for row in moves["page"] if row[2] is None))
+            tx.run(
+                "takedown_read_anew", ids=array(row[0] for row in moves["page"] if row[2] is None)
+            )
             tx.run("takedown_move_pages", **_moves(done.old.name, name, moves["page"]))
             kept = [row for row in moves["version"] if row[2] is not None]
             tx.run("takedown_move_versions", **_moves(done.old.name, name, kept))
             gone = [row for row in moves["version"] if row[2] is None]
             urls, old = array(row[0] for row in gone), array(row[1] for row in gone)
-            self.done.versions += tx.run("takedown_drop_versions", url=urls, old=old, **{"from": done.old.name})
+            self.done.versions += tx.run(
+                "takedown_drop_versions", url=urls, old=old, **{"from": done.old.name}
+            )
             what, records = array(done.removed), array(done.removed.values())
             tx.run("takedown_rewrote", what=what, records=records, file=name or done.old.name)
         # Places that lead to the new file may be moved on in this run.
-        places[name] += [(kind, url, place[0]) for kind in moves for url, _, place in moves[kind] if place is not None]
+        places[name] += [
+            (kind, url, place[0])
+            for kind in moves
+            for url, _, place in moves[kind]
+            if place is not None
+        ]
 
     def _drop(self, done: Iterable[Rewritten]) -> None:
         for each in done:
@@ -173,7 +223,9 @@ class Rewriting:
             self.done.freed += old - new
 
 
-def _moves(old: str, new: str, rows: list[tuple[int, int, tuple[int, int] | None]]) -> dict[str, str]:
+def _moves(
+    old: str, new: str, rows: list[tuple[int, int, tuple[int, int] | None]]
+) -> dict[str, str]:
     return {
         "from": old, "url": array(row[0] for row in rows), "old": array(row[1] for row in rows),
         "file": array(new if row[2] else None for row in rows), "start": array(row[2] and row[2][0] for row in rows),

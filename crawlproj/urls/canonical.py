@@ -35,15 +35,28 @@ TRACKING: Final = frozenset((
 # fmt: on
 """Parameters that say where a reader came from, never what the page is (lower case)."""
 
-DROPPED_PREFIXES: Final = ("utm_", "mtm_", "pk_campaign", "pk_kwd", "pk_source", "hsa_", "itm_", "aspsessionid")
+DROPPED_PREFIXES: Final = (
+    "utm_",
+    "mtm_",
+    "pk_campaign",
+    "pk_kwd",
+    "pk_source",
+    "hsa_",
+    "itm_",
+    "aspsessionid",
+)
 
 SESSION: Final = frozenset(("phpsessid", "jsessionid", "cftoken", "oscsid", "zenid"))
 """Parameters that only ever carry a session id (lower case)."""
 
 _HTTP: Final = ("http://", "https://")
-_UNRESERVED: Final = {f"{ord(c):02X}": c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"}
+_UNRESERVED: Final = {
+    f"{ord(c):02X}": c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+}
 _PERCENT: Final = re.compile("%([0-9A-Fa-f]{2})?")
-_PATH_SESSION: Final = re.compile(r";(?:jsessionid|phpsessid|sid)=[^/;]*|/\(S\([0-9a-z]{24}\)\)(?=/|$)", re.I)
+_PATH_SESSION: Final = re.compile(
+    r";(?:jsessionid|phpsessid|sid)=[^/;]*|/\(S\([0-9a-z]{24}\)\)(?=/|$)", re.I
+)
 _SID_NAMES: Final = frozenset(("sid", "s", "sess", "session", "sessionid", "session_id"))
 _SID_VALUE: Final = re.compile(r"(?=[^0-9]*[0-9])(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-zA-Z,-]{26})")
 
@@ -85,7 +98,9 @@ class Joiner:
             return _plain(href) or _parsed(href, None)
         if self._base:
             if (plain := _RELATIVE(href)) and "/." not in (path := plain[1]) and "/%2" not in path:
-                path = (self._origin if path[0] == "/" else self._folder) + (_percent(path) if "%" in path else path)
+                path = (self._origin if path[0] == "/" else self._folder) + (
+                    _percent(path) if "%" in path else path
+                )
                 return path + _query(plain[2]) if plain[2] else path
             if href.startswith("//") and (url := _plain(self._scheme + href)):
                 return url

@@ -48,7 +48,11 @@ def _pattern(name: str, text: str | None) -> re.Pattern[str] | None:
 
 def read_seeds(seeds: str | None, seeds_file: str | None) -> list[str]:
     """Canonical seeds of both sources, in order. Every bad one is named."""
-    lines = [(f"seeds, number {n}", text) for n, text in enumerate((seeds or "").split(","), 1) if text.strip()]
+    lines = [
+        (f"seeds, number {n}", text)
+        for n, text in enumerate((seeds or "").split(","), 1)
+        if text.strip()
+    ]
     if seeds_file:
         lines += _file_lines(Path(seeds_file))
     good: dict[str, None] = {}
@@ -74,7 +78,9 @@ def _file_lines(path: Path) -> list[tuple[str, str]]:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ConfigError(f"seeds_file {str(path)!r} can't be read: {why}") from None
     lines = [(f"{path}, line {n}", line) for n, line in enumerate(text.splitlines(), 1)]
-    lines = [(place, line) for place, line in lines if line.strip() and not line.lstrip().startswith("#")]
+    lines = [
+        (place, line) for place, line in lines if line.strip() and not line.lstrip().startswith("#")
+    ]
     if not lines:
         raise ConfigError(f"seeds_file {str(path)!r} has no URLs")
     return lines

@@ -17,11 +17,24 @@ class Sieve:
         url = world.url(frontier, "/x", depth=2, score=0.5, parent=7, hops=1)
         assert frontier.add([url]) == Committed(added=1, hosts=frozenset({url.host}))
         found = world.see(frontier, "/x")
-        assert (found.url, found.host, found.state, found.lane) == (url.url, url.host, State.NEW, Lane.NEW)
-        assert (found.depth, found.score, found.parent, found.visit, found.tries) == (2, 0.5, 7, 0, 0)
+        assert (found.url, found.host, found.state, found.lane) == (
+            url.url,
+            url.host,
+            State.NEW,
+            Lane.NEW,
+        )
+        assert (found.depth, found.score, found.parent, found.visit, found.tries) == (
+            2,
+            0.5,
+            7,
+            0,
+            0,
+        )
         assert (found.rank, found.status, found.why, found.changes) == (-0.5, 0, "", 0)
         assert found.first_seen == world.clock.now
-        assert (found.last_visit, found.last_change, found.next_visit, found.moved_to) == (None,) * 4
+        assert (found.last_visit, found.last_change, found.next_visit, found.moved_to) == (
+            None,
+        ) * 4
 
     def test_a_url_enters_once_however_often_it_is_added(self, world: World) -> None:
         frontier = world.frontier()
@@ -36,7 +49,9 @@ class Sieve:
     def test_twice_in_one_batch_is_one_url_at_the_shortest_depth(self, world: World) -> None:
         frontier = world.frontier()
         deep, near, middle = (world.url(frontier, depth=depth, parent=depth) for depth in (5, 1, 3))
-        assert frontier.add([deep, near, middle]) == Committed(added=1, hosts=frozenset({deep.host}))
+        assert frontier.add([deep, near, middle]) == Committed(
+            added=1, hosts=frozenset({deep.host})
+        )
         assert (world.see(frontier).depth, world.see(frontier).parent) == (1, 1)
 
     def test_twice_in_one_batch_urgent_wins(self, world: World) -> None:
@@ -62,10 +77,14 @@ class Sieve:
         assert frontier.add([other]) == Committed()
         assert (world.see(frontier).url, world.see(frontier).depth) == (url.url, 5)
 
-    def test_of_two_urls_with_one_id_in_a_batch_the_first_is_added_as_it_is(self, world: World) -> None:
+    def test_of_two_urls_with_one_id_in_a_batch_the_first_is_added_as_it_is(
+        self, world: World
+    ) -> None:
         frontier = world.frontier()
         url = world.url(frontier, depth=5, score=0.25)
-        frontier.add([url, replace(url, url=url.url + "other", depth=0, score=1.0, lane=Lane.URGENT)])
+        frontier.add(
+            [url, replace(url, url=url.url + "other", depth=0, score=1.0, lane=Lane.URGENT)]
+        )
         found = world.see(frontier)
         assert (found.url, found.depth, found.score, found.lane) == (url.url, 5, 0.25, Lane.NEW)
 
@@ -77,7 +96,9 @@ class Sieve:
 
     def test_text_is_cleaned_of_what_postgres_cannot_store(self, world: World) -> None:
         frontier = world.frontier()
-        frontier.add([replace(world.url(frontier, "/x"), url=f"http://{world.host('a')}/\0x\ud800")])
+        frontier.add(
+            [replace(world.url(frontier, "/x"), url=f"http://{world.host('a')}/\0x\ud800")]
+        )
         assert world.see(frontier, "/x").url == f"http://{world.host('a')}/x?"
 
     def test_odd_text_is_kept_as_it_is(self, world: World) -> None:
@@ -90,7 +111,12 @@ class Sieve:
         frontier = world.frontier()
         world.give(frontier, "/x", request=request_json(body='a=1&b="\\', headers={"X": ["é"]}))
         request = Hand(world, frontier).ticket("/x").request
-        assert request == {"url": "http://a.example/", "method": "POST", "body": 'a=1&b="\\', "headers": {"X": ["é"]}}
+        assert request == {
+            "url": "http://a.example/",
+            "method": "POST",
+            "body": 'a=1&b="\\',
+            "headers": {"X": ["é"]},
+        }
 
     def test_a_request_may_hold_an_escaped_nul(self, world: World) -> None:
         frontier = world.frontier()
@@ -124,7 +150,12 @@ class Limits:
         assert world.give(frontier, "/2", depth=2).hosts
         assert world.give(frontier, "/3", depth=3) == Committed(added=1)
         found = world.see(frontier, "/3")
-        assert (found.state, found.why, found.lane, found.rank) == (State.IGNORED, "depth", None, None)
+        assert (found.state, found.why, found.lane, found.rank) == (
+            State.IGNORED,
+            "depth",
+            None,
+            None,
+        )
         assert world.see(frontier, "/2").state is State.NEW
 
     def test_too_many_redirects_are_ignored(self, world: World) -> None:
@@ -132,7 +163,10 @@ class Limits:
         world.give(frontier, "/3", hops=3)
         world.give(frontier, "/4", hops=4)
         assert world.see(frontier, "/3").state is State.NEW
-        assert (world.see(frontier, "/4").state, world.see(frontier, "/4").why) == (State.IGNORED, "redirects")
+        assert (world.see(frontier, "/4").state, world.see(frontier, "/4").why) == (
+            State.IGNORED,
+            "redirects",
+        )
 
     def test_depth_is_judged_before_redirects_and_these_before_quotas(self, world: World) -> None:
         frontier = world.frontier(max_depth=1, max_hops=1, host_pages=1)
@@ -142,10 +176,16 @@ class Limits:
         world.give(frontier, "/all", depth=2, hops=2)
         world.give(frontier, "/hops", hops=2)
         world.give(frontier, "/full")
-        assert [world.see(frontier, path).why for path in ("/all", "/hops", "/full")] == ["depth", "redirects", "quota"]
+        assert [world.see(frontier, path).why for path in ("/all", "/hops", "/full")] == [
+            "depth",
+            "redirects",
+            "quota",
+        ]
 
     @pytest.mark.parametrize("limits", [{"host_pages": 2}, {"host_bytes": 250}])
-    def test_a_host_over_its_quota_gets_no_more_new_pages(self, world: World, limits: dict[str, Any]) -> None:
+    def test_a_host_over_its_quota_gets_no_more_new_pages(
+        self, world: World, limits: dict[str, Any]
+    ) -> None:
         frontier = world.frontier(**limits)
         world.give(frontier, "/1", "/2", score=2)
         world.give(frontier, "/3")
@@ -159,7 +199,12 @@ class Limits:
         world.give(frontier, "/5", lane=Lane.BACKFILL)
         for path in ("/3", "/old", "/4", "/5"):
             found = world.see(frontier, path)
-            assert (found.state, found.why, found.lane, found.rank) == (State.IGNORED, "quota", None, None), path
+            assert (found.state, found.why, found.lane, found.rank) == (
+                State.IGNORED,
+                "quota",
+                None,
+                None,
+            ), path
         assert world.see(frontier, "/b", "b").state is State.NEW
         assert world.see(frontier, "/1").state is State.WAITING
 
@@ -171,7 +216,9 @@ class Limits:
         hand = Hand(world, frontier)
         hand.end(hand.ticket("/1"), content=page())
         world.give(frontier, "/after", "/2", lane=Lane.URGENT)
-        assert {world.see(frontier, path).lane for path in ("/before", "/after", "/2")} == {Lane.URGENT}
+        assert {world.see(frontier, path).lane for path in ("/before", "/after", "/2")} == {
+            Lane.URGENT
+        }
         assert {ticket.lane for ticket in hand.tickets()} == {Lane.URGENT}
 
     def test_an_end_without_content_counts_bytes_but_no_page(self, world: World) -> None:
@@ -190,7 +237,10 @@ class Limits:
         hand.end(hand.ticket("/old"), State.RETIRED)
         hand.end(hand.ticket("/seen"), content=page(), received=10)
         world.give(frontier, "/old")
-        assert (world.see(frontier, "/old").state, world.see(frontier, "/old").why) == (State.IGNORED, "quota")
+        assert (world.see(frontier, "/old").state, world.see(frontier, "/old").why) == (
+            State.IGNORED,
+            "quota",
+        )
 
     def test_quotas_of_two_crawls_are_counted_apart(self, world: World) -> None:
         one, two = world.frontier("one", host_pages=1), world.frontier("two", host_pages=1)

@@ -15,7 +15,11 @@ from tests.contract.worlds import DAY_S, Hand, World, page
 def receipt(world: World, ticket: Ticket, number: int, kind: str = "response") -> Receipt:
     record_id = f"<urn:uuid:{UUID(int=number)}>"
     original = Original(ticket.url, world.clock.now, f"sha1:{number}", record_id)
-    return Receipt(Place("a.warc.gz", number, 100, kind, record_id, f"sha1:{number}", world.clock.now, original))
+    return Receipt(
+        Place(
+            "a.warc.gz", number, 100, kind, record_id, f"sha1:{number}", world.clock.now, original
+        )
+    )
 
 
 def original_of(kept: Receipt) -> Original | None:
@@ -46,7 +50,12 @@ class Archived:
         hand.end(ticket, status=200, content=page(), receipt=kept)
         for status, kind in ((304, "revisit"), (200, "revisit"), (404, "response")):
             ticket = again(world, hand)
-            hand.end(ticket, State.GONE if status == 404 else State.WAITING, status=status, receipt=receipt(world, ticket, 8, kind))
+            hand.end(
+                ticket,
+                State.GONE if status == 404 else State.WAITING,
+                status=status,
+                receipt=receipt(world, ticket, 8, kind),
+            )
             assert again(world, hand).original == original_of(kept)
 
     def test_another_text_without_a_record_has_none(self, world: World) -> None:

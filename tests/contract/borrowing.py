@@ -15,20 +15,36 @@ class Clocks:
         (first,) = frontier.lease("stalled", 9)
         world.clock.advance(121)
         (second,) = frontier.lease("w", 9)
-        later, earlier = Pause(world.clock.after(5), "delay", asked=9), Pause(world.clock.after(1), "delay", asked=1)
-        frontier.commit(Batch(clocks={world.host("b"): later}, server_clocks={second.server: later}), "w")
-        frontier.commit(Batch(clocks={world.host("b"): earlier}, server_clocks={first.server: earlier}), "stalled")
+        later, earlier = (
+            Pause(world.clock.after(5), "delay", asked=9),
+            Pause(world.clock.after(1), "delay", asked=1),
+        )
+        frontier.commit(
+            Batch(clocks={world.host("b"): later}, server_clocks={second.server: later}), "w"
+        )
+        frontier.commit(
+            Batch(clocks={world.host("b"): earlier}, server_clocks={first.server: earlier}),
+            "stalled",
+        )
         frontier.release("w", [second.server])
         (third,) = frontier.lease("w", 9)
-        assert third.hosts[0].pause == later and third.pause is not None and third.pause.until == later.until
+        assert (
+            third.hosts[0].pause == later
+            and third.pause is not None
+            and third.pause.until == later.until
+        )
 
-    def test_pauses_and_leases_from_a_time_when_the_clock_was_wrong_are_forgotten(self, world: World) -> None:
+    def test_pauses_and_leases_from_a_time_when_the_clock_was_wrong_are_forgotten(
+        self, world: World
+    ) -> None:
         frontier = world.frontier()
         world.give(frontier, "/", host="b")
         world.clock.advance(DECADE_S)
         (lease,) = frontier.lease("w", 9)
         rest = Pause(world.clock.after(5), "delay")
-        frontier.commit(Batch(clocks={world.host("b"): rest}, server_clocks={lease.server: rest}), "w")
+        frontier.commit(
+            Batch(clocks={world.host("b"): rest}, server_clocks={lease.server: rest}), "w"
+        )
         world.clock.advance(-DECADE_S)
         assert frontier.lease("w", 9) == []
         (again,) = world.frontier().lease("w", 9)
@@ -40,7 +56,10 @@ class Borrowing(Clocks):
         frontier, other = world.frontier(), world.frontier("two")
         world.give(other, "/", host="b")
         ((lease,), homeless) = frontier.borrow("w", [world.host("b")])
-        assert (lease.address, [host.name for host in lease.hosts]) == (world.address("b"), [world.host("b")])
+        assert (lease.address, [host.name for host in lease.hosts]) == (
+            world.address("b"),
+            [world.host("b")],
+        )
         assert homeless == [] and not lease.taken_over and other.lease("x", 9) == []
         frontier.release("w", [lease.server])
         assert len(other.lease("x", 9)) == 1
@@ -75,13 +94,19 @@ class Borrowing(Clocks):
         assert frontier.borrow("w", [world.host("b")]) == ([], [])
         world.clock.advance(55)
         ((lease,), _) = frontier.borrow("w", [world.host("b")])
-        frontier.commit(Batch(server_clocks={lease.server: Pause(world.clock.after(60), "general pause")}))
+        frontier.commit(
+            Batch(server_clocks={lease.server: Pause(world.clock.after(60), "general pause")})
+        )
         assert frontier.borrow("w", [world.host("b")]) == ([], [])
 
-    def test_a_dead_workers_server_is_taken_over_with_what_it_may_have_asked(self, world: World) -> None:
+    def test_a_dead_workers_server_is_taken_over_with_what_it_may_have_asked(
+        self, world: World
+    ) -> None:
         frontier = world.frontier()
         world.give(frontier, "/", host="b")
-        frontier.commit(Batch(clocks={world.host("b"): Pause(world.clock.after(1), "delay", asked=3)}))
+        frontier.commit(
+            Batch(clocks={world.host("b"): Pause(world.clock.after(1), "delay", asked=3)})
+        )
         (first,) = frontier.lease("dead", 9)
         world.clock.advance(121)
         ((lease,), _) = frontier.borrow("w", [world.host("b")], unseen=5)

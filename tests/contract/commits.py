@@ -37,15 +37,25 @@ class LateEnds:
 
     def test_of_two_ends_in_one_batch_the_first_counts(self, world: World) -> None:
         frontier, hand, (ticket,) = handed_out(world)
-        ends = [hand.outcome(ticket, State.DEAD, why="first"), hand.outcome(ticket, State.GONE, why="second")]
-        assert frontier.commit(Batch(ends), hand.name) == Committed(done=frozenset({ticket.id}), late=1)
+        ends = [
+            hand.outcome(ticket, State.DEAD, why="first"),
+            hand.outcome(ticket, State.GONE, why="second"),
+        ]
+        assert frontier.commit(Batch(ends), hand.name) == Committed(
+            done=frozenset({ticket.id}), late=1
+        )
         assert world.see(frontier).why == "first"
 
     def test_a_late_end_does_not_hide_the_current_one_behind_it(self, world: World) -> None:
         frontier, hand, (ticket,) = handed_out(world)
         hand.end(ticket, State.NEW)
-        ends = [hand.outcome(ticket, State.GONE, why="old"), hand.outcome(hand.ticket("/"), State.DEAD, why="current")]
-        assert frontier.commit(Batch(ends), hand.name) == Committed(done=frozenset({ticket.id}), late=1)
+        ends = [
+            hand.outcome(ticket, State.GONE, why="old"),
+            hand.outcome(hand.ticket("/"), State.DEAD, why="current"),
+        ]
+        assert frontier.commit(Batch(ends), hand.name) == Committed(
+            done=frozenset({ticket.id}), late=1
+        )
         assert world.see(frontier).why == "current"
 
     def test_an_end_of_another_visit_is_late(self, world: World) -> None:
@@ -118,16 +128,26 @@ class LateEnds:
 class AllOrNothing:
     def test_a_commit_that_fails_leaves_nothing(self, world: World) -> None:
         frontier, hand, (ticket,) = handed_out(world)
-        robots = RobotsRow(f"http://{world.host('a')}", world.host("a"), 200, "", world.clock.now, world.clock.now)
+        robots = RobotsRow(
+            f"http://{world.host('a')}", world.host("a"), 200, "", world.clock.now, world.clock.now
+        )
         urls = [world.url(frontier, "/new"), world.url(frontier, "/", "new")]
         end = hand.outcome(ticket, content=page(world.id(frontier, "/new")), received=5)
         clocks = {world.host("a"): Pause(world.clock.after(99))}
-        bad = [replace(world.url(frontier, "/bad"), id=2**64), world.url(frontier, "/bad", request="{")]
+        bad = [
+            replace(world.url(frontier, "/bad"), id=2**64),
+            world.url(frontier, "/bad", request="{"),
+        ]
         before = frontier.look([ticket.id]), frontier.counts(), frontier.outlook(), hand.tickets()
         for url in bad:
             with pytest.raises(Exception, match=r"."):
                 frontier.commit(Batch([end], [*urls, url], [robots], clocks), hand.name)
-            assert (frontier.look([ticket.id]), frontier.counts(), frontier.outlook(), hand.tickets()) == before
+            assert (
+                frontier.look([ticket.id]),
+                frontier.counts(),
+                frontier.outlook(),
+                hand.tickets(),
+            ) == before
             assert frontier.robots([robots.origin]) == {}
             assert world.versions(frontier, ticket.id) == []
         committed = frontier.commit(Batch([end], urls, [robots], clocks), hand.name)
@@ -142,15 +162,25 @@ class AllOrNothing:
 
 
 class Robots:
-    def row(self, world: World, host: str = "a", status: int = 200, body: str = "", failures: int = 0) -> RobotsRow:
+    def row(
+        self, world: World, host: str = "a", status: int = 200, body: str = "", failures: int = 0
+    ) -> RobotsRow:
         name, now = world.host(host), world.clock.now
-        return RobotsRow(f"http://{name}", name, status, body, now, now + timedelta(days=1), failures)
+        return RobotsRow(
+            f"http://{name}", name, status, body, now, now + timedelta(days=1), failures
+        )
 
     def test_robots_rows_come_back_as_they_were(self, world: World) -> None:
         frontier = world.frontier()
-        one, two = self.row(world, "a", 200, 'User-agent: *\nDisallow: /"\\é'), self.row(world, "b", 0, "", 3)
+        one, two = (
+            self.row(world, "a", 200, 'User-agent: *\nDisallow: /"\\é'),
+            self.row(world, "b", 0, "", 3),
+        )
         frontier.commit(Batch(robots=[one, two]))
-        assert frontier.robots([one.origin, two.origin, "http://unknown.example"]) == {one.origin: one, two.origin: two}
+        assert frontier.robots([one.origin, two.origin, "http://unknown.example"]) == {
+            one.origin: one,
+            two.origin: two,
+        }
         assert frontier.robots([]) == {}
 
     def test_validators_come_back_too(self, world: World) -> None:
@@ -196,7 +226,9 @@ class RealTime:
         hand = Hand(world, frontier)
         ticket = hand.ticket("/")
         assert hand.leases[ticket.server].until > start + timedelta(seconds=119)
-        assert hand.end(ticket, State.RETRY, next_visit=start, urls=[world.url(frontier, "/2")]).done == {ticket.id}
+        assert hand.end(
+            ticket, State.RETRY, next_visit=start, urls=[world.url(frontier, "/2")]
+        ).done == {ticket.id}
         assert {t.id for t in hand.tickets()} == {ticket.id, world.id(frontier, "/2")}
         assert frontier.renew(hand.name, [ticket.server])
         assert frontier.outlook(hand.name).ready == 1

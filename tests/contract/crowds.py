@@ -9,9 +9,13 @@ from tests.contract.worlds import World
 class Crowds:
     def test_a_domain_gets_only_so_many_hosts_by_links(self, world: World) -> None:
         frontier = world.frontier(domain_hosts=3)
-        first = frontier.add([world.url(frontier, "/", f"h{number}", depth=1) for number in range(5)])
+        first = frontier.add(
+            [world.url(frontier, "/", f"h{number}", depth=1) for number in range(5)]
+        )
         assert (first.added, first.refused) == (3, 2)
-        again = frontier.add([world.url(frontier, "/", f"h{number}", depth=2) for number in range(3, 9)])
+        again = frontier.add(
+            [world.url(frontier, "/", f"h{number}", depth=2) for number in range(3, 9)]
+        )
         assert (again.added, again.refused) == (0, 6)
         assert frontier.add([world.url(frontier, "/more", "h0", depth=2)]).added == 1
 
@@ -31,8 +35,15 @@ class Crowds:
 
     def test_a_name_that_only_ends_like_the_domain_is_another_one(self, world: World) -> None:
         frontier = world.frontier(domain_hosts=1)
-        names = [f"a.x{world.tag}.test", f"a.y-x{world.tag}.test", f"x{world.tag}.test", f"b.x{world.tag}.test"]
+        names = [
+            f"a.x{world.tag}.test",
+            f"a.y-x{world.tag}.test",
+            f"x{world.tag}.test",
+            f"b.x{world.tag}.test",
+        ]
         urls = [world.at(frontier, f"http://{name}/", name) for name in names]
         committed = frontier.add(urls)
         assert (committed.added, committed.refused) == (3, 1)
-        assert names[3] not in {found.host for found in frontier.look([url.id for url in urls]).values()}
+        assert names[3] not in {
+            found.host for found in frontier.look([url.id for url in urls]).values()
+        }

@@ -38,7 +38,12 @@ class Depths:
         rank = world.see(frontier, "/x").rank
         assert world.give(frontier, "/x", depth=1).nearer == 1
         found = world.see(frontier, "/x")
-        assert (found.depth, found.rank, found.lane, found.state) == (1, rank, Lane.REVISIT, State.WAITING)
+        assert (found.depth, found.rank, found.lane, found.state) == (
+            1,
+            rank,
+            Lane.REVISIT,
+            State.WAITING,
+        )
 
     def test_an_urgent_url_is_corrected_and_keeps_its_place(self, world: World) -> None:
         frontier = world.frontier(order="bfs")
@@ -50,11 +55,19 @@ class Depths:
         frontier = world.frontier(order="bfs")
         world.give(frontier, "/x", depth=5, lane=Lane.BACKFILL)
         world.give(frontier, "/x", depth=1)
-        assert (world.see(frontier, "/x").lane, world.see(frontier, "/x").rank) == (Lane.BACKFILL, 1)
+        assert (world.see(frontier, "/x").lane, world.see(frontier, "/x").rank) == (
+            Lane.BACKFILL,
+            1,
+        )
 
     def test_corrected_depths_go_down_a_chain(self, world: World) -> None:
         frontier = world.frontier(order="bfs")
-        link(world, frontier, {"/1": ["/2"], "/2": ["/3"], "/3": ["/4"]}, {"/1": 6, "/2": 7, "/3": 8, "/4": 9})
+        link(
+            world,
+            frontier,
+            {"/1": ["/2"], "/2": ["/3"], "/3": ["/4"]},
+            {"/1": 6, "/2": 7, "/3": 8, "/4": 9},
+        )
         committed = world.give(frontier, "/1", depth=1, score=0.125)
         assert (committed.nearer, committed.revived) == (1, 0)
         assert depths(world, frontier, "/1", "/2", "/3", "/4") == [1, 2, 3, 4]
@@ -78,10 +91,26 @@ class Depths:
 
     def test_of_two_ways_the_shorter_one_counts(self, world: World) -> None:
         frontier = world.frontier()
-        diamond = {"/top": ["/long", "/short"], "/long": ["/longer"], "/longer": ["/end"], "/short": ["/end"]}
-        link(world, frontier, diamond, {"/top": 9, "/long": 10, "/longer": 11, "/short": 10, "/end": 12})
+        diamond = {
+            "/top": ["/long", "/short"],
+            "/long": ["/longer"],
+            "/longer": ["/end"],
+            "/short": ["/end"],
+        }
+        link(
+            world,
+            frontier,
+            diamond,
+            {"/top": 9, "/long": 10, "/longer": 11, "/short": 10, "/end": 12},
+        )
         world.give(frontier, "/top", depth=0)
-        assert depths(world, frontier, "/top", "/long", "/longer", "/short", "/end") == [0, 1, 2, 1, 2]
+        assert depths(world, frontier, "/top", "/long", "/longer", "/short", "/end") == [
+            0,
+            1,
+            2,
+            1,
+            2,
+        ]
         assert world.see(frontier, "/end").parent == world.id(frontier, "/short")
 
     def test_of_two_equal_ways_one_is_the_parent(self, world: World) -> None:
@@ -90,7 +119,10 @@ class Depths:
         link(world, frontier, diamond, {"/top": 5, "/l": 6, "/r": 6, "/end": 7})
         world.give(frontier, "/top", depth=1)
         assert depths(world, frontier, "/end") == [3]
-        assert world.see(frontier, "/end").parent in {world.id(frontier, "/l"), world.id(frontier, "/r")}
+        assert world.see(frontier, "/end").parent in {
+            world.id(frontier, "/l"),
+            world.id(frontier, "/r"),
+        }
 
     def test_links_to_unknown_urls_are_skipped(self, world: World) -> None:
         frontier = world.frontier()
@@ -172,31 +204,43 @@ class Depths:
         for _ in web:
             ticket = hand.tickets(1)[0]
             links = [f"/{n}" for n in web[int(ticket.url.rpartition("/")[2])]]
-            urls = [world.url(frontier, path, depth=ticket.depth + 1, parent=ticket.id) for path in links]
+            urls = [
+                world.url(frontier, path, depth=ticket.depth + 1, parent=ticket.id)
+                for path in links
+            ]
             hand.end(ticket, urls=urls, content=page(*(url.id for url in urls)))
         assert hand.tickets(1) == []
         assert depths(world, frontier, *(f"/{n}" for n in web)) == breadth_first(web)
 
-    def test_a_page_that_was_found_nearer_while_it_was_out_brings_its_links_nearer(self, world: World) -> None:
+    def test_a_page_that_was_found_nearer_while_it_was_out_brings_its_links_nearer(
+        self, world: World
+    ) -> None:
         frontier = world.frontier()
         world.give(frontier, "/x", depth=5)
         hand = Hand(world, frontier)
         ticket = hand.ticket("/x")
         world.give(frontier, "/x", depth=1)
-        child, known = world.url(frontier, "/child", depth=6, parent=ticket.id), world.id(frontier, "/known")
+        child, known = (
+            world.url(frontier, "/child", depth=6, parent=ticket.id),
+            world.id(frontier, "/known"),
+        )
         world.give(frontier, "/known", depth=9)
         end = hand.outcome(ticket, content=page(child.id, known), depth=ticket.depth)
         frontier.commit(Batch(outcomes=[end], urls=[child]), hand.name)
         assert [world.see(frontier, path).depth for path in ("/x", "/child", "/known")] == [1, 2, 2]
 
 
-def link(world: World, frontier: Frontier, links: dict[str, list[str]], found: dict[str, int]) -> None:
+def link(
+    world: World, frontier: Frontier, links: dict[str, list[str]], found: dict[str, int]
+) -> None:
     """Add pages at these depths, then fetch those with links, which are stored."""
     for path, depth in found.items():
         world.give(frontier, path, depth=depth, score=0.125)
     hand = Hand(world, frontier)
     for path, targets in links.items():
-        hand.end(hand.ticket(path), content=page(*(world.id(frontier, target) for target in targets)))
+        hand.end(
+            hand.ticket(path), content=page(*(world.id(frontier, target) for target in targets))
+        )
     frontier.release(hand.name, list(hand.leases))
 
 
@@ -207,5 +251,10 @@ def depths(world: World, frontier: Frontier, *paths: str) -> list[int]:
 def breadth_first(web: dict[int, list[int]]) -> list[int]:
     depth, ring = {0: 0}, [0]
     while ring:
-        ring = [n for page_ in ring for n in web[page_] if n not in depth and depth.setdefault(n, depth[page_] + 1)]
+        ring = [
+            n
+            for page_ in ring
+            for n in web[page_]
+            if n not in depth and depth.setdefault(n, depth[page_] + 1)
+        ]
     return [depth[n] for n in sorted(web)]

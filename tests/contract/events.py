@@ -8,7 +8,10 @@ from crawlproj.frontier.base import Lane, State
 
 CRAWLS, WORKERS, HOSTS, PATHS = ("one", "two"), ("ann", "bob"), ("h0", "h1", "h2", "h3"), range(4)
 
-crawls, workers = st.sampled_from(["one", "one", "two"]), st.sampled_from(["ann", "ann", "ann", "bob"])
+crawls, workers = (
+    st.sampled_from(["one", "one", "two"]),
+    st.sampled_from(["ann", "ann", "ann", "bob"]),
+)
 hosts = st.sampled_from(HOSTS)
 orders, max_depths = st.sampled_from(["best", "bfs", "dfs"]), st.sampled_from([0, 2, 3])
 places = st.tuples(hosts, st.sampled_from(PATHS))
@@ -35,7 +38,12 @@ ends = st.fixed_dictionaries(
         "again": st.sampled_from([False] * 4 + [True]),
     }
 )
-pauses = st.tuples(st.sampled_from([-5, 5, 15, 300]), st.sampled_from(["", "why"]), st.integers(0, 3), st.integers(0, 2))
+pauses = st.tuples(
+    st.sampled_from([-5, 5, 15, 300]),
+    st.sampled_from(["", "why"]),
+    st.integers(0, 3),
+    st.integers(0, 2),
+)
 rounds = st.fixed_dictionaries(
     {
         "picks": st.lists(st.tuples(st.integers(0, 100), ends), min_size=1, max_size=4),
@@ -46,7 +54,9 @@ rounds = st.fixed_dictionaries(
     }
 )
 places_of = st.none() | st.integers(0, 2)
-leases = st.fixed_dictionaries({"ranked": places_of, "unprepared": places_of, "unseen": st.sampled_from([0, 3])})
+leases = st.fixed_dictionaries(
+    {"ranked": places_of, "unprepared": places_of, "unseen": st.sampled_from([0, 3])}
+)
 limits = st.fixed_dictionaries(
     {
         "host_pages": st.sampled_from([0, 2]),

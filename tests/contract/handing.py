@@ -28,17 +28,34 @@ class Handing:
         ticket = Hand(world, frontier).ticket("/x")
         url = world.url(frontier, "/x")
         assert (ticket.id, ticket.url, ticket.host, ticket.visit) == (url.id, url.url, url.host, 0)
-        assert (ticket.lane, ticket.state, ticket.depth, ticket.tries, ticket.hops) == (Lane.NEW, State.NEW, 3, 0, 2)
-        assert (ticket.changes, ticket.interval_s, ticket.last_visit, ticket.last_change) == (0, None, None, None)
+        assert (ticket.lane, ticket.state, ticket.depth, ticket.tries, ticket.hops) == (
+            Lane.NEW,
+            State.NEW,
+            3,
+            0,
+            2,
+        )
+        assert (ticket.changes, ticket.interval_s, ticket.last_visit, ticket.last_change) == (
+            0,
+            None,
+            None,
+            None,
+        )
 
     @pytest.mark.parametrize(("order", "paths"), [("best", "bca"), ("bfs", "acb"), ("dfs", "bca")])
-    def test_ranked_lanes_are_served_lowest_rank_first(self, world: World, order: str, paths: str) -> None:
+    def test_ranked_lanes_are_served_lowest_rank_first(
+        self, world: World, order: str, paths: str
+    ) -> None:
         frontier = world.frontier(order=order)
         for lane in (Lane.NEW, Lane.BACKFILL):
             for path, depth, score in (("a", 1, 0.25), ("b", 5, 0.75), ("c", 3, 0.5)):
                 world.give(frontier, f"/{lane}{path}", depth=depth, score=score, lane=lane)
         tickets = Hand(world, frontier).tickets(2)
-        expected = [world.id(frontier, f"/{lane}{path}") for lane in (Lane.NEW, Lane.BACKFILL) for path in paths[:2]]
+        expected = [
+            world.id(frontier, f"/{lane}{path}")
+            for lane in (Lane.NEW, Lane.BACKFILL)
+            for path in paths[:2]
+        ]
         assert [ticket.id for ticket in tickets] == expected
 
     def test_equal_ranks_are_served_by_id(self, world: World) -> None:
@@ -54,7 +71,10 @@ class Handing:
         for path, due_s in (("/1", 30), ("/2", 10), ("/3", 20), ("/4", 99)):
             hand.end(hand.ticket(path), next_visit=world.clock.after(due_s))
         world.clock.advance(50)
-        assert [ticket.id for ticket in hand.tickets(2)] == [world.id(frontier, "/2"), world.id(frontier, "/3")]
+        assert [ticket.id for ticket in hand.tickets(2)] == [
+            world.id(frontier, "/2"),
+            world.id(frontier, "/3"),
+        ]
         assert len(hand.tickets()) == 3
 
     def test_each_lane_gives_up_to_the_count(self, world: World) -> None:
@@ -63,7 +83,11 @@ class Handing:
         world.give(frontier, *(f"/timed{n}" for n in range(6)))
         hand = Hand(world, frontier)
         for n in range(6):
-            hand.end(hand.ticket(f"/timed{n}"), (State.WAITING, State.RETRY)[n % 2], next_visit=world.clock.now)
+            hand.end(
+                hand.ticket(f"/timed{n}"),
+                (State.WAITING, State.RETRY)[n % 2],
+                next_visit=world.clock.now,
+            )
         for name, lane in kinds:
             world.give(frontier, *(f"/{name}{n}" for n in range(3)), lane=lane)
         tickets = hand.tickets(2)
@@ -155,11 +179,15 @@ class Handing:
         for ticket in first:
             hand.end(ticket, content=page())
         assert len(hand.tickets(9)) == 3
-        wants = [Want(w.host, w.server, w.epoch, 9, frozenset({n})) for n, w in enumerate(hand.wants())]
+        wants = [
+            Want(w.host, w.server, w.epoch, 9, frozenset({n})) for n, w in enumerate(hand.wants())
+        ]
         assert len(frontier.refill(wants)) == 1
 
     @pytest.mark.parametrize("limits", [{"pages": 1}, {"bytes": 10}])
-    def test_a_spent_crawl_revisits_but_fetches_nothing_new(self, world: World, limits: dict[str, Any]) -> None:
+    def test_a_spent_crawl_revisits_but_fetches_nothing_new(
+        self, world: World, limits: dict[str, Any]
+    ) -> None:
         frontier = world.frontier(**limits)
         world.give(frontier, "/1", "/2", score=2)
         world.give(frontier, "/", host="b")
@@ -234,10 +262,19 @@ class Looking:
 
     def test_a_lease_elsewhere_counts_for_retries_and_due_revisits_only(self, world: World) -> None:
         frontier = world.frontier(lease=timedelta(seconds=500))
-        for name, state in (("a", State.RETRY), ("b", State.WAITING), ("c", State.WAITING), ("d", State.DEAD)):
+        for name, state in (
+            ("a", State.RETRY),
+            ("b", State.WAITING),
+            ("c", State.WAITING),
+            ("d", State.DEAD),
+        ):
             world.give(frontier, "/", host=name)
             hand = Hand(world, frontier, "other")
-            hand.end(hand.ticket("/", name), state, next_visit=None if state is State.DEAD else world.clock.after(200))
+            hand.end(
+                hand.ticket("/", name),
+                state,
+                next_visit=None if state is State.DEAD else world.clock.after(200),
+            )
         assert frontier.outlook("w") == Outlook(0, None, world.clock.after(200), 1)
         world.clock.advance(200)
         assert frontier.outlook("w") == Outlook(0, None, world.clock.now, 3)
@@ -251,7 +288,9 @@ class Looking:
         assert one.outlook("one") == Outlook(1, world.clock.now)
 
     @pytest.mark.parametrize("limits", [{"pages": 2}, {"bytes": 20}])
-    def test_the_total_quota_is_spent_when_it_is_reached(self, world: World, limits: dict[str, Any]) -> None:
+    def test_the_total_quota_is_spent_when_it_is_reached(
+        self, world: World, limits: dict[str, Any]
+    ) -> None:
         frontier = world.frontier(**limits)
         world.give(frontier, "/1", "/2", "/3")
         hand = Hand(world, frontier)
@@ -277,9 +316,16 @@ class Looking:
         frontier = world.frontier(max_depth=1)
         world.give(frontier, "/1", "/2")
         world.give(frontier, "/3", depth=2)
-        assert frontier.counts() == {"known": 3, **{s.value: 0 for s in State}, "new": 2, "ignored": 1}
+        assert frontier.counts() == {
+            "known": 3,
+            **{s.value: 0 for s in State},
+            "new": 2,
+            "ignored": 1,
+        }
 
-    def test_a_host_that_moved_to_another_server_is_not_served_on_the_old_lease(self, world: World) -> None:
+    def test_a_host_that_moved_to_another_server_is_not_served_on_the_old_lease(
+        self, world: World
+    ) -> None:
         frontier = world.frontier()
         world.give(frontier, "/")
         hand = Hand(world, frontier)

@@ -10,11 +10,22 @@ from crawlproj.frontier.base import Batch, Frontier, Lane, Outcome, State
 from tests.contract.worlds import DAY_S, Hand, World, page
 
 
-def forbidden(world: World, frontier: Frontier, *paths: str, host: str = "a", why: str = "robots", **fields: Any) -> None:
+def forbidden(
+    world: World,
+    frontier: Frontier,
+    *paths: str,
+    host: str = "a",
+    why: str = "robots",
+    **fields: Any,
+) -> None:
     """URLs that were refused."""
     world.give(frontier, *paths, host=host, **fields)
     hand = Hand(world, frontier, f"of {frontier.spec.name}")
-    ends = [hand.outcome(ticket, State.FORBIDDEN, why=why, tries=2) for ticket in hand.tickets(100) if not ticket.visit]
+    ends = [
+        hand.outcome(ticket, State.FORBIDDEN, why=why, tries=2)
+        for ticket in hand.tickets(100)
+        if not ticket.visit
+    ]
     assert len(frontier.commit(Batch(ends), hand.name).done) == len(paths)
     frontier.release(hand.name, list(hand.leases))
 
@@ -35,15 +46,26 @@ class Judging:
 
         assert frontier.rejudge(f"http://{world.host('a')}", allows) == 1
         found = world.see(frontier, "/a")
-        assert (found.state, found.lane, found.rank, found.why, found.tries) == (State.NEW, Lane.NEW, -0.5, "", 0)
+        assert (found.state, found.lane, found.rank, found.why, found.tries) == (
+            State.NEW,
+            Lane.NEW,
+            -0.5,
+            "",
+            0,
+        )
         assert world.see(frontier, "/b").state is State.FORBIDDEN
         assert sorted(asked) == [f"http://{world.host('a')}{path}" for path in ("/a", "/b")]
-        assert [ticket.url for ticket in Hand(world, frontier).tickets()] == [f"http://{world.host('a')}/a"]
+        assert [ticket.url for ticket in Hand(world, frontier).tickets()] == [
+            f"http://{world.host('a')}/a"
+        ]
 
     def test_judging_twice_brings_back_once(self, world: World) -> None:
         frontier = world.frontier()
         forbidden(world, frontier, "/a")
-        assert [frontier.rejudge(f"http://{world.host('a')}", everything) for _ in range(2)] == [1, 0]
+        assert [frontier.rejudge(f"http://{world.host('a')}", everything) for _ in range(2)] == [
+            1,
+            0,
+        ]
 
     @pytest.mark.parametrize("why", ["status 403", "guard: private address", ""])
     def test_what_others_forbade_stays_forbidden(self, world: World, why: str) -> None:
@@ -61,7 +83,11 @@ class Judging:
         frontier = world.frontier()
         forbidden(world, frontier, "/a")
         forbidden(world, frontier, "/b", host="b")
-        for origin in (f"https://{world.host('a')}", f"http://{world.host('a')}:81", "http://unknown.example"):
+        for origin in (
+            f"https://{world.host('a')}",
+            f"http://{world.host('a')}:81",
+            "http://unknown.example",
+        ):
             assert frontier.rejudge(origin, everything) == 0
         assert frontier.rejudge(f"http://{world.host('b')}", everything) == 1
         assert world.see(frontier, "/a").state is State.FORBIDDEN
@@ -96,18 +122,27 @@ class Judging:
         hand = Hand(world, frontier)
         hand.end(hand.ticket("/page"), content=page())
         frontier.rejudge(f"http://{world.host('a')}", everything)
-        assert (world.see(frontier, "/a").state, world.see(frontier, "/a").why) == (State.IGNORED, "quota")
+        assert (world.see(frontier, "/a").state, world.see(frontier, "/a").why) == (
+            State.IGNORED,
+            "quota",
+        )
 
     def test_a_forbidden_url_with_a_next_visit_is_tried_again_then(self, world: World) -> None:
         frontier = world.frontier()
         world.give(frontier, "/a", "/b")
         hand = Hand(world, frontier)
-        hand.end(hand.ticket("/a"), State.FORBIDDEN, why="robots", next_visit=world.clock.after(DAY_S))
+        hand.end(
+            hand.ticket("/a"), State.FORBIDDEN, why="robots", next_visit=world.clock.after(DAY_S)
+        )
         hand.end(hand.ticket("/b"), State.FORBIDDEN, why="robots")
         assert hand.tickets() == []
         world.clock.advance(DAY_S)
         (ticket,) = hand.tickets()
-        assert (ticket.id, ticket.state, ticket.lane) == (world.id(frontier, "/a"), State.FORBIDDEN, Lane.REVISIT)
+        assert (ticket.id, ticket.state, ticket.lane) == (
+            world.id(frontier, "/a"),
+            State.FORBIDDEN,
+            Lane.REVISIT,
+        )
         assert frontier.rejudge(f"http://{world.host('a')}", everything) == 2
         assert world.see(frontier, "/a").lane is Lane.NEW
 

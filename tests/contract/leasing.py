@@ -18,7 +18,9 @@ def addresses(leases: Iterable[Lease]) -> set[str]:
     return {lease.address for lease in leases}
 
 
-def waiting(world: World, frontier: Frontier, host: str, due_s: float, state: State = State.WAITING) -> None:
+def waiting(
+    world: World, frontier: Frontier, host: str, due_s: float, state: State = State.WAITING
+) -> None:
     """A host with one URL that is due at that distance from now."""
     world.give(frontier, "/timed", host=host, lane=Lane.URGENT)
     hand = Hand(world, frontier, "before")
@@ -66,20 +68,26 @@ class Leasing:
         frontier = world.frontier(shares=NEW_FIRST)
         for name, score in (("a", 0.25), ("b", 0.75), ("c", 0.5)):
             world.give(frontier, "/", host=name, score=score)
-        assert [addresses(frontier.lease("w", 1)) for _ in range(3)] == [{world.address(name)} for name in "bca"]
+        assert [addresses(frontier.lease("w", 1)) for _ in range(3)] == [
+            {world.address(name)} for name in "bca"
+        ]
 
     def test_of_equal_servers_the_first_by_name_is_leased(self, world: World) -> None:
         frontier = world.frontier(shares=NEW_FIRST)
         for name in "cab":
             world.give(frontier, "/", host=name)
-        assert [addresses(frontier.lease("w", 1)) for _ in range(3)] == [{world.address(name)} for name in "abc"]
+        assert [addresses(frontier.lease("w", 1)) for _ in range(3)] == [
+            {world.address(name)} for name in "abc"
+        ]
 
     @pytest.mark.parametrize(("order", "names"), [("best", "bca"), ("bfs", "acb"), ("dfs", "bca")])
     def test_the_order_decides_between_servers(self, world: World, order: str, names: str) -> None:
         frontier = world.frontier(shares=NEW_FIRST, order=order)
         for name, depth, score in (("a", 1, 0.25), ("b", 5, 0.75), ("c", 3, 0.5)):
             world.give(frontier, "/", host=name, depth=depth, score=score)
-        assert [addresses(frontier.lease("w", 1)) for _ in names] == [{world.address(name)} for name in names]
+        assert [addresses(frontier.lease("w", 1)) for _ in names] == [
+            {world.address(name)} for name in names
+        ]
 
     def test_backfill_counts_as_ranked_work(self, world: World) -> None:
         frontier = world.frontier(shares=NEW_FIRST)
@@ -95,10 +103,16 @@ class Leasing:
 
     def test_earliest_servers_are_leased_first(self, world: World) -> None:
         frontier = world.frontier(shares={"new": 0.0, "revisit": 1.0})
-        for name, due_s, state in (("a", 30, State.WAITING), ("b", 10, State.RETRY), ("c", 20, State.GONE)):
+        for name, due_s, state in (
+            ("a", 30, State.WAITING),
+            ("b", 10, State.RETRY),
+            ("c", 20, State.GONE),
+        ):
             waiting(world, frontier, name, due_s, state)
         world.clock.advance(60)
-        assert [addresses(frontier.lease("w", 1)) for _ in range(3)] == [{world.address(name)} for name in "bca"]
+        assert [addresses(frontier.lease("w", 1)) for _ in range(3)] == [
+            {world.address(name)} for name in "bca"
+        ]
 
     def test_what_is_not_due_is_not_leased(self, world: World) -> None:
         frontier = world.frontier()
@@ -110,9 +124,12 @@ class Leasing:
         assert len(frontier.lease("w", 9)) == 2
 
     @pytest.mark.parametrize(
-        ("count", "new", "ranked"), [(4, 0.5, 2), (3, 0.5, 2), (4, 0.25, 1), (1, 0.25, 1), (2, 0, 0), (3, 1, 3)]
+        ("count", "new", "ranked"),
+        [(4, 0.5, 2), (3, 0.5, 2), (4, 0.25, 1), (1, 0.25, 1), (2, 0, 0), (3, 1, 3)],
     )
-    def test_places_are_shared_between_new_and_due(self, world: World, count: int, new: float, ranked: int) -> None:
+    def test_places_are_shared_between_new_and_due(
+        self, world: World, count: int, new: float, ranked: int
+    ) -> None:
         frontier = world.frontier(shares={"new": new, "revisit": 1 - new})
         for n in range(4):
             world.give(frontier, "/", host=f"new{n}")
@@ -155,12 +172,17 @@ class Leasing:
         (lease,) = frontier.lease("w", 9)
         assert lease.hosts[0].pause.until == world.clock.after(10)
 
-    def test_a_clock_is_set_forwards_and_backwards_by_who_holds_the_lease(self, world: World) -> None:
+    def test_a_clock_is_set_forwards_and_backwards_by_who_holds_the_lease(
+        self, world: World
+    ) -> None:
         one, two = world.frontier("one"), world.frontier("two")
         world.give(one, "/")
         (held,) = one.lease("holder", 1)
         for seconds in (500, 5):
-            clocks = {world.host("a"): Pause(world.clock.after(seconds)), world.host("unknown"): Pause(world.clock.now)}
+            clocks = {
+                world.host("a"): Pause(world.clock.after(seconds)),
+                world.host("unknown"): Pause(world.clock.now),
+            }
             one.commit(Batch(clocks=clocks), "holder")
         one.release("holder", [held.server])
         world.give(two, "/")
@@ -179,7 +201,9 @@ class Leasing:
         frontier.commit(Batch(clocks={world.host("resting"): Pause(world.clock.after(1000))}))
         world.clock.advance(10)
         (lease,) = frontier.lease("w", 9)
-        assert {host.name for host in lease.hosts} == {world.host(name) for name in ("ready", "resting", "due")}
+        assert {host.name for host in lease.hosts} == {
+            world.host(name) for name in ("ready", "resting", "due")
+        }
 
     def test_renewing_moves_the_end(self, world: World) -> None:
         one, two = world.frontier(), world.frontier()
@@ -244,7 +268,9 @@ class Arrivals:
         world.give(frontier, "/", host="b")
         frontier.resolved({world.host("b"): lease.address})
         host = Host(world.host("b"), lease.server, None, 5)
-        assert frontier.arrivals("w", [lease.server], [world.host("a")]) == [replace(lease, hosts=(host,))]
+        assert frontier.arrivals("w", [lease.server], [world.host("a")]) == [
+            replace(lease, hosts=(host,))
+        ]
         assert frontier.arrivals("w", [lease.server], [world.host("a"), world.host("b")]) == []
 
     def test_a_host_arrives_when_its_time_has_come(self, world: World) -> None:
@@ -270,6 +296,8 @@ class Arrivals:
     def test_nothing_arrives_on_servers_that_others_hold(self, world: World) -> None:
         frontier, lease = self.held(world)
         assert frontier.arrivals("other", [lease.server], []) == []
-        assert frontier.arrivals("w", [], []) == [] and frontier.arrivals("w", [2**31 - 1], []) == []
+        assert (
+            frontier.arrivals("w", [], []) == [] and frontier.arrivals("w", [2**31 - 1], []) == []
+        )
         frontier.release("w", [lease.server])
         assert frontier.arrivals("w", [lease.server], []) == []

@@ -58,7 +58,9 @@ class Quotas:
         assert len(frontier.refill(hand.wants(9), held=100)) == 3
 
     @pytest.mark.parametrize("limits", [{"pages": 3}, {"host_pages": 3}])
-    def test_retries_of_pages_never_read_take_their_places(self, world: World, limits: dict[str, Any]) -> None:
+    def test_retries_of_pages_never_read_take_their_places(
+        self, world: World, limits: dict[str, Any]
+    ) -> None:
         frontier = world.frontier(**limits)
         hand = Hand(world, frontier)
         self.failed(world, hand, "/1", "/2", "/3", "/4")
@@ -69,7 +71,9 @@ class Quotas:
         assert hand.tickets(9, held) == []
 
     @pytest.mark.parametrize("limits", [{"pages": 2}, {"host_pages": 2}])
-    def test_retries_of_pages_read_before_take_none(self, world: World, limits: dict[str, Any]) -> None:
+    def test_retries_of_pages_read_before_take_none(
+        self, world: World, limits: dict[str, Any]
+    ) -> None:
         frontier = world.frontier(**limits)
         world.give(frontier, "/", "/new")
         hand = Hand(world, frontier)
@@ -81,7 +85,9 @@ class Quotas:
         assert [ticket.lane for ticket in hand.tickets(9)] == [Lane.RETRY]
 
     @pytest.mark.parametrize("limits", [{"pages": 1}, {"host_pages": 1}])
-    def test_a_worker_never_waits_for_a_retry_that_is_not_let_out(self, world: World, limits: dict[str, Any]) -> None:
+    def test_a_worker_never_waits_for_a_retry_that_is_not_let_out(
+        self, world: World, limits: dict[str, Any]
+    ) -> None:
         """As long as the outlook promises it, someone gets it."""
         frontier = world.frontier(**limits)
         hand = Hand(world, frontier)

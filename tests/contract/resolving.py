@@ -29,7 +29,9 @@ class Resolving:
 
     def test_best_hosts_are_resolved_first(self, world: World) -> None:
         frontier = world.frontier()
-        frontier.add([world.url(frontier, "/", "a", score=0.25), world.url(frontier, "/", "b", score=0.5)])
+        frontier.add(
+            [world.url(frontier, "/", "a", score=0.25), world.url(frontier, "/", "b", score=0.5)]
+        )
         assert frontier.unresolved(1) == [world.host("b")]
 
     def test_a_resolved_host_is_not_asked_for_again(self, world: World) -> None:
@@ -38,7 +40,9 @@ class Resolving:
         world.clock.advance(1000)
         assert frontier.unresolved(9) == []
 
-    def test_an_address_is_good_for_a_day_and_then_looked_up_by_one_worker(self, world: World) -> None:
+    def test_an_address_is_good_for_a_day_and_then_looked_up_by_one_worker(
+        self, world: World
+    ) -> None:
         one, two = world.frontier(), world.frontier()
         world.give(one, "/")
         world.clock.advance(86_400)
@@ -89,7 +93,9 @@ class Resolving:
     def test_hosts_of_one_address_are_one_server(self, world: World) -> None:
         frontier = world.frontier()
         frontier.add([world.url(frontier, "/", host) for host in "abc"])
-        frontier.resolved({world.host("a"): world.address("x"), world.host("b"): world.address("x")})
+        frontier.resolved(
+            {world.host("a"): world.address("x"), world.host("b"): world.address("x")}
+        )
         frontier.resolved({world.host("c"): world.address("x")})
         (lease,) = frontier.lease("w", 9)
         assert {host.name for host in lease.hosts} == {world.host(name) for name in "abc"}

@@ -30,7 +30,13 @@ class Revival:
         committed = world.give(frontier, "/", lane=Lane.BACKFILL)
         assert committed == Committed(revived=1, hosts=frozenset({world.host("a")}))
         found = world.see(frontier)
-        assert (found.state, found.lane, found.rank, found.tries, found.why) == (State.NEW, Lane.NEW, -1, 0, "")
+        assert (found.state, found.lane, found.rank, found.tries, found.why) == (
+            State.NEW,
+            Lane.NEW,
+            -1,
+            0,
+            "",
+        )
         assert found.visit == 1
 
     @pytest.mark.parametrize("state", [*QUEUED, *UNQUEUED])
@@ -49,7 +55,9 @@ class Revival:
         committed = world.give(frontier, "/", lane=Lane.URGENT)
         assert committed == Committed(revived=1, hosts=frozenset({world.host("a")}))
         assert world.see(frontier) == replace(before, lane=Lane.URGENT, rank=0)
-        assert [(t.state, t.lane, t.tries) for t in Hand(world, frontier).tickets()] == [(state, Lane.URGENT, 3)]
+        assert [(t.state, t.lane, t.tries) for t in Hand(world, frontier).tickets()] == [
+            (state, Lane.URGENT, 3)
+        ]
 
     @pytest.mark.parametrize("state", [*QUEUED, *UNQUEUED, State.RETIRED])
     def test_what_was_visited_since_is_not_queued_again(self, world: World, state: State) -> None:
@@ -57,7 +65,10 @@ class Revival:
         visited(world, frontier, state)
         before, at = world.see(frontier), world.see(frontier).last_visit
         assert at is not None
-        pushes = [world.url(frontier, "/", lane=Lane.URGENT), world.url(frontier, "/new", lane=Lane.URGENT)]
+        pushes = [
+            world.url(frontier, "/", lane=Lane.URGENT),
+            world.url(frontier, "/new", lane=Lane.URGENT),
+        ]
         assert frontier.commit(Batch(urls=pushes, since=at)).revived == 0
         assert world.see(frontier) == before
         assert world.see(frontier, "/new").lane is Lane.URGENT, "it was never visited"
@@ -71,7 +82,13 @@ class Revival:
         committed = world.give(frontier, "/", lane=Lane.URGENT)
         assert committed == Committed(revived=1, hosts=frozenset({world.host("a")}))
         found = world.see(frontier)
-        assert (found.state, found.lane, found.rank, found.tries, found.why) == (State.NEW, Lane.URGENT, 0, 0, "")
+        assert (found.state, found.lane, found.rank, found.tries, found.why) == (
+            State.NEW,
+            Lane.URGENT,
+            0,
+            0,
+            "",
+        )
 
     def test_pushed_twice_counts_once(self, world: World) -> None:
         frontier = world.frontier()
@@ -112,7 +129,12 @@ class Reopening:
         rank = world.see(frontier, "/seen").rank
         for order, place in (("bfs", 4), ("dfs", -4), ("best", -0.5)):
             again = world.frontier(order=order)
-            assert [world.see(again, path).rank for path in ("/x", "/old", "/now", "/seen")] == [place, place, 0, rank]
+            assert [world.see(again, path).rank for path in ("/x", "/old", "/now", "/seen")] == [
+                place,
+                place,
+                0,
+                rank,
+            ]
 
     def test_another_order_changes_who_is_leased_first(self, world: World) -> None:
         frontier = world.frontier(order="bfs", shares={"new": 1.0, "revisit": 0.0})
@@ -124,7 +146,9 @@ class Reopening:
     def test_a_tighter_depth_limit_shuts_out_and_a_wider_one_lets_in(self, world: World) -> None:
         frontier = world.frontier()
         for depth in (1, 2, 3):
-            world.give(frontier, f"/{depth}", depth=depth, lane=Lane.BACKFILL if depth == 3 else Lane.NEW)
+            world.give(
+                frontier, f"/{depth}", depth=depth, lane=Lane.BACKFILL if depth == 3 else Lane.NEW
+            )
         steps: list[tuple[int, Sequence[State]]] = [
             (1, (State.NEW, State.IGNORED, State.IGNORED)),
             (2, (State.NEW, State.NEW, State.IGNORED)),

@@ -16,7 +16,11 @@ def name(world: World, worker: str) -> str:
 
 
 def peers(world: World, frontier: Frontier, worker: str, wanting: bool = False) -> list[Peer]:
-    return [peer for peer in frontier.attend(name(world, worker), wanting) if peer.name.endswith(world.tag)]
+    return [
+        peer
+        for peer in frontier.attend(name(world, worker), wanting)
+        if peer.name.endswith(world.tag)
+    ]
 
 
 class Sharing:
@@ -29,7 +33,10 @@ class Sharing:
         there = [Peer(name(world, "a"), False, False, 1), Peer(name(world, "b"), False, True, 0)]
         assert peers(world, two, "c") == there
         world.clock.advance(119)
-        assert peers(world, one, "b") == [Peer(name(world, "a"), True, False, 1), Peer(name(world, "c"), False, False, 0)]
+        assert peers(world, one, "b") == [
+            Peer(name(world, "a"), True, False, 1),
+            Peer(name(world, "c"), False, False, 0),
+        ]
         world.clock.advance(1)
         assert peers(world, two, "c") == [Peer(name(world, "b"), False, False, 0)]
         one.leave(name(world, "b"))
@@ -45,10 +52,16 @@ class Sharing:
         assert frontier.lease("w", 9) == []
         world.clock.advance(1)
         (lease,) = frontier.lease("w", 9)
-        assert (lease.server, lease.epoch, lease.taken_over) == (first.server, first.epoch + 1, True)
+        assert (lease.server, lease.epoch, lease.taken_over) == (
+            first.server,
+            first.epoch + 1,
+            True,
+        )
         assert lease.pause == Pause(world.clock.after(10), "taken over")
 
-    def test_the_servers_of_the_dead_do_not_rest_for_longer_than_their_leases(self, world: World) -> None:
+    def test_the_servers_of_the_dead_do_not_rest_for_longer_than_their_leases(
+        self, world: World
+    ) -> None:
         frontier = world.frontier()
         world.give(frontier, "/")
         frontier.lease(name(world, "dead"), 9)
@@ -61,14 +74,19 @@ class Sharing:
         frontier = world.frontier()
         world.give(frontier, "/")
         (first,) = frontier.lease(name(world, "dead"), 9)
-        frontier.commit(Batch(server_clocks={first.server: Pause(world.clock.after(60), "general pause")}), name(world, "dead"))
+        frontier.commit(
+            Batch(server_clocks={first.server: Pause(world.clock.after(60), "general pause")}),
+            name(world, "dead"),
+        )
         frontier.bury([name(world, "dead")], REST)
         world.clock.advance(49)
         assert frontier.lease("w", 9) == []
         world.clock.advance(1)
         assert len(frontier.lease("w", 9)) == 1
 
-    def test_ends_of_the_buried_count_until_somebody_else_has_the_server(self, world: World) -> None:
+    def test_ends_of_the_buried_count_until_somebody_else_has_the_server(
+        self, world: World
+    ) -> None:
         frontier = world.frontier()
         world.give(frontier, "/1", "/2")
         hand = Hand(world, frontier, name(world, "not dead"))
@@ -79,7 +97,9 @@ class Sharing:
         frontier.lease("w", 9)
         assert hand.end(two).late == 1
 
-    def test_clocks_of_a_lease_that_has_moved_on_only_make_a_rest_longer(self, world: World) -> None:
+    def test_clocks_of_a_lease_that_has_moved_on_only_make_a_rest_longer(
+        self, world: World
+    ) -> None:
         frontier = world.frontier()
         world.give(frontier, "/")
         (lease,) = frontier.lease("slow", 9)
@@ -88,7 +108,9 @@ class Sharing:
 
         def store(worker: str, seconds: float) -> None:
             pause = Pause(world.clock.after(seconds), worker)
-            frontier.commit(Batch(clocks={world.host("a"): pause}, server_clocks={lease.server: pause}), worker)
+            frontier.commit(
+                Batch(clocks={world.host("a"): pause}, server_clocks={lease.server: pause}), worker
+            )
 
         def stored() -> tuple[str, str]:
             (found,) = frontier.arrivals("next", [lease.server], [])

@@ -6,7 +6,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-PARTS = ("adding", "commits", "depths", "handing", "judging", "leasing", "quotas", "resolving", "revival", "sharing", "visits")
+PARTS = (
+    "adding",
+    "commits",
+    "depths",
+    "handing",
+    "judging",
+    "leasing",
+    "quotas",
+    "resolving",
+    "revival",
+    "sharing",
+    "visits",
+)
 pytest.register_assert_rewrite(*(f"tests.contract.{part}" for part in PARTS))
 
 from tests.contract.frontier_contract import FrontierContract  # noqa: E402
@@ -16,7 +28,11 @@ from tests.contract.worlds import MemoryWorld, PostgresWorld, World, contract_da
 @pytest.fixture(params=["memory", "postgres-embedded", "postgres-debian"])
 def world(request: pytest.FixtureRequest, servers: Callable[[str], str]) -> Iterator[World]:
     kind: str = request.param
-    world = MemoryWorld() if kind == "memory" else PostgresWorld(contract_database(servers(kind.partition("-")[2])))
+    world = (
+        MemoryWorld()
+        if kind == "memory"
+        else PostgresWorld(contract_database(servers(kind.partition("-")[2])))
+    )
     yield world
     world.close()
 

@@ -12,7 +12,13 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from crawlproj.frontier.base import (
     LANE_OF,
@@ -68,7 +74,10 @@ class Twins(RuleBasedStateMachine):
             for crawl in CRAWLS if self.pairs else ():
                 pair = self.pairs[crawl, WORKERS[0]]
                 ids = [self.id(crawl, place) for place in itertools.product(HOSTS, PATHS)]
-                ours, theirs = ([set(w.versions(f, key)) for key in ids] for w, f in zip(self.worlds, pair, strict=True))
+                ours, theirs = (
+                    [set(w.versions(f, key)) for key in ids]
+                    for w, f in zip(self.worlds, pair, strict=True)
+                )
                 assert ours == theirs
         finally:
             for world in self.worlds:
@@ -79,24 +88,35 @@ class Twins(RuleBasedStateMachine):
         self.limits = {"max_hops": 1, **limits}
         for crawl in CRAWLS:
             self.open(crawl, order, max_depth)
-            self.add(crawl, WORKERS[0], [{"place": (host, 0), "depth": 2 * n} for n, host in enumerate(HOSTS)])
+            self.add(
+                crawl,
+                WORKERS[0],
+                [{"place": (host, 0), "depth": 2 * n} for n, host in enumerate(HOSTS)],
+            )
         self.resolve(CRAWLS[0], WORKERS[0], {})
 
     def open(self, crawl: str, order: str, max_depth: int) -> None:
         for worker in WORKERS:
             for frontier in self.pairs.get((crawl, worker), ()):
                 frontier.close()
-            one, two = (world.frontier(crawl, order=order, max_depth=max_depth, **self.limits) for world in self.worlds)
+            one, two = (
+                world.frontier(crawl, order=order, max_depth=max_depth, **self.limits)
+                for world in self.worlds
+            )
             self.pairs[crawl, worker] = one, two
 
-    def both(self, crawl: str, worker: str, call: Callable[[Frontier], Any], same: bool = True) -> tuple[Any, Any]:
+    def both(
+        self, crawl: str, worker: str, call: Callable[[Frontier], Any], same: bool = True
+    ) -> tuple[Any, Any]:
         one, two = (call(frontier) for frontier in self.pairs[crawl, worker])
         if same:
             assert one == two
         return one, two
 
     def id(self, crawl: str, place: tuple[str, int]) -> int:
-        return url_id(self.pairs[crawl, WORKERS[0]][0], f"http://{self.worlds[0].host(place[0])}/{place[1]}")
+        return url_id(
+            self.pairs[crawl, WORKERS[0]][0], f"http://{self.worlds[0].host(place[0])}/{place[1]}"
+        )
 
     def new(self, crawl: str, fields: Mapping[str, Any]) -> NewUrl:
         place = fields["place"]
@@ -108,22 +128,47 @@ class Twins(RuleBasedStateMachine):
 
     @rule(crawl=crawls, worker=workers, batch=st.lists(urls, max_size=6))
     def add(self, crawl: str, worker: str, batch: list[dict[str, Any]]) -> None:
-        self.both(crawl, worker, lambda frontier: frontier.add([self.new(crawl, fields) for fields in batch]))
+        self.both(
+            crawl,
+            worker,
+            lambda frontier: frontier.add([self.new(crawl, fields) for fields in batch]),
+        )
 
-    @rule(crawl=crawls, worker=workers, hosts=st.dictionaries(hosts, st.sampled_from(["x", "y", "z"]), max_size=2))
+    @rule(
+        crawl=crawls,
+        worker=workers,
+        hosts=st.dictionaries(hosts, st.sampled_from(["x", "y", "z"]), max_size=2),
+    )
     def resolve(self, crawl: str, worker: str, hosts: dict[str, str]) -> None:
         """What is unresolved, and sometimes a host that moves."""
-        names, _ = self.both(crawl, worker, lambda frontier: {*frontier.unresolved(100), *frontier.outdated(100)})
+        names, _ = self.both(
+            crawl, worker, lambda frontier: {*frontier.unresolved(100), *frontier.outdated(100)}
+        )
         addresses = {name: self.worlds[0].address("wxyz"[int(name[1])]) for name in names}
-        addresses |= {self.worlds[0].host(host): self.worlds[0].address(at) for host, at in hosts.items()}
+        addresses |= {
+            self.worlds[0].host(host): self.worlds[0].address(at) for host, at in hosts.items()
+        }
         self.both(crawl, worker, lambda frontier: frontier.resolved(addresses))
 
-    @rule(crawl=crawls, worker=workers, servers=st.integers(0, 3), count=st.integers(1, 3), holding=st.booleans(), how=leases)
-    def take(self, crawl: str, worker: str, servers: int, count: int, holding: bool, how: dict[str, Any]) -> None:
+    @rule(
+        crawl=crawls,
+        worker=workers,
+        servers=st.integers(0, 3),
+        count=st.integers(1, 3),
+        holding=st.booleans(),
+        how=leases,
+    )
+    def take(
+        self, crawl: str, worker: str, servers: int, count: int, holding: bool, how: dict[str, Any]
+    ) -> None:
         """Lease more servers, then ask all that were ever leased, lost ones too."""
-        one, two = self.both(crawl, worker, lambda frontier: frontier.lease(worker, servers, **how), same=False)
+        one, two = self.both(
+            crawl, worker, lambda frontier: frontier.lease(worker, servers, **how), same=False
+        )
         ours, theirs = ({lease.address: lease for lease in leases} for leases in (one, two))
-        assert {at: plain(lease) for at, lease in ours.items()} == {at: plain(lease) for at, lease in theirs.items()}
+        assert {at: plain(lease) for at, lease in ours.items()} == {
+            at: plain(lease) for at, lease in theirs.items()
+        }
         held = self.leases.setdefault((crawl, worker), {})
         held |= {at: (ours[at], theirs[at]) for at in ours}
         self.arrive(crawl, worker, held)
@@ -143,7 +188,11 @@ class Twins(RuleBasedStateMachine):
         if not holding:
             self.ended.setdefault((crawl, worker), []).extend(held.values())
             held.clear()
-        where = {host.name: pair for pair in self.leases[crawl, worker].values() for host in pair[0].hosts}
+        where = {
+            host.name: pair
+            for pair in self.leases[crawl, worker].values()
+            for host in pair[0].hosts
+        }
         ours, theirs = (
             frontier.refill([
                 Want(host, pair[side].server, pair[side].epoch, count, keep_of(keep, held, host))
@@ -154,13 +203,18 @@ class Twins(RuleBasedStateMachine):
         if self.limits["pages"]:  # which host gets the last places is not promised
             assert len(ours) == len(theirs)
             common = {ticket.id for ticket in ours} & {ticket.id for ticket in theirs}
-            ours, theirs = ([t for t in tickets if t.id in common or not limited(t)] for tickets in (ours, theirs))
+            ours, theirs = (
+                [t for t in tickets if t.id in common or not limited(t)]
+                for tickets in (ours, theirs)
+            )
         assert queues(ours) == queues(theirs)
         others = {ticket.id: ticket for ticket in theirs}
         held |= {ticket.id: (ticket, others[ticket.id]) for ticket in ours}
 
     @rule(crawl=crawls, worker=workers, rounds=st.lists(rounds, min_size=1, max_size=3), how=leases)
-    def work(self, crawl: str, worker: str, rounds: list[dict[str, Any]], how: dict[str, Any]) -> None:
+    def work(
+        self, crawl: str, worker: str, rounds: list[dict[str, Any]], how: dict[str, Any]
+    ) -> None:
         for round_ in rounds:
             self.take(crawl, worker, 3, 2, False, how)
             self.commit(crawl, worker, round_)
@@ -168,15 +222,23 @@ class Twins(RuleBasedStateMachine):
 
     def commit(self, crawl: str, worker: str, round_: Mapping[str, Any]) -> None:
         """Ends of tickets, some of them not for the first time, some spoiled, some by a worker who lost the lease."""
-        chosen = [(pair, end) for pick, end in round_["picks"] if (pair := self.pick(crawl, worker, pick, end["again"]))]
+        chosen = [
+            (pair, end)
+            for pick, end in round_["picks"]
+            if (pair := self.pick(crawl, worker, pick, end["again"]))
+        ]
         new = [self.new(crawl, fields) for fields in round_["batch"]]
-        clocks = {self.worlds[0].host(host): self.pause(pause) for host, pause in round_["clocks"].items()}
+        clocks = {
+            self.worlds[0].host(host): self.pause(pause) for host, pause in round_["clocks"].items()
+        }
         robots = [self.robots(host, status) for host, status in round_["robots"].items()]
         servers = list(self.leases[crawl, worker].values())[:1]
         results = []
         for side, frontier in enumerate(self.pairs[crawl, worker]):
             outcomes = [self.outcome(crawl, pair[side], end) for pair, end in chosen]
-            rests = {pair[side].server: self.pause(rest) for rest in round_["rests"] for pair in servers}
+            rests = {
+                pair[side].server: self.pause(rest) for rest in round_["rests"] for pair in servers
+            }
             results.append(frontier.commit(Batch(outcomes, new, robots, clocks, rests), worker))
         assert results[0] == results[1]
         self.both(crawl, worker, lambda frontier: frontier.robots([row.origin for row in robots]))
@@ -186,7 +248,9 @@ class Twins(RuleBasedStateMachine):
 
     def robots(self, name: str, status: int) -> RobotsRow:
         host = self.worlds[0].host(name)
-        return RobotsRow(f"http://{host}", host, status, str(self.clock.now), self.clock.now, self.clock.now)
+        return RobotsRow(
+            f"http://{host}", host, status, str(self.clock.now), self.clock.now, self.clock.now
+        )
 
     def pick(self, crawl: str, worker: str, pick: int, again: bool) -> tuple[Ticket, Ticket] | None:
         """One of the tickets that are out, or of those that were ended before."""
@@ -201,7 +265,11 @@ class Twins(RuleBasedStateMachine):
         state, links = end["state"], end["links"]
         timed = LANE_OF.get(state) in TIMED and end["due_s"] is not None
         due = self.clock.after(end["due_s"]) if timed else None
-        content = None if links is None else page(*(self.id(crawl, place) for place in links), text=str(links))
+        content = (
+            None
+            if links is None
+            else page(*(self.id(crawl, place) for place in links), text=str(links))
+        )
         fields = {name: end[name] for name in ("tries", "interval_s", "changed", "received")}
         outcome = Outcome(
             ticket.id, ticket.visit, ticket.server, ticket.epoch, state, self.clock.now, status=200, why="why", next_visit=due,
@@ -217,7 +285,11 @@ class Twins(RuleBasedStateMachine):
         for side, frontier in enumerate(self.pairs[crawl, worker]):
             names = {pair[side].server: at for at, pair in pairs.items()}
             contested = {names[id_] for id_ in frontier.contested(list(names))}
-            renewed = {names[id_]: until for id_, until in frontier.renew(worker, list(names)).items()} if keep else {}
+            renewed = (
+                {names[id_]: until for id_, until in frontier.renew(worker, list(names)).items()}
+                if keep
+                else {}
+            )
             if not keep:
                 frontier.release(worker, list(names), yielding)
             said.append((contested, renewed))
@@ -225,7 +297,12 @@ class Twins(RuleBasedStateMachine):
 
     @rule(crawl=crawls, worker=workers, dead=workers, rest_s=st.sampled_from([0, 5, 30, 500]))
     def die(self, crawl: str, worker: str, dead: str, rest_s: int) -> None:
-        self.both(crawl, worker, lambda frontier: frontier.bury([dead], timedelta(seconds=rest_s)), same=False)
+        self.both(
+            crawl,
+            worker,
+            lambda frontier: frontier.bury([dead], timedelta(seconds=rest_s)),
+            same=False,
+        )
 
     @rule(seconds=st.sampled_from([1, 30, 60, 121, 1000]))
     def wait(self, seconds: int) -> None:
@@ -255,10 +332,14 @@ def survey(worker: str, frontier: Frontier) -> tuple[Outlook, dict[str, int], li
 
 
 def limited(ticket: Ticket) -> bool:
-    return ticket.lane in (Lane.NEW, Lane.BACKFILL) or (ticket.lane is Lane.RETRY and ticket.block_digest is None)
+    return ticket.lane in (Lane.NEW, Lane.BACKFILL) or (
+        ticket.lane is Lane.RETRY and ticket.block_digest is None
+    )
 
 
-def keep_of(keep: frozenset[int], held: Mapping[int, tuple[Ticket, Ticket]], host: str) -> frozenset[int]:
+def keep_of(
+    keep: frozenset[int], held: Mapping[int, tuple[Ticket, Ticket]], host: str
+) -> frozenset[int]:
     return frozenset(key for key in keep if held[key][0].host == host)
 
 

@@ -38,7 +38,15 @@ class Turns:
         frontier = world.frontier(shares=ONLY_NEW)
         for name in ("quick", "slow"):
             world.give(frontier, "/1", "/2", host=name)
-            frontier.commit(Batch(clocks={world.host(name): Pause(world.clock.after(0 if name == "quick" else 9), "slowdown")}))
+            frontier.commit(
+                Batch(
+                    clocks={
+                        world.host(name): Pause(
+                            world.clock.after(0 if name == "quick" else 9), "slowdown"
+                        )
+                    }
+                )
+            )
         leases = frontier.lease("w", 2)
         frontier.release("w", [lease.server for lease in leases])
         world.clock.advance(60)

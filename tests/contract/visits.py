@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.frontier.base import LANE_OF, Batch, Committed, Content, Frontier, Lane, Links, State, Ticket
+from crawlproj.frontier.base import (
+    LANE_OF,
+    Batch,
+    Committed,
+    Content,
+    Frontier,
+    Lane,
+    Links,
+    State,
+    Ticket,
+)
 from tests.contract.worlds import DAY_S, Hand, World, page
 
 
@@ -28,17 +38,26 @@ class Ends:
         frontier, hand, (ticket,) = handed_out(world)
         world.clock.advance(3)
         there = "http://b.example/"
-        committed = hand.end(ticket, state, status=418, why="tea", tries=2, moved_to=there, interval_s=9.5)
+        committed = hand.end(
+            ticket, state, status=418, why="tea", tries=2, moved_to=there, interval_s=9.5
+        )
         assert committed == Committed(done=frozenset({ticket.id}))
         found = world.see(frontier)
         assert (found.state, found.status, found.why, found.tries) == (state, 418, "tea", 2)
-        assert (found.visit, found.last_visit, found.moved_to, found.interval_s) == (1, world.clock.now, there, 9.5)
+        assert (found.visit, found.last_visit, found.moved_to, found.interval_s) == (
+            1,
+            world.clock.now,
+            there,
+            9.5,
+        )
         assert found.lane == LANE_OF.get(state)
         assert (found.rank is None) == (found.lane is None)
         assert frontier.counts() == {"known": 1, **{s.value: int(s is state) for s in State}}
 
     @pytest.mark.parametrize("state", [State.WAITING, State.RETRY, State.GONE])
-    def test_a_timed_url_comes_back_when_its_time_has_come(self, world: World, state: State) -> None:
+    def test_a_timed_url_comes_back_when_its_time_has_come(
+        self, world: World, state: State
+    ) -> None:
         frontier, hand, (ticket,) = handed_out(world)
         due = world.clock.after(100.25)
         hand.end(ticket, state, next_visit=due, tries=1)
@@ -60,7 +79,9 @@ class Ends:
         assert world.see(frontier).next_visit is None
 
     @pytest.mark.parametrize("state", [State.WAITING, State.GONE])
-    def test_a_page_without_a_next_visit_is_kept_but_not_queued(self, world: World, state: State) -> None:
+    def test_a_page_without_a_next_visit_is_kept_but_not_queued(
+        self, world: World, state: State
+    ) -> None:
         frontier, hand, (ticket,) = handed_out(world)
         hand.end(ticket, state, next_visit=None, content=page())
         found = world.see(frontier)
@@ -80,7 +101,15 @@ class Ends:
 
     def test_a_life_with_every_turn(self, world: World) -> None:
         frontier, hand, _ = handed_out(world)
-        turns = [State.RETRY, State.WAITING, State.GONE, State.WAITING, State.RETRY, State.GONE, State.RETIRED]
+        turns = [
+            State.RETRY,
+            State.WAITING,
+            State.GONE,
+            State.WAITING,
+            State.RETRY,
+            State.GONE,
+            State.RETIRED,
+        ]
         for state in turns:
             hand.end(hand.ticket("/"), state)
             assert world.see(frontier).state is state
@@ -89,7 +118,10 @@ class Ends:
         hand.end(hand.ticket("/"), State.RETRY)
         world.clock.advance(DAY_S)
         hand.end(hand.ticket("/"), State.DEAD)
-        assert (world.see(frontier).state, world.see(frontier).visit) == (State.DEAD, len(turns) + 2)
+        assert (world.see(frontier).state, world.see(frontier).visit) == (
+            State.DEAD,
+            len(turns) + 2,
+        )
 
     def test_no_new_interval_keeps_the_old_one(self, world: World) -> None:
         frontier, hand, (ticket,) = handed_out(world)
@@ -102,21 +134,34 @@ class Ends:
 
     def test_an_end_clears_what_the_last_one_said(self, world: World) -> None:
         frontier, hand, (ticket,) = handed_out(world)
-        hand.end(ticket, State.RETRY, why="timeout", tries=1, status=500, moved_to="http://b.example/")
+        hand.end(
+            ticket, State.RETRY, why="timeout", tries=1, status=500, moved_to="http://b.example/"
+        )
         world.clock.advance(DAY_S)
         hand.end(hand.ticket("/"), State.FORBIDDEN)
         found = world.see(frontier)
-        assert (found.why, found.tries, found.status, found.moved_to, found.next_visit) == ("", 0, 0, None, None)
+        assert (found.why, found.tries, found.status, found.moved_to, found.next_visit) == (
+            "",
+            0,
+            0,
+            None,
+            None,
+        )
 
     def test_content_and_validators_come_with_the_next_ticket(self, world: World) -> None:
         _, hand, (ticket,) = handed_out(world)
-        assert (ticket.etag, ticket.modified, ticket.body_digest, ticket.block_digest) == (None,) * 4
+        assert (ticket.etag, ticket.modified, ticket.body_digest, ticket.block_digest) == (
+            None,
+        ) * 4
         content, at = page(text="one"), world.clock.now
         hand.end(ticket, content=content, etag='"e1"', modified="Sun, 01 Mar 2026 12:00:00 GMT")
         world.clock.advance(2 * DAY_S)
         again = hand.ticket("/")
         assert (again.etag, again.modified) == ('"e1"', "Sun, 01 Mar 2026 12:00:00 GMT")
-        assert (again.body_digest, again.block_digest) == (content.body_digest, content.block_digest)
+        assert (again.body_digest, again.block_digest) == (
+            content.body_digest,
+            content.block_digest,
+        )
         assert isinstance(again.body_digest, bytes) and isinstance(again.block_digest, bytes)
         assert (again.last_visit, again.last_change, again.changes) == (at, at, 0)
 
@@ -142,7 +187,11 @@ class Ends:
         hand.end(hand.ticket("/"), content=content)
         world.clock.advance(2 * DAY_S)
         again = hand.ticket("/")
-        assert (again.etag, again.modified, again.block_digest) == (None, None, content.block_digest)
+        assert (again.etag, again.modified, again.block_digest) == (
+            None,
+            None,
+            content.block_digest,
+        )
 
     def test_changes_are_counted_from_the_second_reading_on(self, world: World) -> None:
         frontier, hand, _ = handed_out(world)
@@ -168,7 +217,11 @@ class Ends:
     def test_ends_links_and_new_urls_are_one_commit(self, world: World) -> None:
         frontier, hand, (one, two) = handed_out(world, "/1", "/2")
         outcomes = [hand.outcome(one, content=page()), hand.outcome(two, State.GONE)]
-        new = [world.url(frontier, "/3", depth=1), world.url(frontier, "/b", "b", depth=1), world.url(frontier, "/1")]
+        new = [
+            world.url(frontier, "/3", depth=1),
+            world.url(frontier, "/b", "b", depth=1),
+            world.url(frontier, "/1"),
+        ]
         committed = frontier.commit(Batch(outcomes, new), hand.name)
         hosts = frozenset({world.host("a"), world.host("b")})
         assert committed == Committed(done=frozenset({one.id, two.id}), added=2, hosts=hosts)
@@ -181,12 +234,18 @@ class Ends:
     def test_content_of_odd_texts_is_stored(self, world: World) -> None:
         _, hand, (ticket,) = handed_out(world)
         odd = 'a\0b\\"{},\n\ud800é\U0001f310%s'
-        links = Links((1, 2), ("a", odd), (odd, ""), (odd, "http://x.example/"), ("img", ""), ("", odd))
+        links = Links(
+            (1, 2), ("a", odd), (odd, ""), (odd, "http://x.example/"), ("img", ""), ("", odd)
+        )
         content = Content(b"\0\\", b"", odd, odd, odd, odd, 5, links=links)
         hand.end(ticket, content=content, etag=odd, modified=odd)
         world.clock.advance(2 * DAY_S)
         again = hand.ticket("/")
-        assert again.etag is not None and again.etag.startswith('ab\\"{},\n') and again.etag.endswith("é\U0001f310%s")
+        assert (
+            again.etag is not None
+            and again.etag.startswith('ab\\"{},\n')
+            and again.etag.endswith("é\U0001f310%s")
+        )
         assert (again.body_digest, again.block_digest) == (b"\0\\", b"")
 
     def test_an_explanation_with_nul_is_stored_without(self, world: World) -> None:

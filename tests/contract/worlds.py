@@ -71,7 +71,9 @@ class World:
 
     def frontier(self, crawl: str = "one", real_clock: bool = False, **limits: Any) -> Frontier:
         """An opened frontier of the crawl; each call is another worker's."""
-        frontier = self.make(CrawlSpec(f"{crawl}-{self.tag}", **limits), None if real_clock else self.clock)
+        frontier = self.make(
+            CrawlSpec(f"{crawl}-{self.tag}", **limits), None if real_clock else self.clock
+        )
         frontier.open()
         self._opened.append(frontier)
         return frontier
@@ -120,7 +122,9 @@ class MemoryWorld(World):
         self._store = MemoryStore()
 
     def make(self, spec: CrawlSpec, clock: Clock | None) -> Frontier:
-        return MemoryFrontier(spec, self._store, clock) if clock else MemoryFrontier(spec, self._store)
+        return (
+            MemoryFrontier(spec, self._store, clock) if clock else MemoryFrontier(spec, self._store)
+        )
 
     def versions(self, frontier: Frontier, id_: int) -> list[datetime]:
         return [at for url, at, _ in self._store.crawls[frontier.spec.name].versions if url == id_]
@@ -136,7 +140,9 @@ class PostgresWorld(World):
 
     def versions(self, frontier: Frontier, id_: int) -> list[datetime]:
         assert isinstance(frontier, PostgresFrontier)
-        rows = frontier.db.script(f"select at from crawlproj.page_version where url = {int(id_)} order by at")
+        rows = frontier.db.script(
+            f"select at from crawlproj.page_version where url = {int(id_)} order by at"
+        )
         return [at for (at,) in rows]
 
 
@@ -156,7 +162,11 @@ class Hand:
 
     def wants(self, count: int = 10, holding: Iterable[int] = ()) -> list[Want]:
         held = frozenset(holding)
-        return [Want(host.name, lease.server, lease.epoch, count, held) for lease in self.leases.values() for host in lease.hosts]
+        return [
+            Want(host.name, lease.server, lease.epoch, count, held)
+            for lease in self.leases.values()
+            for host in lease.hosts
+        ]
 
     def tickets(self, count: int = 10, holding: Iterable[int] = ()) -> list[Ticket]:
         """What the leased hosts offer; leases first if nothing is leased."""
@@ -175,7 +185,13 @@ class Hand:
         fields.setdefault("at", clock.now)
         return Outcome(ticket.id, ticket.visit, ticket.server, ticket.epoch, state, **fields)
 
-    def end(self, ticket: Ticket, state: State = State.WAITING, urls: Sequence[NewUrl] = (), **fields: Any) -> Committed:
+    def end(
+        self,
+        ticket: Ticket,
+        state: State = State.WAITING,
+        urls: Sequence[NewUrl] = (),
+        **fields: Any,
+    ) -> Committed:
         return self.frontier.commit(Batch([self.outcome(ticket, state, **fields)], urls), self.name)
 
 
@@ -187,7 +203,10 @@ def url_id(frontier: Frontier, url: str) -> int:
 def page(*links: int, text: str = "text") -> Content:
     """Something to read, with links to these ids."""
     count = len(links)
-    body, block = (hashlib.blake2b(f"{kind} {text}".encode(), digest_size=16).digest() for kind in ("body", "block"))
+    body, block = (
+        hashlib.blake2b(f"{kind} {text}".encode(), digest_size=16).digest()
+        for kind in ("body", "block")
+    )
     known = Links(links, ("a",) * count, tuple(f"link {n}" for n in range(count)))
     return Content(body, block, "title", "text/html", "utf-8", "en", len(text), links=known)
 

@@ -47,14 +47,30 @@ class Shop(BaseHTTPRequestHandler):
             return ROBOTS.format(base=self.base), "text/plain"
         if path == "/sitemap.xml":
             urls = "".join(f"<url><loc>{self.base}/item/{n}</loc></url>" for n in range(ITEMS))
-            return f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{urls}</urlset>', "application/xml"
+            return (
+                f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{urls}</urlset>',
+                "application/xml",
+            )
         if path == "/":
-            return "".join(f'<a href="/list/{n}">list</a>' for n in range(LISTS)) + '<a href="/private/item/x">no</a>', "text/html"
+            return "".join(
+                f'<a href="/list/{n}">list</a>' for n in range(LISTS)
+            ) + '<a href="/private/item/x">no</a>', "text/html"
         if name == "list":
-            links = "".join(f'<a href="/item/{n}">item</a>' for n in range(ITEMS) if n % LISTS in (int(number), 0))
-            return links + '<a href="http://elsewhere.test/item/1">other</a><a href="/list/0">again</a>', "text/html"
+            links = "".join(
+                f'<a href="/item/{n}">item</a>'
+                for n in range(ITEMS)
+                if n % LISTS in (int(number), 0)
+            )
+            return (
+                links
+                + '<a href="http://elsewhere.test/item/1">other</a><a href="/list/0">again</a>',
+                "text/html",
+            )
         if name == "item":
-            return f'<h1>Item {number}</h1><a href="/item/{(int(number) + 1) % ITEMS}">next</a>', "text/html"
+            return (
+                f'<h1>Item {number}</h1><a href="/item/{(int(number) + 1) % ITEMS}">next</a>',
+                "text/html",
+            )
         return ("hello", "text/html") if name in ("hello", "account") else ("", "text/html")
 
     def log_message(self, *_: Any) -> None: ...

@@ -62,7 +62,11 @@ def sound(folder: Path) -> Archive:
 
 def answers(archive: Archive) -> Counter[str]:
     """Exchanges per URL."""
-    return Counter(record.url for _, record in archive.records() if record.kind in ("response", "revisit", "resource"))
+    return Counter(
+        record.url
+        for _, record in archive.records()
+        if record.kind in ("response", "revisit", "resource")
+    )
 
 
 def readable(database_url: str, archive: Archive, query: str = PLACES) -> int:
@@ -81,7 +85,9 @@ def readable(database_url: str, archive: Archive, query: str = PLACES) -> int:
 
 
 @pytest.mark.slow
-def test_every_exchange_is_in_the_archive_and_every_page_is_readable(demo: DemoServer, database_url: str, tmp_path: Path) -> None:
+def test_every_exchange_is_in_the_archive_and_every_page_is_readable(
+    demo: DemoServer, database_url: str, tmp_path: Path
+) -> None:
     result = crawl_demo(demo, database_url, tmp_path, **SETTINGS)
     assert result.code == 0, result.stderr
     archive = sound(tmp_path / "warc")
@@ -97,7 +103,9 @@ def test_every_exchange_is_in_the_archive_and_every_page_is_readable(demo: DemoS
 
 
 @pytest.mark.slow
-def test_the_second_visit_is_a_revisit_that_leads_to_the_first(demo: DemoServer, database_url: str, tmp_path: Path) -> None:
+def test_the_second_visit_is_a_revisit_that_leads_to_the_first(
+    demo: DemoServer, database_url: str, tmp_path: Path
+) -> None:
     assert crawl_demo(demo, database_url, tmp_path, **SHORT).code == 0
     for _ in range(2):  # the second of them must not point at the first
         make_due(database_url)
@@ -124,21 +132,38 @@ TRUNCATED = {
 
 
 @pytest.mark.slow
-def test_what_came_before_a_failure_is_kept_and_says_why_it_ends(database_url: str, tmp_path: Path) -> None:
+def test_what_came_before_a_failure_is_kept_and_says_why_it_ends(
+    database_url: str, tmp_path: Path
+) -> None:
     with DemoServer("faults") as demo:
-        urls = {name: demo.url(f"{name}.fault", f"/{name}") for name in [*TRUNCATED, "timeout", "reset", "garbage"]}
+        urls = {
+            name: demo.url(f"{name}.fault", f"/{name}")
+            for name in [*TRUNCATED, "timeout", "reset", "garbage"]
+        }
         dropped = [demo.url("ok.fault", f"/ok?end={how}") for how in ("drop", "pipeline")]
         settings = demo_settings(
             demo, database_url, SPIDER_MODULES="tests.spiders", FRONTIER_RETRY_DELAY="1h", CRAWL_PATIENCE=0, DOWNLOAD_TIMEOUT=2,
             FRONTIER_LEASE="60s", DOWNLOAD_MAXSIZE=1_000_000,
         )  # fmt: skip
-        result = run_crawl(["ends", "-a", "urls=" + ",".join([*urls.values(), *dropped])], settings, tmp_path)
+        result = run_crawl(
+            ["ends", "-a", "urls=" + ",".join([*urls.values(), *dropped])], settings, tmp_path
+        )
     assert result.code == 0, result.stderr
     archive = sound(tmp_path / "warc")
-    records = {record.url: record for _, record in archive.records() if record.kind in ("response", "resource")}
-    found = {name: records[url].fields.get("warc-truncated") for name, url in urls.items() if name in TRUNCATED}
+    records = {
+        record.url: record
+        for _, record in archive.records()
+        if record.kind in ("response", "resource")
+    }
+    found = {
+        name: records[url].fields.get("warc-truncated")
+        for name, url in urls.items()
+        if name in TRUNCATED
+    }
     assert found == TRUNCATED
-    assert all(url in records for url in dropped), "what a pipeline does not want was fetched all the same"
+    assert all(url in records for url in dropped), (
+        "what a pipeline does not want was fetched all the same"
+    )
     assert urls["timeout"] not in records and urls["reset"] not in records, "nothing came"
     assert records[urls["garbage"]].kind == "resource"
     assert len(records[urls["short"]].body) == 1000
@@ -163,7 +188,9 @@ def test_pages_that_say_noarchive_are_not_archived_even_when_they_have_not_chang
     assert answers(sound(tmp_path / "warc"))[site.base + "/element"] == 1
 
 
-def test_errors_redirects_and_failures_that_say_noarchive_are_not_archived(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_errors_redirects_and_failures_that_say_noarchive_are_not_archived(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     tag, element = {"X-Robots-Tag": "crawlproj: noarchive"}, b"<meta name=robots content=noarchive>"
     secret = {
         "/missing": (404, tag, b"<p>header</p>"), "/failing": (500, {}, element),
@@ -175,17 +202,29 @@ def test_errors_redirects_and_failures_that_say_noarchive_are_not_archived(site:
     }  # fmt: skip
     site.links(*secret, "/open", "/other", "/half")
     site.pages |= secret
-    site.pages["/other"] = 404, {"X-Robots-Tag": "otherbot: noarchive"}, b"<p>what noarchive means</p>"
+    site.pages["/other"] = (
+        404,
+        {"X-Robots-Tag": "otherbot: noarchive"},
+        b"<p>what noarchive means</p>",
+    )
     site.pages["/half"] = 200, {"Content-Length": "5000", "Connection": "close"}, b"<p>half"
-    settings = {"DOWNLOAD_MAXSIZE": 200_000, "FRONTIER_RETRY_DELAY": "1h", "POLITENESS_MAX_DELAY": 0}
+    settings = {
+        "DOWNLOAD_MAXSIZE": 200_000,
+        "FRONTIER_RETRY_DELAY": "1h",
+        "POLITENESS_MAX_DELAY": 0,
+    }
     result = crawl_site(site, database_url, tmp_path, **settings)
     found = answers(sound(tmp_path / "warc"))
     assert {path for path in site.paths() if not found[site.base + path]} == set(secret)
     assert result.stats["warc/noarchive"] == len(secret)
-    assert found[site.base + "/open"] == found[site.base + "/other"] == found[site.base + "/half"] == 1
+    assert (
+        found[site.base + "/open"] == found[site.base + "/other"] == found[site.base + "/half"] == 1
+    )
 
 
-def test_nothing_is_archived_if_it_is_switched_off(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_nothing_is_archived_if_it_is_switched_off(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     site.links("/a")
     site.pages["/a"] = 200, {}, b"<p>a</p>"
     assert crawl_site(site, database_url, tmp_path, WARC_ENABLED=False).code == 0
@@ -200,5 +239,7 @@ def test_nothing_is_archived_if_it_is_switched_off(site: Site, database_url: str
         for _, record in archive.records()
         if record.url == site.base + "/a" and record.head and record.kind != "request"
     ]
-    assert kinds == ["response", "revisit"], "a page that was read before the archive began is stored whole once"
+    assert kinds == ["response", "revisit"], (
+        "a page that was read before the archive began is stored whole once"
+    )
     assert readable(database_url, archive) == 2

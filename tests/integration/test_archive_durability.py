@@ -15,7 +15,15 @@ from crawlproj.archive import Archive
 from crawlproj.demo import DemoServer
 from tests.integration.test_archive_crawl import answers, readable, sound
 from tests.integration.test_kills import HOSTS as BIG
-from tests.integration.test_kills import PAGES_PER_HOST, SETTINGS, chance, moments, nothing_is_lost, postgres, web
+from tests.integration.test_kills import (
+    PAGES_PER_HOST,
+    SETTINGS,
+    chance,
+    moments,
+    nothing_is_lost,
+    postgres,
+    web,
+)
 from tests.support.crawling import Crawl, start_crawl
 from tests.support.full import small_disk
 from tests.support.kills import Kill, OwnPostgres, Scene
@@ -43,20 +51,28 @@ def mended(folder: Path) -> list[int]:
     """Bytes that were cut off each file that a kill had left open, as workers say when they start; mostly 0."""
     texts = [path.read_text() for path in folder.glob("worker*/log/*.log")]
     found = [
-        each for text in texts for each in re.findall(r"now closed: \S* \([0-9]+ records(?:, ([0-9]+) bytes cut off)?\)", text)
+        each
+        for text in texts
+        for each in re.findall(
+            r"now closed: \S* \([0-9]+ records(?:, ([0-9]+) bytes cut off)?\)", text
+        )
     ]
     return [int(each or 0) for each in found]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("how", "times", "hosts", "workers"), [("kill", 40, BIG, 3), ("term", 3, HOSTS, 2)])
+@pytest.mark.parametrize(
+    ("how", "times", "hosts", "workers"), [("kill", 40, BIG, 3), ("term", 3, HOSTS, 2)]
+)
 def test_whatever_is_done_when_workers_end_can_be_read_back(
     how: str, times: int, hosts: int, workers: int, tmp_path: Path, postgres: OwnPostgres
 ) -> None:
     dice: random.Random = chance()
     plan = [Kill(pages, "worker", how) for pages in moments(times, hosts * PAGES_PER_HOST, dice)]
     with contextmanager(web)(hosts) as demo:
-        with SharedFolder(demo, tmp_path, workers, {**SETTINGS, "WARC_MAX_SIZE": "200KB"}, postgres) as scene:
+        with SharedFolder(
+            demo, tmp_path, workers, {**SETTINGS, "WARC_MAX_SIZE": "200KB"}, postgres
+        ) as scene:
             scene.play(plan, dice)
             evidence = scene.finish()
         assert len(evidence.done) == times
@@ -65,8 +81,12 @@ def test_whatever_is_done_when_workers_end_can_be_read_back(
         done_is_archived(postgres.direct, archive)
         cut, rests = mended(tmp_path), [path for path in archive.files() if "-rest" in path.name]
         kept = f"{answers(archive).total()} exchanges in {len(archive.files())} files"
-        print(f"{how}: {len(evidence.records)} requests, {kept}; {len(cut)} left open; cut: {sum(map(bool, cut))}")
-        assert len(cut) <= times and not rests, "at most one file, and one record at its end, per kill"
+        print(
+            f"{how}: {len(evidence.records)} requests, {kept}; {len(cut)} left open; cut: {sum(map(bool, cut))}"
+        )
+        assert len(cut) <= times and not rests, (
+            "at most one file, and one record at its end, per kill"
+        )
         if how == "term":
             assert answers(archive) == asked(demo)
             assert not cut
@@ -83,7 +103,11 @@ class SharedFolder(Scene):
 
     def writing(self) -> list[int]:
         names = [path.name for path in (self.folder / "shared" / "warc").glob("*.open")]
-        return [number for number, crawl in sorted(self.started.items()) if any(f"_{crawl.process.pid}_" in name for name in names)]
+        return [
+            number
+            for number, crawl in sorted(self.started.items())
+            if any(f"_{crawl.process.pid}_" in name for name in names)
+        ]
 
     def start(self, number: int, **more: object) -> None:
         folder = self.folder / f"worker{number}"
@@ -99,11 +123,15 @@ class SharedFolder(Scene):
 def test_a_full_disk_of_the_archive_stops_the_crawl_and_nothing_is_lost(
     again: bool, demo: DemoServer, database_url: str, tmp_path: Path
 ) -> None:
-    settings = demo_settings(demo, database_url, **{**SETTINGS, "DATABASE_PATIENCE": 60 if again else 3})
+    settings = demo_settings(
+        demo, database_url, **{**SETTINGS, "DATABASE_PATIENCE": 60 if again else 3}
+    )
     with small_disk(tmp_path / "disk", "8m") as disk:
         (tmp_path / "crawl").mkdir()
         (tmp_path / "crawl" / "warc").symlink_to(disk.folder)
-        with start_crawl(["site", "-a", "seeds=" + ",".join(roots(demo))], settings, tmp_path / "crawl") as crawl:
+        with start_crawl(
+            ["site", "-a", "seeds=" + ",".join(roots(demo))], settings, tmp_path / "crawl"
+        ) as crawl:
             wait_for(crawl, lambda: len(demo.log.records()) > 60)
             disk.fill()
             wait_for(crawl, lambda: "because the archive is away" in log_of(tmp_path / "crawl"))
@@ -124,7 +152,9 @@ def test_a_full_disk_of_the_archive_stops_the_crawl_and_nothing_is_lost(
             assert answers(archive) == asked(demo), "nothing was fetched twice, nothing was lost"
         else:
             assert (result.code, result.stats["finish_reason"]) == (1, "archive_lost")
-            with start_crawl(["site", "-a", "seeds=" + ",".join(roots(demo))], settings, tmp_path / "crawl") as crawl:
+            with start_crawl(
+                ["site", "-a", "seeds=" + ",".join(roots(demo))], settings, tmp_path / "crawl"
+            ) as crawl:
                 assert crawl.wait(120).code == 0
             archive = sound(disk.folder)
         done_is_archived(database_url, archive)
@@ -138,4 +168,8 @@ def wait_for(crawl: Crawl, what) -> None:  # type: ignore[no-untyped-def]
 
 
 def log_of(folder: Path) -> str:
-    return "\n".join(path.read_text() for path in (folder / "log").glob("*.log")) if (folder / "log").is_dir() else ""
+    return (
+        "\n".join(path.read_text() for path in (folder / "log").glob("*.log"))
+        if (folder / "log").is_dir()
+        else ""
+    )

@@ -65,7 +65,11 @@ def kill(child: subprocess.Popen[str], after_s: float) -> None:
 
 def promises(folder: Path) -> list[list[str]]:
     """What all of them had promised; the last line of a file may be half."""
-    lines = [line for path in folder.glob("*.jsonl") for line in path.read_text().splitlines(keepends=True)]
+    lines = [
+        line
+        for path in folder.glob("*.jsonl")
+        for line in path.read_text().splitlines(keepends=True)
+    ]
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 

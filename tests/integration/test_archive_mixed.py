@@ -39,7 +39,11 @@ class Mixed(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         name = self.path.strip("/")
         if not name.isdecimal():
-            self.answer(200 if not name else 404, {}, b"".join(b"<a href=/%d>%d</a> " % (n, n) for n in range(PAGES)))
+            self.answer(
+                200 if not name else 404,
+                {},
+                b"".join(b"<a href=/%d>%d</a> " % (n, n) for n in range(PAGES)),
+            )
             return
         number = int(name)
         getattr(self, "do_" + KINDS[number % len(KINDS)].replace("-", "_"), self.do_plain)(number)
@@ -47,10 +51,17 @@ class Mixed(BaseHTTPRequestHandler):
     def body(self, number: int) -> bytes:
         return f"<title>{number}</title><p>{f'Page {number}. ' * (1 + number % 400)}</p>".encode()
 
-    def answer(self, status: int, headers: dict[str, str], body: bytes, length: int | None = None) -> None:
+    def answer(
+        self, status: int, headers: dict[str, str], body: bytes, length: int | None = None
+    ) -> None:
         self.send_response(status)
-        kinds = {"Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(body) if length is None else length)}
-        for key, value in ({**kinds, **headers} if "Transfer-Encoding" not in headers else headers).items():
+        kinds = {
+            "Content-Type": "text/html; charset=utf-8",
+            "Content-Length": str(len(body) if length is None else length),
+        }
+        for key, value in (
+            {**kinds, **headers} if "Transfer-Encoding" not in headers else headers
+        ).items():
             self.send_header(key, value)
         self.end_headers()
         self.wfile.write(body)
@@ -62,9 +73,13 @@ class Mixed(BaseHTTPRequestHandler):
 
     def do_chunked(self, number: int, packing: str = "", end: bytes = b"0\r\n\r\n") -> None:
         body = PACKERS[packing](self.body(number)) if packing else self.body(number)
-        chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:10], body[10:]) if part)
+        chunks = b"".join(
+            b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:10], body[10:]) if part
+        )
         more = {"Content-Encoding": packing} if packing else {}
-        self.answer(200, {"Content-Type": "text/html", "Transfer-Encoding": "chunked", **more}, chunks + end)
+        self.answer(
+            200, {"Content-Type": "text/html", "Transfer-Encoding": "chunked", **more}, chunks + end
+        )
 
     def do_chunked_gzip(self, number: int) -> None:
         self.do_chunked(number, "gzip")
@@ -74,7 +89,9 @@ class Mixed(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def do_moved(self, number: int) -> None:
-        self.answer((301, 302, 307, 308)[number // len(KINDS) % 4], {"Location": f"/{number - 7}"}, b"")
+        self.answer(
+            (301, 302, 307, 308)[number // len(KINDS) % 4], {"Location": f"/{number - 7}"}, b""
+        )
 
     def do_missing(self, number: int) -> None:
         self.answer(404, {}, b"<p>missing %d</p>" % number)
@@ -99,7 +116,10 @@ class Mixed(BaseHTTPRequestHandler):
     def do_head_odd(self, number: int) -> None:
         body = self.body(number)
         lines = b"X-Latin: gr\xf6\xdfe\r\nX-Fold: a\r\n b\r\nX-Space : c\r\nX-Empty:\r\n"
-        self.wfile.write(b"HTTP/1.1 200\r\nContent-Type: text/html\r\n%sContent-Length: %d\r\n\r\n%s" % (lines, len(body), body))
+        self.wfile.write(
+            b"HTTP/1.1 200\r\nContent-Type: text/html\r\n%sContent-Length: %d\r\n\r\n%s"
+            % (lines, len(body), body)
+        )
 
     def do_head_long(self, number: int) -> None:
         self.answer(200, {f"X-{n}": "y" * 900 for n in range(50)}, self.body(number))
@@ -112,7 +132,9 @@ class Mixed(BaseHTTPRequestHandler):
 
     def do_cp1251(self, number: int) -> None:
         self.answer(
-            200, {"Content-Type": "text/html; charset=windows-1251"}, "<p>Страница</p>".encode("cp1251") + self.body(number)
+            200,
+            {"Content-Type": "text/html; charset=windows-1251"},
+            "<p>Страница</p>".encode("cp1251") + self.body(number),
         )
 
     def do_same(self, number: int) -> None:
@@ -145,7 +167,11 @@ def unmodified_warcio(path: Path) -> None:
     """In an environment where warcio has the brotli that it was written for."""
     program = installed().with_name("warcio")
     done = subprocess.run([program, "check", path], capture_output=True, text=True)
-    assert done.returncode == 0 and not done.stdout.strip(), (path.name, done.stdout[-500:], done.stderr[-500:])
+    assert done.returncode == 0 and not done.stdout.strip(), (
+        path.name,
+        done.stdout[-500:],
+        done.stderr[-500:],
+    )
 
 
 def told(path: Path) -> Counter[str]:
@@ -156,14 +182,19 @@ def told(path: Path) -> Counter[str]:
 
 
 @pytest.mark.slow
-def test_other_libraries_accept_a_crawl_of_everything(mixed: str, database_url: str, tmp_path: Path) -> None:
+def test_other_libraries_accept_a_crawl_of_everything(
+    mixed: str, database_url: str, tmp_path: Path
+) -> None:
     first = crawl(mixed, database_url, tmp_path)
     make_due(database_url)
     second = crawl(mixed, database_url, tmp_path)
     archive = sound(tmp_path / "warc")
     exchanges = answers(archive)
     assert exchanges.total() == first["warc/exchanges"] + second["warc/exchanges"]
-    assert len({url.rpartition("/")[2] for url in exchanges if url.rpartition("/")[2].isdecimal()}) == PAGES
+    assert (
+        len({url.rpartition("/")[2] for url in exchanges if url.rpartition("/")[2].isdecimal()})
+        == PAGES
+    )
     assert readable(database_url, archive) > PAGES // 3
     kinds: Counter[str] = Counter()
     for path in archive.files():
@@ -172,7 +203,11 @@ def test_other_libraries_accept_a_crawl_of_everything(mixed: str, database_url: 
     ours = Counter(record.kind for _, record in archive.records())
     assert kinds == ours
     assert ours["revisit"] > PAGES // 4 and ours["response"] > PAGES
-    cut = Counter(record.fields["warc-truncated"] for _, record in archive.records() if "warc-truncated" in record.fields)
+    cut = Counter(
+        record.fields["warc-truncated"]
+        for _, record in archive.records()
+        if "warc-truncated" in record.fields
+    )
     assert {"length", "disconnect"} <= cut.keys()
     size = sum(path.stat().st_size for path in archive.files())
     print(f"{exchanges.total()} exchanges, {dict(ours)}, cut: {dict(cut)}, {size / 1e6:.1f} MB")

@@ -48,7 +48,9 @@ def complaint(result: Result, code: int) -> str:
         ("DATABASE_URL", "mysql://here/", "DATABASE_URL is not a Postgres URL"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_refused_with_what_would(tmp_path: Path, name: str, value: str, says: str) -> None:
+def test_a_setting_that_makes_no_sense_is_refused_with_what_would(
+    tmp_path: Path, name: str, value: str, says: str
+) -> None:
     line = complaint(run_crawl(["site", "-a", HERE], {name: value}, tmp_path), 2)
     assert name in line
     assert says in line
@@ -58,7 +60,10 @@ def test_a_setting_that_makes_no_sense_is_refused_with_what_would(tmp_path: Path
     ("words", "says"),
     [
         (["nosuch", "-a", HERE], "there is no spider 'nosuch'; there are: site"),
-        (["site", "-a", HERE, "-a", "dept=3"], "unknown argument 'dept'; there are: seeds, seeds_file"),
+        (
+            ["site", "-a", HERE, "-a", "dept=3"],
+            "unknown argument 'dept'; there are: seeds, seeds_file",
+        ),
         (["site", "-a", HERE, "-a", "depth=deep"], "depth = 'deep' makes no sense"),
         (["site", "-a", HERE, "-a", "include=("], "not a regular expression"),
         (["site", "-a", "seeds=http://"], "not a web address: seeds, number 1"),
@@ -68,7 +73,9 @@ def test_a_setting_that_makes_no_sense_is_refused_with_what_would(tmp_path: Path
         ([], "usage: scrapy crawl"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(tmp_path: Path, words: list[str], says: str) -> None:
+def test_arguments_that_make_no_sense_are_refused(
+    tmp_path: Path, words: list[str], says: str
+) -> None:
     assert says in complaint(run_crawl(words, {}, tmp_path), 2)
 
 
@@ -82,7 +89,9 @@ def test_arguments_that_make_no_sense_are_refused(tmp_path: Path, words: list[st
     ],
     ids=["missing", "binary", "bad line", "empty"],
 )
-def test_a_bad_seeds_file_is_refused_with_the_place(tmp_path: Path, content: bytes | None, says: str) -> None:
+def test_a_bad_seeds_file_is_refused_with_the_place(
+    tmp_path: Path, content: bytes | None, says: str
+) -> None:
     file = tmp_path / "seeds.txt"
     if content is not None:
         file.write_bytes(content)
@@ -92,16 +101,26 @@ def test_a_bad_seeds_file_is_refused_with_the_place(tmp_path: Path, content: byt
 
 
 def test_a_crawl_without_seeds_says_how_to_give_some(tmp_path: Path, database_url: str) -> None:
-    assert "scrapy seeds add" in complaint(run_crawl(["site"], {"DATABASE_URL": database_url}, tmp_path), 2)
+    assert "scrapy seeds add" in complaint(
+        run_crawl(["site"], {"DATABASE_URL": database_url}, tmp_path), 2
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "seed", "says"),
     [
         ({"GUARD_ALLOW_PRIVATE": False}, "http://www.test/", "say who crawls"),
-        ({"DNS_HOSTS": {"www.test": "192.0.2.1"}}, "http://www.test/", "only this machine may be crawled, not www.test"),
+        (
+            {"DNS_HOSTS": {"www.test": "192.0.2.1"}},
+            "http://www.test/",
+            "only this machine may be crawled, not www.test",
+        ),
         ({}, "http://192.0.2.1/", "not 192.0.2.1"),
-        ({"GUARD_ALLOW_PRIVATE": False, "ROBOT_CONTACT": "mailto:a@b.test"}, "http://127.0.0.1/", "private address"),
+        (
+            {"GUARD_ALLOW_PRIVATE": False, "ROBOT_CONTACT": "mailto:a@b.test"},
+            "http://127.0.0.1/",
+            "private address",
+        ),
     ],
 )
 def test_without_contact_only_this_machine_may_be_crawled(
@@ -127,9 +146,16 @@ def old_postgres() -> Iterator[str]:
     def message(kind: bytes, body: bytes) -> bytes:
         return kind + struct.pack("!i", len(body) + 4) + body
 
-    status = {"server_version": "9.6.24", "server_encoding": "UTF8", "client_encoding": "UTF8", "DateStyle": "ISO, DMY"}
+    status = {
+        "server_version": "9.6.24",
+        "server_encoding": "UTF8",
+        "client_encoding": "UTF8",
+        "DateStyle": "ISO, DMY",
+    }
     hello = message(b"R", struct.pack("!i", 0))
-    hello += b"".join(message(b"S", f"{name}\0{value}\0".encode()) for name, value in status.items())
+    hello += b"".join(
+        message(b"S", f"{name}\0{value}\0".encode()) for name, value in status.items()
+    )
     hello += message(b"K", struct.pack("!ii", 1, 1)) + message(b"Z", b"I")
 
     def serve(server: socket.socket) -> None:
@@ -138,7 +164,9 @@ def old_postgres() -> Iterator[str]:
                 client, _ = server.accept()
                 with client:
                     while data := client.recv(4096):
-                        encryption = len(data) == 8 and data[4:6] == b"\x04\xd2"  # asks for TLS or GSS first
+                        encryption = (
+                            len(data) == 8 and data[4:6] == b"\x04\xd2"
+                        )  # asks for TLS or GSS first
                         client.sendall(b"N" if encryption else hello)
         except OSError:
             return
@@ -149,7 +177,9 @@ def old_postgres() -> Iterator[str]:
         server.shutdown(socket.SHUT_RDWR)
 
 
-def test_a_postgres_that_is_too_old_is_refused_with_the_version_that_is_needed(tmp_path: Path, old_postgres: str) -> None:
+def test_a_postgres_that_is_too_old_is_refused_with_the_version_that_is_needed(
+    tmp_path: Path, old_postgres: str
+) -> None:
     line = complaint(run_crawl(["site", "-a", HERE], {"DATABASE_URL": old_postgres}, tmp_path), 1)
     assert "is version 9.6" in line
     assert "14 or newer is needed" in line
@@ -158,7 +188,12 @@ def test_a_postgres_that_is_too_old_is_refused_with_the_version_that_is_needed(t
 def test_two_copies_of_the_code_are_refused_with_both_places(tmp_path: Path) -> None:
     copy = tmp_path / "old"
     shutil.copytree(ROOT / "spiders", copy / "spiders")
-    result = run_crawl(["site", "-a", HERE], {}, tmp_path / "crawl", env={"PYTHONPATH": str(copy), "PYTHONSAFEPATH": "1"})
+    result = run_crawl(
+        ["site", "-a", HERE],
+        {},
+        tmp_path / "crawl",
+        env={"PYTHONPATH": str(copy), "PYTHONSAFEPATH": "1"},
+    )
     line = complaint(result, 1)
     assert f"spiders from {copy}" in line
     assert f"crawlproj from {ROOT}" in line
@@ -167,15 +202,21 @@ def test_two_copies_of_the_code_are_refused_with_both_places(tmp_path: Path) -> 
 def test_a_crawl_dir_that_is_a_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    assert f"cannot write to {file}: it is not a folder" in complaint(run_crawl(["site", "-a", HERE], {}, file), 1)
+    assert f"cannot write to {file}: it is not a folder" in complaint(
+        run_crawl(["site", "-a", HERE], {}, file), 1
+    )
 
 
 def test_a_log_file_that_can_not_be_written_is_refused(tmp_path: Path) -> None:
     settings = {"LOG_FILE": tmp_path / "nowhere" / "x.log"}
-    assert "LOG_FILE: cannot write to" in complaint(run_crawl(["site", "-a", HERE], settings, tmp_path), 1)
+    assert "LOG_FILE: cannot write to" in complaint(
+        run_crawl(["site", "-a", HERE], settings, tmp_path), 1
+    )
 
 
-def test_what_breaks_while_the_crawl_is_set_up_is_one_line_too(tmp_path: Path, database_url: str) -> None:
+def test_what_breaks_while_the_crawl_is_set_up_is_one_line_too(
+    tmp_path: Path, database_url: str
+) -> None:
     settings = {"DATABASE_URL": database_url, "CONCURRENT_REQUESTS": "many"}
     result = run_crawl(["site", "-a", HERE], settings, tmp_path)
     assert result.code == 1
@@ -192,12 +233,29 @@ def without_power() -> None:
 def test_a_crawl_dir_without_write_permission_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "shut"
     folder.mkdir(mode=0o555)
-    command = [sys.executable, "-m", "scrapy", "crawl", "site", "-a", HERE, "-s", "GUARD_ALLOW_PRIVATE=1"]
+    command = [
+        sys.executable,
+        "-m",
+        "scrapy",
+        "crawl",
+        "site",
+        "-a",
+        HERE,
+        "-s",
+        "GUARD_ALLOW_PRIVATE=1",
+    ]
     for place in (folder, folder / "crawl"):
         done = subprocess.run(
-            [*command, "-s", f"CRAWL_DIR={place}"], cwd=ROOT, capture_output=True, text=True, timeout=60, preexec_fn=without_power
+            [*command, "-s", f"CRAWL_DIR={place}"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            preexec_fn=without_power,
         )
-        assert "Permission denied" in complaint(Result(done.returncode, done.stdout, done.stderr), 1)
+        assert "Permission denied" in complaint(
+            Result(done.returncode, done.stdout, done.stderr), 1
+        )
 
 
 def test_the_demo_says_so_when_its_port_is_in_use(tmp_path: Path) -> None:
@@ -218,7 +276,9 @@ def test_a_seed_that_nobody_answers_is_exit_code_3(tmp_path: Path, database_url:
     assert f"refused (no server listens there): {seed}" in result.stdout
 
 
-def test_bad_pages_are_counted_and_named_in_the_log_and_the_crawl_goes_on(tmp_path: Path, database_url: str) -> None:
+def test_bad_pages_are_counted_and_named_in_the_log_and_the_crawl_goes_on(
+    tmp_path: Path, database_url: str
+) -> None:
     names = ("huge", "bomb", "bomb-twice", "binary", "nuls", "utf-16", "long-url", "ok")
     with DemoServer("faults") as demo:
         urls = {name: demo.url(f"{name}.fault", f"/{name}") for name in names}
@@ -244,5 +304,7 @@ def test_bad_pages_are_counted_and_named_in_the_log_and_the_crawl_goes_on(tmp_pa
 
 def titles(database_url: str) -> dict[str, str]:
     with closing(Database(database_url)) as database:
-        rows = database.script("select u.canonical, p.title from crawlproj.page p join crawlproj.url u on u.id = p.url")
+        rows = database.script(
+            "select u.canonical, p.title from crawlproj.page p join crawlproj.url u on u.id = p.url"
+        )
     return dict(rows)

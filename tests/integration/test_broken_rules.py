@@ -41,7 +41,9 @@ def web() -> Profile:
     odd = (
         {"crawl_delay_s": 0.4}, {"busy_every": 4, "retry_after_s": 1}, {"latency_s": (0.3, 0.4)}, {"disallow": ("/world/",)},
     )  # fmt: skip
-    hosts = tuple(dataclasses.replace(host, **more) for host, more in zip(plain.hosts, odd, strict=True))
+    hosts = tuple(
+        dataclasses.replace(host, **more) for host, more in zip(plain.hosts, odd, strict=True)
+    )
     return dataclasses.replace(plain, hosts=hosts)
 
 
@@ -56,7 +58,9 @@ def judged(database_url: str, folder: Path, **more: object) -> tuple[str, str]:
         )  # fmt: skip
         run_crawl(["site", "-a", "seeds=" + ",".join(roots(demo))], settings, folder, 200)
         seen = violations(demo.log.records(), LAW)
-    audited = run_command(["politeness", "audit", *map(str, folder.glob("log/requests-*.jsonl"))], folder)
+    audited = run_command(
+        ["politeness", "audit", *map(str, folder.glob("log/requests-*.jsonl"))], folder
+    )
     return "\n".join(seen), audited.stdout
 
 
@@ -65,9 +69,13 @@ def test_every_rule_can_be_broken() -> None:
 
 
 @pytest.mark.slow
-def test_both_judges_notice_each_broken_rule_and_blame_nobody_else(new_database: Callable[..., str], tmp_path: Path) -> None:
+def test_both_judges_notice_each_broken_rule_and_blame_nobody_else(
+    new_database: Callable[..., str], tmp_path: Path
+) -> None:
     def judge(rule: str) -> tuple[str, str]:
-        broken = {"EXTENSIONS": {"tests.support.breakers.Breaker": 0}, "BROKEN": rule} if rule else {}
+        broken = (
+            {"EXTENSIONS": {"tests.support.breakers.Breaker": 0}, "BROKEN": rule} if rule else {}
+        )
         return judged(databases[rule], tmp_path / (rule or "kept"), **broken)
 
     rules = ["", *NOTICED]

@@ -22,7 +22,9 @@ GONE, BACK = "does not answer, the crawl goes on without it", "is back"
 
 @pytest.fixture
 def demo() -> Iterator[DemoServer]:
-    with DemoServer(grid(4, addresses=2, like=HostSpec("", articles=12)), clock=FrozenClock()) as server:
+    with DemoServer(
+        grid(4, addresses=2, like=HostSpec("", articles=12)), clock=FrozenClock()
+    ) as server:
         yield server
 
 
@@ -60,7 +62,12 @@ def taken_aside(server: RedisServer) -> list[bytes]:
 
 @pytest.mark.parametrize("kind", ["list", "set", "zset"])
 def test_urls_and_json_of_any_kind_of_key_are_fetched(
-    kind: str, demo: DemoServer, shop: type[web.Shop], redis_server: RedisServer, database_url: str, tmp_path: Path
+    kind: str,
+    demo: DemoServer,
+    shop: type[web.Shop],
+    redis_server: RedisServer,
+    database_url: str,
+    tmp_path: Path,
 ) -> None:
     first, second, fourth, third = *pages(demo, 3), f"{shop.base}/hello"
     pushes: list[Any] = [
@@ -78,7 +85,11 @@ def test_urls_and_json_of_any_kind_of_key_are_fetched(
         client.zadd(name, {push: n for n, push in enumerate(pushes)})
     result = run_crawl(["modules"], live(demo, database_url, redis_server.url), tmp_path)
     assert result.code == 0, result.stderr + result.log
-    assert (result.stats["bus/taken"], result.stats["bus/bad"], result.stats["bus/items"]) == (8, 4, 4)
+    assert (result.stats["bus/taken"], result.stats["bus/bad"], result.stats["bus/items"]) == (
+        8,
+        4,
+        4,
+    )
     items = {item["url"]: item for item in map(json.loads, client.lrange("modules:items", 0, -1))}
     assert {url: (item["method"], item["body"], item["word"]) for url, item in items.items()} == {
         first: ("GET", "", None), second: ("GET", "", "hello"), third: ("POST", "a=b", None),
@@ -87,14 +98,22 @@ def test_urls_and_json_of_any_kind_of_key_are_fetched(
     assert client.keys() == [b"modules:items"], "nothing is left behind"
 
 
-def test_without_a_redis_nothing_of_it_is_imported(demo: DemoServer, database_url: str, tmp_path: Path) -> None:
+def test_without_a_redis_nothing_of_it_is_imported(
+    demo: DemoServer, database_url: str, tmp_path: Path
+) -> None:
     out = tmp_path / "items.jsonl"
-    result = run_crawl(["modules", "-a", f"url={roots(demo)[0]}", "-o", str(out)], live(demo, database_url, ""), tmp_path)
+    result = run_crawl(
+        ["modules", "-a", f"url={roots(demo)[0]}", "-o", str(out)],
+        live(demo, database_url, ""),
+        tmp_path,
+    )
     assert result.code == 0, result.stderr
     assert [json.loads(line)["modules"] for line in out.read_text().splitlines()] == [[]]
 
 
-def test_items_stay_at_home_if_so_wished(demo: DemoServer, redis_server: RedisServer, database_url: str, tmp_path: Path) -> None:
+def test_items_stay_at_home_if_so_wished(
+    demo: DemoServer, redis_server: RedisServer, database_url: str, tmp_path: Path
+) -> None:
     settings = live(demo, database_url, redis_server.url, REDIS_ITEMS=False)
     result = run_crawl(["modules", "-a", f"url={roots(demo)[0]}"], settings, tmp_path)
     assert (result.code, redis_server.client.keys()) == (0, [])
@@ -107,7 +126,14 @@ def test_a_push_is_fetched_before_those_that_wait(
     host, wait = roots(demo)[0], [f"{roots(demo)[0]}?n={n}" for n in range(300)]
     seeds = tmp_path / "seeds.txt"
     seeds.write_text("\n".join(wait))
-    settings = live(demo, database_url, redis_server.url, POLITENESS_DELAY=0.25, FRONTIER_FLUSH=1, CRAWL_CONTINUOUS=True)
+    settings = live(
+        demo,
+        database_url,
+        redis_server.url,
+        POLITENESS_DELAY=0.25,
+        FRONTIER_FLUSH=1,
+        CRAWL_CONTINUOUS=True,
+    )
     with start_crawl(["site", "-a", f"seeds_file={seeds}"], settings, tmp_path) as crawl:
         wait_for(lambda: len(demo.log.records()) > 4, crawl)
         before = len(demo.log.records())
@@ -133,7 +159,11 @@ def test_a_url_that_is_known_is_fetched_again_by_a_push(
 
 
 def test_a_push_hurries_what_it_leads_to_but_never_goes_in_circles(
-    demo: DemoServer, shop: type[web.Shop], redis_server: RedisServer, database_url: str, tmp_path: Path
+    demo: DemoServer,
+    shop: type[web.Shop],
+    redis_server: RedisServer,
+    database_url: str,
+    tmp_path: Path,
 ) -> None:
     for _ in range(2):
         redis_server.client.rpush("modules:start_urls", f"{shop.base}/old", f"{shop.base}/round")
@@ -146,7 +176,11 @@ def test_a_push_hurries_what_it_leads_to_but_never_goes_in_circles(
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_thousand_pushes_over_a_restart_of_redis_are_fetched_once_each(
-    number: signal.Signals, demo: DemoServer, redis_server: RedisServer, database_url: str, tmp_path: Path
+    number: signal.Signals,
+    demo: DemoServer,
+    redis_server: RedisServer,
+    database_url: str,
+    tmp_path: Path,
 ) -> None:
     urls = pages(demo, 1000)
     settings = live(demo, database_url, redis_server.url, CRAWL_CONTINUOUS=True, PANEL_INTERVAL=1)
@@ -165,7 +199,9 @@ def test_a_thousand_pushes_over_a_restart_of_redis_are_fetched_once_each(
         crawl.wait()
     times = asked(demo)
     assert {url: times[url] for url in urls if times[url] != 1} == {}
-    assert (log_of(tmp_path).count(GONE), log_of(tmp_path).count(BACK)) == (2, 2), "once by each worker"
+    assert (log_of(tmp_path).count(GONE), log_of(tmp_path).count(BACK)) == (2, 2), (
+        "once by each worker"
+    )
 
 
 @pytest.mark.slow
@@ -174,7 +210,14 @@ def test_a_worker_that_is_killed_loses_no_push_that_it_had_taken(
 ) -> None:
     """Killed as soon as something is taken, again and again; the last one finds what the others left."""
     urls = pages(demo, 600)
-    settings = live(demo, database_url, redis_server.url, FRONTIER_LEASE=2, DOWNLOAD_TIMEOUT=1, CRAWL_CONTINUOUS=True)
+    settings = live(
+        demo,
+        database_url,
+        redis_server.url,
+        FRONTIER_LEASE=2,
+        DOWNLOAD_TIMEOUT=1,
+        CRAWL_CONTINUOUS=True,
+    )
     redis_server.client.rpush("site:start_urls", *urls)
     for left in (450, 250):
         with start_crawl(["site"], settings, tmp_path) as crawl:
@@ -186,7 +229,10 @@ def test_a_worker_that_is_killed_loses_no_push_that_it_had_taken(
     for token in aside:  # as if it were long ago
         redis_server.client.zadd("site:start_urls:taken", {token: 1})
     with start_crawl(["site"], settings, tmp_path) as crawl:
-        wait_for(lambda: set(urls) <= {url for url, row in rows(database_url).items() if row.visits}, crawl)
+        wait_for(
+            lambda: set(urls) <= {url for url, row in rows(database_url).items() if row.visits},
+            crawl,
+        )
         crawl.stop()
         crawl.wait()
     assert taken_aside(redis_server) == []
@@ -194,7 +240,9 @@ def test_a_worker_that_is_killed_loses_no_push_that_it_had_taken(
     assert len(again) < 100, "only what a killed worker had fetched and not stored"
 
 
-def test_a_crawl_goes_on_without_its_redis_and_says_so_once(demo: DemoServer, database_url: str, tmp_path: Path) -> None:
+def test_a_crawl_goes_on_without_its_redis_and_says_so_once(
+    demo: DemoServer, database_url: str, tmp_path: Path
+) -> None:
     server = RedisServer()
     settings = live(demo, database_url, server.url, CRAWL_CONTINUOUS=True)
     try:
@@ -251,11 +299,15 @@ def test_a_redis_that_refuses_is_named_without_its_password(
 ) -> None:
     words = ("--requirepass", "right", "--save", "") if locked else ("--save", "")
     server = RedisServer(*words)
-    server.client = type(server.client)(unix_socket_path=str(server.socket), password="right" if locked else None)
+    server.client = type(server.client)(
+        unix_socket_path=str(server.socket), password="right" if locked else None
+    )
     with server:
         server.client.hset("site:start_urls", "a", "b")
         url = f"{server.url}?password=secretword" if locked else server.url
-        result = run_crawl(["site", "-a", f"seeds={roots(demo)[0]}"], live(demo, database_url, url), tmp_path)
+        result = run_crawl(
+            ["site", "-a", f"seeds={roots(demo)[0]}"], live(demo, database_url, url), tmp_path
+        )
     assert result.code == 0
     lines = [line for line in result.log.splitlines() if GONE in line]
     assert len(lines) == 1
@@ -263,6 +315,15 @@ def test_a_redis_that_refuses_is_named_without_its_password(
     assert ("invalid" in lines[0] or "WRONGPASS" in lines[0]) if locked else "is a hash" in lines[0]
 
 
-def test_a_bad_redis_url_is_refused_at_start(demo: DemoServer, database_url: str, tmp_path: Path) -> None:
-    result = run_crawl(["site", "-a", f"seeds={roots(demo)[0]}"], live(demo, database_url, "localhost:6379"), tmp_path)
-    assert (result.code, "REDIS_URL = 'localhost:6379' makes no sense" in result.stderr) == (2, True), result.stderr
+def test_a_bad_redis_url_is_refused_at_start(
+    demo: DemoServer, database_url: str, tmp_path: Path
+) -> None:
+    result = run_crawl(
+        ["site", "-a", f"seeds={roots(demo)[0]}"],
+        live(demo, database_url, "localhost:6379"),
+        tmp_path,
+    )
+    assert (result.code, "REDIS_URL = 'localhost:6379' makes no sense" in result.stderr) == (
+        2,
+        True,
+    ), result.stderr

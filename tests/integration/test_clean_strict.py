@@ -18,7 +18,9 @@ from tests.support.archiving import PAGE, exchange, write
 __all__ = ["site"]
 
 
-def test_strictly_nothing_older_stays_and_pages_are_captured_anew(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_strictly_nothing_older_stays_and_pages_are_captured_anew(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     """The last capture of each page goes, though servers would say that it has not changed; so the next visit reads it in full."""
     site.links("/a", "/etag", *(f"/{number}" for number in range(9)))
     site.pages["/etag"] = 200, {"ETag": '"x"'}, b"<p>not modified</p>"
@@ -41,12 +43,20 @@ def test_strictly_nothing_older_stays_and_pages_are_captured_anew(site: Site, da
     assert readable(database_url, archive) == len(before)
     for path in ("/a", "/etag"):
         found = archive.get(f"{site.base}{path}")
-        assert found is not None and (found.record.kind, found.content) == ("response", site.pages[path][2])  # type: ignore[index]
+        assert found is not None and (found.record.kind, found.content) == (
+            "response",
+            site.pages[path][2],
+        )  # type: ignore[index]
 
 
-def test_a_file_is_dropped_when_nothing_but_notes_of_removals_is_left(database_url: str, tmp_path: Path) -> None:
+def test_a_file_is_dropped_when_nothing_but_notes_of_removals_is_left(
+    database_url: str, tmp_path: Path
+) -> None:
     now = datetime.now(UTC)
-    write(tmp_path / "warc", [(exchange(number, at=now - number * 100 * DAY), None) for number in range(1, 4)])
+    write(
+        tmp_path / "warc",
+        [(exchange(number, at=now - number * 100 * DAY), None) for number in range(1, 4)],
+    )
     for days, files in ((250, 1), (150, 1), (50, 0)):
         assert len(Archive(tmp_path / "warc").files()) == 1
         scrapy(tmp_path, database_url, "db", "clean", "--older", f"{days}d", "--strict")
@@ -54,17 +64,39 @@ def test_a_file_is_dropped_when_nothing_but_notes_of_removals_is_left(database_u
     assert "nothing to clean" in scrapy(tmp_path, database_url, "db", "clean").stdout
 
 
-def test_strictly_a_file_is_rewritten_for_one_record_and_what_repeats_it_becomes_whole(database_url: str, tmp_path: Path) -> None:
+def test_strictly_a_file_is_rewritten_for_one_record_and_what_repeats_it_becomes_whole(
+    database_url: str, tmp_path: Path
+) -> None:
     now = datetime.now(UTC)
     first = exchange(0, at=now - 900 * DAY)
     young = [(exchange(number, at=now - DAY), None) for number in range(1, 40)]
     write(tmp_path / "warc", [(first, None), *young])
-    write(tmp_path / "warc", [(exchange(0, at=now - DAY), Original(first.url, first.at, digest(PAGE)))])
-    assert scrapy(tmp_path, database_url, "db", "clean", "--older", "365d", "--json").json["waiting"] == 3
-    done = scrapy(tmp_path, database_url, "db", "clean", "--older", "365d", "--strict", "--json").json
+    write(
+        tmp_path / "warc",
+        [(exchange(0, at=now - DAY), Original(first.url, first.at, digest(PAGE)))],
+    )
+    assert (
+        scrapy(tmp_path, database_url, "db", "clean", "--older", "365d", "--json").json["waiting"]
+        == 3
+    )
+    done = scrapy(
+        tmp_path, database_url, "db", "clean", "--older", "365d", "--strict", "--json"
+    ).json
     assert (done["records"], done["waiting"]) == (3, 0)
     found = sound(tmp_path / "warc").get(URL)
     assert found is not None and (found.record.kind, found.content) == ("response", PAGE)
     assert (
-        "choose one" in scrapy(tmp_path, database_url, "db", "clean", "--older", "1d", "--strict", "--keep", "last", code=2).stderr
+        "choose one"
+        in scrapy(
+            tmp_path,
+            database_url,
+            "db",
+            "clean",
+            "--older",
+            "1d",
+            "--strict",
+            "--keep",
+            "last",
+            code=2,
+        ).stderr
     )

@@ -42,13 +42,20 @@ class World:
 
     def crawl(self, *words: str, **settings: object) -> Result:
         seeds = ",".join(self.demo.url(name) for name in self.demo.web.sites)
-        return run_crawl(["site", "-a", f"seeds={seeds}", *words], {**self.settings, **settings}, self.crawl_dir)
+        return run_crawl(
+            ["site", "-a", f"seeds={seeds}", *words], {**self.settings, **settings}, self.crawl_dir
+        )
 
 
 @pytest.fixture
 def world(tmp_path: Path, database_url: str) -> Iterator[World]:
     with DemoServer("tiny", clock=FrozenClock()) as demo:
-        settings = {"DATABASE_URL": database_url, "DNS_HOSTS": demo.dns_hosts, "CRAWL_PATIENCE": 2, "FRONTIER_FLUSH": 0.2}
+        settings = {
+            "DATABASE_URL": database_url,
+            "DNS_HOSTS": demo.dns_hosts,
+            "CRAWL_PATIENCE": 2,
+            "FRONTIER_FLUSH": 0.2,
+        }
         yield World(demo, settings, tmp_path)
 
 
@@ -72,9 +79,13 @@ def test_before_the_first_crawl_all_commands_say_so(tmp_path: Path) -> None:
 
 def test_status_explain_and_plan_agree_with_the_web(world: World) -> None:
     assert world.crawl().code == 0
-    truth = world.demo.web.truth(world.demo.now(), seeds=[world.demo.url(name) for name in world.demo.web.sites])
+    truth = world.demo.web.truth(
+        world.demo.now(), seeds=[world.demo.url(name) for name in world.demo.web.sites]
+    )
     site = world.run("status", "--json").json["crawls"]["site"]
-    assert site["urls"]["waiting"] == site["urls"]["documents"] == site["versions"] == len(truth.pages)
+    assert (
+        site["urls"]["waiting"] == site["urls"]["documents"] == site["versions"] == len(truth.pages)
+    )
     assert site["urls"]["moved"] == len(truth.redirects)
     assert site["urls"]["forbidden"] == len(truth.forbidden)
     assert site["urls"]["gone"] == len(truth.errors)
@@ -86,7 +97,12 @@ def test_status_explain_and_plan_agree_with_the_web(world: World) -> None:
 
     seed = world.demo.url("one")
     facts = world.run("explain", seed, "--json").json
-    assert (facts["state"], facts["status"], facts["visits"], facts["depth"]) == ("waiting", 200, 1, 0)
+    assert (facts["state"], facts["status"], facts["visits"], facts["depth"]) == (
+        "waiting",
+        200,
+        1,
+        0,
+    )
     assert (facts["robots"], facts["parent"]) == ("allowed", None)
     assert facts["interval_s"] == 5 * 86_400
     assert facts["host"]["delay_source"] == "POLITENESS_DELAY"
@@ -100,9 +116,15 @@ def test_status_explain_and_plan_agree_with_the_web(world: World) -> None:
 
 def test_explain_knows_why_each_url_is_where_it_is(world: World) -> None:
     assert world.crawl().code == 0
-    truth = world.demo.web.truth(world.demo.now(), seeds=[world.demo.url(name) for name in world.demo.web.sites])
+    truth = world.demo.web.truth(
+        world.demo.now(), seeds=[world.demo.url(name) for name in world.demo.web.sites]
+    )
     forbidden = world.run("explain", sorted(truth.forbidden)[0], "--json").json
-    assert (forbidden["state"], forbidden["why"], forbidden["robots"]) == ("forbidden", "robots", "forbidden")
+    assert (forbidden["state"], forbidden["why"], forbidden["robots"]) == (
+        "forbidden",
+        "robots",
+        "forbidden",
+    )
     gone = world.run("explain", sorted(truth.errors)[0], "--json").json
     assert (gone["state"], gone["why"]) == ("gone", "status 404")
     moved = world.run("explain", sorted(truth.redirects)[0], "--json").json
@@ -121,16 +143,27 @@ def test_explain_says_why_a_host_waits_and_until_when(world: World) -> None:
     database = Database(str(world.settings["DATABASE_URL"]))
     host = "update crawlproj.host set next_allowed = now() + interval '{}', reason = '{}', failures = 3 where name like 'one.%'"
     with closing(database):
-        database.script("insert into crawlproj.server (address, next_allowed, reason) values ('127.0.0.9', null, '')")
-        database.script("update crawlproj.host set server = (select id from crawlproj.server where address = '127.0.0.9')")
+        database.script(
+            "insert into crawlproj.server (address, next_allowed, reason) values ('127.0.0.9', null, '')"
+        )
+        database.script(
+            "update crawlproj.host set server = (select id from crawlproj.server where address = '127.0.0.9')"
+        )
         database.script(host.format("1 hour", "retry-after"))
         assert "asked for it with Retry-After" in world.run("explain", "one.demo.test").stdout
         database.script(host.format("1 hour", "back-off"))
-        assert "it has failed, 3 failures in a row" in world.run("explain", world.demo.url("one")).stdout
-        database.script("update crawlproj.server set next_allowed = now() + interval '2 hours', reason = 'general pause'")
+        assert (
+            "it has failed, 3 failures in a row"
+            in world.run("explain", world.demo.url("one")).stdout
+        )
+        database.script(
+            "update crawlproj.server set next_allowed = now() + interval '2 hours', reason = 'general pause'"
+        )
         facts = world.run("explain", "one.demo.test", "--json").json["host"]
         assert facts["reason"] == "general pause"
-        (until,) = database.script("select next_allowed from crawlproj.server where address = '127.0.0.9'")[0]
+        (until,) = database.script(
+            "select next_allowed from crawlproj.server where address = '127.0.0.9'"
+        )[0]
         assert datetime.fromisoformat(facts["next_allowed"]) == until
         database.script(host.format("-1 hour", "delay"))
         database.script("update crawlproj.server set next_allowed = null")
@@ -142,11 +175,17 @@ def test_plan_follows_the_lanes_and_the_host_clocks(world: World) -> None:
     assert world.run("seeds", "add", *seeds).code == 0
     assert world.run("push", world.demo.url("two", "/first.html")).code == 0
     plan = world.run("plan", "-n", "10", "--json", POLITENESS_DELAY=7).json
-    assert [(entry["host"][:3], entry["lane"]) for entry in plan] == [("two", "urgent"), ("one", "new"), ("two", "new")]
+    assert [(entry["host"][:3], entry["lane"]) for entry in plan] == [
+        ("two", "urgent"),
+        ("one", "new"),
+        ("two", "new"),
+    ]
     first, last = plan[0], plan[2]
     seconds = Database(str(world.settings["DATABASE_URL"]))
     with closing(seconds):
-        gap = seconds.script(f"select extract(epoch from '{last['at']}'::timestamptz - '{first['at']}'::timestamptz)::float8")
+        gap = seconds.script(
+            f"select extract(epoch from '{last['at']}'::timestamptz - '{first['at']}'::timestamptz)::float8"
+        )
     assert gap == [(7.0,)]
     assert world.run("status", "--json").json["crawls"]["site"]["urls"]["new"] == 3
 
@@ -172,7 +211,10 @@ def test_a_pushed_url_is_fetched_ahead_of_the_rest_of_a_running_crawl(world: Wor
         assert push.code == 0
         assert "the running crawl fetches them first" in push.stdout
         before = len(world.demo.log.records())
-        wait_for(lambda: any(record.path == "/pushed.html" for record in world.demo.log.records()), "the pushed page")
+        wait_for(
+            lambda: any(record.path == "/pushed.html" for record in world.demo.log.records()),
+            "the pushed page",
+        )
         paths = [record.path for record in world.demo.log.records()]
         crawl.stop()
         assert crawl.wait().code == 130
@@ -181,9 +223,13 @@ def test_a_pushed_url_is_fetched_ahead_of_the_rest_of_a_running_crawl(world: Wor
     assert paths.index("/pushed.html") - before <= 3
 
 
-def test_an_interrupted_crawl_says_that_its_state_is_safe_and_goes_on_the_next_time(world: World) -> None:
+def test_an_interrupted_crawl_says_that_its_state_is_safe_and_goes_on_the_next_time(
+    world: World,
+) -> None:
     settings = {**world.settings, "POLITENESS_DELAY": 0.4}
-    with start_crawl(["site", "-a", f"seeds={world.demo.url('one')}"], settings, world.crawl_dir) as crawl:
+    with start_crawl(
+        ["site", "-a", f"seeds={world.demo.url('one')}"], settings, world.crawl_dir
+    ) as crawl:
         wait_for(lambda: len(world.demo.log.records()) >= 4, "the first pages")
         crawl.stop(signal.SIGINT)
         result = crawl.wait()
@@ -198,10 +244,14 @@ def test_an_interrupted_crawl_says_that_its_state_is_safe_and_goes_on_the_next_t
     assert len(paths) == len(set(paths))
 
 
-def test_a_second_signal_stops_at_once_and_leaves_no_database_behind(site: Site, tmp_path: Path) -> None:
+def test_a_second_signal_stops_at_once_and_leaves_no_database_behind(
+    site: Site, tmp_path: Path
+) -> None:
     end, log = threading.Event(), tmp_path / "log" / "site.log"
     site.pages["/"] = lambda _: end.wait()  # no answer before
-    with start_crawl(["site", "-a", f"seeds={site.base}/"], {"CRAWL_SHUTDOWN": 60}, tmp_path) as crawl:
+    with start_crawl(
+        ["site", "-a", f"seeds={site.base}/"], {"CRAWL_SHUTDOWN": 60}, tmp_path
+    ) as crawl:
         wait_for(lambda: site.paths()["/"] > 0, "the request")
         crawl.stop(signal.SIGINT)
         wait_for(lambda: "shutting down gracefully" in log.read_text(), "the first stop")
@@ -209,21 +259,30 @@ def test_a_second_signal_stops_at_once_and_leaves_no_database_behind(site: Site,
         result = crawl.wait()
     end.set()
     assert result.code == 130
-    assert result.stderr == "crawlproj: stopped at once: what was not stored yet is fetched again by the next run\n"
+    assert (
+        result.stderr
+        == "crawlproj: stopped at once: what was not stored yet is fetched again by the next run\n"
+    )
     assert running_dsn(tmp_path) is None
 
 
-def test_the_summary_counts_what_became_of_the_pages_and_names_places_and_commands(world: World) -> None:
+def test_the_summary_counts_what_became_of_the_pages_and_names_places_and_commands(
+    world: World,
+) -> None:
     result = world.crawl(PANEL_INTERVAL="0.2s", POLITENESS_DELAY=0.1)
     assert result.code == 0
     out = result.stdout
-    truth = world.demo.web.truth(world.demo.now(), seeds=[world.demo.url(name) for name in world.demo.web.sites])
+    truth = world.demo.web.truth(
+        world.demo.now(), seeds=[world.demo.url(name) for name in world.demo.web.sites]
+    )
     assert f"{len(truth.pages)} new" in out
     assert "nothing more is due soon" in out
     assert "status 404" in out
     assert str(world.crawl_dir / "log" / "site.log") in out
     assert "scrapy status" in out or "-m scrapy status" in out
-    assert f"scrapy explain {world.demo.url('one')} --crawl site" in out, "other crawls may know it too"
+    assert f"scrapy explain {world.demo.url('one')} --crawl site" in out, (
+        "other crawls may know it too"
+    )
     assert sum(" in hand" in line for line in out.splitlines()) >= 2, "a line now and then"
     assert "\x1b" not in out
     assert "Spider closed (finished)" in result.log
@@ -234,13 +293,34 @@ def test_the_summary_counts_what_became_of_the_pages_and_names_places_and_comman
 
 
 def test_a_terminal_gets_a_live_panel_and_the_log_stays_in_its_file(world: World) -> None:
-    settings = {**world.settings, "CRAWL_DIR": str(world.crawl_dir), "GUARD_ALLOW_PRIVATE": "1", "POLITENESS_DELAY": "0.2"}
-    words = [sys.executable, "-m", "scrapy", "crawl", "site", "-a", f"seeds={world.demo.url('one')}"]
+    settings = {
+        **world.settings,
+        "CRAWL_DIR": str(world.crawl_dir),
+        "GUARD_ALLOW_PRIVATE": "1",
+        "POLITENESS_DELAY": "0.2",
+    }
+    words = [
+        sys.executable,
+        "-m",
+        "scrapy",
+        "crawl",
+        "site",
+        "-a",
+        f"seeds={world.demo.url('one')}",
+    ]
     for name, value in settings.items():
         words += ["-s", f"{name}={json.dumps(value) if isinstance(value, dict) else value}"]
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1"}
-    child = subprocess.Popen(words, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True)
+    child = subprocess.Popen(
+        words,
+        cwd=ROOT,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+        start_new_session=True,
+    )
     os.close(theirs)
     shown = b""
     try:
@@ -266,7 +346,9 @@ def test_panel_off_leaves_the_log_on_the_error_output_as_scrapyd_needs_it(world:
     assert result.log == ""
 
 
-@pytest.mark.parametrize("command", ["crawl", "demo", "status", "explain", "plan", "push", "seeds", "db"])
+@pytest.mark.parametrize(
+    "command", ["crawl", "demo", "status", "explain", "plan", "push", "seeds", "db"]
+)
 def test_every_command_has_help(tmp_path: Path, command: str) -> None:
     result = run_command([command, "--help"], tmp_path, {})
     assert result.code == 0
@@ -289,7 +371,9 @@ def test_every_command_has_help(tmp_path: Path, command: str) -> None:
         (["demo", "word"], "usage: scrapy demo"),
     ],
 )
-def test_bad_usage_of_a_command_is_one_clear_line(tmp_path: Path, words: list[str], says: str) -> None:
+def test_bad_usage_of_a_command_is_one_clear_line(
+    tmp_path: Path, words: list[str], says: str
+) -> None:
     result = run_command(words, tmp_path)
     assert result.code == 2
     assert len(result.stderr.splitlines()) == 1
@@ -326,7 +410,11 @@ def test_db_stop_says_who_uses_the_database(tmp_path: Path) -> None:
         "e.start(); print('up', flush=True); sys.stdin.read(); e.close()"
     )
     user = subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, str(tmp_path)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     with user:
         assert user.stdout is not None
@@ -340,7 +428,12 @@ def test_db_stop_says_who_uses_the_database(tmp_path: Path) -> None:
 
 
 def test_the_demo_web_goes_on_at_the_second_run_and_its_changes_are_seen(tmp_path: Path) -> None:
-    quick = {"CLOSESPIDER_PAGECOUNT": 400, "REVISIT_INTERVAL": "2s", "REVISIT_MIN": "1s", "POLITENESS_DELAY": 0.1}
+    quick = {
+        "CLOSESPIDER_PAGECOUNT": 400,
+        "REVISIT_INTERVAL": "2s",
+        "REVISIT_MIN": "1s",
+        "POLITENESS_DELAY": 0.1,
+    }
     first = run_command(["demo"], tmp_path, quick)
     assert first.code == 0, first.stderr
     kept = json.loads((tmp_path / "demo.json").read_text())
@@ -351,7 +444,9 @@ def test_the_demo_web_goes_on_at_the_second_run_and_its_changes_are_seen(tmp_pat
     assert second.stats["pages/not_modified"] > 50
     assert second.stats["pages/changed"] > 0
     with closing(socket.socket()) as free:
-        assert free.connect_ex(("127.0.0.1", kept["port"])) != 0, "the demo web ended with the command"
+        assert free.connect_ex(("127.0.0.1", kept["port"])) != 0, (
+            "the demo web ended with the command"
+        )
 
 
 def test_a_bare_name_is_a_host_and_everything_else_a_url() -> None:

@@ -60,7 +60,9 @@ def kill_backend(victim: Database, url: str) -> None:
     other.close()
 
 
-def test_queries_give_counts_rows_one_row_and_one_value(any_server: str, database: Database) -> None:
+def test_queries_give_counts_rows_one_row_and_one_value(
+    any_server: str, database: Database
+) -> None:
     database.run("make")
     assert database.run("put", id=1, data={"a": [1, None]}, raw=b"\x00\xff") == 1
     assert database.rows("all") == [(1, {"a": [1, None]}, b"\x00\xff")]
@@ -78,7 +80,9 @@ def prepared(database: Database) -> dict[str, int]:
     return dict(database.script("select name, generic_plans::int from pg_prepared_statements"))
 
 
-def test_what_is_asked_again_is_prepared_and_planned_once(any_server: str, database: Database) -> None:
+def test_what_is_asked_again_is_prepared_and_planned_once(
+    any_server: str, database: Database
+) -> None:
     database.run("make")
     for number in range(5):
         assert database.run("put", id=number, data={"n": number}, raw=bytes([number])) == 1
@@ -152,7 +156,10 @@ def test_a_transaction_is_all_or_nothing(any_server: str, database: Database) ->
 def test_after_a_refused_statement_the_database_is_used_on(database: Database) -> None:
     database.run("make")
     database.run("put", id=1, data=None, raw=None)
-    with pytest.raises(DatabaseError, match="refused put: duplicate key") as caught, database.transaction() as tx:
+    with (
+        pytest.raises(DatabaseError, match="refused put: duplicate key") as caught,
+        database.transaction() as tx,
+    ):
         tx.run("put", id=2, data=None, raw=None)
         tx.run("put", id=1, data=None, raw=None)
     assert caught.value.sqlstate == "23505"
@@ -184,20 +191,26 @@ def test_threads_take_turns(database: Database) -> None:
     assert len(database.rows("all")) == 60
 
 
-def test_a_lost_connection_is_reported_and_made_anew(any_server: str, database: Database, database_url: str) -> None:
+def test_a_lost_connection_is_reported_and_made_anew(
+    any_server: str, database: Database, database_url: str
+) -> None:
     kill_backend(database, database_url)
     with pytest.raises(DatabaseError, match=r"lost the connection to Postgres at .* during whoami"):
         database.value("whoami")
     assert database.value("whoami")
 
 
-def test_a_connection_lost_within_a_transaction_undoes_it(database: Database, database_url: str) -> None:
+def test_a_connection_lost_within_a_transaction_undoes_it(
+    database: Database, database_url: str
+) -> None:
     database.run("make")
     other = Database(database_url)
     with pytest.raises(DatabaseError, match="lost the connection"), database.transaction() as tx:
         tx.run("put", id=1, data=None, raw=None)
         other.value("kill", pid=tx.value("whoami"))
-        for _ in range(2):  # the second one must not go to a new connection, outside of the transaction
+        for _ in range(
+            2
+        ):  # the second one must not go to a new connection, outside of the transaction
             with pytest.raises(DatabaseError, match="lost the connection"):
                 tx.run("put", id=2, data=None, raw=None)
     other.close()
@@ -218,7 +231,9 @@ def test_an_unreachable_server_is_named() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
         port = taken.getsockname()[1]
-        with pytest.raises(DatabaseError, match=f"cannot reach Postgres at 127.0.0.1:{port}/news: .*refused"):
+        with pytest.raises(
+            DatabaseError, match=f"cannot reach Postgres at 127.0.0.1:{port}/news: .*refused"
+        ):
             Database(f"postgresql://me:geheim@127.0.0.1:{port}/news").connect()
 
 
@@ -227,7 +242,9 @@ def test_a_database_that_does_not_exist_is_named(server: str) -> None:
         Database(beside(server, "nowhere")).connect()
 
 
-def test_an_old_server_is_refused_with_both_versions(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_server_is_refused_with_both_versions(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(db, "MINIMUM_VERSION", 99)
     database = Database(server)
     for _ in range(2):  # the second try must not find a half-open connection
@@ -268,8 +285,12 @@ def test_a_password_never_shows(url: str, caplog: pytest.LogCaptureFixture) -> N
         assert "geheim" not in repr(database)
         database.connect()
     assert "geheim" not in str(caught.value) + repr(caught.value) + caplog.text
-    assert "geheim" not in str(caught.value.__context__ if not caught.value.__suppress_context__ else "")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=here())
+    assert "geheim" not in str(
+        caught.value.__context__ if not caught.value.__suppress_context__ else ""
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=here()
+    )
     assert done.returncode == 1
     assert "geheim" not in (done.stdout + done.stderr).replace(repr(url), "")
 
@@ -298,7 +319,9 @@ def test_notifications_arrive(any_server: str, database: Database, database_url:
     other.close()
 
 
-def test_notifications_that_came_with_a_query_are_kept(database: Database, database_url: str) -> None:
+def test_notifications_that_came_with_a_query_are_kept(
+    database: Database, database_url: str
+) -> None:
     database.listen("push")
     other = Database(database_url)
     other.notify("push", "a")

@@ -37,7 +37,11 @@ def site() -> Iterator[Site]:
 def start(site: Site, database_url: str, crawl_dir: Path, **more: object) -> Crawl:
     """One host has the documents, another one ordinary pages."""
     seeds = ",".join((site.url("papers"), site.url("other", "/other/1")))
-    return start_crawl(["site", "-a", f"seeds={seeds}"], {**SETTINGS, "DATABASE_URL": database_url, **more}, crawl_dir)
+    return start_crawl(
+        ["site", "-a", f"seeds={seeds}"],
+        {**SETTINGS, "DATABASE_URL": database_url, **more},
+        crawl_dir,
+    )
 
 
 def crawl(site: Site, database_url: str, crawl_dir: Path, **more: object) -> Result:
@@ -49,21 +53,36 @@ def crawl(site: Site, database_url: str, crawl_dir: Path, **more: object) -> Res
 
 def serve(site: Site, documents: dict[str, bytes], kind: str = "application/octet-stream") -> None:
     """A page that links all of them, and a chain of ordinary pages."""
-    site.pages["/"] = 200, {}, "".join(f"<a href='/{name}'>{name}</a>" for name in documents).encode()
-    site.pages |= {f"/{name}": (200, {"Content-Type": kind}, body) for name, body in documents.items()}
-    site.pages |= {f"/other/{n}": (200, {}, f"<a href='/other/{n + 1}'>next</a>".encode()) for n in range(1, 20)}
+    site.pages["/"] = (
+        200,
+        {},
+        "".join(f"<a href='/{name}'>{name}</a>" for name in documents).encode(),
+    )
+    site.pages |= {
+        f"/{name}": (200, {"Content-Type": kind}, body) for name, body in documents.items()
+    }
+    site.pages |= {
+        f"/other/{n}": (200, {}, f"<a href='/other/{n + 1}'>next</a>".encode())
+        for n in range(1, 20)
+    }
     site.pages["/other/20"] = 200, {}, b"<p>The end.</p>"
 
 
 def titles(database_url: str) -> dict[str, tuple[str, str]]:
     database = Database(database_url)
-    found = database.script("select canonical, title, language from crawlproj.page p join crawlproj.url u on u.id = p.url")
+    found = database.script(
+        "select canonical, title, language from crawlproj.page p join crawlproj.url u on u.id = p.url"
+    )
     database.close()
     return {url.rpartition("/")[2]: (title, language) for url, title, language in found}
 
 
 def counted(result: Result) -> dict[str, int]:
-    return {name.partition("/")[2]: number for name, number in result.stats.items() if name.startswith("documents/")}
+    return {
+        name.partition("/")[2]: number
+        for name, number in result.stats.items()
+        if name.startswith("documents/")
+    }
 
 
 def reader_of(crawl: Crawl) -> int | None:
@@ -71,7 +90,10 @@ def reader_of(crawl: Crawl) -> int | None:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-            if int(parent) == crawl.process.pid and b"crawlproj.content.documents.reader_main" in (folder / "cmdline").read_bytes():
+            if (
+                int(parent) == crawl.process.pid
+                and b"crawlproj.content.documents.reader_main" in (folder / "cmdline").read_bytes()
+            ):
                 return int(folder.name)
         except (OSError, IndexError):
             continue
@@ -88,7 +110,9 @@ def wait_for(what: Callable[[], object]) -> None:
 def ticks(crawl: Crawl) -> int:
     """How long the process that reads has worked, in hundredths of a second; 0 if there is none."""
     try:
-        return int(Path(f"/proc/{reader_of(crawl)}/stat").read_text().rpartition(")")[2].split()[11])
+        return int(
+            Path(f"/proc/{reader_of(crawl)}/stat").read_text().rpartition(")")[2].split()[11]
+        )
     except OSError:
         return 0
 
@@ -110,11 +134,20 @@ def is_gone(number: int) -> bool:
 
 def test_links_of_documents_are_followed(site: Site, database_url: str, tmp_path: Path) -> None:
     port = site.server.server_port
-    bodies = {name: body for name, body in make.GOOD.items() if name not in ("pdf", "docx", "printed")}
+    bodies = {
+        name: body for name, body in make.GOOD.items() if name not in ("pdf", "docx", "printed")
+    }
     to = {name: site.url("papers", f"/from-{name}") for name in ("pdf", "docx", "text")}
-    bodies |= {"pdf": pdf("A paper", "Some words", to["pdf"]), "docx": docx("Another", "Other words", to["docx"])}
+    bodies |= {
+        "pdf": pdf("A paper", "Some words", to["pdf"]),
+        "docx": docx("Another", "Other words", to["docx"]),
+    }
     serve(site, bodies)
-    site.pages["/wrong"] = 200, {"Content-Type": "text/html"}, pdf("Sent as HTML", "Words", site.url("papers", "/from-wrong"))
+    site.pages["/wrong"] = (
+        200,
+        {"Content-Type": "text/html"},
+        pdf("Sent as HTML", "Words", site.url("papers", "/from-wrong")),
+    )
     site.pages["/text"] = 200, {"Content-Type": "text/plain"}, f"See {to['text']}.".encode()
     site.pages["/from-docx"] = 200, {}, b"<a href='/wrong'>x</a><a href='/text'>x</a>"
     result = crawl(site, database_url, tmp_path)
@@ -137,20 +170,33 @@ def test_bad_documents_harm_nobody(site: Site, database_url: str, tmp_path: Path
         "entities": make.word("<w:p><w:r><w:t>&k;</w:t></w:r></w:p>", make.BOMB + "]>"), "noise": b"%PDF-1.4" + os.urandom(50_000),
         "huge": b"%PDF-1.4" + bytes(2_000_001),
     }  # fmt: skip
-    serve(site, hostile | {"good": pdf("A paper", "Some words", site.url("papers", "/from-good"))}, "application/pdf")
+    serve(
+        site,
+        hostile | {"good": pdf("A paper", "Some words", site.url("papers", "/from-good"))},
+        "application/pdf",
+    )
     limits = {"DOCUMENTS_TIMEOUT": "3s", "DOCUMENTS_MEMORY": "250MB", "DOCUMENTS_MAX_SIZE": "2MB"}
     result = crawl(site, database_url, tmp_path, **limits)
     done = counted(result)
     assert done.pop("crashed", 0) + done.pop("memory", 0) + done.pop("timeout") == 2
     assert done == {"read": 3, "encrypted": 1, "broken": 4, "old": 1, "too_big": 1}
     assert result.log.count("Document not read") == 9
-    found = {url.partition(".test:")[2].partition("/")[2]: row.state for url, row in rows(database_url).items()}
+    found = {
+        url.partition(".test:")[2].partition("/")[2]: row.state
+        for url, row in rows(database_url).items()
+    }
     assert {found[name] for name in hostile} == {"waiting"}, "each of them ends as any page"
     assert site.paths()["/from-good"] == site.paths()["/other/20"] == 1
 
 
 def test_the_reader_is_killed_in_the_middle(site: Site, database_url: str, tmp_path: Path) -> None:
-    serve(site, {"slow": make.slow_pdf(), "good": pdf("A paper", "Some words", site.url("papers", "/from-good"))})
+    serve(
+        site,
+        {
+            "slow": make.slow_pdf(),
+            "good": pdf("A paper", "Some words", site.url("papers", "/from-good")),
+        },
+    )
     with start(site, database_url, tmp_path, DOCUMENTS_TIMEOUT="300s") as running:
         first = busy(running)
         wait_for(lambda: site.paths()["/other/20"])
@@ -167,9 +213,13 @@ def test_the_reader_is_killed_in_the_middle(site: Site, database_url: str, tmp_p
     assert rows(database_url)[site.url("papers", "/slow")].why == "document: crashed"
 
 
-def test_a_stop_does_not_wait_and_the_document_stays_due(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_a_stop_does_not_wait_and_the_document_stays_due(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     serve(site, {"slow": make.slow_pdf()})
-    with start(site, database_url, tmp_path, DOCUMENTS_TIMEOUT="300s", CRAWL_SHUTDOWN="0.5s") as running:
+    with start(
+        site, database_url, tmp_path, DOCUMENTS_TIMEOUT="300s", CRAWL_SHUTDOWN="0.5s"
+    ) as running:
         reader = busy(running)
         running.stop()
         running.wait(100)
@@ -177,7 +227,9 @@ def test_a_stop_does_not_wait_and_the_document_stays_due(site: Site, database_ur
     assert rows(database_url)[site.url("papers", "/slow")].state == "new"
 
 
-def test_the_reader_ends_with_a_crawl_that_is_killed(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_the_reader_ends_with_a_crawl_that_is_killed(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     serve(site, {"slow": make.slow_pdf()})
     with start(site, database_url, tmp_path, DOCUMENTS_TIMEOUT="300s") as running:
         reader = busy(running)
@@ -186,9 +238,18 @@ def test_the_reader_ends_with_a_crawl_that_is_killed(site: Site, database_url: s
         assert running.wait().code == -signal.SIGKILL
 
 
-def test_an_unchanged_document_is_not_read_again(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_an_unchanged_document_is_not_read_again(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     to = site.url("papers", "/from-paper")
-    serve(site, {"paper": pdf("A paper", "Some words", to), "other": pdf("Other", "Some words", to), "same": make.GOOD["rtf"]})
+    serve(
+        site,
+        {
+            "paper": pdf("A paper", "Some words", to),
+            "other": pdf("Other", "Some words", to),
+            "same": make.GOOD["rtf"],
+        },
+    )
     assert counted(crawl(site, database_url, tmp_path)) == {"read": 3}
     make_due(database_url)
     site.pages["/paper"] = 200, {}, pdf("Another title", "Some words", to)
@@ -203,10 +264,15 @@ def test_documents_can_be_left_alone(site: Site, database_url: str, tmp_path: Pa
     serve(site, {"paper": pdf("A paper", "Some words", site.url("papers", "/from-paper"))})
     result = crawl(site, database_url, tmp_path, DOCUMENTS_ENABLED=False)
     assert counted(result) == {}
-    assert site.paths()["/from-paper"] == 0 and rows(database_url)[site.url("papers", "/paper")].state == "waiting"
+    assert (
+        site.paths()["/from-paper"] == 0
+        and rows(database_url)[site.url("papers", "/paper")].state == "waiting"
+    )
 
 
-def test_a_document_is_read_also_if_the_callback_fails(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_a_document_is_read_also_if_the_callback_fails(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     url = site.url("papers", "/paper?end=callback")
     site.pages["/paper?end=callback"] = 200, {}, pdf("A paper", "Some words", url)
     settings = {**SETTINGS, "DATABASE_URL": database_url, "SPIDER_MODULES": "tests.spiders"}

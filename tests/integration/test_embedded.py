@@ -64,7 +64,12 @@ def spawn() -> Iterator[Callable[[Path], subprocess.Popen[str]]]:
 
     def start(crawl_dir: Path) -> subprocess.Popen[str]:
         users.append(
-            subprocess.Popen([sys.executable, "-c", USER, str(crawl_dir)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                [sys.executable, "-c", USER, str(crawl_dir)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
         )
         return users[-1]
 
@@ -125,7 +130,9 @@ def test_psql_understands_the_url(crawl_dir: Path) -> None:
             "show listen_addresses; show server_encoding; show fsync",
         ]
         env = {**os.environ, "PGPORT": "1", "PGHOST": "nowhere"}
-        assert subprocess.run(psql, capture_output=True, text=True, env=env).stdout == "\nUTF8\non\n"
+        assert (
+            subprocess.run(psql, capture_output=True, text=True, env=env).stdout == "\nUTF8\non\n"
+        )
 
 
 def test_data_survives_a_restart(crawl_dir: Path) -> None:
@@ -160,10 +167,14 @@ def test_a_named_database_that_is_just_starting_is_waited_for_and_that_is_said_o
     database.close()
     wire.close()
     assert wire.refusals == 0
-    assert [record.getMessage().count("is starting up: waiting up to 60 s") for record in caplog.records] == [1]
+    assert [
+        record.getMessage().count("is starting up: waiting up to 60 s") for record in caplog.records
+    ] == [1]
 
 
-def test_the_last_of_two_users_stops_the_server(crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]) -> None:
+def test_the_last_of_two_users_stops_the_server(
+    crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]
+) -> None:
     first, second = Embedded(crawl_dir), spawn(crawl_dir)
     dsn = first.start()
     assert read_dsn(second) == dsn
@@ -173,7 +184,9 @@ def test_the_last_of_two_users_stops_the_server(crawl_dir: Path, spawn: Callable
     assert running_dsn(crawl_dir) is None
 
 
-def test_four_processes_start_at_once(tmp_path: Path, spawn: Callable[[Path], subprocess.Popen[str]]) -> None:
+def test_four_processes_start_at_once(
+    tmp_path: Path, spawn: Callable[[Path], subprocess.Popen[str]]
+) -> None:
     users = [spawn(tmp_path / "crawl") for _ in range(4)]
     dsns = {read_dsn(user) for user in users}
     assert len(dsns) == 1
@@ -233,11 +246,18 @@ def test_a_killed_postmaster_is_healed(crawl_dir: Path) -> None:
 def test_a_backend_that_outlives_its_postmaster_is_waited_for(crawl_dir: Path) -> None:
     user = Embedded(crawl_dir)
     busy = subprocess.Popen(
-        [find_bin_dir() / "psql", user.start(), "-c", "select count(*) from generate_series(1, 30000000)"],
+        [
+            find_bin_dir() / "psql",
+            user.start(),
+            "-c",
+            "select count(*) from generate_series(1, 30000000)",
+        ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    while not any("SELECT" in Path(f"/proc/{pid}/cmdline").read_text() for pid in living(crawl_dir)):
+    while not any(
+        "SELECT" in Path(f"/proc/{pid}/cmdline").read_text() for pid in living(crawl_dir)
+    ):
         time.sleep(0.01)
     old = postmaster_pid(crawl_dir)
     os.kill(old, signal.SIGKILL)
@@ -283,7 +303,9 @@ def test_a_process_killed_during_initdb_leaves_no_half_database(
         assert works(user.start())
 
 
-def test_a_deleted_folder_is_made_anew_at_once(crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]) -> None:
+def test_a_deleted_folder_is_made_anew_at_once(
+    crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]
+) -> None:
     owner = spawn(crawl_dir)
     read_dsn(owner)
     old = postmaster_pid(crawl_dir)
@@ -315,7 +337,10 @@ def test_odd_and_deep_paths_get_a_socket_elsewhere(
 
 
 def test_a_socket_folder_of_someone_else_is_not_trusted(
-    crawl_dir: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    crawl_dir: Path,
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sockets = tmp_path_factory.mktemp("s")
     monkeypatch.setattr(tempfile, "tempdir", str(sockets))
@@ -334,7 +359,9 @@ def test_a_socket_folder_of_someone_else_is_not_trusted(
         Embedded(odd).start()
 
 
-def test_stop_is_refused_while_others_use_the_server(crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]) -> None:
+def test_stop_is_refused_while_others_use_the_server(
+    crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]
+) -> None:
     assert Embedded(crawl_dir).stop() is True
     dsn = read_dsn(spawn(crawl_dir))
     assert Embedded(crawl_dir).stop() is False
@@ -361,7 +388,9 @@ def test_a_forked_child_does_not_stop_its_parents_server(crawl_dir: Path) -> Non
 
 def test_leaving_without_close_still_stops_the_server(crawl_dir: Path) -> None:
     program = USER.replace("sys.stdin.read()\nuser.close()", "raise SystemExit('forgot')")
-    done = subprocess.run([sys.executable, "-c", program, str(crawl_dir)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(crawl_dir)], capture_output=True, text=True
+    )
     assert done.stderr == "forgot\n"
     assert running_dsn(crawl_dir) is None
 
@@ -380,7 +409,9 @@ def test_the_debian_binaries_are_driven_too(any_server: str, server: str) -> Non
 @pytest.mark.parametrize("server", ["debian"], indirect=True)
 def test_data_of_another_version_is_refused(crawl_dir: Path, server: str) -> None:
     folder = next(Path("/usr/lib/postgresql").glob("*/bin"))
-    with pytest.raises(EmbeddedError, match=r"was made by Postgres \d+, but .* is Postgres \d+: install") as caught:
+    with pytest.raises(
+        EmbeddedError, match=r"was made by Postgres \d+, but .* is Postgres \d+: install"
+    ) as caught:
         Embedded(crawl_dir, bin_dir=folder).start()
     assert "\n" not in str(caught.value)
     with Embedded(crawl_dir) as user:
@@ -432,7 +463,9 @@ def test_no_write_permission_is_explained(tmp_path: Path) -> None:
     become = account.NAMESPACE if os.geteuid() == 0 else ()
     if become and subprocess.run([*become, "true"], capture_output=True).returncode:
         pytest.skip("root cannot give up its rights: no user namespaces here")
-    done = subprocess.run([*become, sys.executable, "-c", USER, str(folder)], capture_output=True, text=True)
+    done = subprocess.run(
+        [*become, sys.executable, "-c", USER, str(folder)], capture_output=True, text=True
+    )
     assert done.returncode == 1
     assert f"EmbeddedError: cannot use {folder}/pg.turn: Permission denied" in done.stderr
     assert list(folder.iterdir()) == []
@@ -447,7 +480,9 @@ def test_a_server_that_cannot_start_gives_its_reason(crawl_dir: Path) -> None:
 
 
 @NO_ROOT
-def test_root_without_namespaces_becomes_nobody(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_without_namespaces_becomes_nobody(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(account, "NAMESPACE", ("false",))
     folder = Path("/tmp") / f"crawlproj-test-{os.getpid()}"
     folder.mkdir(mode=0o755)
@@ -469,7 +504,9 @@ def test_root_without_namespaces_becomes_nobody(tmp_path_factory: pytest.TempPat
 def test_root_with_no_way_out_gets_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account, "NAMESPACE", ("false",))
     tmp_path.chmod(0o700)
-    with pytest.raises(EmbeddedError, match=r"does not run as root .* set DATABASE_URL, or run as an ordinary user"):
+    with pytest.raises(
+        EmbeddedError, match=r"does not run as root .* set DATABASE_URL, or run as an ordinary user"
+    ):
         Embedded(tmp_path / "crawl").start()
     assert tmp_path.stat().st_mode & 0o777 == 0o700
 

@@ -14,7 +14,12 @@ NOWHERE = "http://nowhere.invalid/"
 
 
 def crawl(
-    demo: DemoServer, urls: list[str], database_url: str, crawl_dir: Path, code: int = 0, **more: object
+    demo: DemoServer,
+    urls: list[str],
+    database_url: str,
+    crawl_dir: Path,
+    code: int = 0,
+    **more: object,
 ) -> dict[str, object]:
     settings = demo_settings(
         demo, database_url, SPIDER_MODULES="tests.spiders", FRONTIER_RETRY_DELAY="1h", CRAWL_PATIENCE=0, DOWNLOAD_TIMEOUT=2,
@@ -42,9 +47,21 @@ def test_every_kind_of_end_is_one_end_in_the_right_state(database_url: str, tmp_
             NOWHERE: ("retry", 0, "dns"),
             demo.url("huge.fault", "/huge"): ("dead", 0, "too big"),
             demo.url("bomb.fault", "/bomb"): ("dead", 0, "decompression"),
-            demo.url("ok.fault", "/ok?end=callback"): ("waiting", 200, "callback: ValueError: broken callback"),
-            demo.url("ok.fault", "/ok?end=generator"): ("waiting", 200, "callback: ValueError: broken generator"),
-            demo.url("ok.fault", "/ok?end=pipeline"): ("retry", 200, "pipeline: KeyError: 'broken pipeline'"),
+            demo.url("ok.fault", "/ok?end=callback"): (
+                "waiting",
+                200,
+                "callback: ValueError: broken callback",
+            ),
+            demo.url("ok.fault", "/ok?end=generator"): (
+                "waiting",
+                200,
+                "callback: ValueError: broken generator",
+            ),
+            demo.url("ok.fault", "/ok?end=pipeline"): (
+                "retry",
+                200,
+                "pipeline: KeyError: 'broken pipeline'",
+            ),
             demo.url("ok.fault", "/ok?end=drop"): ("waiting", 200, "dropped: not wanted"),
             demo.url("ok.fault", "/ok?end=late-drop"): ("waiting", 200, ""),
             demo.url("ok.fault", "/ok?end=two"): ("waiting", 200, ""),
@@ -52,7 +69,9 @@ def test_every_kind_of_end_is_one_end_in_the_right_state(database_url: str, tmp_
         }
         stats = crawl(demo, list(expected), database_url, tmp_path)
         found, seen = rows(database_url, "ends"), asked(demo)
-    assert {url: (found[url].state, found[url].status, found[url].why) for url in expected} == expected
+    assert {
+        url: (found[url].state, found[url].status, found[url].why) for url in expected
+    } == expected
     assert {url: found[url].visits for url in expected} == dict.fromkeys(expected, 1)
     assert not {url for url, times in seen.items() if times > 1}
     ends = sum(number for name, number in stats.items() if name.startswith("end/"))  # type: ignore[misc]
@@ -60,11 +79,20 @@ def test_every_kind_of_end_is_one_end_in_the_right_state(database_url: str, tmp_
     assert stats.get("politeness/held", 0) == 0
 
 
-def test_the_guard_refuses_private_addresses_before_and_after_names_are_resolved(database_url: str, tmp_path: Path) -> None:
+def test_the_guard_refuses_private_addresses_before_and_after_names_are_resolved(
+    database_url: str, tmp_path: Path
+) -> None:
     with DemoServer("faults") as demo:
-        seeds = [demo.url("fault", "/ok"), f"http://127.0.0.1:{demo.port}/ok", f"http://localhost:{demo.port}/ok", PRIVATE]
+        seeds = [
+            demo.url("fault", "/ok"),
+            f"http://127.0.0.1:{demo.port}/ok",
+            f"http://localhost:{demo.port}/ok",
+            PRIVATE,
+        ]
         contact = "mailto:robot@example.org"
-        crawl(demo, seeds, database_url, tmp_path, 3, GUARD_ALLOW_PRIVATE=False, ROBOT_CONTACT=contact)
+        crawl(
+            demo, seeds, database_url, tmp_path, 3, GUARD_ALLOW_PRIVATE=False, ROBOT_CONTACT=contact
+        )
         found = rows(database_url, "ends")
         assert {row.state for row in found.values()} == {"forbidden"}
         assert {row.why for row in found.values()} == {"guard: private address"}

@@ -15,19 +15,49 @@ BIG = {"url", "host", "server", "origin", "crawl_host", "page", "page_version", 
 BOUND = 5_000
 """Rows that any step of a plan may read, whatever is asked for; a tenth of them would do for most."""
 BOUNDS = {"seeds": 10_000}
-RARE = {"crawl_change", "rerank", "too_deep", "deep_enough", "all_hosts", "mend_host_clocks", "mend_server_clocks"}
+RARE = {
+    "crawl_change",
+    "rerank",
+    "too_deep",
+    "deep_enough",
+    "all_hosts",
+    "mend_host_clocks",
+    "mend_server_clocks",
+}
 """Asked when a crawl comes back with another order or depth limit: then all of its URLs are judged again. The last two: once at
 each start, 0.2 s for a million hosts."""
 FEW = {"host_names", "discard"}
 """A few rows by primary key, when shorter depths reach other hosts; and no rows at all."""
-PEOPLES = {"known_depths", "made_requests", "archived_places", "crawl_names", "crawl_named", "crawls_with_host", "crawls_with_url"}
-PEOPLES_PREFIXES = ("migration_", "status_", "explain_", "plan_", "takedown_", "retention_", "import_")
+PEOPLES = {
+    "known_depths",
+    "made_requests",
+    "archived_places",
+    "crawl_names",
+    "crawl_named",
+    "crawls_with_host",
+    "crawls_with_url",
+}
+PEOPLES_PREFIXES = (
+    "migration_",
+    "status_",
+    "explain_",
+    "plan_",
+    "takedown_",
+    "retention_",
+    "import_",
+)
 """Asked by people and when a worker starts; of those for take-downs a worker asks some, of tables with few rows."""
-ASKED = {n for n in load_queries() if n not in RARE | FEW | PEOPLES and not n.startswith(PEOPLES_PREFIXES)}
+ASKED = {
+    n
+    for n in load_queries()
+    if n not in RARE | FEW | PEOPLES and not n.startswith(PEOPLES_PREFIXES)
+}
 
 
 @pytest.mark.slow
-def test_no_query_of_a_worker_reads_a_whole_table_or_sorts_all_that_is_due(any_server: str, database_url: str) -> None:
+def test_no_query_of_a_worker_reads_a_whole_table_or_sorts_all_that_is_due(
+    any_server: str, database_url: str
+) -> None:
     fill(database_url, "explained", 200_000, 20_000)
     seen = [one for one in exercise(database_url, "explained") if one.name not in RARE]
     assert {one.name for one in seen} == ASKED
@@ -35,7 +65,8 @@ def test_no_query_of_a_worker_reads_a_whole_table_or_sorts_all_that_is_due(any_s
         one.name: text(one)
         for one in seen
         for node in one.nodes()
-        if (node["Node Type"] == "Seq Scan" and node.get("Relation Name") in BIG) or rows_read(node) > BOUNDS.get(one.name, BOUND)
+        if (node["Node Type"] == "Seq Scan" and node.get("Relation Name") in BIG)
+        or rows_read(node) > BOUNDS.get(one.name, BOUND)
     }
     assert not bad, "\n".join(f"{name}\n{plan}" for name, plan in bad.items())
 

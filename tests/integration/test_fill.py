@@ -41,7 +41,10 @@ def test_a_filled_database_has_the_schema_and_the_references_of_any_other(
         " confrelid::regclass::text from pg_constraint where contype = 'f' and connamespace = 'crawlproj'::regnamespace"
     ):
         missing = f"select count(*) from {table} t where t.{column} is not null and not exists"
-        assert db.script(f"{missing} (select from {other} o where o.id = t.{column})") == [(0,)], (table, column)
+        assert db.script(f"{missing} (select from {other} o where o.id = t.{column})") == [(0,)], (
+            table,
+            column,
+        )
 
 
 def test_what_is_kept_twice_agrees(filled: tuple[PostgresFrontier, Maker]) -> None:
@@ -53,11 +56,15 @@ def test_what_is_kept_twice_agrees(filled: tuple[PostgresFrontier, Maker]) -> No
     db.run("refresh_hosts", crawl=maker.crawl, hosts=hosts, now=frontier.now())
     assert db.script(KEPT) == kept
     counted = dict(db.script("select state, count(*) from url group by state"))
-    assert counted == {state: number for state, number in frontier.counts().items() if state != "known"}
+    assert counted == {
+        state: number for state, number in frontier.counts().items() if state != "known"
+    }
     assert set(counted) == set(State) and frontier.counts()["known"] == 4000
     pages = db.script("select host, count(*) from url u join page p on p.url = u.id group by host")
     assert {row[1]: row[7] for row in kept if row[7]} == dict(pages)
-    assert db.script("select sum(pages), sum(bytes) from crawl_host") == db.script("select pages, bytes from crawl")
+    assert db.script("select sum(pages), sum(bytes) from crawl_host") == db.script(
+        "select pages, bytes from crawl"
+    )
     stages = "select id, case when server is null then 0 when prepared then 2 else 1 end from host"
     assert {row[1]: row[3] for row in kept} == dict(db.script(stages))
 
@@ -74,12 +81,22 @@ def test_rows_are_what_the_frontier_writes(filled: tuple[PostgresFrontier, Maker
             assert row.rank == {Lane.URGENT: 0.0, None: None}.get(row.lane, -row.score)
             assert (row.lane is None) == (row.state is State.IGNORED)
         else:
-            assert row.visit and row.last_visit and (row.status, row.why, row.tries) == ENDS[row.state]
+            assert (
+                row.visit and row.last_visit and (row.status, row.why, row.tries) == ENDS[row.state]
+            )
             assert row.rank == (row.next_visit.timestamp() if row.next_visit else None)
-            assert row.lane == (None if not row.next_visit else Lane.RETRY if row.state is State.RETRY else Lane.REVISIT)
+            assert row.lane == (
+                None
+                if not row.next_visit
+                else Lane.RETRY
+                if row.state is State.RETRY
+                else Lane.REVISIT
+            )
 
 
-def test_counts_are_summed_up_now_and_then(filled: tuple[PostgresFrontier, Maker], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_are_summed_up_now_and_then(
+    filled: tuple[PostgresFrontier, Maker], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each statement leaves a row per state; they must not become millions."""
     monkeypatch.setattr("crawlproj.frontier.postgres.SUM_EVERY", 5)
     frontier, _ = filled
@@ -89,7 +106,9 @@ def test_counts_are_summed_up_now_and_then(filled: tuple[PostgresFrontier, Maker
     for _ in range(25):
         work.turn(5, NOW)
     counted = dict(frontier.db.script("select state, count(*) from url group by state"))
-    assert counted == {state: number for state, number in frontier.counts().items() if state != "known"}
+    assert counted == {
+        state: number for state, number in frontier.counts().items() if state != "known"
+    }
     assert frontier.db.script("select count(*) <= 9 from url_count") == [(True,)]
     frontier.db.script("delete from url where state = 'dead'")
     assert frontier.counts()["dead"] == 0
@@ -105,15 +124,25 @@ def test_the_frontier_works_on_from_it(filled: tuple[PostgresFrontier, Maker]) -
     assert names and frontier.unresolved(1000) == []
     before = frontier.counts()
     leases = work.lease(50)
-    assert len(leases) >= 50 and {lease.kind for lease in leases} == {"ranked", "timed", "unprepared"}
+    assert len(leases) >= 50 and {lease.kind for lease in leases} == {
+        "ranked",
+        "timed",
+        "unprepared",
+    }
     tickets = work.refill()
     assert {ticket.lane for ticket in tickets} >= set(Lane) - {Lane.URGENT}
     committed = work.turn(len(tickets), NOW)
     assert (len(committed.done), committed.late) == (len(tickets), 0)
-    assert frontier.counts()["known"] == before["known"] + committed.added and committed.added > len(tickets)
-    assert not {ticket.id for ticket in work.refill()} & {t.id for t in tickets if t.lane is Lane.REVISIT}
+    assert frontier.counts()["known"] == before[
+        "known"
+    ] + committed.added and committed.added > len(tickets)
+    assert not {ticket.id for ticket in work.refill()} & {
+        t.id for t in tickets if t.lane is Lane.REVISIT
+    }
     counted = dict(frontier.db.script("select state, count(*) from url group by state"))
-    assert counted == {state: number for state, number in frontier.counts().items() if state != "known"}
+    assert counted == {
+        state: number for state, number in frontier.counts().items() if state != "known"
+    }
     frontier.renew("round", list(work.leases))
     assert frontier.outlook("other").leased_elsewhere == len(work.leases)
     later = PostgresFrontier(frontier.db, frontier.spec, lambda: NOW + timedelta(days=40))

@@ -59,15 +59,25 @@ def crawled(site: Site, database_url: str, tmp_path: Path) -> Iterator[Site]:
     yield site
 
 
-def test_a_forgotten_url_is_gone_and_does_not_come_back(crawled: Site, database_url: str, tmp_path: Path) -> None:
+def test_a_forgotten_url_is_gone_and_does_not_come_back(
+    crawled: Site, database_url: str, tmp_path: Path
+) -> None:
     url, other = f"{crawled.base}/a", f"{crawled.base}/b"
     before = answers(Archive(tmp_path / "warc"))
     shown = scrapy(tmp_path, database_url, "forget", url, "-n", "--json").json
     assert (shown["urls"], shown["pages"], shown["versions"], len(shown["files"])) == (1, 1, 2, 2)
     assert answers(Archive(tmp_path / "warc")) == before, "a dry run changes nothing"
-    done = scrapy(tmp_path, database_url, "forget", url, "--reason", "asked by its owner", "--json").json
+    done = scrapy(
+        tmp_path, database_url, "forget", url, "--reason", "asked by its owner", "--json"
+    ).json
     (rule,) = done["forgotten"]
-    assert (rule["what"], rule["urls"], rule["versions"], rule["records"], rule["files"]) == (url, 1, 2, shown["records"], 2)
+    assert (rule["what"], rule["urls"], rule["versions"], rule["records"], rule["files"]) == (
+        url,
+        1,
+        2,
+        shown["records"],
+        2,
+    )
     assert rule["ended"] and rule["barred"]
     archive = all_is_well(tmp_path, database_url)
     assert answers(archive) == {name: number for name, number in before.items() if name != url}
@@ -81,16 +91,23 @@ def test_a_forgotten_url_is_gone_and_does_not_come_back(crawled: Site, database_
     assert crawled.paths()["/a"] == 0 and crawled.paths()["/b"] == 1, "the home page links to both"
     assert states(crawled, database_url)["/a"] == ("forbidden", "forgotten")
     said = scrapy(tmp_path, database_url, "explain", url).stdout
-    assert "was forgotten at" in said and "asked by its owner" in said and "not fetched again" in said
+    assert (
+        "was forgotten at" in said and "asked by its owner" in said and "not fetched again" in said
+    )
     assert "asked by its owner" in scrapy(tmp_path, database_url, "forget", "--list").stdout
     assert "forgotten" not in scrapy(tmp_path, database_url, "explain", other).stdout
 
 
-def test_undo_lets_it_be_fetched_again_but_brings_nothing_back(crawled: Site, database_url: str, tmp_path: Path) -> None:
+def test_undo_lets_it_be_fetched_again_but_brings_nothing_back(
+    crawled: Site, database_url: str, tmp_path: Path
+) -> None:
     url = f"{crawled.base}/a"
     scrapy(tmp_path, database_url, "forget", url)
     assert "1 URL queued" in scrapy(tmp_path, database_url, "forget", "--undo", url).stdout
-    assert "was not forgotten" in scrapy(tmp_path, database_url, "forget", "--undo", url, code=1).stderr
+    assert (
+        "was not forgotten"
+        in scrapy(tmp_path, database_url, "forget", "--undo", url, code=1).stderr
+    )
     assert Archive(tmp_path / "warc").get(url) is None
     crawled.asked.clear()
     assert crawl(crawled, database_url, tmp_path).code == 0
@@ -99,7 +116,9 @@ def test_undo_lets_it_be_fetched_again_but_brings_nothing_back(crawled: Site, da
     assert len(all_is_well(tmp_path, database_url).versions(url)) == 1
 
 
-def test_with_keep_crawling_only_the_past_goes(crawled: Site, database_url: str, tmp_path: Path) -> None:
+def test_with_keep_crawling_only_the_past_goes(
+    crawled: Site, database_url: str, tmp_path: Path
+) -> None:
     url = f"{crawled.base}/b"
     scrapy(tmp_path, database_url, "forget", url, "--keep-crawling")
     assert Archive(tmp_path / "warc").get(url) is None
@@ -115,16 +134,27 @@ def test_with_keep_crawling_only_the_past_goes(crawled: Site, database_url: str,
     assert len(archive.versions(url)) == 1, "what came later stays"
 
 
-def test_a_host_goes_with_all_its_pages_and_other_hosts_stay(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_a_host_goes_with_all_its_pages_and_other_hosts_stay(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     site.links("/a")
-    site.robots = {name: (200, {}, b"User-agent: *\nDisallow: /private\n") for name in ("one", "www.one", "two")}
+    site.robots = {
+        name: (200, {}, b"User-agent: *\nDisallow: /private\n")
+        for name in ("one", "www.one", "two")
+    }
     assert crawl(site, database_url, tmp_path).code == 0
     result = scrapy(tmp_path, database_url, "forget", "ONE.test", "--reason", "law")
     assert "Other hosts stay, such as www.one.test" in result.stdout
-    hosts = {url.split("/")[2].partition(":")[0] for url in answers(all_is_well(tmp_path, database_url))}
+    hosts = {
+        url.split("/")[2].partition(":")[0] for url in answers(all_is_well(tmp_path, database_url))
+    }
     assert hosts == {"www.one.test", "two.test"}
-    assert ask(database_url, "select count(*) from crawlproj.origin where host = 'one.test'") == [(0,)]
-    assert {row.why for url, row in rows(database_url).items() if "//one.test" in url} == {"forgotten"}
+    assert ask(database_url, "select count(*) from crawlproj.origin where host = 'one.test'") == [
+        (0,)
+    ]
+    assert {row.why for url, row in rows(database_url).items() if "//one.test" in url} == {
+        "forgotten"
+    }
     assert "was forgotten" in scrapy(tmp_path, database_url, "explain", "one.test").stdout
     scrapy(tmp_path, database_url, "forget", "*.test")
     site.asked.clear()
@@ -138,13 +168,26 @@ def test_a_host_goes_with_all_its_pages_and_other_hosts_stay(site: Site, databas
 
 
 def test_what_makes_no_sense_is_refused(database_url: str, tmp_path: Path) -> None:
-    for words in (["example.org/page"], ["example.org:80"], ["http://"], ["*"], ["a*b"], [], ["a.test", "--undo", "--list"]):
+    for words in (
+        ["example.org/page"],
+        ["example.org:80"],
+        ["http://"],
+        ["*"],
+        ["a*b"],
+        [],
+        ["a.test", "--undo", "--list"],
+    ):
         assert "Traceback" not in scrapy(tmp_path, database_url, "forget", *words, code=2).stderr
     assert scrapy(tmp_path, database_url, "forget", "--list", "--json").json == {"forgotten": []}
-    assert scrapy(tmp_path, database_url, "forget", "never.test", "--json").json["files"]["rewritten"] == 0
+    assert (
+        scrapy(tmp_path, database_url, "forget", "never.test", "--json").json["files"]["rewritten"]
+        == 0
+    )
 
 
-def test_a_crawl_that_runs_gives_up_what_it_has(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_a_crawl_that_runs_gives_up_what_it_has(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     """Its file is closed, its tickets are refused, what is under way is not kept."""
     paths = [f"/{number}" for number in range(300)]
     site.links(*paths)
@@ -185,16 +228,22 @@ def test_two_at_once_wait_for_each_other(crawled: Site, database_url: str, tmp_p
         assert (one.wait().code, two.wait().code) == (0, 0)
     found = answers(all_is_well(tmp_path, database_url))
     assert set(found) == {f"{crawled.base}{path}" for path in ("/", "/c", "/robots.txt")}
-    assert ask(database_url, "select count(*) from crawlproj.forgotten where ended is null") == [(0,)]
+    assert ask(database_url, "select count(*) from crawlproj.forgotten where ended is null") == [
+        (0,)
+    ]
 
 
-def test_a_file_that_a_stranger_writes_is_not_left_behind_silently(crawled: Site, database_url: str, tmp_path: Path) -> None:
+def test_a_file_that_a_stranger_writes_is_not_left_behind_silently(
+    crawled: Site, database_url: str, tmp_path: Path
+) -> None:
     url = f"{crawled.base}/a"
     path = Archive(tmp_path / "warc").files()[0]
     taken = path.with_name(path.name + ".open")
     hold = f"import fcntl, sys; f = open({str(taken)!r}, 'r+b'); fcntl.flock(f, 2); print(1, flush=True); sys.stdin.read()"
     path.rename(taken)
-    child = subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert child.stdin is not None and child.stdout is not None
     assert child.stdout.readline() == "1\n"
     assert path.name in scrapy(tmp_path, database_url, "forget", url, code=1).stderr
@@ -263,7 +312,9 @@ for step in range(1, 120):
 
 
 @pytest.mark.slow
-def test_a_kill_at_any_step_is_made_good_by_the_next_run(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_a_kill_at_any_step_is_made_good_by_the_next_run(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     """The removal of the first page is killed at its first step, that of the second page at the second, and so on, until one comes
     to its end."""
     paths = [f"/{number}" for number in range(120)]
@@ -280,12 +331,15 @@ def test_a_kill_at_any_step_is_made_good_by_the_next_run(site: Site, database_ur
     kills = int(ended.stdout.split()[-1])
     assert 40 < kills < 119
     gone = {what for (what,) in ask(database_url, "select what from crawlproj.forgotten")}
-    assert gone == {f"{site.base}/{number}" for number in range(kills - len(gone) + 1, kills + 1)}, "the first came not even to ask"
+    assert gone == {
+        f"{site.base}/{number}" for number in range(kills - len(gone) + 1, kills + 1)
+    }, "the first came not even to ask"
     assert len(gone) > kills - 10
     archive = all_is_well(tmp_path, database_url)
     assert answers(archive) == {url: number for url, number in whole.items() if url not in gone}
-    assert ask(database_url, "select count(*), count(ended), sum(urls), sum(versions) from crawlproj.forgotten") == [
-        (len(gone),) * 4
-    ]
+    assert ask(
+        database_url,
+        "select count(*), count(ended), sum(urls), sum(versions) from crawlproj.forgotten",
+    ) == [(len(gone),) * 4]
     assert ask(database_url, LEFT.format("u.why = 'forgotten'")) == [(0, 0, 0)]
     assert not list((tmp_path / "warc").glob("*.part"))

@@ -42,7 +42,14 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 def folder(disk: SmallDisk, database_url: str, tmp_path: Path) -> Path:
     """A crawl whose archive is on the small disk: two versions of each page, the older ones in files of their own."""
     found = [
-        (exchange(number, PAGE + b"%d %d" % (number, age), at=long_ago(age) + timedelta(seconds=number)), None)
+        (
+            exchange(
+                number,
+                PAGE + b"%d %d" % (number, age),
+                at=long_ago(age) + timedelta(seconds=number),
+            ),
+            None,
+        )
         for age in (900, 1)
         for number in range(10)
     ]
@@ -50,7 +57,9 @@ def folder(disk: SmallDisk, database_url: str, tmp_path: Path) -> Path:
         write(tmp_path / name, some)
         taken = take(Archive(tmp_path / name).files(), disk.folder, print, Shape(max_bytes=4_000))
         config, db = config_of(tmp_path / "crawl", database_url), Database(database_url)
-        enrol(db, frontier_of(db, config, "site", make=True), config, Archive(disk.folder), taken.keys)
+        enrol(
+            db, frontier_of(db, config, "site", make=True), config, Archive(disk.folder), taken.keys
+        )
         db.close()
     return tmp_path / "crawl"
 
@@ -71,7 +80,9 @@ def as_before(folder: Path, database_url: str, versions: int) -> Archive:
 
 
 @pytest.mark.slow
-def test_forget_does_what_was_left_when_there_is_room_again(disk: SmallDisk, folder: Path, database_url: str) -> None:
+def test_forget_does_what_was_left_when_there_is_room_again(
+    disk: SmallDisk, folder: Path, database_url: str
+) -> None:
     before = answers(Archive(disk.folder))
     disk.fill()
     refused(scrapy(folder, database_url, "forget", URL, code=1))
@@ -86,7 +97,9 @@ def test_forget_does_what_was_left_when_there_is_room_again(disk: SmallDisk, fol
 
 
 @pytest.mark.slow
-def test_clean_frees_what_needs_no_room_even_on_a_full_disk(disk: SmallDisk, folder: Path, database_url: str) -> None:
+def test_clean_frees_what_needs_no_room_even_on_a_full_disk(
+    disk: SmallDisk, folder: Path, database_url: str
+) -> None:
     disk.fill()
     files = len(Archive(disk.folder).files())
     done = scrapy(folder, database_url, "db", "clean", "--older", "365d", "--json").json
@@ -96,11 +109,16 @@ def test_clean_frees_what_needs_no_room_even_on_a_full_disk(disk: SmallDisk, fol
 
 
 @pytest.mark.slow
-def test_clean_that_needs_room_can_be_done_again(disk: SmallDisk, folder: Path, database_url: str) -> None:
+def test_clean_that_needs_room_can_be_done_again(
+    disk: SmallDisk, folder: Path, database_url: str
+) -> None:
     """A file of which a big part stays: dropping others does not make room enough."""
     noise = random.Random(2).randbytes
     going = [(exchange(0, noise(60_000), at=long_ago(700), url=NEW), None)]
-    write(disk.folder, [*going, (exchange(1, noise(200_000), at=long_ago(700), url=f"{NEW}stays"), None)])
+    write(
+        disk.folder,
+        [*going, (exchange(1, noise(200_000), at=long_ago(700), url=f"{NEW}stays"), None)],
+    )
     write(disk.folder, [(exchange(0, at=long_ago(2), url=NEW), None)])
     disk.fill()
     refused(scrapy(folder, database_url, "db", "clean", "--older", "365d", code=1))
@@ -111,11 +129,15 @@ def test_clean_that_needs_room_can_be_done_again(disk: SmallDisk, folder: Path, 
     assert (done["files_rewritten"], done["records"]) == (1, 3)
     archive = as_before(folder, database_url, 10)
     assert (len(archive.versions(NEW)), len(archive.versions(f"{NEW}stays"))) == (1, 1)
-    assert "nothing to clean" in scrapy(folder, database_url, "db", "clean", "--older", "365d").stdout
+    assert (
+        "nothing to clean" in scrapy(folder, database_url, "db", "clean", "--older", "365d").stdout
+    )
 
 
 @pytest.mark.slow
-def test_import_and_repair_can_be_done_again(disk: SmallDisk, folder: Path, database_url: str, tmp_path: Path) -> None:
+def test_import_and_repair_can_be_done_again(
+    disk: SmallDisk, folder: Path, database_url: str, tmp_path: Path
+) -> None:
     write(tmp_path / "foreign", [(exchange(n, PAGE, url=f"{NEW}{n}"), None) for n in range(5)])
     files = [str(path) for path in Archive(tmp_path / "foreign").files()]
     disk.fill()
@@ -130,11 +152,16 @@ def test_import_and_repair_can_be_done_again(disk: SmallDisk, folder: Path, data
     assert left.exists(), "as it was"
     disk.clear()
     scrapy(folder, database_url, "warc", "repair")
-    assert "0 exchanges added, 5 there already" in scrapy(folder, database_url, "warc", "import", *files).stdout
+    assert (
+        "0 exchanges added, 5 there already"
+        in scrapy(folder, database_url, "warc", "import", *files).stdout
+    )
     as_before(folder, database_url, 25)
 
 
-def test_an_import_that_was_stopped_in_the_middle_adds_nothing_twice(disk: SmallDisk, folder: Path, database_url: str) -> None:
+def test_an_import_that_was_stopped_in_the_middle_adds_nothing_twice(
+    disk: SmallDisk, folder: Path, database_url: str
+) -> None:
     """The file that it had begun stays open, and is closed by the next one."""
     foreign = folder.parent / "more"
     write(foreign, [(exchange(n, PAGE, url=f"{NEW}{n}"), None) for n in range(5)])
@@ -173,10 +200,18 @@ def test_closing_and_merging_wait_for_room(disk: SmallDisk) -> None:
     assert not [str(problem) for path in archive.files() for problem in check_file(path)]
 
 
-def test_a_crawl_whose_archive_has_no_folder_does_not_start(database_url: str, tmp_path: Path) -> None:
+def test_a_crawl_whose_archive_has_no_folder_does_not_start(
+    database_url: str, tmp_path: Path
+) -> None:
     """Such as a link to a disk that is not there."""
     (tmp_path / "warc").symlink_to(tmp_path / "not mounted" / "warc")
-    result = run_crawl(["site", "-a", "seeds=http://127.0.0.1:9/"], {"DATABASE_URL": database_url}, tmp_path)
-    said = [line for line in (result.stderr + result.log).splitlines() if "The archive can't be used: Not a directory" in line]
+    result = run_crawl(
+        ["site", "-a", "seeds=http://127.0.0.1:9/"], {"DATABASE_URL": database_url}, tmp_path
+    )
+    said = [
+        line
+        for line in (result.stderr + result.log).splitlines()
+        if "The archive can't be used: Not a directory" in line
+    ]
     assert result.code == 1 and said, result.stderr
     assert "Traceback" not in result.stderr

@@ -32,9 +32,13 @@ def crawl(web: Hostile, database_url: str, folder: Path) -> Result:
         "REVISIT_INTERVAL": "1h", "DOWNLOAD_MAXSIZE": 70_000, "DOWNLOAD_TIMEOUT": 4, "FRONTIER_LEASE": "60s",
         "POLITENESS_MAX_DELAY": 0, "POLITENESS_PAUSE_AFTER": 0, "DNS_HOSTS": {f"h{n}.test": "127.0.0.1" for n in range(HOSTS)},
     }  # fmt: skip
-    seeds = "seeds=" + ",".join(f"http://h{n % HOSTS}.test:{web.port}/{name}" for n, name in enumerate(names))
+    seeds = "seeds=" + ",".join(
+        f"http://h{n % HOSTS}.test:{web.port}/{name}" for n, name in enumerate(names)
+    )
     result = run_crawl(["site", "-a", seeds], settings, folder, 120)
-    assert result.code == 0 and "Traceback" not in result.stderr + result.log, result.stderr + result.log
+    assert result.code == 0 and "Traceback" not in result.stderr + result.log, (
+        result.stderr + result.log
+    )
     return result
 
 
@@ -53,7 +57,11 @@ def exchanges(archive: Archive) -> dict[str, list[dict[str, Stored]]]:
 def head_of(exchange: dict[str, Stored]) -> bytes:
     """As it came: from the metadata if it had to be changed."""
     kept = re.search(rb"httpHeadBase64: (\S+)", exchange["metadata"].block)
-    return base64.b64decode(kept[1]) if kept else exchange["answer"].head.replace(b"X-Crawler-Transfer-", b"Transfer-")
+    return (
+        base64.b64decode(kept[1])
+        if kept
+        else exchange["answer"].head.replace(b"X-Crawler-Transfer-", b"Transfer-")
+    )
 
 
 def check_first(name: str, exchange: dict[str, Stored]) -> None:
@@ -75,21 +83,36 @@ def replayed(archive: Archive, folder: Path) -> dict[str, tuple[int, int]]:
     """The status of each capture, and the one that pywb answers with."""
     found = {}
     with replaying(archive.folder, folder) as base:
-        port, path = int(base.split(":")[2].partition("/")[0]), base.partition("//")[2].partition("/")[2]
+        port, path = (
+            int(base.split(":")[2].partition("/")[0]),
+            base.partition("//")[2].partition("/")[2],
+        )
         for entry in archive.entries():
             with socket.create_connection(("127.0.0.1", port), 30) as connection:
-                connection.sendall(f"GET /{path}{entry.timestamp}mp_/{entry.url} HTTP/1.0\r\n\r\n".encode())
+                connection.sendall(
+                    f"GET /{path}{entry.timestamp}mp_/{entry.url} HTTP/1.0\r\n\r\n".encode()
+                )
                 line = connection.makefile("rb").readline()
-            found[f"{entry.url} {entry.timestamp}"] = archive.capture(entry).status, heads.status(line)
+            found[f"{entry.url} {entry.timestamp}"] = (
+                archive.capture(entry).status,
+                heads.status(line),
+            )
     return found
 
 
 @pytest.mark.slow
-def test_every_exchange_with_a_hostile_web_is_kept_and_ends_as_it_should(database_url: str, tmp_path: Path) -> None:
+def test_every_exchange_with_a_hostile_web_is_kept_and_ends_as_it_should(
+    database_url: str, tmp_path: Path
+) -> None:
     with serving() as web:
         first = crawl(web, database_url, tmp_path)
-        states = {url.rpartition("/")[2]: (row.state, row.status, row.why) for url, row in rows(database_url).items()}
-        assert {name: states[name] for name in CASES} == {name: (c.state, c.status, c.why) for name, c in CASES.items()}
+        states = {
+            url.rpartition("/")[2]: (row.state, row.status, row.why)
+            for url, row in rows(database_url).items()
+        }
+        assert {name: states[name] for name in CASES} == {
+            name: (c.state, c.status, c.why) for name, c in CASES.items()
+        }
         make_due(database_url)
         second = crawl(web, database_url, tmp_path)
     archive = sound(tmp_path / "warc")
@@ -98,7 +121,9 @@ def test_every_exchange_with_a_hostile_web_is_kept_and_ends_as_it_should(databas
         asked[note.name].append(note)
     for name in asked.keys() - NOTHING.keys():
         assert len(found[name]) == len(asked[name]), name
-        for exchange, note in zip(found[name], sorted(asked[name], key=lambda note: note.at), strict=True):
+        for exchange, note in zip(
+            found[name], sorted(asked[name], key=lambda note: note.at), strict=True
+        ):
             answer = exchange["answer"]
             assert answer.fields["warc-ip-address"] == "127.0.0.1", name
             assert -0.1 < note.at - answer.at.timestamp() < LATE_S, name
@@ -107,9 +132,15 @@ def test_every_exchange_with_a_hostile_web_is_kept_and_ends_as_it_should(databas
         check_first(name, found[name][0])
     assert not found.keys() & NOTHING.keys(), "of nothing there is nothing to keep"
     kept = first.stats["warc/exchanges"] + second.stats["warc/exchanges"]
-    assert kept == sum(map(len, found.values())) == len(web.asked) - sum(len(asked[name]) for name in NOTHING)
+    assert (
+        kept
+        == sum(map(len, found.values()))
+        == len(web.asked) - sum(len(asked[name]) for name in NOTHING)
+    )
     revisits = [record for _, record in archive.records() if record.kind == "revisit"]
-    assert len(revisits) > 40 and all(archive.original(record).kind == "response" for record in revisits)
+    assert len(revisits) > 40 and all(
+        archive.original(record).kind == "response" for record in revisits
+    )
     for path in archive.files():
         unmodified_warcio(path)
         assert told(path).total() == sum(path == file for file, _ in archive.records())

@@ -23,7 +23,9 @@ OTHER = PAGE.replace(b"dull boy", b"bright boy")
 BIGGER = PAGE.replace(b"<p>", b"<p> <!-- other bytes, same text -->")
 DAY = timedelta(days=1)
 NOW = datetime.now(UTC).replace(microsecond=5)
-A, GONE, MOVED, PICTURE = (f"http://elsewhere.example/{name}" for name in ("a", "gone", "moved", "picture.png"))
+A, GONE, MOVED, PICTURE = (
+    f"http://elsewhere.example/{name}" for name in ("a", "gone", "moved", "picture.png")
+)
 ROWS = """
     select u.canonical, u.state::text, u.status, u.visit, u.changes, u.last_visit, u.next_visit is not null, u.depth,
         (select count(*) from crawlproj.page_version v where v.url = u.id), u.etag, u.body_digest
@@ -31,7 +33,9 @@ ROWS = """
 
 
 def at(days: int, url: str, body: bytes = PAGE, top: bytes | None = None) -> Exchange:
-    return exchange(0, body, head('ETag: "x"') if top is None else top, url=url, at=NOW - days * DAY)
+    return exchange(
+        0, body, head('ETag: "x"') if top is None else top, url=url, at=NOW - days * DAY
+    )
 
 
 @pytest.fixture
@@ -44,7 +48,12 @@ def foreign(tmp_path: Path) -> Path:
         (at(30, GONE, b"gone", head(status="404 Not Found")), None),
         (at(30, MOVED, b"", head("Location: /a", status="301 Moved")), None),
         (at(30, PICTURE, b"\x89PNG\r\n\x1a\n\x00\x00", head(kind="image/png")), None),
-        (at(30, "http://elsewhere.example/robots.txt", b"User-agent: *", head(kind="text/plain")), None),
+        (
+            at(
+                30, "http://elsewhere.example/robots.txt", b"User-agent: *", head(kind="text/plain")
+            ),
+            None,
+        ),
     ]
     write(folder, [*later, *others])
     write(folder, [(first, None), (at(80, A), same), (at(70, A, BIGGER), None)])
@@ -56,7 +65,9 @@ def imported(folder: Path, foreign: Path, database_url: str, *words: str, code: 
     return scrapy(folder, database_url, "warc", "import", *files, *words, code=code).stdout
 
 
-def test_pages_and_versions_are_known_with_their_times(foreign: Path, database_url: str, tmp_path: Path) -> None:
+def test_pages_and_versions_are_known_with_their_times(
+    foreign: Path, database_url: str, tmp_path: Path
+) -> None:
     said = imported(tmp_path, foreign, database_url)
     assert "10 exchanges added" in said
     assert "Crawl site: 4 URLs not known before, 0 updated, 4 versions added" in said
@@ -64,13 +75,20 @@ def test_pages_and_versions_are_known_with_their_times(foreign: Path, database_u
     assert set(rows) == {A, GONE, MOVED, PICTURE}, "robots.txt is no page"
     assert rows[A] == ("waiting", 200, 6, 2, NOW - 39 * DAY, True, 1, 3, None, None)
     assert rows[GONE][:2] == ("gone", 404)
-    assert rows[MOVED][:2] == ("moved", 301) and rows[MOVED][5], "it is asked again, so that the spider can follow it"
-    assert rows[PICTURE][:2] == ("waiting", 200) and not rows[PICTURE][5], "pictures are not revisited"
+    assert rows[MOVED][:2] == ("moved", 301) and rows[MOVED][5], (
+        "it is asked again, so that the spider can follow it"
+    )
+    assert rows[PICTURE][:2] == ("waiting", 200) and not rows[PICTURE][5], (
+        "pictures are not revisited"
+    )
     archive = Archive(tmp_path / "warc")
     places = ask(
-        database_url, "select u.canonical, p.warc_file, p.warc_offset from crawlproj.page p join crawlproj.url u on u.id = p.url"
+        database_url,
+        "select u.canonical, p.warc_file, p.warc_offset from crawlproj.page p join crawlproj.url u on u.id = p.url",
     )
-    assert {(url, archive.read(str(file), int(str(offset))).url) for url, file, offset in places} == {(A, A), (PICTURE, PICTURE)}
+    assert {
+        (url, archive.read(str(file), int(str(offset))).url) for url, file, offset in places
+    } == {(A, A), (PICTURE, PICTURE)}
     assert readable(database_url, archive, VERSIONS) == 4
     assert "It is due" in scrapy(tmp_path, database_url, "explain", A).stdout
     assert len(scrapy(tmp_path, database_url, "warc", "versions", A).stdout.splitlines()) == 6
@@ -79,8 +97,13 @@ def test_pages_and_versions_are_known_with_their_times(foreign: Path, database_u
 def test_doing_it_again_adds_nothing(foreign: Path, database_url: str, tmp_path: Path) -> None:
     assert "Crawl" not in imported(tmp_path, foreign, database_url, "--no-database")
     assert ask(database_url, "select count(*) from crawlproj.url") == [(0,)]
-    assert "4 URLs not known before, 0 updated, 4 versions added" in imported(tmp_path, foreign, database_url)
-    before = ask(database_url, "select * from crawlproj.url order by id"), ask(database_url, "select * from crawlproj.page_version")
+    assert "4 URLs not known before, 0 updated, 4 versions added" in imported(
+        tmp_path, foreign, database_url
+    )
+    before = (
+        ask(database_url, "select * from crawlproj.url order by id"),
+        ask(database_url, "select * from crawlproj.page_version"),
+    )
     said = imported(tmp_path, foreign, database_url)
     assert "0 exchanges added, 10 there already" in said
     assert "0 URLs not known before, 0 updated, 0 versions added" in said
@@ -91,11 +114,17 @@ def test_doing_it_again_adds_nothing(foreign: Path, database_url: str, tmp_path:
 
 
 def test_without_a_database_the_archive_takes_them(foreign: Path, tmp_path: Path) -> None:
-    assert "10 exchanges added" in imported(tmp_path, foreign, "postgresql://127.0.0.1:1/none", code=3)
-    assert "0 exchanges added" in imported(tmp_path, foreign, "postgresql://127.0.0.1:1/none", "--no-database")
+    assert "10 exchanges added" in imported(
+        tmp_path, foreign, "postgresql://127.0.0.1:1/none", code=3
+    )
+    assert "0 exchanges added" in imported(
+        tmp_path, foreign, "postgresql://127.0.0.1:1/none", "--no-database"
+    )
 
 
-def test_a_crawl_goes_on_from_what_was_imported(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_a_crawl_goes_on_from_what_was_imported(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     """An imported page is read in full when it is due; the same text is no new version, and its links are found."""
     site.links("/a", "/b")
     body = site.pages["/"][2]  # type: ignore[index]
@@ -105,10 +134,15 @@ def test_a_crawl_goes_on_from_what_was_imported(site: Site, database_url: str, t
     assert crawl(site, database_url, tmp_path).code == 0
     asked = dict(site.asked)
     assert {"/", "/a", "/b"} <= asked.keys() and "if-none-match" not in asked["/"]
-    assert ask(database_url, f"select visit, changes from crawlproj.url where canonical = '{url}'") == [(2, 0)]
+    assert ask(
+        database_url, f"select visit, changes from crawlproj.url where canonical = '{url}'"
+    ) == [(2, 0)]
     versions = f"select v.at from crawlproj.page_version v join crawlproj.url u on u.id = v.url where u.canonical = '{url}'"
     assert ask(database_url, versions) == [(NOW - 90 * DAY,)]
-    assert [entry.mime for entry in Archive(tmp_path / "warc").versions(url)] == ["text/html", "warc/revisit"]
+    assert [entry.mime for entry in Archive(tmp_path / "warc").versions(url)] == [
+        "text/html",
+        "warc/revisit",
+    ]
 
 
 def test_what_the_crawl_knows_better_stays(site: Site, database_url: str, tmp_path: Path) -> None:
@@ -122,7 +156,14 @@ def test_what_the_crawl_knows_better_stays(site: Site, database_url: str, tmp_pa
     url = f"{site.base}/a"
     write(tmp_path / "foreign", [(at(90, url), None)])
     own = [str(path) for path in Archive(tmp_path / "warc").files()]
-    said = scrapy(tmp_path, database_url, "warc", "import", *own, *map(str, Archive(tmp_path / "foreign").files())).stdout
+    said = scrapy(
+        tmp_path,
+        database_url,
+        "warc",
+        "import",
+        *own,
+        *map(str, Archive(tmp_path / "foreign").files()),
+    ).stdout
     assert "0 URLs not known before, 0 updated, 1 version added" in said
     assert before == (
         ask(database_url, "select * from crawlproj.url order by id"),
@@ -133,13 +174,19 @@ def test_what_the_crawl_knows_better_stays(site: Site, database_url: str, tmp_pa
     assert states(site, database_url)["/a"][0] == "waiting"
 
 
-def test_what_was_forgotten_does_not_come_back_by_an_import(foreign: Path, database_url: str, tmp_path: Path) -> None:
+def test_what_was_forgotten_does_not_come_back_by_an_import(
+    foreign: Path, database_url: str, tmp_path: Path
+) -> None:
     scrapy(tmp_path, database_url, "forget", A)
-    assert "4 exchanges added, 0 there already, 0 left out, 6 not taken" in imported(tmp_path, foreign, database_url)
+    assert "4 exchanges added, 0 there already, 0 left out, 6 not taken" in imported(
+        tmp_path, foreign, database_url
+    )
     assert Archive(tmp_path / "warc").get(A) is None
     assert {row[0] for row in ask(database_url, ROWS)} == {GONE, MOVED, PICTURE}
     scrapy(tmp_path, database_url, "push", A)
-    assert ask(database_url, f"select why from crawlproj.url where canonical = '{A}'") == [("forgotten",)]
+    assert ask(database_url, f"select why from crawlproj.url where canonical = '{A}'") == [
+        ("forgotten",)
+    ]
 
 
 def test_files_of_wget_become_pages_and_versions(database_url: str, tmp_path: Path) -> None:
@@ -167,20 +214,35 @@ def test_files_of_wget_become_pages_and_versions(database_url: str, tmp_path: Pa
 
 
 def test_the_answer_to_a_form_is_no_version_of_the_page(database_url: str, tmp_path: Path) -> None:
-    posted = replace(at(10, A, OTHER), request=REQUEST.replace(b"GET", b"POST"), request_body=b"a=b")
-    only = replace(at(10, GONE, OTHER), request=REQUEST.replace(b"GET", b"POST"), request_body=b"a=b")
+    posted = replace(
+        at(10, A, OTHER), request=REQUEST.replace(b"GET", b"POST"), request_body=b"a=b"
+    )
+    only = replace(
+        at(10, GONE, OTHER), request=REQUEST.replace(b"GET", b"POST"), request_body=b"a=b"
+    )
     write(tmp_path / "foreign", [(at(20, A), None), (posted, None), (only, None)])
     said = imported(tmp_path, tmp_path / "foreign", database_url)
-    assert "3 exchanges added" in said and "1 URL not known before, 0 updated, 1 version added" in said
+    assert (
+        "3 exchanges added" in said and "1 URL not known before, 0 updated, 1 version added" in said
+    )
     assert [row[:4] for row in ask(database_url, ROWS)] == [(A, "waiting", 200, 1)]
 
 
-def test_files_are_imported_while_a_crawl_runs(site: Site, foreign: Path, database_url: str, tmp_path: Path) -> None:
+def test_files_are_imported_while_a_crawl_runs(
+    site: Site, foreign: Path, database_url: str, tmp_path: Path
+) -> None:
     site.links("/a")
-    settings = {"DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_CONTINUOUS": True, "DNS_HOSTS": {"*.test": "127.0.0.1"}}
+    settings = {
+        "DATABASE_URL": database_url,
+        "FRONTIER_FLUSH": 0.2,
+        "CRAWL_CONTINUOUS": True,
+        "DNS_HOSTS": {"*.test": "127.0.0.1"},
+    }
     with start_crawl(["site", "-a", f"seeds={site.base}/"], settings, tmp_path) as crawl:
         for _ in range(60):
-            if scrapy(tmp_path, database_url, "status", code=0).stdout and list((tmp_path / "warc").glob("*.open")):
+            if scrapy(tmp_path, database_url, "status", code=0).stdout and list(
+                (tmp_path / "warc").glob("*.open")
+            ):
                 break
         (left,) = (tmp_path / "warc").glob("*.open")
         assert "10 exchanges added" in imported(tmp_path, foreign, database_url)

@@ -46,23 +46,34 @@ def join(project: Path, more: str = "") -> None:
         file.write(ONE_LINE + more)
 
 
-def command_of(words: Sequence[str], settings: Mapping[str, object] | None) -> tuple[list[str], dict[str, str]]:
+def command_of(
+    words: Sequence[str], settings: Mapping[str, object] | None
+) -> tuple[list[str], dict[str, str]]:
     """`scrapy WORDS...`, with crawlproj on the path as if it were installed."""
     command = [sys.executable, "-m", "scrapy", *words]
     for name, value in (settings or {}).items():
-        command += ["-s", f"{name}={json.dumps(value) if isinstance(value, dict | list) else value}"]
+        command += [
+            "-s",
+            f"{name}={json.dumps(value) if isinstance(value, dict | list) else value}",
+        ]
     # Scrapy's cookies would ask the internet for a list of domains.
     ours = {"PYTHONPATH": str(ROOT), "https_proxy": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
     env = {name: value for name, value in os.environ.items() if name not in defaults.OURS} | ours
     return command, env
 
 
-def scrapy(project: Path, *words: str, settings: Mapping[str, object] | None = None) -> subprocess.CompletedProcess[str]:
+def scrapy(
+    project: Path, *words: str, settings: Mapping[str, object] | None = None
+) -> subprocess.CompletedProcess[str]:
     command, env = command_of(words, settings)
-    return subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        command, cwd=project, env=env, capture_output=True, text=True, timeout=120
+    )
 
 
-def items_of(project: Path, spider: str, base: str, settings: Mapping[str, object] | None = None) -> list[dict[str, Any]]:
+def items_of(
+    project: Path, spider: str, base: str, settings: Mapping[str, object] | None = None
+) -> list[dict[str, Any]]:
     out = project / "out.jsonl"
     done = scrapy(project, "crawl", spider, "-a", f"base={base}", "-O", str(out), settings=settings)
     assert done.returncode == 0, done.stderr
@@ -72,7 +83,9 @@ def items_of(project: Path, spider: str, base: str, settings: Mapping[str, objec
 
 
 @pytest.mark.parametrize("spider", ["rules", "map", "login"])
-def test_a_stock_spider_gives_the_same_items_as_before(spider: str, project: Path, shop: type[web.Shop], database_url: str) -> None:
+def test_a_stock_spider_gives_the_same_items_as_before(
+    spider: str, project: Path, shop: type[web.Shop], database_url: str
+) -> None:
     before = items_of(project, spider, shop.base)
     stock = dict(shop.asked)
     shop.asked.clear()
@@ -80,12 +93,18 @@ def test_a_stock_spider_gives_the_same_items_as_before(spider: str, project: Pat
     after = items_of(project, spider, shop.base, {"DATABASE_URL": database_url, **QUICK})
     assert before == after
     assert len(after) > 8
-    assert {key for key in shop.asked if "robots.txt" not in key} == {key for key in stock if "robots.txt" not in key}
-    assert max(number for key, number in shop.asked.items() if "robots.txt" not in key) == 1, "every request exactly once"
+    assert {key for key in shop.asked if "robots.txt" not in key} == {
+        key for key in stock if "robots.txt" not in key
+    }
+    assert max(number for key, number in shop.asked.items() if "robots.txt" not in key) == 1, (
+        "every request exactly once"
+    )
     assert shop.asked["GET /private/item/x"] == 0
 
 
-def test_a_second_run_asks_only_for_what_is_due(project: Path, shop: type[web.Shop], database_url: str) -> None:
+def test_a_second_run_asks_only_for_what_is_due(
+    project: Path, shop: type[web.Shop], database_url: str
+) -> None:
     join(project)
     for _ in range(2):
         items_of(project, "rules", shop.base, {"DATABASE_URL": database_url, **QUICK})
@@ -95,13 +114,28 @@ def test_a_second_run_asks_only_for_what_is_due(project: Path, shop: type[web.Sh
 
 def test_a_crawlspider_reads_the_demo_web(project: Path, database_url: str) -> None:
     join(project)
-    with DemoServer(grid(3, addresses=2, like=HostSpec("", articles=12)), clock=FrozenClock()) as demo:
-        spider = (project / "shop" / "spiders" / "stock.py").read_text().replace('r"/item/"', 'r"/news/|/world"')
+    with DemoServer(
+        grid(3, addresses=2, like=HostSpec("", articles=12)), clock=FrozenClock()
+    ) as demo:
+        spider = (
+            (project / "shop" / "spiders" / "stock.py")
+            .read_text()
+            .replace('r"/item/"', 'r"/news/|/world"')
+        )
         (project / "shop" / "spiders" / "stock.py").write_text(spider)
         settings = {"DATABASE_URL": database_url, "DNS_HOSTS": demo.dns_hosts, **QUICK}
         host = next(iter(demo.web.sites))
         out = project / "out.jsonl"
-        words = ["-a", f"base={demo.url(host, '/').rstrip('/')}", "-a", "start=/", "-a", "domain=demo.test", "-O", str(out)]
+        words = [
+            "-a",
+            f"base={demo.url(host, '/').rstrip('/')}",
+            "-a",
+            "start=/",
+            "-a",
+            "domain=demo.test",
+            "-O",
+            str(out),
+        ]
         done = scrapy(project, "crawl", "rules", *words, settings=settings)
         assert done.returncode == 0, done.stderr
         asked = [f"{record.host}{record.path}" for record in demo.log.records()]
@@ -139,19 +173,38 @@ print(json.dumps({name: settings[name] for name in names} | {
     "down": parts("DOWNLOADER_MIDDLEWARES"), "items": parts("ITEM_PIPELINES"), "handlers": settings.getdict("DOWNLOAD_HANDLERS"),
 }))
 """
-    env = os.environ | {"PYTHONPATH": f"{ROOT}:{project}", "SCRAPY_SETTINGS_MODULE": "shop.settings"}
-    done = subprocess.run([sys.executable, "-c", code], cwd=project, env=env, capture_output=True, text=True, timeout=60)
+    env = os.environ | {
+        "PYTHONPATH": f"{ROOT}:{project}",
+        "SCRAPY_SETTINGS_MODULE": "shop.settings",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert (found["CONCURRENT_REQUESTS"], found["POLITENESS_DELAY"], found["ROBOT_NAME"]) == (3, 7, "shopbot")
+    assert (found["CONCURRENT_REQUESTS"], found["POLITENESS_DELAY"], found["ROBOT_NAME"]) == (
+        3,
+        7,
+        "shopbot",
+    )
     assert (found["COOKIES_ENABLED"], found["CONCURRENT_ITEMS"]) == (False, 1)
-    assert (found["SCHEDULER"], found["PANEL"]) == ("crawlproj.scheduling.scheduler.CrawlScheduler", "off")
+    assert (found["SCHEDULER"], found["PANEL"]) == (
+        "crawlproj.scheduling.scheduler.CrawlScheduler",
+        "off",
+    )
     down = found["down"]
     assert down["scrapy.downloadermiddlewares.retry.RetryMiddleware"] == 551
     assert down["middlewares.robots.RobotsMiddleware"] == 250
     assert down["middlewares.politeness.PolitenessMiddleware"] == 950
     assert "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware" not in down
-    assert {"offsite.OffsiteMiddleware", "cookies.CookiesMiddleware"} <= {".".join(name.split(".")[-2:]) for name in down}
+    assert {"offsite.OffsiteMiddleware", "cookies.CookiesMiddleware"} <= {
+        ".".join(name.split(".")[-2:]) for name in down
+    }
     assert found["handlers"]["https"] == "scrapy.core.downloader.handlers.http.HTTPDownloadHandler"
     assert found["handlers"]["http"] == "crawlproj.fetch.handler.GuardedHandler"
     assert found["items"] == {
@@ -160,14 +213,18 @@ print(json.dumps({name: settings[name] for name in names} | {
     }  # fmt: skip
 
 
-def test_a_scheduler_that_a_project_has_set_itself_is_named(project: Path, shop: type[web.Shop]) -> None:
+def test_a_scheduler_that_a_project_has_set_itself_is_named(
+    project: Path, shop: type[web.Shop]
+) -> None:
     join(project, 'SCHEDULER = "scrapy_redis.scheduler.Scheduler"\n')
     done = scrapy(project, "crawl", "rules", "-a", f"base={shop.base}")
     assert "SCHEDULER = 'scrapy_redis.scheduler.Scheduler': take that line out" in done.stderr
     assert not shop.asked
 
 
-def test_commands_come_with_a_second_line(project: Path, shop: type[web.Shop], database_url: str) -> None:
+def test_commands_come_with_a_second_line(
+    project: Path, shop: type[web.Shop], database_url: str
+) -> None:
     join(project, 'COMMANDS_MODULE = "crawlproj.commands"\n')
     settings = {"DATABASE_URL": database_url, **QUICK}
     done = scrapy(project, "crawl", "map", "-a", f"base={shop.base}", settings=settings)
@@ -175,16 +232,27 @@ def test_commands_come_with_a_second_line(project: Path, shop: type[web.Shop], d
     status = json.loads(scrapy(project, "status", "--json", settings=settings).stdout)
     assert status["crawls"]["map"]["urls"]["fetched"] == web.ITEMS + 2
     pushed = scrapy(project, "push", shop.base + "/item/3", "--crawl", "map", settings=settings)
-    assert (pushed.returncode, "Pushed 1 URL into crawl map" in pushed.stdout) == (0, True), pushed.stderr
+    assert (pushed.returncode, "Pushed 1 URL into crawl map" in pushed.stdout) == (0, True), (
+        pushed.stderr
+    )
 
 
-def test_a_project_without_twisted_s_reactor_joins_too(project: Path, shop: type[web.Shop], database_url: str) -> None:
+def test_a_project_without_twisted_s_reactor_joins_too(
+    project: Path, shop: type[web.Shop], database_url: str
+) -> None:
     join(project, 'TWISTED_REACTOR_ENABLED = False\nASYNCIO_EVENT_LOOP = "uvloop.Loop"\n')
-    assert len(items_of(project, "map", shop.base, {"DATABASE_URL": database_url, **QUICK})) == web.ITEMS
+    assert (
+        len(items_of(project, "map", shop.base, {"DATABASE_URL": database_url, **QUICK}))
+        == web.ITEMS
+    )
 
 
 def test_a_spider_of_scrapy_redis_runs_with_its_scheduler_taken_out(
-    project: Path, shop: type[web.Shop], redis_server: RedisServer, database_url: str, tmp_path: Path
+    project: Path,
+    shop: type[web.Shop],
+    redis_server: RedisServer,
+    database_url: str,
+    tmp_path: Path,
 ) -> None:
     """Its settings as scrapy-redis's manual has them, without SCHEDULER and DUPEFILTER_CLASS. It stays when it has nothing to do,
     and ends by its own MAX_IDLE_TIME_BEFORE_CLOSE."""
@@ -192,12 +260,19 @@ def test_a_spider_of_scrapy_redis_runs_with_its_scheduler_taken_out(
     join(project, f"REDIS_URL = {redis_server.url!r}\nITEM_PIPELINES = {pipelines}\n")
     client, urls = redis_server.client, [f"{shop.base}/item/{n}" for n in range(6)]
     client.lpush("live:start_urls", *urls[:3])
-    command, env = command_of(["crawl", "live"], {"DATABASE_URL": database_url, "MAX_IDLE_TIME_BEFORE_CLOSE": 8, **QUICK})
-    with (tmp_path / "log").open("w") as log, subprocess.Popen(command, cwd=project, env=env, stderr=log) as process:
+    command, env = command_of(
+        ["crawl", "live"], {"DATABASE_URL": database_url, "MAX_IDLE_TIME_BEFORE_CLOSE": 8, **QUICK}
+    )
+    with (
+        (tmp_path / "log").open("w") as log,
+        subprocess.Popen(command, cwd=project, env=env, stderr=log) as process,
+    ):
         try:
             deadline = time.monotonic() + 60
             while client.llen("live:items") < 3:
-                assert process.poll() is None and time.monotonic() < deadline, (tmp_path / "log").read_text()
+                assert process.poll() is None and time.monotonic() < deadline, (
+                    tmp_path / "log"
+                ).read_text()
                 time.sleep(0.1)
             for url in urls[3:]:
                 client.rpush("live:start_urls", json.dumps({"url": url, "meta": {"job": url[-1]}}))
@@ -213,7 +288,9 @@ def test_a_spider_of_scrapy_redis_runs_with_its_scheduler_taken_out(
     assert len(found) == 6
     assert shop.asked == {"GET /robots.txt": 1, **{f"GET /item/{n}": 1 for n in range(6)}}
     assert client.keys() == [b"live:items"]
-    assert "'bus/taken': 6" in text, "none by the spider's own idle handler, which keeps them in memory only"
+    assert "'bus/taken': 6" in text, (
+        "none by the spider's own idle handler, which keeps them in memory only"
+    )
 
 
 def test_a_crawlspider_of_scrapy_redis_follows_its_rules_from_what_is_pushed(
@@ -225,6 +302,8 @@ def test_a_crawlspider_of_scrapy_redis_follows_its_rules_from_what_is_pushed(
     settings = {"DATABASE_URL": database_url, "MAX_IDLE_TIME_BEFORE_CLOSE": 4, **QUICK}
     done = scrapy(project, "crawl", "liverules", settings=settings)
     assert done.returncode == 0, done.stderr
-    found = [json.loads(item)["url"] for item in redis_server.client.lrange("liverules:items", 0, -1)]
+    found = [
+        json.loads(item)["url"] for item in redis_server.client.lrange("liverules:items", 0, -1)
+    ]
     assert sorted(found) == sorted(f"{shop.base}/item/{n}" for n in range(web.ITEMS))
     assert max(shop.asked.values()) == 1

@@ -83,14 +83,26 @@ def nothing_is_lost(demo: DemoServer, evidence: Evidence) -> None:
     assert in_state(evidence.rows, "waiting") == set(truth.pages)
     assert set(truth.pages) <= set(evidence.asked())
     assert set(evidence.codes.values()) == {0}, evidence.logs
-    assert violations((replace(r, ended=max(r.started, r.ended - NOTED_LATE_S)) for r in evidence.records), LAW) == []
+    assert (
+        violations(
+            (replace(r, ended=max(r.started, r.ended - NOTED_LATE_S)) for r in evidence.records),
+            LAW,
+        )
+        == []
+    )
 
 
 def repeats_are_explained(evidence: Evidence) -> None:
     """Whatever was fetched again had been under way, or not yet stored, at a kill; and nothing waited longer to be stored than
     other pages of this run. A page that failed is tried again, which is no loss."""
-    repeated = {url: seen for url, seen in evidence.repeated().items() if url not in evidence.failed()}
-    again = [(url, record, evidence.unstored(record)) for url, seen in repeated.items() for record in seen[:-1]]
+    repeated = {
+        url: seen for url, seen in evidence.repeated().items() if url not in evidence.failed()
+    }
+    again = [
+        (url, record, evidence.unstored(record))
+        for url, seen in repeated.items()
+        for record in seen[:-1]
+    ]
     assert [(url, record) for url, record, why in again if why is None] == []
     lags = evidence.lags.values() or [UNTIMED_S]
     longest = max(lags)
@@ -98,14 +110,20 @@ def repeats_are_explained(evidence: Evidence) -> None:
     print(
         f"{len(evidence.records)} requests, {len(evidence.done)} kills, {len(again)} pages fetched again, of which"
         f" {sum(s < FLUSH_S for s in waited)} within FRONTIER_FLUSH of a kill;"
-        + (f" commits after {median(lags):.2f} s, at most {longest:.2f} s" if evidence.lags else " commits not timed")
+        + (
+            f" commits after {median(lags):.2f} s, at most {longest:.2f} s"
+            if evidence.lags
+            else " commits not timed"
+        )
     )
     assert max(waited, default=0.0) <= longest + FLUSH_S
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kills", [40])
-def test_workers_killed_at_random_moments_lose_nothing(kills: int, big: DemoServer, postgres: OwnPostgres, tmp_path: Path) -> None:
+def test_workers_killed_at_random_moments_lose_nothing(
+    kills: int, big: DemoServer, postgres: OwnPostgres, tmp_path: Path
+) -> None:
     dice = chance()
     plan = [Kill(pages, "worker", "kill") for pages in moments(kills, HOSTS * PAGES_PER_HOST, dice)]
     with Scene(big, tmp_path, 3, SETTINGS, postgres) as scene:
@@ -117,7 +135,9 @@ def test_workers_killed_at_random_moments_lose_nothing(kills: int, big: DemoServ
 
 
 @pytest.mark.slow
-def test_stopped_workers_fetch_nothing_twice(small: DemoServer, postgres: OwnPostgres, tmp_path: Path) -> None:
+def test_stopped_workers_fetch_nothing_twice(
+    small: DemoServer, postgres: OwnPostgres, tmp_path: Path
+) -> None:
     dice = chance()
     plan = [Kill(pages, "worker", "term") for pages in moments(6, 40 * PAGES_PER_HOST, dice)]
     with Scene(small, tmp_path, 3, SETTINGS, postgres) as scene:
@@ -139,10 +159,18 @@ def test_stopped_workers_fetch_nothing_twice(small: DemoServer, postgres: OwnPos
     ],
 )
 def test_a_database_that_is_away_for_a_while_loses_nothing(
-    victim: str, how: str, seconds: float, times: int, small: DemoServer, postgres: OwnPostgres, tmp_path: Path
+    victim: str,
+    how: str,
+    seconds: float,
+    times: int,
+    small: DemoServer,
+    postgres: OwnPostgres,
+    tmp_path: Path,
 ) -> None:
     dice = chance()
-    plan = [Kill(pages, victim, how, seconds) for pages in moments(times, 40 * PAGES_PER_HOST, dice)]
+    plan = [
+        Kill(pages, victim, how, seconds) for pages in moments(times, 40 * PAGES_PER_HOST, dice)
+    ]
     with Scene(small, tmp_path, 2, SETTINGS, postgres) as scene:
         scene.play(plan, dice)
         evidence = scene.finish()
@@ -164,7 +192,9 @@ def test_redis_and_workers_killed_in_turn_lose_no_page_and_no_push(
         ("redis", "restart", 0.0),
     ]
     plan = [Kill(5, "redis", "flush")]
-    plan += [Kill(at, *blow) for at, blow in zip(moments(len(blows), pages, dice), blows, strict=True)]
+    plan += [
+        Kill(at, *blow) for at, blow in zip(moments(len(blows), pages, dice), blows, strict=True)
+    ]
     pushes = [f"{root}?push={number}" for number, root in enumerate(roots(small))]
     with Scene(small, tmp_path, 2, SETTINGS, postgres, redis_server) as scene:
         for number, kill in enumerate(plan):
@@ -173,12 +203,19 @@ def test_redis_and_workers_killed_in_turn_lose_no_page_and_no_push(
         evidence = scene.finish()
     assert [done.how for done in evidence.done] == [kill.how for kill in plan]
     assert in_state(evidence.rows, "waiting") >= set(pushes)
-    nothing_is_lost(small, replace(evidence, rows={url: row for url, row in evidence.rows.items() if url not in pushes}))
+    nothing_is_lost(
+        small,
+        replace(
+            evidence, rows={url: row for url, row in evidence.rows.items() if url not in pushes}
+        ),
+    )
     repeats_are_explained(evidence)
 
 
 @pytest.mark.slow
-def test_the_embedded_database_is_started_again_when_it_is_killed(small: DemoServer, tmp_path: Path) -> None:
+def test_the_embedded_database_is_started_again_when_it_is_killed(
+    small: DemoServer, tmp_path: Path
+) -> None:
     dice = chance()
     plan = [Kill(pages, "postgres", "kill") for pages in moments(3, 40 * PAGES_PER_HOST, dice)]
     with Scene(small, tmp_path, 2, SETTINGS) as scene:
@@ -190,7 +227,9 @@ def test_the_embedded_database_is_started_again_when_it_is_killed(small: DemoSer
 
 
 @pytest.mark.slow
-def test_ends_of_a_worker_that_was_paused_too_long_are_ignored_and_counted(postgres: OwnPostgres, tmp_path: Path) -> None:
+def test_ends_of_a_worker_that_was_paused_too_long_are_ignored_and_counted(
+    postgres: OwnPostgres, tmp_path: Path
+) -> None:
     slow = grid(16, addresses=8, like=HostSpec("", articles=12, latency_s=(0.3, 0.6)))
     with DemoServer(slow, clock=FrozenClock(1_790_000_000.0), t0=1_789_999_000.0) as demo:
         with Scene(demo, tmp_path, 2, {**SETTINGS, "POLITENESS_SLOWDOWN": 0}, postgres) as scene:
@@ -205,11 +244,17 @@ def test_ends_of_a_worker_that_was_paused_too_long_are_ignored_and_counted(postg
             scene.started[number].stop(signal.SIGCONT)
             evidence = scene.finish()
         nothing_is_lost(demo, evidence)
-    late, lost = (evidence.stats[number].get(f"frontier/{name}") or 0 for name in ("late", "lost_leases"))
+    late, lost = (
+        evidence.stats[number].get(f"frontier/{name}") or 0 for name in ("late", "lost_leases")
+    )
     print(f"{late} late ends, {lost} lost leases")
     assert late and lost
     repeated = [seen for url, seen in evidence.repeated().items() if url not in evidence.failed()]
-    assert all(r.user_agent == f"{victim}-1" and r.started <= paused_at for seen in repeated for r in seen[:-1])
+    assert all(
+        r.user_agent == f"{victim}-1" and r.started <= paused_at
+        for seen in repeated
+        for r in seen[:-1]
+    )
 
 
 @pytest.mark.slow
@@ -225,7 +270,9 @@ def test_a_second_worker_gets_its_part_and_when_it_is_killed_its_part_moves_back
             since = time.monotonic()
             scene.wait_for(lambda: sum(map(len, scene.agents(since).values())) >= 20)
             parts = scene.agents(since)
-            assert 9 <= len(parts["worker2"]) <= 11 and not parts["worker1"] & parts["worker2"], parts
+            assert 9 <= len(parts["worker2"]) <= 11 and not parts["worker1"] & parts["worker2"], (
+                parts
+            )
             killed_at = time.monotonic()
             scene.started[2].process.kill()
             scene.started[2].process.wait()
@@ -262,7 +309,9 @@ def test_a_database_that_is_lost_for_good_ends_the_crawl_with_a_clear_line(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("again", [True, False], ids=["room again", "no room"])
-def test_a_full_disk_stops_the_crawl_and_nothing_is_marked_done_that_is_not(again: bool, small: DemoServer, tmp_path: Path) -> None:
+def test_a_full_disk_stops_the_crawl_and_nothing_is_marked_done_that_is_not(
+    again: bool, small: DemoServer, tmp_path: Path
+) -> None:
     with ExitStack() as stack:
         place = stack.enter_context(small_disk(tmp_path / "disk"))
         postgres = OwnPostgres(tmp_path / "disk", {"min_wal_size": "32MB", "max_wal_size": "32MB"})
@@ -281,7 +330,9 @@ def crawl_until_full(place: SmallDisk, again: bool, stage: Scene) -> Evidence:
     with stage as scene:
         scene.wait_for(lambda: scene.seen() > 150)
         place.fill()
-        scene.wait_for(lambda: all("the database is away" in log(crawl) for crawl in scene.started.values()))
+        scene.wait_for(
+            lambda: all("the database is away" in log(crawl) for crawl in scene.started.values())
+        )
         # What was handed out before may still be seen a moment later.
         time.sleep(1)
         silent = scene.seen()
@@ -291,7 +342,10 @@ def crawl_until_full(place: SmallDisk, again: bool, stage: Scene) -> Evidence:
             results = [crawl.wait() for crawl in scene.started.values()]
             assert {result.code for result in results} == {1}
             assert all("no use of the database for 5 s" in result.log for result in results)
-        assert [log(crawl).count("Nothing is handed out") for crawl in scene.started.values()] == [1, 1]
+        assert [log(crawl).count("Nothing is handed out") for crawl in scene.started.values()] == [
+            1,
+            1,
+        ]
         place.clear()
         scene.postgres.start()
         for number in () if again else tuple(scene.started):
@@ -300,7 +354,9 @@ def crawl_until_full(place: SmallDisk, again: bool, stage: Scene) -> Evidence:
 
 
 def log(crawl: Crawl) -> str:
-    return "".join(path.read_text(errors="replace") for path in (crawl.crawl_dir / "log").glob("*.log"))
+    return "".join(
+        path.read_text(errors="replace") for path in (crawl.crawl_dir / "log").glob("*.log")
+    )
 
 
 @pytest.mark.slow
@@ -313,7 +369,9 @@ def test_a_commit_whose_answer_was_lost_is_done_again_without_harm(postgres: Own
     frontier.resolved({"a.test": "192.0.2.1"})
     (lease,) = frontier.lease("w", 1)
     (ticket,) = frontier.refill([Want("a.test", lease.server, lease.epoch, 1)])
-    end = Outcome(1, ticket.visit, ticket.server, ticket.epoch, State.WAITING, frontier.now(), received=7)
+    end = Outcome(
+        1, ticket.visit, ticket.server, ticket.epoch, State.WAITING, frontier.now(), received=7
+    )
     batch = Batch([end], [NewUrl(2, "http://a.test/2", "a.test", parent=1)])
     lost: list[DatabaseError] = []
 

@@ -37,7 +37,16 @@ def test_a_url_that_is_added_while_the_last_one_of_its_host_ends_is_offered(
     ending.resolved({"a.test": "127.0.0.1"})
     (lease,) = ending.lease("w", 1)
     (ticket,) = ending.refill([Want("a.test", lease.server, lease.epoch, 9)])
-    end = Outcome(ticket.id, ticket.visit, ticket.server, ticket.epoch, State.DEAD, ending.now(), 404, received=received)
+    end = Outcome(
+        ticket.id,
+        ticket.visit,
+        ticket.server,
+        ticket.epoch,
+        State.DEAD,
+        ending.now(),
+        404,
+        received=received,
+    )
     ended = threading.Thread(target=lambda: ending.commit(Batch([end]), "w"))
     with adding.db.transaction() as tx:
         adding._commit(tx, Batch(urls=[url("/second", 0.5)]), "")

@@ -35,10 +35,14 @@ def test_a_new_database_gets_everything_at_once(any_server: str, empty: Database
     assert migrate(empty) == names
     assert pending(empty) == []
     assert migrate(empty) == []
-    assert [number for (number,) in empty.rows("migration_applied")] == [step.number for step in migrations()]
+    assert [number for (number,) in empty.rows("migration_applied")] == [
+        step.number for step in migrations()
+    ]
 
 
-def test_every_way_of_migrating_ends_in_the_present_schema(any_server: str, new_database: Callable[[str], str]) -> None:
+def test_every_way_of_migrating_ends_in_the_present_schema(
+    any_server: str, new_database: Callable[[str], str]
+) -> None:
     """If this fails: schema.sql and the steps differ. Before the first release, copy schema.sql to 0001_first.sql;
     afterwards write a new step."""
     fresh = Database(new_database("template0"))
@@ -63,13 +67,21 @@ def test_the_catalog_sees_a_small_difference(database: Database) -> None:
 def test_a_newer_database_is_refused(database: Database) -> None:
     database.run("migration_mark", number=len(migrations()) + 3, name="from_the_future")
     for action in (migrate, pending):
-        with pytest.raises(MigrationError, match=r"at migration 000\d, this code knows only 000\d: update crawlproj"):
+        with pytest.raises(
+            MigrationError,
+            match=r"at migration 000\d, this code knows only 000\d: update crawlproj",
+        ):
             action(database)
 
 
-def test_missing_steps_are_applied_in_order(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_steps_are_applied_in_order(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = len(migrations()) + 1
-    sqls = {"more": "create table more (a int)", "column": "alter table more add column b text default 'c'"}
+    sqls = {
+        "more": "create table more (a int)",
+        "column": "alter table more add column b text default 'c'",
+    }
     steps = [FakeStep(first, "more", sqls["more"]), FakeStep(first + 1, "column", sqls["column"])]
     known = [*migrations(), *steps]
     monkeypatch.setattr(module, "migrations", lambda: known)
@@ -78,9 +90,15 @@ def test_missing_steps_are_applied_in_order(database: Database, monkeypatch: pyt
     assert database.script("insert into more (a) values (1) returning b") == [("c",)]
 
 
-def test_a_failing_step_leaves_everything_as_it_was(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_step_leaves_everything_as_it_was(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = len(migrations()) + 1
-    known = [*migrations(), FakeStep(first, "good", "create table good (a int)"), FakeStep(first + 1, "bad", "oops")]
+    known = [
+        *migrations(),
+        FakeStep(first, "good", "create table good (a int)"),
+        FakeStep(first + 1, "bad", "oops"),
+    ]
     before = catalog(database)
     monkeypatch.setattr(module, "migrations", lambda: known)
     with pytest.raises(MigrationError, match="migration bad failed, nothing was changed"):
@@ -89,7 +107,9 @@ def test_a_failing_step_leaves_everything_as_it_was(database: Database, monkeypa
     assert pending(database) == ["good", "bad"]
 
 
-def test_two_workers_migrate_at_once_and_one_waits(any_server: str, new_database: Callable[[str], str]) -> None:
+def test_two_workers_migrate_at_once_and_one_waits(
+    any_server: str, new_database: Callable[[str], str]
+) -> None:
     url = new_database("template0")
     done: list[list[str]] = []
     gate = threading.Barrier(2)

@@ -33,19 +33,45 @@ def clone() -> Iterator[Path]:
         folder = Path(name)
         folder.chmod(0o755)
         clone = folder / "a clone"
-        git = ["git", "-c", f"safe.directory={ROOT}", "-c", f"safe.directory={ROOT / '.git'}", "clone", "--quiet"]
+        git = [
+            "git",
+            "-c",
+            f"safe.directory={ROOT}",
+            "-c",
+            f"safe.directory={ROOT / '.git'}",
+            "clone",
+            "--quiet",
+        ]
         subprocess.run([*git, "--no-hardlinks", str(ROOT), str(clone)], check=True)
         yield clone
 
 
 def environment(home: Path, path: str) -> dict[str, str]:
     """A login's, with the way to the packages, without anything of ours or of an outer make."""
-    names = [name for name in os.environ if NETWORK.match(name) and not name.endswith(("_CACHE_DIR", "_PYTHON"))]
-    return {"HOME": str(home), "PATH": path, "LANG": "C.UTF-8", **{name: os.environ[name] for name in names}}
+    names = [
+        name
+        for name in os.environ
+        if NETWORK.match(name) and not name.endswith(("_CACHE_DIR", "_PYTHON"))
+    ]
+    return {
+        "HOME": str(home),
+        "PATH": path,
+        "LANG": "C.UTF-8",
+        **{name: os.environ[name] for name in names},
+    }
 
 
-def make_crawl(clone: Path, env: dict[str, str], become: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([*become, "make", "crawl"], cwd=clone, env=env, capture_output=True, text=True, timeout=STEP_S)
+def make_crawl(
+    clone: Path, env: dict[str, str], become: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*become, "make", "crawl"],
+        cwd=clone,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=STEP_S,
+    )
     if "could not install" in done.stderr and os.environ.get("CI") != "true":
         pytest.skip(f"packages can't be installed here: {done.stderr[-500:]}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -73,10 +99,18 @@ def check_two_runs(clone: Path, env: dict[str, str], become: tuple[str, ...] = (
     assert "Installing" not in second.stderr
     assert f"{clone}/.crawl/log/demo.log" in second.stdout
     status = [*become, ".venv/bin/scrapy", "status", "--json"]
-    known = json.loads(subprocess.run(status, cwd=clone, env=env, capture_output=True, text=True, check=True).stdout)
+    known = json.loads(
+        subprocess.run(
+            status, cwd=clone, env=env, capture_output=True, text=True, check=True
+        ).stdout
+    )
     assert known["crawls"]["demo"]["urls"]["known"] > 100
     changes = subprocess.run(
-        ["git", "-c", f"safe.directory={clone}", "status", "--porcelain"], cwd=clone, capture_output=True, text=True, check=True
+        ["git", "-c", f"safe.directory={clone}", "status", "--porcelain"],
+        cwd=clone,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert changes.stdout == "", "what a run leaves behind is ignored by git"
 

@@ -13,12 +13,22 @@ import pytest
 from tests.support.crawling import run_crawl
 from tests.support.webs import rows
 
-SETTINGS = {"FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0, "REVISIT_INTERVAL": "1h", "FRONTIER_RETRY_DELAY": "1h"}
+SETTINGS = {
+    "FRONTIER_FLUSH": 0.2,
+    "CRAWL_PATIENCE": 0,
+    "REVISIT_INTERVAL": "1h",
+    "FRONTIER_RETRY_DELAY": "1h",
+}
 PAGE = b"<title>Fine</title><p>A page that a browser shows.</p>"
 
 
 def head(*lines: bytes, status: bytes = b"200 OK", body: bytes = PAGE) -> bytes:
-    fields = (b"HTTP/1.1 " + status, b"Content-Type: text/html", b"Content-Length: %d" % len(body), *lines)
+    fields = (
+        b"HTTP/1.1 " + status,
+        b"Content-Type: text/html",
+        b"Content-Length: %d" % len(body),
+        *lines,
+    )
     return b"\r\n".join(fields) + b"\r\n\r\n" + body
 
 
@@ -37,7 +47,9 @@ class Odd(socketserver.StreamRequestHandler):
             self.wfile.write(self.answer(path, host))
 
     def answer(self, path: bytes, host: bytes) -> bytes:
-        packed = gzip.compress(b"<urlset><url><loc>http://%s/from-sitemap</loc></url></urlset>" % host)
+        packed = gzip.compress(
+            b"<urlset><url><loc>http://%s/from-sitemap</loc></url></urlset>" % host
+        )
         answers = {
             b"/robots.txt": head(body=b"User-agent: *\nSitemap: http://%s/map.xml.gz" % host),
             b"/map.xml.gz": head(body=packed).replace(b"text/html", b"application/x-gzip"),
@@ -62,12 +74,16 @@ def base() -> Iterator[str]:
         server.shutdown()
 
 
-def test_odd_answers_are_read_as_browsers_read_them(base: str, database_url: str, tmp_path: Path) -> None:
+def test_odd_answers_are_read_as_browsers_read_them(
+    base: str, database_url: str, tmp_path: Path
+) -> None:
     paths = ("/binary-header", "/huge-header", "/many-headers", "/moved", "/order", "/unasked-304")
     seeds = "seeds=" + ",".join(base + path for path in paths)
     result = run_crawl(["site", "-a", seeds], {**SETTINGS, "DATABASE_URL": database_url}, tmp_path)
     assert result.code == 0, result.stderr + result.log
-    found = {url.removeprefix(base): (row.state, row.status) for url, row in rows(database_url).items()}
+    found = {
+        url.removeprefix(base): (row.state, row.status) for url, row in rows(database_url).items()
+    }
     assert found == {
         "/binary-header": ("waiting", 200), "/huge-header": ("waiting", 200), "/many-headers": ("waiting", 200),
         "/moved": ("moved", 301), "/n%C3%A9": ("waiting", 200), "/order": ("waiting", 200), "/unasked-304": ("retry", 304),
@@ -75,9 +91,17 @@ def test_odd_answers_are_read_as_browsers_read_them(base: str, database_url: str
     }  # fmt: skip
 
 
-def test_a_lease_that_comes_to_its_deadline_between_renewals_goes_on(base: str, database_url: str, tmp_path: Path) -> None:
+def test_a_lease_that_comes_to_its_deadline_between_renewals_goes_on(
+    base: str, database_url: str, tmp_path: Path
+) -> None:
     """With a time-out that is nearly as long as the lease, little of each lease is left to hand out."""
-    settings = {**SETTINGS, "DATABASE_URL": database_url, "FRONTIER_LEASE": "6s", "DOWNLOAD_TIMEOUT": 5.5, "POLITENESS_DELAY": 0.4}
+    settings = {
+        **SETTINGS,
+        "DATABASE_URL": database_url,
+        "FRONTIER_LEASE": "6s",
+        "DOWNLOAD_TIMEOUT": 5.5,
+        "POLITENESS_DELAY": 0.4,
+    }
     seeds = "seeds=" + ",".join(f"{base}/{n}" for n in range(12))
     result = run_crawl(["site", "-a", seeds], settings, tmp_path)
     assert result.stats["finish_reason"] == "finished"
@@ -93,7 +117,9 @@ def test_the_limit_of_pages_is_kept_exactly(base: str, database_url: str, tmp_pa
     assert result.stats["pages/first"] == 23
 
 
-def test_robots_txt_does_not_count_for_closespider_pagecount(base: str, database_url: str, tmp_path: Path) -> None:
+def test_robots_txt_does_not_count_for_closespider_pagecount(
+    base: str, database_url: str, tmp_path: Path
+) -> None:
     seeds = "seeds=" + ",".join(f"{base}/{n}" for n in range(9))
     settings = {**SETTINGS, "DATABASE_URL": database_url, "CLOSESPIDER_PAGECOUNT": 4}
     result = run_crawl(["site", "-a", seeds], settings, tmp_path)

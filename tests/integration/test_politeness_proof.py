@@ -38,7 +38,10 @@ def web() -> Profile:
         5: {"latency_s": (0.2, 0.5)}, 15: {"latency_s": (0.3, 0.6)}, 7: {"busy_every": 9}, 17: {"busy_every": 11},
         9: {"disallow": ("/world/",)}, 11: {"extras": ("redirects",)}, 21: {"extras": ("redirects", "dead")},
     }  # fmt: skip
-    hosts = tuple(dataclasses.replace(host, **odd.get(number, {})) for number, host in enumerate(plain.hosts, 1))
+    hosts = tuple(
+        dataclasses.replace(host, **odd.get(number, {}))
+        for number, host in enumerate(plain.hosts, 1)
+    )
     return dataclasses.replace(plain, hosts=hosts)
 
 
@@ -80,7 +83,9 @@ def test_no_rule_is_broken_by_three_workers_and_two_crawls_over_kills_and_a_rest
         crawls.append(start("two", 2))
         codes = [crawl.wait(400).code for crawl in crawls[3:]]
     assert violations(demo.log.records(), LAW) == []
-    audited = run_command(["politeness", "audit", *map(str, tmp_path.glob("*/log/requests-*.jsonl"))], tmp_path)
+    audited = run_command(
+        ["politeness", "audit", *map(str, tmp_path.glob("*/log/requests-*.jsonl"))], tmp_path
+    )
     assert (audited.code, "every rule was kept" in audited.stdout) == (0, True), audited.stdout
     assert codes == [0, 0, 0]
     truth = demo.web.truth(demo.now(), seeds=roots(demo))

@@ -58,7 +58,11 @@ class Mains(SharedFolder):
 def unreadable(database_url: str, archive: Archive) -> set[str]:
     """What counts as done and is not in the archive: pages by their places, everything else by its URL."""
     found, there = answers(archive), places(archive)
-    missing = {url for url, row in rows(database_url).items() if row.visits and row.status and not found[url]}
+    missing = {
+        url
+        for url, row in rows(database_url).items()
+        if row.visits and row.status and not found[url]
+    }
     for row in [*ask(database_url, PLACES), *ask(database_url, VERSIONS)]:
         url, file, offset, length, record_id = str(row[0]), row[2], row[3], row[4], row[6]
         if file is None or (str(file), offset, length, f"<urn:uuid:{record_id}>") not in there:
@@ -67,7 +71,9 @@ def unreadable(database_url: str, archive: Archive) -> set[str]:
 
 
 def places(archive: Archive) -> set[tuple[str, int, int, str]]:
-    return {(path.name, record.offset, record.length, record.id) for path, record in archive.records()}
+    return {
+        (path.name, record.offset, record.length, record.id) for path, record in archive.records()
+    }
 
 
 def as_sent(demo: DemoServer, archive: Archive, database_url: str) -> int:
@@ -99,28 +105,45 @@ def test_what_is_done_survives_many_losses_of_power(tmp_path: Path, postgres: Ow
             evidence = scene.finish()
         archive = sound(folder)
         assert set(evidence.codes.values()) == {0}, evidence.logs
-        assert in_state(evidence.rows, "waiting") == set(demo.web.truth(demo.now(), seeds=roots(demo)).pages)
+        assert in_state(evidence.rows, "waiting") == set(
+            demo.web.truth(demo.now(), seeds=roots(demo)).pages
+        )
         assert not unreadable(postgres.direct, archive)
-        assert readable(postgres.direct, archive) > HOSTS and readable(postgres.direct, archive, VERSIONS) > HOSTS
+        assert (
+            readable(postgres.direct, archive) > HOSTS
+            and readable(postgres.direct, archive, VERSIONS) > HOSTS
+        )
         assert as_sent(demo, archive, postgres.direct) > HOSTS * PAGES_PER_HOST // 2
     assert not untimely(disk.notes(), folder)
     told = [(loss.how, loss.touched) for loss in losses if loss.name.endswith(".open")]
     print(f"{answers(archive).total()} exchanges in {len(archive.files())} files; {told}")
-    assert {name for loss in losses for name in loss.untouched} <= {record.id for _, record in archive.records()}
-    assert len(told) >= LOSSES and sum(touched for _, touched in told) > 0, "some of what was written was lost"
+    assert {name for loss in losses for name in loss.untouched} <= {
+        record.id for _, record in archive.records()
+    }
+    assert len(told) >= LOSSES and sum(touched for _, touched in told) > 0, (
+        "some of what was written was lost"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("broken", sorted(BREAK))
-def test_only_what_is_synced_before_the_commit_survives_the_worst(broken: str, database_url: str, tmp_path: Path) -> None:
+def test_only_what_is_synced_before_the_commit_survives_the_worst(
+    broken: str, database_url: str, tmp_path: Path
+) -> None:
     """The disk keeps nothing that was not synced. If the order of things is wrong, this shows it: it is broken on purpose."""
     folder = tmp_path / "crawl" / "warc"
     disk = Disk(folder, tmp_path / "disk")
     with contextmanager(web)(HOSTS) as demo:
-        settings = demo_settings(demo, database_url, **{**SETTINGS, **disk.settings, "POWER_BROKEN": broken})
-        with start_crawl(["site", "-a", "seeds=" + ",".join(roots(demo))], settings, tmp_path / "crawl") as crawl:
+        settings = demo_settings(
+            demo, database_url, **{**SETTINGS, **disk.settings, "POWER_BROKEN": broken}
+        )
+        with start_crawl(
+            ["site", "-a", "seeds=" + ",".join(roots(demo))], settings, tmp_path / "crawl"
+        ) as crawl:
             wait_for(crawl, lambda: sum(len(note.get("commit", ())) for note in disk.notes()) > 60)
-            wait_for(crawl, lambda: bool(disk.unsynced()) and disk.notes()[-1].get("committed", 0) > 0)
+            wait_for(
+                crawl, lambda: bool(disk.unsynced()) and disk.notes()[-1].get("committed", 0) > 0
+            )
             crawl.process.kill()
             crawl.process.wait()
     wrong = untimely(disk.notes(), folder)

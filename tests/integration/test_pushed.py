@@ -10,7 +10,17 @@ import pytest
 from redis.exceptions import ConnectionError as RedisGone
 
 from crawlproj.database.connection import Database
-from crawlproj.frontier.base import Batch, Committed, CrawlSpec, Frontier, Lane, NewUrl, Outcome, State, Want
+from crawlproj.frontier.base import (
+    Batch,
+    Committed,
+    CrawlSpec,
+    Frontier,
+    Lane,
+    NewUrl,
+    Outcome,
+    State,
+    Want,
+)
 from crawlproj.frontier.memory.frontier import MemoryFrontier
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.scheduling.redis.connection import Link
@@ -29,7 +39,13 @@ class Desk:
         self.frontier, self.arrived = frontier, list[Arrived]()
         self.pushed = Pushed(server.client, KEY)
         self.courier = Courier(
-            Link(server.client), self.pushed, frontier, self.read, self.arrived.append, lambda: None, lambda call: call()
+            Link(server.client),
+            self.pushed,
+            frontier,
+            self.read,
+            self.arrived.append,
+            lambda: None,
+            lambda call: call(),
         )
 
     @staticmethod
@@ -44,9 +60,14 @@ class Desk:
         """Everything that is queued, fetched and ended; which URLs that were."""
         frontier = self.frontier
         frontier.resolved(dict.fromkeys(frontier.unresolved(10), "127.0.0.1"))
-        wants = [Want(h.name, x.server, x.epoch, 1000) for x in frontier.lease("w", 10) for h in x.hosts]
+        wants = [
+            Want(h.name, x.server, x.epoch, 1000) for x in frontier.lease("w", 10) for h in x.hosts
+        ]
         tickets = frontier.refill(wants)
-        ends = [Outcome(t.id, t.visit, t.server, t.epoch, State.WAITING, frontier.now(), 200) for t in tickets]
+        ends = [
+            Outcome(t.id, t.visit, t.server, t.epoch, State.WAITING, frontier.now(), 200)
+            for t in tickets
+        ]
         frontier.commit(Batch(ends), "w")
         frontier.release("w", [want.server for want in wants])
         return [ticket.url for ticket in tickets]
@@ -88,7 +109,9 @@ def break_once(monkeypatch: pytest.MonkeyPatch, where: object, name: str, after:
     monkeypatch.setattr(where, name, fail)
 
 
-def test_what_is_pushed_is_taken_stored_and_removed(desk: Desk, redis_server: RedisServer, urls: list[str]) -> None:
+def test_what_is_pushed_is_taken_stored_and_removed(
+    desk: Desk, redis_server: RedisServer, urls: list[str]
+) -> None:
     redis_server.client.rpush(KEY, *urls)
     desk.turn()
     assert desk.arrived == [Arrived(5, 0, 0)]
@@ -110,7 +133,9 @@ def test_two_workers_never_take_the_same(redis_server: RedisServer, urls: list[s
     assert not two.under_way
 
 
-def test_what_a_dead_worker_had_taken_is_stored_by_another(desk: Desk, redis_server: RedisServer, urls: list[str]) -> None:
+def test_what_a_dead_worker_had_taken_is_stored_by_another(
+    desk: Desk, redis_server: RedisServer, urls: list[str]
+) -> None:
     redis_server.client.rpush(KEY, *urls)
     Pushed(redis_server.client, KEY).take(10)
     desk.turn()
@@ -156,7 +181,9 @@ def test_a_visit_that_ends_while_a_push_is_done_again_is_not_repeated(
     assert desk.visit_all() == []
 
 
-def test_a_url_that_was_visited_before_it_was_pushed_is_fetched_again(desk: Desk, redis_server: RedisServer) -> None:
+def test_a_url_that_was_visited_before_it_was_pushed_is_fetched_again(
+    desk: Desk, redis_server: RedisServer
+) -> None:
     for _ in range(2):
         redis_server.client.rpush(KEY, "http://a.test/1")
         desk.turn()
@@ -166,7 +193,12 @@ def test_a_url_that_was_visited_before_it_was_pushed_is_fetched_again(desk: Desk
 @pytest.mark.parametrize("after", [False, True], ids=["before it was done", "after it was done"])
 @pytest.mark.parametrize("step", ["_move", "forget"])
 def test_a_connection_that_is_lost_at_any_step_loses_and_repeats_nothing(
-    step: str, after: bool, desk: Desk, redis_server: RedisServer, urls: list[str], monkeypatch: pytest.MonkeyPatch
+    step: str,
+    after: bool,
+    desk: Desk,
+    redis_server: RedisServer,
+    urls: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     redis_server.client.rpush(KEY, *urls)
     break_once(monkeypatch, desk.pushed, step, after)
@@ -196,7 +228,10 @@ def test_a_push_that_the_database_refuses_holds_up_no_other(
     desk.turn()
     assert desk.arrived == [Arrived(5, 1, 0)]
     assert redis_server.client.keys() == []
-    assert sorted(found.url for found in frontier.look([key(CRAWL, url) for url in urls]).values()) == urls[:2] + urls[3:]
+    assert (
+        sorted(found.url for found in frontier.look([key(CRAWL, url) for url in urls]).values())
+        == urls[:2] + urls[3:]
+    )
 
 
 @pytest.fixture
@@ -206,7 +241,9 @@ def forgetful() -> Iterator[RedisServer]:
         yield server
 
 
-def test_a_redis_that_comes_back_with_an_old_snapshot_repeats_nothing(forgetful: RedisServer, frontier: MemoryFrontier) -> None:
+def test_a_redis_that_comes_back_with_an_old_snapshot_repeats_nothing(
+    forgetful: RedisServer, frontier: MemoryFrontier
+) -> None:
     desk, client = Desk(forgetful, frontier), forgetful.client
     desk.turn()
     old, lost = ["http://a.test/1", "http://a.test/2"], "http://a.test/3"

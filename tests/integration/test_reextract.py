@@ -29,10 +29,22 @@ def crawled(project: Path, spider: str, base: str, database_url: str) -> list[di
     return items_of(project, spider, base, {"DATABASE_URL": database_url, **QUICK})
 
 
-def reextracted(project: Path, spider: str, base: str, *words: str, code: int = 0, **settings: object) -> list[dict[str, Any]]:
+def reextracted(
+    project: Path, spider: str, base: str, *words: str, code: int = 0, **settings: object
+) -> list[dict[str, Any]]:
     out, tried = project / "again.jsonl", project / "tried.txt"
     all_settings = {**OFFLINE, "TRIED": tried, **settings}
-    done = scrapy(project, "reextract", spider, "-a", f"base={base}", "-O", str(out), *words, settings=all_settings)
+    done = scrapy(
+        project,
+        "reextract",
+        spider,
+        "-a",
+        f"base={base}",
+        "-O",
+        str(out),
+        *words,
+        settings=all_settings,
+    )
     assert done.returncode == code, done.stderr
     assert " ERROR: " not in done.stderr and " CRITICAL: " not in done.stderr, done.stderr
     assert tried.read_text() == ""
@@ -43,12 +55,24 @@ def reextracted(project: Path, spider: str, base: str, *words: str, code: int = 
 def state_of(project: Path, database_url: str) -> object:
     """All that must not change."""
     database = Database(database_url)
-    tables = ("url", "host", "server", "crawl_host", "page", "page_version", "origin", "worker", "crawl")
+    tables = (
+        "url",
+        "host",
+        "server",
+        "crawl_host",
+        "page",
+        "page_version",
+        "origin",
+        "worker",
+        "crawl",
+    )
     query = "select md5(string_agg(t::text, '|' order by t::text)) from crawlproj.{} t"
     rows = {table: database.script(query.format(table)) for table in tables}
     database.close()
     folder = project / ".crawl" / "warc"
-    return rows, {path.name: (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.iterdir()}
+    return rows, {
+        path.name: (path.stat().st_size, path.stat().st_mtime_ns) for path in folder.iterdir()
+    }
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["with-database", "files-alone"])
@@ -58,7 +82,9 @@ def test_a_stock_spider_gives_the_same_items_from_the_archive(
 ) -> None:
     before = crawled(project, spider, shop.base, database_url)
     asked, untouched = dict(shop.asked), state_of(project, database_url)
-    again = reextracted(project, spider, shop.base, **({"DATABASE_URL": database_url} if known else {}))
+    again = reextracted(
+        project, spider, shop.base, **({"DATABASE_URL": database_url} if known else {})
+    )
     assert again == before
     assert len(again) > 8
     assert dict(shop.asked) == asked
@@ -70,31 +96,52 @@ def test_a_mended_spider_gets_old_pages_right_also_those_that_nothing_leads_to_a
 ) -> None:
     before = crawled(project, "rules", shop.base, database_url)
     source = project / "shop" / "spiders" / "stock.py"
-    text = source.read_text().replace('Rule(LinkExtractor(allow=r"/list/"))', 'Rule(LinkExtractor(allow=r"/nothing/"))')
+    text = source.read_text().replace(
+        'Rule(LinkExtractor(allow=r"/list/"))', 'Rule(LinkExtractor(allow=r"/nothing/"))'
+    )
     source.write_text(
-        text.replace('"title": response.css("h1::text").get()', '"title": response.css("h1::text").re_first("[0-9]+")')
+        text.replace(
+            '"title": response.css("h1::text").get()',
+            '"title": response.css("h1::text").re_first("[0-9]+")',
+        )
     )
     again = reextracted(project, "rules", shop.base, DATABASE_URL=database_url)
     assert [item["path"] for item in again] == [item["path"] for item in before]
     assert {item["title"] for item in again} == {item["path"] for item in again}
 
 
-def test_what_is_said_now_goes_before_what_was_noted_then(project: Path, shop: type[web.Shop], database_url: str) -> None:
+def test_what_is_said_now_goes_before_what_was_noted_then(
+    project: Path, shop: type[web.Shop], database_url: str
+) -> None:
     before = crawled(project, "rules", shop.base, database_url)
     source = project / "shop" / "spiders" / "stock.py"
-    source.write_text(source.read_text().replace('cb_kwargs={"via": "rule"}', 'cb_kwargs={"via": "new"}'))
+    source.write_text(
+        source.read_text().replace('cb_kwargs={"via": "rule"}', 'cb_kwargs={"via": "new"}')
+    )
     again = reextracted(project, "rules", shop.base, DATABASE_URL=database_url)
     assert [item["path"] for item in again] == [item["path"] for item in before]
     assert {item["via"] for item in again} == {"new"}
 
 
-def test_a_method_that_is_gone_is_counted_or_replaced(project: Path, shop: type[web.Shop], database_url: str) -> None:
+def test_a_method_that_is_gone_is_counted_or_replaced(
+    project: Path, shop: type[web.Shop], database_url: str
+) -> None:
     crawled(project, "login", shop.base, database_url)
     source = project / "shop" / "spiders" / "stock.py"
-    text = source.read_text().replace("def account(self, response, n)", "def renamed(self, response, n=0)")
-    source.write_text(text.replace("self.account", "self.renamed").replace("for n in (1, 2):", "for n in ():"))
-    assert {item["n"] for item in reextracted(project, "login", shop.base, DATABASE_URL=database_url) if "n" in item} == {1, 3}
-    again = reextracted(project, "login", shop.base, "--callback", "renamed", DATABASE_URL=database_url)
+    text = source.read_text().replace(
+        "def account(self, response, n)", "def renamed(self, response, n=0)"
+    )
+    source.write_text(
+        text.replace("self.account", "self.renamed").replace("for n in (1, 2):", "for n in ():")
+    )
+    assert {
+        item["n"]
+        for item in reextracted(project, "login", shop.base, DATABASE_URL=database_url)
+        if "n" in item
+    } == {1, 3}
+    again = reextracted(
+        project, "login", shop.base, "--callback", "renamed", DATABASE_URL=database_url
+    )
     assert len([item for item in again if item["kind"] == "account"]) > 4
 
 
@@ -104,16 +151,30 @@ def test_spiders_of_scrapy_redis_need_no_redis_and_leave_what_waits_there(
     """Pushed URLs with what was pushed along; then by the files alone, also with the Redis gone."""
     join(project, f'COMMANDS_MODULE = "crawlproj.commands"\nREDIS_URL = {redis_server.url!r}\n')
     client, settings = redis_server.client, {"DATABASE_URL": database_url, **QUICK}
-    client.lpush("live:start_urls", *(json.dumps({"url": f"{shop.base}/item/{n}", "meta": {"job": n}}) for n in range(4)))
+    client.lpush(
+        "live:start_urls",
+        *(json.dumps({"url": f"{shop.base}/item/{n}", "meta": {"job": n}}) for n in range(4)),
+    )
     done = scrapy(project, "crawl", "live", settings={**settings, "MAX_IDLE_TIME_BEFORE_CLOSE": 4})
     assert done.returncode == 0, done.stderr
-    before = sorted((json.loads(item) for item in client.lrange("live:items", 0, -1)), key=lambda item: str(item["url"]))
+    before = sorted(
+        (json.loads(item) for item in client.lrange("live:items", 0, -1)),
+        key=lambda item: str(item["url"]),
+    )
     assert [item["job"] for item in before] == [0, 1, 2, 3]
     client.lpush("live:start_urls", f"{shop.base}/item/9")
     for spider in ("live", "eager"):
-        again = reextracted(project, spider, shop.base, DATABASE_URL=database_url, CRAWL_NAME="live")
+        again = reextracted(
+            project, spider, shop.base, DATABASE_URL=database_url, CRAWL_NAME="live"
+        )
         assert sorted(again, key=lambda item: str(item["url"])) == before
-    assert (client.llen("live:start_urls"), client.llen("live:items"), client.llen("eager:items")) == (1, 4, 0)
+    assert (
+        client.llen("live:start_urls"),
+        client.llen("live:items"),
+        client.llen("eager:items"),
+    ) == (1, 4, 0)
     redis_server.stop()
     again = reextracted(project, "live", shop.base)
-    assert [item | {"job": None} for item in before] == sorted(again, key=lambda item: str(item["url"]))
+    assert [item | {"job": None} for item in before] == sorted(
+        again, key=lambda item: str(item["url"])
+    )

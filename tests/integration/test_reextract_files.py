@@ -20,8 +20,15 @@ SETTINGS = {"SPIDER_MODULES": "tests.spiders", "CRAWL_NAME": "test"}
 
 
 def run(folder: Path, *words: str, code: int = 0, spider: str = "pages", **more: object) -> Result:
-    settings = {**SETTINGS, "EXTENSIONS": {"tests.support.offline.NoSockets": 0}, "TRIED": folder / "tried.txt", **more}
-    result = run_command(["reextract", spider, "-O", str(folder / "items.jsonl"), *words], folder, settings)
+    settings = {
+        **SETTINGS,
+        "EXTENSIONS": {"tests.support.offline.NoSockets": 0},
+        "TRIED": folder / "tried.txt",
+        **more,
+    }
+    result = run_command(
+        ["reextract", spider, "-O", str(folder / "items.jsonl"), *words], folder, settings
+    )
     assert result.code == code, result.stdout + result.stderr
     assert "Traceback" not in result.stderr + result.log
     assert not (folder / "tried.txt").exists() or (folder / "tried.txt").read_text() == ""
@@ -38,10 +45,16 @@ def page(text: str) -> bytes:
 
 def test_versions_and_since(tmp_path: Path) -> None:
     same = exchange(0, page("one"), at=START + DAY), Original(PAGES[0], START, digest(page("one")))
-    others = [(exchange(0, page(text), at=START + n * DAY), None) for n, text in ((0, "one"), (2, "two"), (3, "three"))]
+    others = [
+        (exchange(0, page(text), at=START + n * DAY), None)
+        for n, text in ((0, "one"), (2, "two"), (3, "three"))
+    ]
     write(tmp_path / "warc", [*others, same, (exchange(1, page("only")), None)])
     result = run(tmp_path)
-    assert {item["url"]: item["text"] for item in items(tmp_path)} == {PAGES[0]: "three", PAGES[1]: "only"}
+    assert {item["url"]: item["text"] for item in items(tmp_path)} == {
+        PAGES[0]: "three",
+        PAGES[1]: "only",
+    }
     assert "2 captures read, 2 items" in result.stdout
     assert items(tmp_path)[0]["at"] == str(START + 3 * DAY)[:19]
     run(tmp_path, "--versions", "all")
@@ -56,8 +69,12 @@ def test_bodies_are_unpacked_and_decoded_as_in_a_crawl(tmp_path: Path) -> None:
         (exchange(n, pack(page("gepackt ü")), head(f"Content-Encoding: {name}")), None)
         for n, (name, pack) in enumerate(PACKED.items())
     ]
-    russian = exchange(7, "<p>Привет</p>".encode("windows-1251"), head(kind="text/html; charset=windows-1251"))
-    japanese = exchange(8, "<meta charset=shift_jis><p>こんにちは</p>".encode("shift_jis"), head(kind="text/html"))
+    russian = exchange(
+        7, "<p>Привет</p>".encode("windows-1251"), head(kind="text/html; charset=windows-1251")
+    )
+    japanese = exchange(
+        8, "<meta charset=shift_jis><p>こんにちは</p>".encode("shift_jis"), head(kind="text/html")
+    )
     chunked = exchange(9, page("in chunks"), head("Transfer-Encoding: chunked"))
     write(tmp_path / "warc", [*packed, (russian, None), (japanese, None), (chunked, None)])
     run(tmp_path)
@@ -72,12 +89,31 @@ def test_bodies_are_unpacked_and_decoded_as_in_a_crawl(tmp_path: Path) -> None:
 def test_what_is_asked_for_is_answered_once_and_the_rest_is_counted(tmp_path: Path) -> None:
     moved = exchange(2, b"", head(f"Location: {PAGES[3]}", status="301 Moved"))
     lost = exchange(4, b"", head("Location: /nowhere", status="302 Found"))
-    exchanges = [exchange(0, page("start")), exchange(1, page("next")), moved, exchange(3, page("moved")), lost]
+    exchanges = [
+        exchange(0, page("start")),
+        exchange(1, page("next")),
+        moved,
+        exchange(3, page("moved")),
+        lost,
+    ]
     write(tmp_path / "warc", [(each, None) for each in exchanges])
-    follow = ",".join([PAGES[1], PAGES[2], PAGES[4], "https://example.org/absent", "ftp://example.org/x", PAGES[1]])
+    follow = ",".join(
+        [
+            PAGES[1],
+            PAGES[2],
+            PAGES[4],
+            "https://example.org/absent",
+            "ftp://example.org/x",
+            PAGES[1],
+        ]
+    )
     result = run(tmp_path, "-a", f"base={PAGES[0]}", "-a", f"follow={follow}")
     found = [(item["url"], item["text"], bool(item["via"])) for item in items(tmp_path)]
-    assert sorted(found) == [(PAGES[0], "start", False), (PAGES[1], "next", True), (PAGES[3], "moved", True)]
+    assert sorted(found) == [
+        (PAGES[0], "start", False),
+        (PAGES[1], "next", True),
+        (PAGES[3], "moved", True),
+    ]
     assert result.stats["reextract/missing"] == 1
     assert "1 request not in the archive" in result.stdout
     assert result.stats["reextract/redirects"] == 1
@@ -88,7 +124,9 @@ def test_answers_are_given_inside_callbacks_too(tmp_path: Path) -> None:
     write(tmp_path / "warc", [(exchange(0), None), (moved, None), (exchange(2, PAGE), None)])
     run(tmp_path, "-a", f"base={PAGES[0]}", "-a", f"more={PAGES[1]}", spider="inline")
     assert items(tmp_path)[0] == {"url": PAGES[0], "more": PAGES[2], "size": len(PAGE)}
-    run(tmp_path, "-a", f"base={PAGES[0]}", "-a", "more=https://example.org/absent", spider="inline")
+    run(
+        tmp_path, "-a", f"base={PAGES[0]}", "-a", "more=https://example.org/absent", spider="inline"
+    )
     assert items(tmp_path)[0] == {"url": PAGES[0], "more": "DownloadFailedError"}
 
 
@@ -108,9 +146,13 @@ def test_bad_usage_is_one_line_with_code_2(tmp_path: Path) -> None:
 
 
 def test_it_can_be_stopped(tmp_path: Path) -> None:
-    write(tmp_path / "warc", [(exchange(number, page(str(number))), None) for number in range(8_000)])
+    write(
+        tmp_path / "warc", [(exchange(number, page(str(number))), None) for number in range(8_000)]
+    )
     with Crawl(
-        ["reextract", "pages", "-O", str(tmp_path / "items.jsonl")], tmp_path, {**SETTINGS, "PANEL_INTERVAL": 0.1}
+        ["reextract", "pages", "-O", str(tmp_path / "items.jsonl")],
+        tmp_path,
+        {**SETTINGS, "PANEL_INTERVAL": 0.1},
     ) as running:
         assert running.process.stdout is not None
         while "captures read" not in running.process.stdout.readline():

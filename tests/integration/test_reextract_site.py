@@ -14,7 +14,9 @@ from tests.support.webs import make_due
 __all__ = ["web"]
 
 
-def test_the_general_spider_and_what_people_make_of_it(web: type[zoo.Zoo], database_url: str, tmp_path: Path) -> None:
+def test_the_general_spider_and_what_people_make_of_it(
+    web: type[zoo.Zoo], database_url: str, tmp_path: Path
+) -> None:
     """Two visits by two workers, one after the other: a page that changes, one that is known by revisit records."""
     settings = {"DATABASE_URL": database_url, "REVISIT_INTERVAL": "1h"}
     words = ("-a", f"seeds={web.base}/")
@@ -32,11 +34,15 @@ def test_the_general_spider_and_what_people_make_of_it(web: type[zoo.Zoo], datab
     assert run("reextract", "titles", web, tmp_path)[0] == unknown, "the files are enough"
     assert run("reextract", "titles", web, tmp_path, "--until", between, **settings)[0] == first
     every, result = run("reextract", "titles", web, tmp_path, "--versions", "all", **settings)
-    assert len(every) == 12 and {json.dumps(item) for item in every} == {json.dumps(item) for item in first + second}
+    assert len(every) == 12 and {json.dumps(item) for item in every} == {
+        json.dumps(item) for item in first + second
+    }
     assert result.stats["reextract/captures"] >= 12
 
 
-def test_site_itself_has_no_items_and_says_how_much_was_read(web: type[zoo.Zoo], database_url: str, tmp_path: Path) -> None:
+def test_site_itself_has_no_items_and_says_how_much_was_read(
+    web: type[zoo.Zoo], database_url: str, tmp_path: Path
+) -> None:
     settings = {**SETTINGS, "SPIDER_MODULES": "spiders", "DATABASE_URL": database_url}
     assert run_command(["crawl", "site", "-a", f"seeds={web.base}/"], tmp_path, settings).code == 0
     asked = dict(web.asked)
@@ -45,10 +51,14 @@ def test_site_itself_has_no_items_and_says_how_much_was_read(web: type[zoo.Zoo],
     assert "12 captures read, 0 items" in result.stdout, result.stdout
 
 
-def test_files_that_are_still_written_are_named_in_one_line(web: type[zoo.Zoo], database_url: str, tmp_path: Path) -> None:
+def test_files_that_are_still_written_are_named_in_one_line(
+    web: type[zoo.Zoo], database_url: str, tmp_path: Path
+) -> None:
     run("crawl", "titles", web, tmp_path, "-a", f"seeds={web.base}/", DATABASE_URL=database_url)
     settings = {**SETTINGS, "DATABASE_URL": database_url, "CRAWL_CONTINUOUS": True}
-    with start_crawl(["titles", "-a", f"base={web.base}", "-a", f"seeds={web.base}/other"], settings, tmp_path) as running:
+    with start_crawl(
+        ["titles", "-a", f"base={web.base}", "-a", f"seeds={web.base}/other"], settings, tmp_path
+    ) as running:
         while not list((tmp_path / "warc").glob("*.open")):
             assert running.process.poll() is None
             time.sleep(0.05)
@@ -57,4 +67,7 @@ def test_files_that_are_still_written_are_named_in_one_line(web: type[zoo.Zoo], 
         assert len(items) == 11
         running.stop()
         running.wait()
-    assert "still being written" not in run("reextract", "titles", web, tmp_path, DATABASE_URL=database_url)[1].stdout
+    assert (
+        "still being written"
+        not in run("reextract", "titles", web, tmp_path, DATABASE_URL=database_url)[1].stdout
+    )

@@ -39,7 +39,9 @@ from tests.support.webs import rows
 PAGES, STEPS = 12, int(os.environ.get("REMOVAL_STEPS") or 16)
 Visit = tuple[Exchange, Original | None]
 VERSION_ROWS = "select u.canonical, v.at from crawlproj.page_version v join crawlproj.url u on u.id = v.url order by 1, 2"
-RULES = "select what, ended is not null, urls, versions, records from crawlproj.forgotten order by 1"
+RULES = (
+    "select what, ended is not null, urls, versions, records from crawlproj.forgotten order by 1"
+)
 
 
 def history() -> list[Visit]:
@@ -51,7 +53,11 @@ def history() -> list[Visit]:
             body = PAGE + b"%d %d" % (number, age > 365)
             whole = exchange(number, body, at=at)
             same = age in (800, 1)
-            first = next(each for each, _ in found if each.url == whole.url and each.body == body) if same else whole
+            first = (
+                next(each for each, _ in found if each.url == whole.url and each.body == body)
+                if same
+                else whole
+            )
             found.append((whole, Original(first.url, first.at, digest(body)) if same else None))
     return found
 
@@ -62,8 +68,12 @@ def filled(new_database: Callable[[str], str], tmp_path: Path) -> Iterator[str]:
     write(tmp_path / "foreign", history())
     dsn, folder = new_database("migrated"), tmp_path / "first"
     config, db = config_of(folder, dsn), Database(dsn)
-    taken = take(Archive(tmp_path / "foreign").files(), folder / "warc", print, Shape(max_bytes=4_000))
-    enrol(db, frontier_of(db, config, "site", make=True), config, Archive(folder / "warc"), taken.keys)
+    taken = take(
+        Archive(tmp_path / "foreign").files(), folder / "warc", print, Shape(max_bytes=4_000)
+    )
+    enrol(
+        db, frontier_of(db, config, "site", make=True), config, Archive(folder / "warc"), taken.keys
+    )
     db.close()
     assert len(Archive(folder / "warc").files()) > 6
     yield dsn.partition("///")[2].partition("?")[0]
@@ -72,10 +82,15 @@ def filled(new_database: Callable[[str], str], tmp_path: Path) -> Iterator[str]:
 def result(folder: Path, dsn: str) -> object:
     """What is there afterwards; all of it is sound."""
     archive = sound(folder / "warc")
-    assert not unreadable(dsn, archive) - {url for url, row in rows(dsn).items() if row.why == "forgotten"}
+    assert not unreadable(dsn, archive) - {
+        url for url, row in rows(dsn).items() if row.why == "forgotten"
+    }
     assert readable(dsn, archive, VERSIONS) >= PAGES - 1
     assert not orphans(folder / "warc") and not list((folder / "warc").glob("*.part"))
-    captures = sorted((capture.url, capture.at, sha256(capture.content).hexdigest()) for capture in archive.captures())
+    captures = sorted(
+        (capture.url, capture.at, sha256(capture.content).hexdigest())
+        for capture in archive.captures()
+    )
     listed = sorted((entry.url, entry.timestamp) for entry in archive.entries())
     return captures, listed, ask(dsn, VERSION_ROWS), ask(dsn, RULES)
 
@@ -97,8 +112,12 @@ def test_a_kill_at_any_step_is_made_good(
         made = steps.run(what, folder, dsn, 0)
         assert made > 50
         wanted = result(folder, dsn)
-        assert steps.run(what, folder, dsn, 0) > 0 and (what != "clean" or result(folder, dsn) == wanted), "once is enough"
-        print(f"{what}: {before} files before, {len(Archive(folder / 'warc').files())} after, {made} steps")
+        assert steps.run(what, folder, dsn, 0) > 0 and (
+            what != "clean" or result(folder, dsn) == wanted
+        ), "once is enough"
+        print(
+            f"{what}: {before} files before, {len(Archive(folder / 'warc').files())} after, {made} steps"
+        )
         for number, step in enumerate(sorted(dice.sample(range(1, made + 1), min(STEPS, made)))):
             folder, dsn = copied(f"killed{step}")
             disk = Disk(folder / "warc", tmp_path / f"disk{step}")
@@ -111,7 +130,9 @@ def test_a_kill_at_any_step_is_made_good(
 
 
 @pytest.mark.slow
-def test_removals_are_killed_beside_a_crawl_that_runs(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_removals_are_killed_beside_a_crawl_that_runs(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     """Each is killed in the middle of its work, clean and forget in turn. In the end all is as if none had been."""
     site.links(*(f"/{number}" for number in range(20)))
     settings = {
@@ -124,17 +145,25 @@ def test_removals_are_killed_beside_a_crawl_that_runs(site: Site, database_url: 
         for turn in range(4):
             seen = site.paths()
             for number in range(20):
-                site.pages[f"/{number}"] = 200, {}, b"<p>page %d after %d</p>" % (number, seen.total())
+                site.pages[f"/{number}"] = (
+                    200,
+                    {},
+                    b"<p>page %d after %d</p>" % (number, seen.total()),
+                )
             # The last page is never forgotten. All of them four times more: some of it is surely old by then.
             wait_for(running, lambda seen=seen: (site.paths() - seen)["/19"] > 3)  # type: ignore[misc]
-            words = ["forget", f"{site.base}/{turn}"] if turn % 2 else ["db", "clean", "--older", "1s"]
+            words = (
+                ["forget", f"{site.base}/{turn}"] if turn % 2 else ["db", "clean", "--older", "1s"]
+            )
             killed += killed_at_work(words, tmp_path, settings)
         assert killed > 1
         scrapy(tmp_path, database_url, "db", "clean", "--older", "1s")
         running.stop()
         assert running.wait().code == 130
     found = answers(all_is_well(tmp_path, database_url))
-    assert not [path for path in ("/1", "/3") if found[site.base + path]] and found[f"{site.base}/2"]
+    assert (
+        not [path for path in ("/1", "/3") if found[site.base + path]] and found[f"{site.base}/2"]
+    )
     assert ask(database_url, "select count(*), count(ended) from crawlproj.forgotten") == [(2, 2)]
     assert not orphans(tmp_path / "warc")
 
@@ -153,12 +182,18 @@ def test_a_file_that_is_begun_while_workers_are_called_is_searched_too(
     monkeypatch.setattr(Rewriting, "_call", call)
     takedown.ask(database, [url], "a test", True)
     takedown.carry_out(database, config_of(tmp_path, database_url), print)
-    assert set(answers(sound(tmp_path / "warc"))) == {exchange(number).url for number in (0, 1, 2, 4)}
+    assert set(answers(sound(tmp_path / "warc"))) == {
+        exchange(number).url for number in (0, 1, 2, 4)
+    }
 
 
 def killed_at_work(words: list[str], folder: Path, settings: dict[str, object]) -> bool:
     """When the first successor of a file appears, or the first file goes."""
-    before = {path.name for path in (folder / "warc").glob("*.warc.gz*") if not path.name.endswith(".open")}
+    before = {
+        path.name
+        for path in (folder / "warc").glob("*.warc.gz*")
+        if not path.name.endswith(".open")
+    }
     with Crawl(words, folder, {"DATABASE_URL": settings["DATABASE_URL"]}) as command:
         while command.process.poll() is None:
             now = {path.name for path in (folder / "warc").glob("*.warc.gz*")}

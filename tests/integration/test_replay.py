@@ -27,7 +27,12 @@ SHOWN = [path for path in PAGES if not path.endswith((".js", ".css", ".png"))]
 
 
 def crawl_twice(base: str, database_url: str, folder: Path) -> None:
-    settings = {"DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0, "REVISIT_INTERVAL": "1h"}
+    settings = {
+        "DATABASE_URL": database_url,
+        "FRONTIER_FLUSH": 0.2,
+        "CRAWL_PATIENCE": 0,
+        "REVISIT_INTERVAL": "1h",
+    }
     for turn in range(2):
         result = run_crawl(["site", "-a", f"seeds={base}/"], settings, folder, 120)
         assert result.code == 0, result.stderr
@@ -56,7 +61,9 @@ def add_form(warc: Path, base: str) -> None:
     writer = Writer(warc, "site", "form", {"isPartOf": "site"})
     top = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
     asked = b"POST /plain HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\n"
-    writer.put(Exchange(f"{base}/plain", last.at + timedelta(seconds=1), top, FOUND, asked, b"q=one+two"))
+    writer.put(
+        Exchange(f"{base}/plain", last.at + timedelta(seconds=1), top, FOUND, asked, b"q=one+two")
+    )
     writer.close()
     merge_indexes(warc)
 
@@ -68,7 +75,9 @@ def address(base: str, path: str) -> str:
 def look(browser: Browser, url: str, name: str, wanted: list[Any] | None = None) -> list[Any]:
     seen = browser.look(url, None if wanted is None else lambda found: found == wanted)
     if folder := os.environ.get("REPLAY_PICTURES"):
-        browser.picture(Path(folder) / f"{name.strip('/').replace('/', '_').replace('?', '_') or 'start'}.png")
+        browser.picture(
+            Path(folder) / f"{name.strip('/').replace('/', '_').replace('?', '_') or 'start'}.png"
+        )
     return seen
 
 
@@ -79,7 +88,9 @@ def test_a_browser_sees_the_same_in_the_archive_as_live(database_url: str, tmp_p
             crawl_twice(base, database_url, tmp_path)
             offered = set(accepted.values())
             live = {path: look(browser, address(base, path), f"live{path}") for path in SHOWN}
-        assert len({seen[2] for seen in live.values()}) == len(SHOWN) - 3, "a redirect, a refresh and a query lead to the same page"
+        assert len({seen[2] for seen in live.values()}) == len(SHOWN) - 3, (
+            "a redirect, a refresh and a query lead to the same page"
+        )
         twin, warc = add_twin(tmp_path / "warc", base), tmp_path / "warc"
         second = Archive(warc).versions(f"{base}/plain")[-1]
         assert second.mime == REVISIT
@@ -87,7 +98,12 @@ def test_a_browser_sees_the_same_in_the_archive_as_live(database_url: str, tmp_p
         with replaying(warc, tmp_path / "pywb") as archive:
             for path in SHOWN:
                 if path != "/zstd":  # pywb shows the packed bytes
-                    assert look(browser, f"{archive}{address(base, path)}", f"replay{path}", live[path]) == live[path], path
+                    assert (
+                        look(
+                            browser, f"{archive}{address(base, path)}", f"replay{path}", live[path]
+                        )
+                        == live[path]
+                    ), path
             assert look(browser, f"{archive}{twin}", "twin", live["/copy"]) == live["/copy"]
             again = f"{archive}{second.timestamp}/{base}/plain"
             assert look(browser, again, "second", live["/plain"]) == live["/plain"]
@@ -95,4 +111,6 @@ def test_a_browser_sees_the_same_in_the_archive_as_live(database_url: str, tmp_p
                 assert FOUND in answer.read(), "a form leads to its answer, a link never does"
     assert offered <= {"gzip", "gzip, deflate, br"}, "nothing is offered that can't be replayed"
     forced = Archive(warc).get(f"{base}/zstd")
-    assert forced is not None and b"zstd, whatever" in forced.content, "it is stored all the same, and can be read"
+    assert forced is not None and b"zstd, whatever" in forced.content, (
+        "it is stored all the same, and can be read"
+    )

@@ -55,7 +55,9 @@ class Site:
                 site.times[host].append(arrived(self.connection))
                 own = site.robots.get(host) if self.path == "/robots.txt" else None
                 path = f"{host} {self.path}" if host in site.robots else self.path
-                site.asked.append((path, {name.lower(): value for name, value in self.headers.items()}))
+                site.asked.append(
+                    (path, {name.lower(): value for name, value in self.headers.items()})
+                )
                 answer = own or site.pages.get(self.path, (404, {}, b""))
                 if callable(answer):
                     answer(self)
@@ -64,7 +66,9 @@ class Site:
                 if status == 200 and headers.get("ETag", "-") == self.headers.get("If-None-Match"):
                     status, body = 304, b""
                 self.send_response(status)
-                for name, value in ({"Content-Type": "text/html", "Content-Length": str(len(body))} | headers).items():
+                for name, value in (
+                    {"Content-Type": "text/html", "Content-Length": str(len(body))} | headers
+                ).items():
                     for part in value.split("|"):
                         self.send_header(name, part)
                 self.end_headers()
@@ -86,7 +90,11 @@ class Site:
 
     def links(self, *paths: str) -> None:
         """A home page with links to pages of that name."""
-        self.pages["/"] = 200, {}, "".join(f"<a href='{path}'>{path}</a>" for path in paths).encode()
+        self.pages["/"] = (
+            200,
+            {},
+            "".join(f"<a href='{path}'>{path}</a>" for path in paths).encode(),
+        )
         for path in paths:
             self.pages[path] = 200, {}, f"<p>page {path}</p>".encode()
 
@@ -110,7 +118,9 @@ def crawl(site: Site, database_url: str, crawl_dir: Path, **more: object) -> Res
 
 
 def states(site: Site, database_url: str) -> dict[str, tuple[str, str]]:
-    return {url.removeprefix(site.base): (row.state, row.why) for url, row in rows(database_url).items()}
+    return {
+        url.removeprefix(site.base): (row.state, row.why) for url, row in rows(database_url).items()
+    }
 
 
 def pass_a_day(database_url: str) -> None:
@@ -141,23 +151,37 @@ def test_a_file_is_used_as_far_as_it_is_read(site: Site, database_url: str, tmp_
         "endless": endless,
         "huge": (200, {}, long),
         "packed": (200, {"Content-Encoding": "gzip"}, gzip.compress(very_long, 1)),
-        "packed-twice": (200, {"Content-Encoding": "gzip, gzip"}, gzip.compress(gzip.compress(very_long, 1))),
+        "packed-twice": (
+            200,
+            {"Content-Encoding": "gzip, gzip"},
+            gzip.compress(gzip.compress(very_long, 1)),
+        ),
         "not-packed": (200, {"Content-Encoding": "gzip"}, RULES),
         "marked": (200, {"Content-Type": "text/plain"}, b"\xef\xbb\xbf" + RULES),
     }
     result = crawl(site, database_url, tmp_path)
     assert result.code == 0, result.stderr + result.log
     ends = {"/": ("waiting", ""), "/b": ("waiting", ""), "/private": ("forbidden", "robots")}
-    assert states(site, database_url) == {site.url(host, path): end for host in site.robots for path, end in ends.items()}
-    assert site.paths() == {f"{host} {path}": 1 for host in site.robots for path in ("/robots.txt", "/", "/b")}
+    assert states(site, database_url) == {
+        site.url(host, path): end for host in site.robots for path, end in ends.items()
+    }
+    assert site.paths() == {
+        f"{host} {path}": 1 for host in site.robots for path in ("/robots.txt", "/", "/b")
+    }
 
 
-def test_without_a_usable_file_everything_is_allowed(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_without_a_usable_file_everything_is_allowed(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     site.links("/private")
     site.robots = {
         "missing": (404, {}, RULES),
         "closed": (403, {}, RULES),
-        "page": (200, {}, b"<!DOCTYPE html>\n<title>Log in</title>\n<pre>\nUser-agent: *\nDisallow: /\n</pre>"),
+        "page": (
+            200,
+            {},
+            b"<!DOCTYPE html>\n<title>Log in</title>\n<pre>\nUser-agent: *\nDisallow: /\n</pre>",
+        ),
         "bomb": (200, {"Content-Encoding": "gzip"}, bomb()),
         "loop": (302, {"Location": "/robots.txt"}, b""),
         "nowhere": (301, {}, b""),
@@ -167,10 +191,14 @@ def test_without_a_usable_file_everything_is_allowed(site: Site, database_url: s
     assert states(site, database_url) == {
         site.url(host, path): ("waiting", "") for host in site.robots for path in ("/", "/private")
     }
-    assert {host: site.paths()[f"{host} /robots.txt"] for host in site.robots} == dict.fromkeys(site.robots, 1) | {"loop": 6}
+    assert {host: site.paths()[f"{host} /robots.txt"] for host in site.robots} == dict.fromkeys(
+        site.robots, 1
+    ) | {"loop": 6}
 
 
-def test_while_it_cannot_be_reached_nothing_else_is_asked(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_while_it_cannot_be_reached_nothing_else_is_asked(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     site.links("/a")
     packed = bytearray(gzip.compress(bytes(range(256)) * 50, 1))
     packed[40:60] = b"\xff" * 20
@@ -187,7 +215,9 @@ def test_while_it_cannot_be_reached_nothing_else_is_asked(site: Site, database_u
     assert found == {site.url(host): ("new", "") for host in ("busy", "limited", "unchanged")}
 
 
-def test_a_redirect_to_another_host_gives_the_rules_of_the_first(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_a_redirect_to_another_host_gives_the_rules_of_the_first(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     site.links("/private", "/b")
     site.robots = {"a": (301, {"Location": site.url("other", "/robots.txt")}, b"")}
     site.pages["/robots.txt"] = 200, {}, RULES
@@ -200,26 +230,39 @@ def test_a_redirect_to_another_host_gives_the_rules_of_the_first(site: Site, dat
 def moved_to(site: Site, hosts: str, path: str = "/robots.txt") -> None:
     """The robots.txt of each of these hosts is on one other."""
     site.links()
-    site.robots = {host: (302, {"Location": site.url("rules", path.format(host=host))}, b"") for host in hosts}
+    site.robots = {
+        host: (302, {"Location": site.url("rules", path.format(host=host))}, b"") for host in hosts
+    }
 
 
-def test_files_that_have_moved_to_one_host_are_asked_for_at_its_pace(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_files_that_have_moved_to_one_host_are_asked_for_at_its_pace(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     moved_to(site, "abcd", "/of-{host}.txt")
     assert crawl(site, database_url, tmp_path, POLITENESS_DELAY=0.5).code == 0
     gaps = [after - before for before, after in pairwise(site.times["rules"])]
     assert len(gaps) == 3 and min(gaps) > 0.48
-    assert {url: row.state for url, row in rows(database_url).items()} == {site.url(host): "waiting" for host in "abcd"}
+    assert {url: row.state for url, row in rows(database_url).items()} == {
+        site.url(host): "waiting" for host in "abcd"
+    }
 
 
-def test_a_file_that_many_hosts_share_is_asked_for_once(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_a_file_that_many_hosts_share_is_asked_for_once(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     moved_to(site, "abcd")
     site.links("/private")
     site.pages["/robots.txt"] = 200, {}, RULES
     assert crawl(site, database_url, tmp_path).code == 0
     pages = [f"{host} {path}" for host in "abcd" for path in ("/robots.txt", "/")]
     assert site.paths() == {"/robots.txt": 1, **dict.fromkeys(pages, 1)}
-    assert Counter(row.state for row in rows(database_url).values()) == {"waiting": 4, "forbidden": 4}
-    audited = run_command(["politeness", "audit", *map(str, tmp_path.glob("log/requests-*.jsonl"))], tmp_path)
+    assert Counter(row.state for row in rows(database_url).values()) == {
+        "waiting": 4,
+        "forbidden": 4,
+    }
+    audited = run_command(
+        ["politeness", "audit", *map(str, tmp_path.glob("log/requests-*.jsonl"))], tmp_path
+    )
     assert "every rule was kept" in audited.stdout
 
 
@@ -233,9 +276,15 @@ def held_elsewhere(site: Site, database_url: str) -> PostgresFrontier:
     return frontier
 
 
-def test_a_file_on_a_host_that_another_worker_holds_waits_for_it(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_a_file_on_a_host_that_another_worker_holds_waits_for_it(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     moved_to(site, "a")
-    names = {"DNS_HOSTS": {"rules.test": "127.0.0.2", "*.test": "127.0.0.1"}, "DATABASE_URL": database_url, "CRAWL_PATIENCE": 0}
+    names = {
+        "DNS_HOSTS": {"rules.test": "127.0.0.2", "*.test": "127.0.0.1"},
+        "DATABASE_URL": database_url,
+        "CRAWL_PATIENCE": 0,
+    }
     frontier = held_elsewhere(site, database_url)
     with start_crawl(["site", "-a", "seeds=" + site.url("a")], names, tmp_path) as worker:
         while not site.asked:
@@ -248,7 +297,9 @@ def test_a_file_on_a_host_that_another_worker_holds_waits_for_it(site: Site, dat
     assert site.paths() == {"a /robots.txt": 1, "/robots.txt": 1, "a /": 1}
 
 
-def test_rules_that_another_worker_reads_hold_here_at_once(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_rules_that_another_worker_reads_hold_here_at_once(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     site.links(*(f"/{number}" for number in range(40)))
     settings = {"DATABASE_URL": database_url, "POLITENESS_DELAY": 0.25, "CRAWL_PATIENCE": 0}
     frontier = PostgresFrontier(Database(database_url), CrawlSpec("other"))
@@ -256,7 +307,9 @@ def test_rules_that_another_worker_reads_hold_here_at_once(site: Site, database_
         while len(site.asked) < 4:
             time.sleep(0.05)
         now = frontier.now()
-        row = RobotsRow(site.base, "127.0.0.1", 200, "User-agent: *\nDisallow: /", now, now + timedelta(days=1))
+        row = RobotsRow(
+            site.base, "127.0.0.1", 200, "User-agent: *\nDisallow: /", now, now + timedelta(days=1)
+        )
         frontier.commit(Batch(robots=[row]))
         assert worker.wait().code == 0
     frontier.close()
@@ -264,20 +317,31 @@ def test_rules_that_another_worker_reads_hold_here_at_once(site: Site, database_
     assert Counter(state for state, _ in states(site, database_url).values())["forbidden"] > 20
 
 
-def test_an_expired_file_is_asked_for_only_if_it_has_changed(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_an_expired_file_is_asked_for_only_if_it_has_changed(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     site.links("/private", "/b")
-    site.pages["/robots.txt"] = 200, {"ETag": '"1"', "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT"}, RULES
+    site.pages["/robots.txt"] = (
+        200,
+        {"ETag": '"1"', "Last-Modified": "Thu, 01 Jan 2026 00:00:00 GMT"},
+        RULES,
+    )
     crawl(site, database_url, tmp_path)
     pass_a_day(database_url)
     site.asked.clear()
     crawl(site, database_url, tmp_path)
     headers = dict(site.asked)["/robots.txt"]
-    assert (headers["if-none-match"], headers["if-modified-since"]) == ('"1"', "Thu, 01 Jan 2026 00:00:00 GMT")
+    assert (headers["if-none-match"], headers["if-modified-since"]) == (
+        '"1"',
+        "Thu, 01 Jan 2026 00:00:00 GMT",
+    )
     assert site.paths() == {"/robots.txt": 1, "/": 1, "/b": 1}
     assert states(site, database_url)["/private"] == ("forbidden", "robots")
 
 
-def test_rules_that_were_read_stay_in_force_while_the_server_is_in_trouble(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_rules_that_were_read_stay_in_force_while_the_server_is_in_trouble(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     site.links("/private", "/b")
     site.pages["/robots.txt"] = 200, {}, RULES
     crawl(site, database_url, tmp_path)
@@ -288,7 +352,9 @@ def test_rules_that_were_read_stay_in_force_while_the_server_is_in_trouble(site:
     assert site.paths() == {"/robots.txt": 1, "/": 1, "/b": 1}
 
 
-def test_a_changed_file_judges_urls_again_both_ways(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_a_changed_file_judges_urls_again_both_ways(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     site.links("/private", "/private/2", "/b")
     site.pages["/robots.txt"] = 200, {}, RULES
     crawl(site, database_url, tmp_path)
@@ -297,11 +363,18 @@ def test_a_changed_file_judges_urls_again_both_ways(site: Site, database_url: st
     site.pages["/robots.txt"] = 200, {}, b"User-agent: *\nDisallow: /b\nDisallow: /private/2\n"
     assert crawl(site, database_url, tmp_path).code == 0
     found = {path: state for path, (state, _) in states(site, database_url).items()}
-    assert found == {"/": "waiting", "/private": "waiting", "/b": "forbidden", "/private/2": "forbidden"}
+    assert found == {
+        "/": "waiting",
+        "/private": "waiting",
+        "/b": "forbidden",
+        "/private/2": "forbidden",
+    }
     assert site.paths() == {"/robots.txt": 1, "/": 1, "/private": 1}
 
 
-def test_a_site_that_forbade_everything_is_found_open_again(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_a_site_that_forbade_everything_is_found_open_again(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     site.links("/a", "/b")
     site.pages["/robots.txt"] = 200, {}, b"User-agent: *\nDisallow: /\n"
     crawl(site, database_url, tmp_path)
@@ -318,21 +391,51 @@ def test_a_site_that_forbade_everything_is_found_open_again(site: Site, database
     assert site.paths() == {"/robots.txt": 1, "/": 1, "/a": 1, "/b": 1}
 
 
-def test_orders_of_pages_by_header_and_by_element(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_orders_of_pages_by_header_and_by_element(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     site.links("/header", "/other", "/both", "/over", "/later", "/file")
-    site.pages["/header"] = 200, {"X-Robots-Tag": "crawlproj: noindex|noarchive, nofollow"}, b"<a href='/hidden'>x</a>"
-    site.pages["/other"] = 200, {"X-Robots-Tag": "otherbot: noindex, nofollow"}, b"<a href='/seen'>x</a>"
-    site.pages["/both"] = 200, {"X-Robots-Tag": "noarchive"}, b"<meta name=crawlproj content=noindex><p>both</p>"
-    site.pages["/over"] = 200, {"X-Robots-Tag": "unavailable_after: Thu, 01 Jan 2015 00:00:00 GMT"}, b"<p>over</p>"
-    site.pages["/later"] = 200, {}, b"<meta name=robots content='unavailable_after: 2999-01-01'><p>later</p>"
-    site.pages["/file"] = 200, {"X-Robots-Tag": "none", "Content-Type": "application/pdf"}, b"%PDF-1.4\0\0"
+    site.pages["/header"] = (
+        200,
+        {"X-Robots-Tag": "crawlproj: noindex|noarchive, nofollow"},
+        b"<a href='/hidden'>x</a>",
+    )
+    site.pages["/other"] = (
+        200,
+        {"X-Robots-Tag": "otherbot: noindex, nofollow"},
+        b"<a href='/seen'>x</a>",
+    )
+    site.pages["/both"] = (
+        200,
+        {"X-Robots-Tag": "noarchive"},
+        b"<meta name=crawlproj content=noindex><p>both</p>",
+    )
+    site.pages["/over"] = (
+        200,
+        {"X-Robots-Tag": "unavailable_after: Thu, 01 Jan 2015 00:00:00 GMT"},
+        b"<p>over</p>",
+    )
+    site.pages["/later"] = (
+        200,
+        {},
+        b"<meta name=robots content='unavailable_after: 2999-01-01'><p>later</p>",
+    )
+    site.pages["/file"] = (
+        200,
+        {"X-Robots-Tag": "none", "Content-Type": "application/pdf"},
+        b"%PDF-1.4\0\0",
+    )
     site.pages["/seen"] = 200, {}, b"<p>seen</p>"
     result = crawl(site, database_url, tmp_path)
     assert result.code == 0, result.log
     database = Database(database_url)
-    found = database.script("select canonical, noindex, noarchive from crawlproj.page p join crawlproj.url u on u.id = p.url")
+    found = database.script(
+        "select canonical, noindex, noarchive from crawlproj.page p join crawlproj.url u on u.id = p.url"
+    )
     database.close()
-    orders = {url.removeprefix(site.base): (noindex, noarchive) for url, noindex, noarchive in found}
+    orders = {
+        url.removeprefix(site.base): (noindex, noarchive) for url, noindex, noarchive in found
+    }
     assert orders == {
         "/": (False, False), "/header": (True, True), "/other": (False, False), "/both": (True, True), "/over": (True, False),
         "/later": (False, False), "/file": (True, False), "/seen": (False, False),
@@ -346,15 +449,31 @@ def test_orders_of_pages_by_header_and_by_element(site: Site, database_url: str,
     site.asked.clear()
     pass_a_day(database_url)
     crawl(site, database_url, tmp_path)
-    assert set(site.paths()) == {"/robots.txt", "/", "/header", "/other", "/both", "/later", "/seen"}
+    assert set(site.paths()) == {
+        "/robots.txt",
+        "/",
+        "/header",
+        "/other",
+        "/both",
+        "/later",
+        "/seen",
+    }
 
 
-def test_broken_files_of_the_demo_web_are_taken_as_the_rfc_says(database_url: str, tmp_path: Path) -> None:
+def test_broken_files_of_the_demo_web_are_taken_as_the_rfc_says(
+    database_url: str, tmp_path: Path
+) -> None:
     with DemoServer("faults") as demo:
-        names = [name for name in demo.web.sites if name.startswith("robots-") and "timeout" not in name and "slow" not in name]
+        names = [
+            name
+            for name in demo.web.sites
+            if name.startswith("robots-") and "timeout" not in name and "slow" not in name
+        ]
         seeds = [demo.url(name, "/") for name in names]
         truth = demo.web.truth(demo.now(), seeds=seeds, depth=3)
-        settings = demo_settings(demo, database_url, FRONTIER_DEPTH=3, CRAWL_PATIENCE=0, FRONTIER_RETRY_DELAY="1h")
+        settings = demo_settings(
+            demo, database_url, FRONTIER_DEPTH=3, CRAWL_PATIENCE=0, FRONTIER_RETRY_DELAY="1h"
+        )
         result = run_crawl(["site", "-a", "seeds=" + ",".join(seeds)], settings, tmp_path)
     assert result.code in (0, 3), result.log
     found = rows(database_url)

@@ -32,12 +32,21 @@ JOB_S = 90.0
 
 def environment() -> dict[str, str]:
     """Ours without settings of ours, and without a way to the working tree."""
-    return {name: value for name, value in os.environ.items() if name not in {*base.OURS, "PYTHONPATH", "SCRAPY_SETTINGS_MODULE"}}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {*base.OURS, "PYTHONPATH", "SCRAPY_SETTINGS_MODULE"}
+    }
 
 
 def sources(tree: Path) -> set[str]:
     """Every file of our packages: code, SQL and all else."""
-    found = {str(path.relative_to(tree)) for name in PACKAGES for path in (tree / name).rglob("*") if path.is_file()}
+    found = {
+        str(path.relative_to(tree))
+        for name in PACKAGES
+        for path in (tree / name).rglob("*")
+        if path.is_file()
+    }
     assert {"crawlproj/database/sql/queries.sql", "settings/scrapyd.py", "spiders/site.py"} < found
     return found
 
@@ -47,7 +56,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what is packed, so that building leaves nothing behind in the working tree."""
     tree = tmp_path_factory.mktemp("tree")
     for name in PACKAGES:
-        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+        shutil.copytree(
+            ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", ".*")
+        )
     for name in ("pyproject.toml", "setup.py", "scrapy.cfg", "README.md"):
         shutil.copy(ROOT / name, tree / name)
     return tree
@@ -86,7 +97,9 @@ class Scrapyd:
 
     def ended(self, job: str) -> str:
         """The log of a job, once it has ended."""
-        eventually(lambda: any(ended["id"] == job for ended in self.client.jobs("crawlproj")["finished"]))
+        eventually(
+            lambda: any(ended["id"] == job for ended in self.client.jobs("crawlproj")["finished"])
+        )
         with urllib.request.urlopen(f"{self.url}/logs/crawlproj/site/{job}.log") as answer:
             text: str = answer.read().decode()
         return text
@@ -114,13 +127,23 @@ def scrapyd(tree: Path, egg: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    own = ("[scrapyd]", "bind_address = 127.0.0.1", f"http_port = {port}", "poll_interval = 0.2", "max_proc = 2")
+    own = (
+        "[scrapyd]",
+        "bind_address = 127.0.0.1",
+        f"http_port = {port}",
+        "poll_interval = 0.2",
+        "max_proc = 2",
+    )
     (folder / "scrapyd.conf").write_text("\n".join(own))
     with (folder / "scrapyd.log").open("w") as log:
         command = [sys.executable, "-m", "scrapyd"]
-        server = subprocess.Popen(command, cwd=folder, env=environment(), stdout=log, stderr=subprocess.STDOUT)
+        server = subprocess.Popen(
+            command, cwd=folder, env=environment(), stdout=log, stderr=subprocess.STDOUT
+        )
     try:
-        found = Scrapyd(f"http://127.0.0.1:{port}", folder, ScrapydClient(f"http://127.0.0.1:{port}"))
+        found = Scrapyd(
+            f"http://127.0.0.1:{port}", folder, ScrapydClient(f"http://127.0.0.1:{port}")
+        )
         eventually(lambda: answers(found.client))
         point_to(tree / "scrapy.cfg", found.url)
         assert '"status": "ok"' in deploy(tree, "--egg", str(egg), "--version", "1")
@@ -163,7 +186,9 @@ def test_a_job_crawls_the_demo_web_to_its_end(scrapyd: Scrapyd, tmp_path: Path) 
             "POLITENESS_DELAY": "0.02", "POLITENESS_SLOWDOWN": "0", "CRAWL_PATIENCE": "1s",
         }  # fmt: skip
         log = scrapyd.run(settings, seeds=demo.url("one"))
-        answered = {record.host + record.path for record in demo.log.records() if record.status == 200}
+        answered = {
+            record.host + record.path for record in demo.log.records() if record.status == 200
+        }
         fetched = {url for url in answered if not url.endswith("/robots.txt")}
     assert "'finish_reason': 'finished'" in log, log
     assert "Spider closed (finished)" in log
@@ -176,7 +201,9 @@ def test_a_job_crawls_the_demo_web_to_its_end(scrapyd: Scrapyd, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("settings", [{"CRAWL_DIR": "here"}, {}])
-def test_a_relative_folder_is_refused_in_the_log(scrapyd: Scrapyd, settings: dict[str, str]) -> None:
+def test_a_relative_folder_is_refused_in_the_log(
+    scrapyd: Scrapyd, settings: dict[str, str]
+) -> None:
     log = scrapyd.run(settings, seeds="http://127.0.0.1:9/")
     name = settings.get("CRAWL_DIR", ".crawl")
     assert f"CRAWL_DIR = {name!r} must be an absolute path under Scrapyd" in log
@@ -185,7 +212,11 @@ def test_a_relative_folder_is_refused_in_the_log(scrapyd: Scrapyd, settings: dic
 
 def test_a_job_that_is_cancelled_stops_in_order(scrapyd: Scrapyd, tmp_path: Path) -> None:
     with DemoServer("tiny") as demo:
-        settings = {"CRAWL_DIR": str(tmp_path), "GUARD_ALLOW_PRIVATE": "1", "DNS_HOSTS": json.dumps(demo.dns_hosts)}
+        settings = {
+            "CRAWL_DIR": str(tmp_path),
+            "GUARD_ALLOW_PRIVATE": "1",
+            "DNS_HOSTS": json.dumps(demo.dns_hosts),
+        }
         job = scrapyd.start(settings | {"POLITENESS_DELAY": "30"}, seeds=demo.url("one"))
         eventually(lambda: demo.log.records())
         scrapyd.client.cancel("crawlproj", job)

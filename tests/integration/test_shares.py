@@ -31,7 +31,9 @@ def url(host: str, page: int) -> NewUrl:
 def fill(frontier: PostgresFrontier) -> None:
     """10,000 hosts with one due page each, 100 hosts with new pages only."""
     old, new = [f"old{n}.test" for n in range(REVISITED)], [f"new{n}.test" for n in range(FRESH)]
-    frontier.add([url(host, 0) for host in old] + [url(host, page) for host in new for page in range(60)])
+    frontier.add(
+        [url(host, 0) for host in old] + [url(host, page) for host in new for page in range(60)]
+    )
     frontier.resolved({host: f"10.0.{n // 250}.{n % 250}" for n, host in enumerate(old + new)})
     frontier.db.script("update crawlproj.url set state = 'waiting', lane = 2, rank = 1, next_visit = to_timestamp(1), visit = 1"
                        " where canonical like 'http://old%'")  # fmt: skip
@@ -52,7 +54,10 @@ def slots(frontier: PostgresFrontier, clock: Clock, turns: int) -> Iterator[str]
         tickets = frontier.refill(list(wants.values()))
         yield from ("revisit" if ticket.lane is Lane.REVISIT else "new" for ticket in tickets)
         later = clock.now + timedelta(days=9)
-        ends = [Outcome(t.id, t.visit, t.server, t.epoch, State.WAITING, clock.now, next_visit=later) for t in tickets]
+        ends = [
+            Outcome(t.id, t.visit, t.server, t.epoch, State.WAITING, clock.now, next_visit=later)
+            for t in tickets
+        ]
         frontier.commit(Batch(ends), "worker")
         empty = wants.keys() - {ticket.server for ticket in frontier.refill(list(wants.values()))}
         frontier.release("worker", sorted(empty))
@@ -73,5 +78,7 @@ def test_both_kinds_of_hosts_get_their_share_of_every_window(database: Database)
         seen += 1
         if len(window) == WINDOW:
             for name in ("new", "revisit"):
-                assert window.count(name) >= frontier.spec.shares[name] * WINDOW - 2, f"{name} starves after {seen} slots"
+                assert window.count(name) >= frontier.spec.shares[name] * WINDOW - 2, (
+                    f"{name} starves after {seen} slots"
+                )
     assert seen > 40 * LEASES * 0.9

@@ -28,7 +28,9 @@ class Echo(BaseHTTPRequestHandler):
         self.seen.append(f"{self.command} {self.path}")
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
         missing = self.path in ("/robots.txt", "/missing", "/allowed-404")
-        answer = json.dumps({"method": self.command, "body": body, "word": self.headers.get("X-Word")}).encode()
+        answer = json.dumps(
+            {"method": self.command, "body": body, "word": self.headers.get("X-Word")}
+        ).encode()
         self.send_response(302 if self.path == "/redirect" else 404 if missing else 200)
         if self.path == "/redirect":
             self.send_header("Location", "/echo?moved")
@@ -56,9 +58,15 @@ def items(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_posts_headers_callbacks_and_errbacks_work_as_in_stock_scrapy(base: str, database_url: str, tmp_path: Path) -> None:
+def test_posts_headers_callbacks_and_errbacks_work_as_in_stock_scrapy(
+    base: str, database_url: str, tmp_path: Path
+) -> None:
     out = tmp_path / "items.jsonl"
-    result = run_crawl(["ordinary", "-a", f"base={base}", "-o", str(out)], {**SETTINGS, "DATABASE_URL": database_url}, tmp_path)
+    result = run_crawl(
+        ["ordinary", "-a", f"base={base}", "-o", str(out)],
+        {**SETTINGS, "DATABASE_URL": database_url},
+        tmp_path,
+    )
     assert result.code == 0, result.stderr + result.log
     found = [item for item in items(out) if "got" in item]
     posted = {item["word"]: item["seen"] for item in found if item["got"] == "posted"}
@@ -72,29 +80,45 @@ def test_posts_headers_callbacks_and_errbacks_work_as_in_stock_scrapy(base: str,
     assert states == {"waiting", "gone", "moved"}
 
 
-def test_a_second_run_asks_only_for_the_start_urls_again(base: str, database_url: str, tmp_path: Path) -> None:
+def test_a_second_run_asks_only_for_the_start_urls_again(
+    base: str, database_url: str, tmp_path: Path
+) -> None:
     for _ in range(2):
-        run_crawl(["ordinary", "-a", f"base={base}"], {**SETTINGS, "DATABASE_URL": database_url}, tmp_path)
+        run_crawl(
+            ["ordinary", "-a", f"base={base}"], {**SETTINGS, "DATABASE_URL": database_url}, tmp_path
+        )
     times = {path: Echo.seen.count(path) for path in set(Echo.seen)}
     assert times["GET /start"] == 2
     assert times["POST /echo"] == 1 and times["GET /twice"] == 1 and times["POST /redirect"] == 1
 
 
-def test_an_error_inside_the_scheduler_closes_the_crawl_with_a_reason(base: str, database_url: str, tmp_path: Path) -> None:
-    result = run_crawl(["broken", "-a", f"base={base}"], {**SETTINGS, "DATABASE_URL": database_url}, tmp_path)
+def test_an_error_inside_the_scheduler_closes_the_crawl_with_a_reason(
+    base: str, database_url: str, tmp_path: Path
+) -> None:
+    result = run_crawl(
+        ["broken", "-a", f"base={base}"], {**SETTINGS, "DATABASE_URL": database_url}, tmp_path
+    )
     assert result.code == 1
     assert result.stats["finish_reason"] == "scheduler_error"
     assert result.stats["scheduler/errors"] == 1
 
 
-def test_closespider_limits_end_the_run_and_the_next_one_goes_on(base: str, database_url: str, tmp_path: Path) -> None:
+def test_closespider_limits_end_the_run_and_the_next_one_goes_on(
+    base: str, database_url: str, tmp_path: Path
+) -> None:
     settings = {**SETTINGS, "DATABASE_URL": database_url, "POLITENESS_DELAY": 0.2}
-    first = run_crawl(["ordinary", "-a", f"base={base}"], {**settings, "CLOSESPIDER_PAGECOUNT": 3}, tmp_path)
+    first = run_crawl(
+        ["ordinary", "-a", f"base={base}"], {**settings, "CLOSESPIDER_PAGECOUNT": 3}, tmp_path
+    )
     assert first.stats["finish_reason"] == "closespider_pagecount"
     assert "new" in {row.state for row in rows(database_url, "ordinary").values()}
     second = run_crawl(["ordinary", "-a", f"base={base}"], settings, tmp_path)
     assert second.stats["finish_reason"] == "finished"
-    assert {row.state for row in rows(database_url, "ordinary").values()} == {"waiting", "gone", "moved"}
+    assert {row.state for row in rows(database_url, "ordinary").values()} == {
+        "waiting",
+        "gone",
+        "moved",
+    }
 
 
 def test_a_download_that_hangs_does_not_hold_up_the_end(database_url: str, tmp_path: Path) -> None:

@@ -35,10 +35,14 @@ def compare(demo: DemoServer, database_url: str) -> None:
     assert in_state(found, "gone", "retired", "dead", "retry") == set(truth.errors)
     assert in_state(found, "forbidden") == set(truth.forbidden)
     assert in_state(found, "new") == set()
-    assert {url: row.depth for url, row in found.items() if url in truth.pages} == {u: p.depth for u, p in truth.pages.items()}
+    assert {url: row.depth for url, row in found.items() if url in truth.pages} == {
+        u: p.depth for u, p in truth.pages.items()
+    }
 
 
-def test_every_reachable_page_is_fetched_once_and_nothing_forbidden(demo: DemoServer, database_url: str, tmp_path: Path) -> None:
+def test_every_reachable_page_is_fetched_once_and_nothing_forbidden(
+    demo: DemoServer, database_url: str, tmp_path: Path
+) -> None:
     result = crawl_demo(demo, database_url, tmp_path, FRONTIER_DEPTH=DEPTH, REVISIT_INTERVAL="1h")
     assert result.code == 0, result.stderr + result.log
     compare(demo, database_url)
@@ -49,7 +53,9 @@ def test_every_reachable_page_is_fetched_once_and_nothing_forbidden(demo: DemoSe
     assert result.stats.get("politeness/held", 0) == 0
 
 
-def test_the_second_run_revisits_and_sees_what_has_changed(demo: DemoServer, database_url: str, tmp_path: Path) -> None:
+def test_the_second_run_revisits_and_sees_what_has_changed(
+    demo: DemoServer, database_url: str, tmp_path: Path
+) -> None:
     settings = {"FRONTIER_DEPTH": DEPTH, "REVISIT_INTERVAL": "1h"}
     assert crawl_demo(demo, database_url, tmp_path, **settings).code == 0
     before, first = true(demo), len(demo.log.records())
@@ -63,7 +69,9 @@ def test_the_second_run_revisits_and_sees_what_has_changed(demo: DemoServer, dat
     kept = set(before.pages) & set(after.pages)
     changed = {url for url in kept if before.pages[url].digest != after.pages[url].digest}
     assert changed
-    assert {url for url in kept if found[url].changes} >= {url for url in changed if before.pages[url].kind == "article"}
+    assert {url for url in kept if found[url].changes} >= {
+        url for url in changed if before.pages[url].kind == "article"
+    }
     calm = {url for url in kept if "//busy." not in url and "/files/" not in url}
     assert {url: (found[url].visits, again[url]) for url in calm} == dict.fromkeys(calm, (2, 1))
     assert set(after.pages) - kept <= set(again), "new articles are fetched too"
@@ -72,8 +80,12 @@ def test_the_second_run_revisits_and_sees_what_has_changed(demo: DemoServer, dat
     assert result.stats["pages/not_modified"] == len(unchanged)
 
 
-def test_five_interruptions_lose_nothing_and_fetch_nothing_twice(demo: DemoServer, database_url: str, tmp_path: Path) -> None:
-    settings = demo_settings(demo, database_url, FRONTIER_DEPTH=DEPTH, REVISIT_INTERVAL="1h", POLITENESS_DELAY=0.05)
+def test_five_interruptions_lose_nothing_and_fetch_nothing_twice(
+    demo: DemoServer, database_url: str, tmp_path: Path
+) -> None:
+    settings = demo_settings(
+        demo, database_url, FRONTIER_DEPTH=DEPTH, REVISIT_INTERVAL="1h", POLITENESS_DELAY=0.05
+    )
     args = ["site", "-a", "seeds=" + ",".join(roots(demo))]
     for number in range(1, 6):
         goal = len(demo.log.records()) + 30
@@ -84,8 +96,13 @@ def test_five_interruptions_lose_nothing_and_fetch_nothing_twice(demo: DemoServe
             crawl.stop(signal.SIGTERM)
             result = crawl.wait()
         assert result.code == 130, result.stderr + result.log
-    assert crawl_demo(demo, database_url, tmp_path, FRONTIER_DEPTH=DEPTH, REVISIT_INTERVAL="1h").code == 0
+    assert (
+        crawl_demo(demo, database_url, tmp_path, FRONTIER_DEPTH=DEPTH, REVISIT_INTERVAL="1h").code
+        == 0
+    )
     compare(demo, database_url)
     truth = true(demo)
     twice = {url for url, times in asked(demo).items() if times > 1 and url not in truth.robots}
-    assert all("busy" in url or truth.errors.get(url, 0) >= 500 or "slow" in url for url in twice), twice
+    assert all(
+        "busy" in url or truth.errors.get(url, 0) >= 500 or "slow" in url for url in twice
+    ), twice

@@ -33,7 +33,10 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     first = exchange(0)
     same = exchange(0, at=START + timedelta(days=1))
     other = exchange(0, body=OTHER, at=START + timedelta(days=2))
-    write(tmp_path / "warc", [(first, None), (same, Original(first.url, first.at, digest(PAGE))), (other, None)])
+    write(
+        tmp_path / "warc",
+        [(first, None), (same, Original(first.url, first.at, digest(PAGE))), (other, None)],
+    )
     merge_indexes(tmp_path / "warc")
     yield tmp_path
 
@@ -72,7 +75,9 @@ def test_diff_says_that_there_is_nothing_to_compare(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_or_makes_no_sense_is_one_clear_line(folder: Path) -> None:
-    assert "is not in the archive" in warc(folder, "get", "http://example.org/nothing", code=1).stderr
+    assert (
+        "is not in the archive" in warc(folder, "get", "http://example.org/nothing", code=1).stderr
+    )
     assert "is no time" in warc(folder, "get", URL, "--at", "yesterday", code=2).stderr
     for odd in ("0001-01-01T00:00+14:00", "9999-12-31T23:59-14:00"):
         assert "is no time" in warc(folder, "get", URL, "--at", odd, code=2).stderr
@@ -84,7 +89,14 @@ def test_what_is_not_there_or_makes_no_sense_is_one_clear_line(folder: Path) -> 
 
 def test_who_has_closed_the_output_gets_nothing_and_no_traceback(folder: Path) -> None:
     words = [sys.executable, "-m", "scrapy", "warc", "get", URL, "-s", f"CRAWL_DIR={folder}"]
-    done = subprocess.run(f"{shlex.join(words)} >&-", shell=True, cwd=ROOT, stderr=subprocess.PIPE, timeout=60, check=False)
+    done = subprocess.run(
+        f"{shlex.join(words)} >&-",
+        shell=True,
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, b"")
 
 
@@ -115,20 +127,31 @@ def test_files_of_others_are_imported(folder: Path, tmp_path: Path) -> None:
     assert "2 files, 0 problems" in warc(folder, "check").stdout
 
 
-def test_pages_of_a_crawl_that_is_running_can_be_read(site: Site, database_url: str, tmp_path: Path) -> None:
+def test_pages_of_a_crawl_that_is_running_can_be_read(
+    site: Site, database_url: str, tmp_path: Path
+) -> None:
     site.links("/a")
     site.pages["/a"] = 200, {}, b"<p>This page is in a file that is still written.</p>"
-    settings = {"DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_CONTINUOUS": True, "DNS_HOSTS": {"*.test": "127.0.0.1"}}
+    settings = {
+        "DATABASE_URL": database_url,
+        "FRONTIER_FLUSH": 0.2,
+        "CRAWL_CONTINUOUS": True,
+        "DNS_HOSTS": {"*.test": "127.0.0.1"},
+    }
     with start_crawl(["site", "-a", f"seeds={site.base}/"], settings, tmp_path) as crawl:
         for _ in range(60):
-            result = run_command(["warc", "get", f"{site.base}/a"], tmp_path, {"DATABASE_URL": database_url})
+            result = run_command(
+                ["warc", "get", f"{site.base}/a"], tmp_path, {"DATABASE_URL": database_url}
+            )
             if result.code == 0:
                 break
         assert b"still written" in result.stdout.encode(), result.stderr
         assert list((tmp_path / "warc").glob("*.open"))
         crawl.stop()
         assert crawl.wait().code == 130
-    found = json.loads(run_command(["warc", "versions", f"{site.base}/a", "--json"], tmp_path).stdout)
+    found = json.loads(
+        run_command(["warc", "versions", f"{site.base}/a", "--json"], tmp_path).stdout
+    )
     assert [version["status"] for version in found] == [200]
 
 

@@ -26,7 +26,11 @@ CLOSE = b"Connection: close\r\n\r\n"
 ANSWERS = {
     "/robots.txt": (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", b""),
     "/plain": (PLAIN, PAGE),
-    "/odd": (b"HTTP/1.1 200\r\ncOnTeNt-TyPe:  text/html  \r\nX-Twice: 1\r\nX-Twice: 2\r\nX-Bytes: caf\xe9\r\n" + CLOSE, PAGE),
+    "/odd": (
+        b"HTTP/1.1 200\r\ncOnTeNt-TyPe:  text/html  \r\nX-Twice: 1\r\nX-Twice: 2\r\nX-Bytes: caf\xe9\r\n"
+        + CLOSE,
+        PAGE,
+    ),
     "/line-feeds": (b"HTTP/1.0 200 Fine by me\nContent-Type: text/html\n\n", PAGE),
     "/no-reason": (b"HTTP/1.1 404\r\n" + CLOSE, PAGE),
     "/error": (b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\n", b"busy"),
@@ -61,11 +65,17 @@ class Raw(socketserver.StreamRequestHandler):
             return True
         if path == "/chunked":
             half = len(PACKED) // 2
-            self.wfile.write(CHUNKED + b"%x;a=b\r\n%b\r\n%x\r\n%b\r\n" % (half, PACKED[:half], len(PACKED) - half, PACKED[half:]))
+            self.wfile.write(
+                CHUNKED
+                + b"%x;a=b\r\n%b\r\n%x\r\n%b\r\n"
+                % (half, PACKED[:half], len(PACKED) - half, PACKED[half:])
+            )
             self.wfile.write(b"0\r\nX-Trailer: yes\r\n\r\n")
             return True
         if "-then-" in path:
-            whole = PLAIN + PAGE if "plain" in path else CHUNKED + b"%x\r\n%b\r\n" % (len(PAGE), PAGE)
+            whole = (
+                PLAIN + PAGE if "plain" in path else CHUNKED + b"%x\r\n%b\r\n" % (len(PAGE), PAGE)
+            )
             last = b"" if "plain" in path else b"0\r\n\r\n"
             forged = PLAIN.replace(b"200", b"404") + PAGE
             self.wfile.write(whole if "now" in path else whole + last)
@@ -75,9 +85,17 @@ class Raw(socketserver.StreamRequestHandler):
             self.was_sent.set()
             return True
         if path == "/hints":
-            self.wfile.write(b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + PLAIN + PAGE)
+            self.wfile.write(
+                b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n"
+                + PLAIN
+                + PAGE
+            )
             return True
-        raw = {"/no-head": b"<p>no head at all</p>\n\n", "/half-head": b"HTTP/1.1 200 OK\r\nContent-", "/cut": PLAIN + PAGE[:20]}
+        raw = {
+            "/no-head": b"<p>no head at all</p>\n\n",
+            "/half-head": b"HTTP/1.1 200 OK\r\nContent-",
+            "/cut": PLAIN + PAGE[:20],
+        }
         self.wfile.write(raw[path] if path in raw else b"".join(ANSWERS[path]))
         return path not in raw and b"Length" in ANSWERS[path][0]
 
@@ -103,9 +121,13 @@ class Kept(aiohttp.ClientResponse):
         return self
 
 
-async def fetched(base: str, *paths: str, meanwhile: Callable[[], object] = lambda: None) -> list[Wire]:
+async def fetched(
+    base: str, *paths: str, meanwhile: Callable[[], object] = lambda: None
+) -> list[Wire]:
     connector, found = aiohttp.TCPConnector(limit=1), []
-    async with aiohttp.ClientSession(connector=connector, response_class=Kept, auto_decompress=False) as session:
+    async with aiohttp.ClientSession(
+        connector=connector, response_class=Kept, auto_decompress=False
+    ) as session:
         tap(connector)
         for path in paths:
             async with session.get(base + path, allow_redirects=False) as response:
@@ -121,13 +143,20 @@ async def fetched(base: str, *paths: str, meanwhile: Callable[[], object] = lamb
 def test_heads_are_kept_to_the_byte(base: str) -> None:
     paths = [*ANSWERS, "/slow", "/hints", "/chunked"]
     wires = dict(zip(paths, asyncio.run(fetched(base, *paths)), strict=True))
-    wanted = {**ANSWERS, "/slow": (PLAIN, PAGE), "/hints": (PLAIN, PAGE), "/chunked": (CHUNKED, PACKED)}
+    wanted = {
+        **ANSWERS,
+        "/slow": (PLAIN, PAGE),
+        "/hints": (PLAIN, PAGE),
+        "/chunked": (CHUNKED, PACKED),
+    }
     assert {path: (wire.head, wire.body) for path, wire in wires.items()} == wanted
     assert {path: wire.request for path, wire in wires.items()} == Raw.seen
 
 
 @pytest.mark.parametrize("name", ["/plain-then", "/chunked-then"])
-def test_an_answer_that_nobody_asked_for_is_no_answer_to_the_next_request(base: str, name: str) -> None:
+def test_an_answer_that_nobody_asked_for_is_no_answer_to_the_next_request(
+    base: str, name: str
+) -> None:
     """It comes behind another, with its end or a moment later, when the connection is idle and the event loop busy."""
 
     def until_it_has_come() -> None:
@@ -136,20 +165,26 @@ def test_an_answer_that_nobody_asked_for_is_no_answer_to_the_next_request(base: 
 
     for pause in ("now", "later"):
         Raw.was_read, Raw.was_sent = threading.Event(), threading.Event()
-        first, second = asyncio.run(fetched(base, f"{name}-{pause}", "/plain", meanwhile=until_it_has_come))
+        first, second = asyncio.run(
+            fetched(base, f"{name}-{pause}", "/plain", meanwhile=until_it_has_come)
+        )
         assert first.body == PAGE
         assert (second.head, second.body) == (PLAIN, PAGE)
 
 
 @pytest.mark.slow
-def test_a_crawl_keeps_what_went_over_the_wire(base: str, database_url: str, tmp_path: Path) -> None:
+def test_a_crawl_keeps_what_went_over_the_wire(
+    base: str, database_url: str, tmp_path: Path
+) -> None:
     paths = [*list(ANSWERS)[1:], "/slow", "/hints", "/chunked", "/no-head", "/half-head", "/cut"]
     settings = {
         "DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0, "REVISIT_INTERVAL": "1h",
         "FRONTIER_RETRY_DELAY": "1h", "WARC_ENABLED": True, "STATS_CLASS": "tests.support.wiring.WireStats",
         "WIRE_FILE": tmp_path / "wires",
     }  # fmt: skip
-    result = run_crawl(["site", "-a", "seeds=" + ",".join(base + path for path in paths)], settings, tmp_path)
+    result = run_crawl(
+        ["site", "-a", "seeds=" + ",".join(base + path for path in paths)], settings, tmp_path
+    )
     assert result.code == 0, result.stderr + result.log
     wires = read_wires(tmp_path / "wires")
     assert set(wires) == set(Raw.seen)
@@ -159,11 +194,22 @@ def test_a_crawl_keeps_what_went_over_the_wire(base: str, database_url: str, tmp
     }  # fmt: skip
     assert {path: wire and wire[1:] for path, wire in wires.items()} == wanted
     assert {path: wire and wire[0] for path, wire in wires.items()} == Raw.seen
-    assert not any(b"content-" in asked.lower() for asked in Raw.seen.values())  # a GET has no body, and says nothing of one
+    assert not any(
+        b"content-" in asked.lower() for asked in Raw.seen.values()
+    )  # a GET has no body, and says nothing of one
 
 
 @pytest.mark.slow
 def test_nothing_is_kept_without_an_archive(base: str, database_url: str, tmp_path: Path) -> None:
-    settings = {"DATABASE_URL": database_url, "CRAWL_PATIENCE": 0, "STATS_CLASS": "tests.support.wiring.WireStats", "WARC_ENABLED": False}
-    run_crawl(["site", "-a", f"seeds={base}/plain"], {**settings, "WIRE_FILE": tmp_path / "wires"}, tmp_path)
+    settings = {
+        "DATABASE_URL": database_url,
+        "CRAWL_PATIENCE": 0,
+        "STATS_CLASS": "tests.support.wiring.WireStats",
+        "WARC_ENABLED": False,
+    }
+    run_crawl(
+        ["site", "-a", f"seeds={base}/plain"],
+        {**settings, "WIRE_FILE": tmp_path / "wires"},
+        tmp_path,
+    )
     assert read_wires(tmp_path / "wires") == {"/robots.txt": None, "/plain": None}

@@ -36,7 +36,8 @@ class LateSpoiler:
 class EndsSpider(scrapy.Spider):
     name = "ends"
     custom_settings = {  # noqa: RUF012
-        "ITEM_PIPELINES": base.ITEM_PIPELINES | {"tests.spiders.ends.Spoiler": 350, "tests.spiders.ends.LateSpoiler": 950},
+        "ITEM_PIPELINES": base.ITEM_PIPELINES
+        | {"tests.spiders.ends.Spoiler": 350, "tests.spiders.ends.LateSpoiler": 950},
     }
 
     def __init__(self, urls: str = "", **kwargs: Any) -> None:

@@ -18,6 +18,17 @@ class ModulesSpider(scrapy.Spider):
         self.start_urls = [url] if url else []
 
     def parse(self, response: Response) -> Iterator[Any]:
-        loaded = sorted(name for name in sys.modules if name.partition(".")[0] in ("redis", "scrapy_redis"))
-        asked = {"method": response.request.method, "body": response.request.body.decode()} if response.request else {}
-        yield {"url": response.url, "word": response.meta.get("word"), "modules": loaded[:3], **asked}
+        loaded = sorted(
+            name for name in sys.modules if name.partition(".")[0] in ("redis", "scrapy_redis")
+        )
+        asked = (
+            {"method": response.request.method, "body": response.request.body.decode()}
+            if response.request
+            else {}
+        )
+        yield {
+            "url": response.url,
+            "word": response.meta.get("word"),
+            "modules": loaded[:3],
+            **asked,
+        }

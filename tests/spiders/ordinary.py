@@ -23,11 +23,19 @@ class OrdinarySpider(scrapy.Spider):
     def parse(self, response: Response) -> Iterator[Any]:
         yield {"got": "start"}
         yield JsonRequest(
-            self.base + "/echo", data={"n": 1}, headers={"X-Word": "hello"}, callback=self.posted, cb_kwargs={"word": "kwargs"}
+            self.base + "/echo",
+            data={"n": 1},
+            headers={"X-Word": "hello"},
+            callback=self.posted,
+            cb_kwargs={"word": "kwargs"},
         )
         yield scrapy.Request(self.base + "/missing", callback=self.never, errback=self.missing)
         yield scrapy.FormRequest(
-            self.base + "/redirect", formdata={"a": "b"}, callback=self.posted, errback=self.missing, cb_kwargs={"word": "moved"}
+            self.base + "/redirect",
+            formdata={"a": "b"},
+            callback=self.posted,
+            errback=self.missing,
+            cb_kwargs={"word": "moved"},
         )
         yield scrapy.Request(self.base + "/lambda", callback=lambda r: None)
         yield scrapy.Request(self.base + "/object", meta={"x": object()})
@@ -35,7 +43,11 @@ class OrdinarySpider(scrapy.Spider):
         yield scrapy.Request(self.base + "/twice", callback=self.counted)
         yield scrapy.Request(self.base + "/again", callback=self.counted, dont_filter=True)
         yield scrapy.Request(self.base + "/again", callback=self.counted, dont_filter=True)
-        yield scrapy.Request(self.base + "/allowed-404", callback=self.counted, meta={"handle_httpstatus_list": [404]})
+        yield scrapy.Request(
+            self.base + "/allowed-404",
+            callback=self.counted,
+            meta={"handle_httpstatus_list": [404]},
+        )
 
     def posted(self, response: Response, word: str) -> Iterator[Any]:
         yield {"got": "posted", "word": word, "seen": response.json()}  # type: ignore[attr-defined]

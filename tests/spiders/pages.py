@@ -26,7 +26,10 @@ class PagesSpider(scrapy.Spider):
             "chunked": response.headers.get("Transfer-Encoding", b"").decode(), "depth": response.meta.get("depth"),
         }  # fmt: skip
         if not via:
-            yield from (scrapy.Request(url, cb_kwargs={"via": response.url}, dont_filter=True) for url in self.follow)
+            yield from (
+                scrapy.Request(url, cb_kwargs={"via": response.url}, dont_filter=True)
+                for url in self.follow
+            )
 
     def other(self, response: Response) -> Iterator[Any]:
         yield {"url": response.url, "other": True}

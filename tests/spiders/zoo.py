@@ -111,14 +111,28 @@ class ChainedSpider(BasedSpider):
 
     async def start(self) -> AsyncIterator[Any]:
         yield {"path": "an item of the start"}
-        yield scrapy.Request(self.base + "/list/0", self.listed, cb_kwargs={"depth": 0}, meta={"trail": ["start"]})
+        yield scrapy.Request(
+            self.base + "/list/0", self.listed, cb_kwargs={"depth": 0}, meta={"trail": ["start"]}
+        )
         for word in ("one", "two"):
-            yield FormRequest(self.base + "/search", formdata={"q": word}, callback=self.found, cb_kwargs={"word": word})
+            yield FormRequest(
+                self.base + "/search",
+                formdata={"q": word},
+                callback=self.found,
+                cb_kwargs={"word": word},
+            )
         yield scrapy.Request(self.base + "/search?q=three", self.found, cb_kwargs={"word": "three"})
         for status in (404, 500):
-            yield scrapy.Request(f"{self.base}/error/{status}", self.found, errback=self.failed, cb_kwargs={"word": str(status)})
+            yield scrapy.Request(
+                f"{self.base}/error/{status}",
+                self.found,
+                errback=self.failed,
+                cb_kwargs={"word": str(status)},
+            )
         wanted = {"handle_httpstatus_list": [404, 410]}
-        yield scrapy.Request(self.base + "/error/410", self.found, meta=wanted, cb_kwargs={"word": "wanted"})
+        yield scrapy.Request(
+            self.base + "/error/410", self.found, meta=wanted, cb_kwargs={"word": "wanted"}
+        )
         yield scrapy.Request(self.base + "/data.json", self.told)
         yield scrapy.Request(self.base + "/item/5", self.breaks)
         yield scrapy.Request(self.base + "/item/4", self.headed, method="HEAD")
@@ -131,7 +145,9 @@ class ChainedSpider(BasedSpider):
             if "/item/" in link:
                 yield response.follow(link, self.loaded, cb_kwargs={"tags": [*trail, link]})
             elif depth < 2:
-                yield response.follow(link, self.listed, cb_kwargs={"depth": depth + 1}, meta={"trail": trail})
+                yield response.follow(
+                    link, self.listed, cb_kwargs={"depth": depth + 1}, meta={"trail": trail}
+                )
 
     def loaded(self, response: Response, tags: list[Any]) -> Iterator[Any]:
         loader = ThingLoader(response=response)
@@ -146,8 +162,12 @@ class ChainedSpider(BasedSpider):
     def told(self, response: TextResponse) -> Iterator[Any]:
         yield {"n": response.json()["n"]}
         meta = {"dont_redirect": True, "handle_httpstatus_list": [303]}
-        yield response.follow("/moved", self.found, meta=meta, cb_kwargs={"word": "not followed"}, dont_filter=True)
-        yield response.follow(response.json()["next"], self.found, cb_kwargs={"word": "told"}, dont_filter=True)
+        yield response.follow(
+            "/moved", self.found, meta=meta, cb_kwargs={"word": "not followed"}, dont_filter=True
+        )
+        yield response.follow(
+            response.json()["next"], self.found, cb_kwargs={"word": "told"}, dont_filter=True
+        )
 
     def headed(self, response: Response) -> Iterator[Any]:
         yield self.shown(response, length=response.headers["Content-Length"].decode())
@@ -188,4 +208,8 @@ class TitlesSpider(SiteSpider):
 
     def parse(self, response: Response) -> Iterator[Any]:  # type: ignore[override]
         text = response.css("p::text").get() if isinstance(response, TextResponse) else None
-        yield {"path": response.url.removeprefix(self.base), "text": text, "depth": response.meta["depth"]}
+        yield {
+            "path": response.url.removeprefix(self.base),
+            "text": text,
+            "depth": response.meta["depth"],
+        }

@@ -26,15 +26,22 @@ from crawlproj.http import encodings
 BufferedReader.DECOMPRESSORS.pop("br", None)
 
 START = datetime(2026, 3, 4, 5, 6, 7, 89_012, tzinfo=UTC)
-PAGE = b"<!doctype html><title>A page</title><p>" + b"All work and no play makes Jack a dull boy. " * 40
+PAGE = (
+    b"<!doctype html><title>A page</title><p>"
+    + b"All work and no play makes Jack a dull boy. " * 40
+)
 REQUEST = b"GET /a?b=c HTTP/1.1\r\nHost: example.org\r\nUser-Agent: crawlproj\r\nAccept-Encoding: gzip\r\n\r\n"
 
 
 def head(*lines: str, status: str = "200 OK", kind: str = "text/html; charset=utf-8") -> bytes:
-    return "".join(f"{line}\r\n" for line in (f"HTTP/1.1 {status}", f"Content-Type: {kind}", *lines, "")).encode("latin-1")
+    return "".join(
+        f"{line}\r\n" for line in (f"HTTP/1.1 {status}", f"Content-Type: {kind}", *lines, "")
+    ).encode("latin-1")
 
 
-def exchange(number: int = 0, body: bytes = PAGE, top: bytes | None = None, **more: Any) -> Exchange:
+def exchange(
+    number: int = 0, body: bytes = PAGE, top: bytes | None = None, **more: Any
+) -> Exchange:
     url = more.pop("url", f"https://example.org/page/{number}")
     at = more.pop("at", START + timedelta(seconds=number))
     defaults: dict[str, Any] = {"request": REQUEST, "address": "192.0.2.7", "elapsed_s": 0.25}
@@ -60,10 +67,16 @@ BAD_HEADS = {
     "an empty line of odd blanks": b"HTTP/1.1 200 OK\r\nA: b\r\n\x0b\x0c\x1c\xa0\r\nContent-Type: text/html\r\n\r\n",
     "NULs": b"HTTP/1.1 200 OK\r\nA: b\x00c\x00\r\nContent-Type: text/html\r\n\r\n",
     "not ASCII": "HTTP/1.1 200 Schön\r\nA: größe\r\nContent-Type: text/html\r\n\r\n".encode(),
-    "latin-1": "HTTP/1.1 200 Schön\r\nA: größe\r\nContent-Type: text/html\r\n\r\n".encode("latin-1"),
+    "latin-1": "HTTP/1.1 200 Schön\r\nA: größe\r\nContent-Type: text/html\r\n\r\n".encode(
+        "latin-1"
+    ),
     "64 KB": b"HTTP/1.1 200 OK\r\nA: " + b"x" * 65_536 + b"\r\nContent-Type: text/html\r\n\r\n",
-    "many headers": b"HTTP/1.1 200 OK\r\n" + b"".join(b"A%d: b\r\n" % n for n in range(1000)) + b"\r\n",
-    "a megabyte of headers": b"HTTP/1.1 200 OK\r\n" + b"".join(b"A%d: %s\r\n" % (n, b"b" * n) for n in range(1500)) + b"\r\n",
+    "many headers": b"HTTP/1.1 200 OK\r\n"
+    + b"".join(b"A%d: b\r\n" % n for n in range(1000))
+    + b"\r\n",
+    "a megabyte of headers": b"HTTP/1.1 200 OK\r\n"
+    + b"".join(b"A%d: %s\r\n" % (n, b"b" * n) for n in range(1500))
+    + b"\r\n",
     "a long reason": b"HTTP/1.1 200 " + b"OK" * 40_000 + b"\r\nA: b\r\n\r\n",
     "no reason": b"HTTP/1.1 200\r\nContent-Type: text/html\r\n\r\n",
     "an empty reason": b"HTTP/1.1 200 \r\nContent-Type: text/html\r\n\r\n",
@@ -85,19 +98,38 @@ BAD_HEADS = {
 
 def all_kinds() -> list[tuple[Exchange, Original | None]]:
     """One exchange of each kind that a crawl meets."""
-    facts = Facts("A page\r\nwith breaks", (("https://example.org/ü b", "a"), ("https://example.org/x.png", "img"), ("x:y", "odd")))
-    found = [exchange(0, facts=facts), exchange(1, b""), exchange(2, top=head("Location: /x", status="301 Moved"), body=b"")]
+    facts = Facts(
+        "A page\r\nwith breaks",
+        (("https://example.org/ü b", "a"), ("https://example.org/x.png", "img"), ("x:y", "odd")),
+    )
+    found = [
+        exchange(0, facts=facts),
+        exchange(1, b""),
+        exchange(2, top=head("Location: /x", status="301 Moved"), body=b""),
+    ]
     found.append(exchange(3, b"gone", head(status="404 Not Found"), elapsed_s=None, request=b""))
     found.append(exchange(4, PAGE[:100], truncated=Truncated.LENGTH, address="2001:db8::1%eth0"))
     found.append(exchange(5, request=REQUEST.replace(b"GET", b"POST"), request_body=b"a=b&c=d"))
-    found.append(exchange(6, request=b"BREW / HTTP/1.1\r\n\r\n", address="nonsense", url="https://example.org/ä b\r\nX: y"))
-    found += [exchange(10 + n, pack(PAGE), head(f"Content-Encoding: {name}")) for n, (name, pack) in enumerate(PACKED.items())]
+    found.append(
+        exchange(
+            6,
+            request=b"BREW / HTTP/1.1\r\n\r\n",
+            address="nonsense",
+            url="https://example.org/ä b\r\nX: y",
+        )
+    )
+    found += [
+        exchange(10 + n, pack(PAGE), head(f"Content-Encoding: {name}"))
+        for n, (name, pack) in enumerate(PACKED.items())
+    ]
     found += [exchange(30 + n, top=top) for n, top in enumerate(BAD_HEADS.values())]
     found += [exchange(80, b"<p>no head at all</p>", b""), exchange(81, PAGE, b"<html>\r\n\r\n")]
     return [(each, None) for each in found]
 
 
-def write(folder: Path, exchanges: Sequence[tuple[Exchange, Original | None]], shape: Shape = DEFAULT) -> list[Place]:
+def write(
+    folder: Path, exchanges: Sequence[tuple[Exchange, Original | None]], shape: Shape = DEFAULT
+) -> list[Place]:
     """Write them, close, and say where they are."""
     writer = Writer(folder, "test", "w1", {"operator": "a test"}, shape)
     receipts = [writer.put(each, original) for each, original in exchanges]

@@ -67,7 +67,9 @@ class Browser:
         self._heard: list[dict[str, Any]] = []
         target = self._do("Target.createTarget", {"url": "about:blank"}, "")["targetId"]
         self._session = ""
-        self._session = self._do("Target.attachToTarget", {"targetId": target, "flatten": True}, "")["sessionId"]
+        self._session = self._do(
+            "Target.attachToTarget", {"targetId": target, "flatten": True}, ""
+        )["sessionId"]
         self._do("Page.enable")
 
     def __enter__(self) -> Browser:
@@ -105,7 +107,9 @@ class Browser:
     def picture(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self._do("Page.captureScreenshot")["data"]))
 
-    def _do(self, method: str, params: dict[str, Any] | None = None, session: str | None = None) -> dict[str, Any]:
+    def _do(
+        self, method: str, params: dict[str, Any] | None = None, session: str | None = None
+    ) -> dict[str, Any]:
         self._number += 1
         number = self._number
         message: dict[str, Any] = {"id": number, "method": method, "params": params or {}}
@@ -127,7 +131,9 @@ class Browser:
             self._heard = [heard for heard in self._heard if "method" in heard][-200:]
             ready, _, _ = select.select([self._in], [], [], max(0.0, deadline - time.monotonic()))
             data = os.read(self._in, 1 << 20) if ready else b""
-            assert data, f"the browser says nothing more (it is {'gone' if self._process.poll() is not None else 'there'})"
+            assert data, (
+                f"the browser says nothing more (it is {'gone' if self._process.poll() is not None else 'there'})"
+            )
             *messages, self._buffer = (self._buffer + data).split(b"\0")
             self._heard += [json.loads(message) for message in messages]
 

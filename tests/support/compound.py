@@ -20,7 +20,9 @@ def compound(streams: dict[str, bytes]) -> bytes:
         fat += [*range(len(fat) + 1, len(fat) + len(room) // 512), END]
     entries = [_entry("Root Entry", 5, 1, END, 0)]
     for number, (name, start, room) in enumerate(zip(names, starts, rooms, strict=True), 1):
-        entries.append(_entry(name, 2, FREE, start, len(room), number + 1 if number < len(names) else FREE))
+        entries.append(
+            _entry(name, 2, FREE, start, len(room), number + 1 if number < len(names) else FREE)
+        )
     head = (
         b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
         + bytes(16)
@@ -33,7 +35,9 @@ def compound(streams: dict[str, bytes]) -> bytes:
 
 def _entry(name: str, kind: int, child: int, start: int, size: int, right: int = FREE) -> bytes:
     text = name.encode("utf-16-le")
-    return text.ljust(64, b"\0") + struct.pack("<HBBIII36xIII", len(text) + 2, kind, 1, FREE, right, child, start, size, 0)
+    return text.ljust(64, b"\0") + struct.pack(
+        "<HBBIII36xIII", len(text) + 2, kind, 1, FREE, right, child, start, size, 0
+    )
 
 
 def doc(flags: int = 0, version: int = 0xC1) -> bytes:
@@ -56,11 +60,17 @@ def ppt(token: str = "5fc091e3") -> bytes:
     def record(kind: int, body: bytes, version: int = 0) -> bytes:
         return struct.pack("<HHI", version, kind, len(body)) + body
 
-    link = record(4055, record(4026, "shown".encode("utf-16-le")) + record(4026, URL.encode("utf-16-le"), 0x10), 0xF)
+    link = record(
+        4055,
+        record(4026, "shown".encode("utf-16-le")) + record(4026, URL.encode("utf-16-le"), 0x10),
+        0xF,
+    )
     text = record(4000, "Überschrift\rZwei".encode("utf-16-le")) + record(4008, b"caf\xe9")
     master = record(1016, record(4008, b"Click to edit"), 0xF)
     user = bytes(12) + bytes.fromhex(token)
-    return compound({"PowerPoint Document": record(1000, link + master + text, 0xF), "Current User": user})
+    return compound(
+        {"PowerPoint Document": record(1000, link + master + text, 0xF), "Current User": user}
+    )
 
 
 def xls(locked: bool = False, version: int = 0x600) -> bytes:
@@ -71,8 +81,21 @@ def xls(locked: bool = False, version: int = 0x600) -> bytes:
         return struct.pack("<HHH", row, 0, 0) + body
 
     # The second string goes on in the next record, where its characters are wider; the third has runs and extras.
-    strings = struct.pack("<II", 3, 3) + struct.pack("<HB", 4, 0) + b"Name" + struct.pack("<HB", 6, 0) + b"par"
-    more = b"\x01" + "ted".encode("utf-16-le") + struct.pack("<HBHI", 2, 12, 1, 2) + b"ok" + bytes(6) + b"rest"
+    strings = (
+        struct.pack("<II", 3, 3)
+        + struct.pack("<HB", 4, 0)
+        + b"Name"
+        + struct.pack("<HB", 6, 0)
+        + b"par"
+    )
+    more = (
+        b"\x01"
+        + "ted".encode("utf-16-le")
+        + struct.pack("<HBHI", 2, 12, 1, 2)
+        + b"ok"
+        + bytes(6)
+        + b"rest"
+    )
     moniker = bytes.fromhex("e0c9ea79f9bace118c8200aa004ba90b")
     target = (URL + "\0").encode("utf-16-le")
     number, whole = struct.pack("<d", 1.5), struct.pack("<I", 7 << 2 | 2)
@@ -84,5 +107,7 @@ def xls(locked: bool = False, version: int = 0x600) -> bytes:
         + record(0x06, cell(2, bytes(6) + b"\xff\xff" + bytes(6))) + record(0x207, struct.pack("<HB", 2, 0) + b"hi")
         + record(0x1B8, bytes(28) + moniker + struct.pack("<I", len(target)) + target)
     )  # fmt: skip
-    begin = record(0x809, struct.pack("<HH", version, 5)) + (record(0x2F, bytes(6)) if locked else b"")
+    begin = record(0x809, struct.pack("<HH", version, 5)) + (
+        record(0x2F, bytes(6)) if locked else b""
+    )
     return compound({"Workbook": begin + record(0xFC, strings) + record(0x3C, more) + begin + rows})

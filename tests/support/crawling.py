@@ -62,10 +62,17 @@ class Crawl:
         handle, name = tempfile.mkstemp(prefix="stats-", suffix=".json")
         os.close(handle)
         self._stats, self.crawl_dir = Path(name), crawl_dir
-        ours = {"STATS_CLASS": "tests.support.crawling.StatsFile", "STATS_FILE": name} if words[0] in ("crawl", "demo", "reextract") else {}
+        ours = (
+            {"STATS_CLASS": "tests.support.crawling.StatsFile", "STATS_FILE": name}
+            if words[0] in ("crawl", "demo", "reextract")
+            else {}
+        )
         command = [sys.executable, "-m", "scrapy", *words]
         for key, value in {"CRAWL_DIR": crawl_dir, **QUICK, **ours, **(settings or {})}.items():
-            command += ["-s", f"{key}={json.dumps(value) if isinstance(value, dict | list) else value}"]
+            command += [
+                "-s",
+                f"{key}={json.dumps(value) if isinstance(value, dict | list) else value}",
+            ]
         self._log = crawl_dir / "log"
         clean = {key: value for key, value in os.environ.items() if key not in base.OURS}
         self.process = subprocess.Popen(
@@ -81,7 +88,9 @@ class Crawl:
         text = self._stats.read_text()
         logs = sorted(self._log.glob("*.log")) if self._log.is_dir() else []
         log = "\n".join(path.read_text(errors="replace") for path in logs)
-        return Result(self.process.returncode, stdout, stderr, json.loads(text) if text else {}, log)
+        return Result(
+            self.process.returncode, stdout, stderr, json.loads(text) if text else {}, log
+        )
 
     def __enter__(self) -> Crawl:
         return self
@@ -103,7 +112,10 @@ def run_command(
 
 
 def start_crawl(
-    args: Sequence[str], settings: Mapping[str, object], crawl_dir: Path, env: Mapping[str, str] | None = None
+    args: Sequence[str],
+    settings: Mapping[str, object],
+    crawl_dir: Path,
+    env: Mapping[str, str] | None = None,
 ) -> Crawl:
     """`scrapy crawl ARGS...`, left running: `with start_crawl(...) as crawl: ... crawl.stop(); crawl.wait()`."""
     return Crawl(["crawl", *args], crawl_dir, settings, env)

@@ -17,8 +17,12 @@ URL = "https://example.org/linked.html"
 TYPES = {"[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"/>'}
 PRINTED = (Path(__file__).resolve().parents[1] / "data" / "printed.pdf").read_bytes()
 """Printed by a browser, from a page with a link and a URL in its text."""
-BOMB = """<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">""" + "".join(
-    f'<!ENTITY {name} "{f"&{before};" * 10}">' for before, name in zip("bcdefghij", "cdefghijk", strict=True)
+BOMB = (
+    """<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">"""
+    + "".join(
+        f'<!ENTITY {name} "{f"&{before};" * 10}">'
+        for before, name in zip("bcdefghij", "cdefghijk", strict=True)
+    )
 )
 """Ten billion letters, as soon as somebody resolves &k;."""
 
@@ -33,7 +37,9 @@ def relations(**urls: str) -> str:
 
 def word(body: str, head: str = "", **urls: str) -> bytes:
     document = f'{head}<w:document xmlns:w="{WORD}" xmlns:r="{RELATION}"><w:body>{body}</w:body></w:document>'
-    return packed({**TYPES, "word/document.xml": document, "word/_rels/document.xml.rels": relations(**urls)})
+    return packed(
+        {**TYPES, "word/document.xml": document, "word/_rels/document.xml.rels": relations(**urls)}
+    )
 
 
 def xlsx() -> bytes:
@@ -78,19 +84,27 @@ def odf(body: str, kind: str = "text", manifest: str = "") -> bytes:
 def odt() -> bytes:
     changes = "<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes>"
     link = f'<text:a xlink:href="{URL}">the <text:span>link</text:span></text:a>'
-    return odf(f"{changes}<text:h>Heading</text:h><text:p>See<text:s/>{link}, see https://example.org/written.html.</text:p>")
+    return odf(
+        f"{changes}<text:h>Heading</text:h><text:p>See<text:s/>{link}, see https://example.org/written.html.</text:p>"
+    )
 
 
 def ods() -> bytes:
-    cells = "".join(f"<table:table-cell><text:p>{text}</text:p></table:table-cell>" for text in ("a", "b"))
-    return odf(f"<table:table-row>{cells}</table:table-row><table:table-row>{cells}</table:table-row>", "spreadsheet")
+    cells = "".join(
+        f"<table:table-cell><text:p>{text}</text:p></table:table-cell>" for text in ("a", "b")
+    )
+    return odf(
+        f"<table:table-row>{cells}</table:table-row><table:table-row>{cells}</table:table-row>",
+        "spreadsheet",
+    )
 
 
 def rtf() -> bytes:
     fonts = r"{\fonttbl{\f0\fcharset0 Arial;}{\f1\fcharset204 Arial;}}"
     field = rf'{{\field{{\*\fldinst HYPERLINK "{URL}" }}{{\fldrslt the link}}}}'
     text = (
-        r"{\*\generator Nobody;}{\info{\title A title}{\author X}}Caf\'e9 \{1\} \u8364? \f1\'cf\'f0\f0\par\tab next\line " + field
+        r"{\*\generator Nobody;}{\info{\title A title}{\author X}}Caf\'e9 \{1\} \u8364? \f1\'cf\'f0\f0\par\tab next\line "
+        + field
     )
     return rf"{{\rtf1\ansi\ansicpg1252{fonts}{text}{{\pict 00ff}}}}".encode("latin-1")
 
@@ -104,7 +118,9 @@ def long_pdf(pages: int, show: str = "BT /F1 9 Tf 9 9 Td (a page of very many) T
         b"<</Filter/FlateDecode/Length %d>>stream\n%b\nendstream" % (len(stream), stream),
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
     )  # fmt: skip
-    body = b"".join(b"%d 0 obj%bendobj\n" % (number, text) for number, text in enumerate(objects, 1))
+    body = b"".join(
+        b"%d 0 obj%bendobj\n" % (number, text) for number, text in enumerate(objects, 1)
+    )
     return b"%PDF-1.4\n" + body + b"trailer<</Root 1 0 R>>"
 
 

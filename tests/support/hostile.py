@@ -53,7 +53,11 @@ def ok(*lines: bytes, body: bytes = PAGE, status: bytes = b"HTTP/1.1 200 OK") ->
 
 
 def chunked(*pieces: bytes, last: bytes = b"0\r\n\r\n", size: bytes = b"%x\r\n") -> bytes:
-    return head(b"Transfer-Encoding: chunked") + b"".join(size % len(piece) + piece + b"\r\n" for piece in pieces) + last
+    return (
+        head(b"Transfer-Encoding: chunked")
+        + b"".join(size % len(piece) + piece + b"\r\n" for piece in pieces)
+        + last
+    )
 
 
 def packed(encoding: bytes, body: bytes, line: bytes = b"HTTP/1.1 200 OK", **more: Any) -> Case:
@@ -62,7 +66,16 @@ def packed(encoding: bytes, body: bytes, line: bytes = b"HTTP/1.1 200 OK", **mor
 
 def bad(*pieces: bytes, body: bytes = b"", end: End = "close", **more: Any) -> Case:
     return Case(
-        pieces, end, **{"state": "retry", "status": 0, "why": "bad answer", "truncated": "unspecified", "body": body, **more}
+        pieces,
+        end,
+        **{
+            "state": "retry",
+            "status": 0,
+            "why": "bad answer",
+            "truncated": "unspecified",
+            "body": body,
+            **more,
+        },
     )
 
 
@@ -88,7 +101,13 @@ CASES: dict[str, Case] = {
     "bare-lf": Case((ok(b"X-Lf: a\nX-Next: b"),)),
     "lf-only": Case((ok().replace(b"\r\n", b"\n"),)),
     "cr-cr-lf": Case((ok().replace(b"\r\n", b"\r\r\n"),)),
-    "cr-cr-lf-split": Case((ok().partition(b"\r\n\r\n")[0].replace(b"\r\n", b"\r\r\n") + b"\r\r\n\r", b"\r", b"\n" + PAGE)),
+    "cr-cr-lf-split": Case(
+        (
+            ok().partition(b"\r\n\r\n")[0].replace(b"\r\n", b"\r\r\n") + b"\r\r\n\r",
+            b"\r",
+            b"\n" + PAGE,
+        )
+    ),
     "nul-value": Case((ok(b"X-Nul: a\0b"),)),
     "nul-name": Case((ok(b"X-N\0ul: a"),)),
     "no-colon": Case((ok(b"what is this"),)),
@@ -100,7 +119,16 @@ CASES: dict[str, Case] = {
     "head-80k": bad(ok(b"X-Big: " + b"x" * 80_000), body=PAGE),
     "headers-990": Case((ok(*(b"X-%d: 1" % n for n in range(990))),)),
     "headers-1100": bad(ok(*(b"X-%d: 1" % n for n in range(1100))), body=PAGE),
-    "cookies": Case((ok(b"Set-Cookie: a=b; Path=/", b'Set-Cookie: c="d;e"', b"Set-Cookie: \xff=\xfe", b"Set-Cookie: =x"),)),
+    "cookies": Case(
+        (
+            ok(
+                b"Set-Cookie: a=b; Path=/",
+                b'Set-Cookie: c="d;e"',
+                b"Set-Cookie: \xff=\xfe",
+                b"Set-Cookie: =x",
+            ),
+        )
+    ),
     # Status lines
     "no-reason": Case((ok(status=b"HTTP/1.1 200"),)),
     "two-spaces": Case((ok(status=b"HTTP/1.1  200 OK"),)),
@@ -110,18 +138,28 @@ CASES: dict[str, Case] = {
     "reason-utf8": Case((ok(status="HTTP/1.1 200 日本".encode()),)),
     "reason-60k": Case((ok(status=b"HTTP/1.1 200 " + b"OK" * 30_000),)),
     "leading-lines": Case((b"\r\n\r\n" + ok(),)),
-    "status-999": Case((ok(status=b"HTTP/1.1 999 Odd"),), state="dead", status=999, why="status 999"),
+    "status-999": Case(
+        (ok(status=b"HTTP/1.1 999 Odd"),), state="dead", status=999, why="status 999"
+    ),
     "status-2000": bad(ok(status=b"HTTP/1.1 2000 Odd"), kind="resource"),
     "status-1000": bad(ok(status=b"HTTP/1.1 1000 Odd"), kind="resource"),
     "no-status": bad(ok(status=b"HTTP/1.1"), kind="resource"),
-    "no-status-but-a-number": bad(ok(b"Server: x", status=b"HTTP/1.1\r\nAge: 404"), kind="resource"),
+    "no-status-but-a-number": bad(
+        ok(b"Server: x", status=b"HTTP/1.1\r\nAge: 404"), kind="resource"
+    ),
     "early-hints": Case((b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n", ok())),
     "early-hints-lower": Case((b"http/1.1 103 early\r\n\r\n", ok())),
     "early-hints-two-spaces": Case((b"HTTP/1.1  103 Early\n\n", ok())),
     "early-hints-http-2": Case((b"HTTP/2 103\r\n\r\n", ok())),
     "hints-and-junk": bad(b"HTTP/1.1 103 Early Hints\r\n\r\n", b"no answer\r\nat all\r\n\r\n"),
     "only-hints": cut(b"HTTP/1.1 103 Early Hints\r\n\r\n", body=b""),
-    "switching": Case((head(status=b"HTTP/1.1 101 Switching") + b"junk",), state="dead", status=101, why="status 101", body=b""),
+    "switching": Case(
+        (head(status=b"HTTP/1.1 101 Switching") + b"junk",),
+        state="dead",
+        status=101,
+        why="status 101",
+        body=b"",
+    ),
     # Lengths
     "length-twice": Case((ok(b"Content-Length: %d" % len(PAGE)),)),
     "lengths-differ": bad(ok(b"Content-Length: 5"), body=PAGE),
@@ -135,7 +173,9 @@ CASES: dict[str, Case] = {
     "junk-behind": Case((ok() + b"junk behind the body",)),
     "second-answer": Case((ok() + ok(body=b"<p>forged</p>"),)),
     "body-of-204": Case((ok(status=b"HTTP/1.1 204 No Content"),), status=204, body=b""),
-    "body-of-304": Case((ok(status=b"HTTP/1.1 304 Same"),), state="retry", status=304, why="status 304", body=b""),
+    "body-of-304": Case(
+        (ok(status=b"HTTP/1.1 304 Same"),), state="retry", status=304, why="status 304", body=b""
+    ),
     "too-big": bad(head() + BIG, body=BIG, state="dead", why="too big", truncated="length"),
     # Chunks
     "chunk-extensions": Case((chunked(PAGE[:10], PAGE[10:], size=b'%x;a=b;c="d"\r\n'),)),
@@ -144,14 +184,19 @@ CASES: dict[str, Case] = {
     "chunk-bad": bad(chunked(PAGE, last=b"zz\r\nhello\r\n"), body=PAGE),
     "chunk-bad-later": bad(chunked(PAGE, last=b""), b"zz\r\nhello\r\n", body=PAGE, end="hang"),
     "chunk-none": bad(head(b"Transfer-Encoding: chunked") + PAGE, body=PAGE),
-    "chunk-over": bad(head(b"Transfer-Encoding: chunked") + b"f" * 18 + b"\r\n" + PAGE, body=b"f" * 18 + b"\r\n" + PAGE),
+    "chunk-over": bad(
+        head(b"Transfer-Encoding: chunked") + b"f" * 18 + b"\r\n" + PAGE,
+        body=b"f" * 18 + b"\r\n" + PAGE,
+    ),
     "chunk-no-last": cut(chunked(PAGE, last=b"")),
     # Ends
     "reset-head": cut(b"HTTP/1.1 200 OK\r\nContent-", b"", body=b"", end="reset", why="reset"),
     "reset-body": cut(HALF, b"", end="reset", why="reset"),
     "reset-without-length": cut(head() + PAGE, b"", end="reset", why="reset"),
     "half-head": cut(b"HTTP/1.1 200 OK\r\nContent-Type: te", body=b""),
-    "hang-head": bad(b"HTTP/1.1 200 OK\r\nContent-Type: te", end="hang", why="timeout", truncated="time"),
+    "hang-head": bad(
+        b"HTTP/1.1 200 OK\r\nContent-Type: te", end="hang", why="timeout", truncated="time"
+    ),
     "hang-body": bad(HALF, body=PAGE, end="hang", why="timeout", truncated="time"),
     # No HTTP
     "old-html": bad(PAGE, kind="resource"),
@@ -168,16 +213,28 @@ CASES: dict[str, Case] = {
     "zstd-not": plain(b"zstd"),
     "unknown": plain(b"foo"),
     "br-and-junk": packed(b"br", brotli.compress(PAGE) + b"\r\n"),
-    "br-broken": packed(b"br", brotli.compress(PAGE)[:20] + b"\xff\0" * 15, state="retry", status=0, why="bad answer"),
+    "br-broken": packed(
+        b"br",
+        brotli.compress(PAGE)[:20] + b"\xff\0" * 15,
+        state="retry",
+        status=0,
+        why="bad answer",
+    ),
     "gzip-head-only": packed(b"gzip", GZIP[:10], state="retry", status=0, why="bad answer"),
     "gzip-and-junk": packed(b"gzip", GZIP + b"junk"),
     "gzip-members": packed(b"gzip", GZIP + gzip.compress(b"<p>second</p>", mtime=0)),
     "zstd-frames": packed(b"zstd", zstd.compress(PAGE) + zstd.compress(b"<p>second</p>")),
     "deflate-raw": packed(b"deflate", zlib.compress(PAGE)[2:-4]),
     "moved-gzip-not": packed(b"gzip", PAGE, MOVED, state="moved", status=301, why="redirect 301"),
-    "missing-gzip-not": packed(b"gzip", PAGE, b"HTTP/1.1 404 No", state="gone", status=404, why="status 404"),
+    "missing-gzip-not": packed(
+        b"gzip", PAGE, b"HTTP/1.1 404 No", state="gone", status=404, why="status 404"
+    ),
 }
-NOTHING: dict[str, End] = {"close-at-once": "close", "reset-at-once": "reset", "hang-at-once": "hang"}
+NOTHING: dict[str, End] = {
+    "close-at-once": "close",
+    "reset-at-once": "reset",
+    "hang-at-once": "hang",
+}
 """Answers of no byte at all."""
 
 

@@ -50,7 +50,11 @@ def _host(host: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
     if seen and not seen[0].path.startswith("/robots.txt"):
         yield f"{host}: {seen[0].path} was asked before robots.txt"
     forbidden = law.disallow.get(host.partition(":")[0], ())
-    yield from (f"{host}: {record.path} was asked, robots.txt forbids it" for record in seen if record.path.startswith(forbidden))
+    yield from (
+        f"{host}: {record.path} was asked, robots.txt forbids it"
+        for record in seen
+        if record.path.startswith(forbidden)
+    )
     failures = 0
     for before, after in pairwise(seen):
         failures = failures + 1 if before.status in FAILED else 0
@@ -73,7 +77,9 @@ def _server(server: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
         if (gap := after.started - before.started) < law.server_delay_s - SLACK_S:
             yield f"{server}: {gap:.3f} s between {before.host} and {after.host}, {law.server_delay_s} s asked for"
     for record in seen:
-        together = {record.host} | {r.host for r in seen if r.started <= record.started < r.ended - SLACK_S}
+        together = {record.host} | {
+            r.host for r in seen if r.started <= record.started < r.ended - SLACK_S
+        }
         if len(together) > law.hosts_per_server:
             yield f"{server}: {len(together)} hosts at a time: {sorted(together)}"
     yield from _pauses(server, seen, law)
@@ -88,7 +94,11 @@ def _pauses(server: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
     ended: dict[str, float] = {}
     resting_until, since, last_start = 0.0, "", 0.0
     for record in seen:
-        rested = [host for host, end in ended.items() if record.started - max(end, last_start) >= law.pause_s - SLACK_S]
+        rested = [
+            host
+            for host, end in ended.items()
+            if record.started - max(end, last_start) >= law.pause_s - SLACK_S
+        ]
         asked |= dict.fromkeys(rested, 0)
         if resting_until - law.pause_s <= record.started < resting_until - SLACK_S:
             early = resting_until - record.started

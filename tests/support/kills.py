@@ -33,7 +33,12 @@ from tests.support.webs import Row, demo_settings, roots, rows
 from tests.support.wire import Wire
 
 # A kill is no power cut, so fsync may be off; but what was committed must be out of the server's memory.
-OPTIONS = {"fsync": "off", "synchronous_commit": "on", "max_connections": "100", "track_commit_timestamp": "on"}
+OPTIONS = {
+    "fsync": "off",
+    "synchronous_commit": "on",
+    "max_connections": "100",
+    "track_commit_timestamp": "on",
+}
 PATIENCE_S = 400
 UNTIMED_S = 1.0
 """Taken for the longest time to a commit where the database does not note when a commit was."""
@@ -99,7 +104,11 @@ class Evidence:
 
     def failed(self) -> set[str]:
         """URLs that a worker gave up for a while, e.g. since no answer came in time; it says so in its log."""
-        return {url for text in self.logs.values() for url in re.findall(r"INFO: Retry \(.*: (http\S+)$", text, re.M)}
+        return {
+            url
+            for text in self.logs.values()
+            for url in re.findall(r"INFO: Retry \(.*: (http\S+)$", text, re.M)
+        }
 
     def repeated(self) -> dict[str, list[Record]]:
         return {url: seen for url, seen in self.asked().items() if len(seen) > 1}
@@ -173,9 +182,15 @@ class Scene:
 
     def start(self, number: int, **more: object) -> None:
         """Worker `number`, whose requests say who it is, and how often it was started."""
-        self.names[number] = f"worker{number}-{int(self.names.get(number, '-0').partition('-')[2]) + 1}"
+        self.names[number] = (
+            f"worker{number}-{int(self.names.get(number, '-0').partition('-')[2]) + 1}"
+        )
         bus = {"REDIS_URL": self.redis.url} if self.redis else {}
-        settings = demo_settings(self.demo, self.database_url, **{**self.settings, **bus, "ROBOT_NAME": self.names[number], **more})
+        settings = demo_settings(
+            self.demo,
+            self.database_url,
+            **{**self.settings, **bus, "ROBOT_NAME": self.names[number], **more},
+        )
         folder = self.folder / (f"worker{number}" if self.postgres else "shared")
         args = ["site", "-a", "seeds=" + ",".join(roots(self.demo))]
         if not self.postgres:
@@ -190,11 +205,17 @@ class Scene:
         deadline = time.monotonic() + timeout_s
         while not what():
             assert time.monotonic() < deadline, self.complaint("waited in vain")
-            assert any(crawl.process.poll() is None for crawl in self.started.values()), self.complaint("all workers have ended")
+            assert any(crawl.process.poll() is None for crawl in self.started.values()), (
+                self.complaint("all workers have ended")
+            )
             time.sleep(0.02)
 
     def complaint(self, what: str) -> str:
-        ended = {number: crawl.wait(1) for number, crawl in self.started.items() if crawl.process.poll() is not None}
+        ended = {
+            number: crawl.wait(1)
+            for number, crawl in self.started.items()
+            if crawl.process.poll() is not None
+        }
         return f"{what} after {self.seen()} requests; {self.done}; {ended}"
 
     def play(self, kills: Sequence[Kill], chance: random.Random) -> None:
@@ -206,12 +227,18 @@ class Scene:
     def note(self, kill: Kill, began: float, number: int = 0) -> None:
         """`number`: of the worker that it was done to."""
         stored = frozenset(row[0] for row in self.ask(STORED)) if number else frozenset()
-        self.done.append(Done(kill.victim, kill.how, began, time.monotonic(), self.names.get(number, ""), stored))
+        self.done.append(
+            Done(kill.victim, kill.how, began, time.monotonic(), self.names.get(number, ""), stored)
+        )
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
         """Of the database, past the wire."""
         with ExitStack() as stack:
-            url = self.postgres.direct if self.postgres else stack.enter_context(Embedded(self.folder / "shared")).start()
+            url = (
+                self.postgres.direct
+                if self.postgres
+                else stack.enter_context(Embedded(self.folder / "shared")).start()
+            )
             database = Database(url)
             stack.callback(database.close)
             return database.script(query)
@@ -220,7 +247,11 @@ class Scene:
         """Let all workers come to their end."""
         results = {number: crawl.wait(timeout_s) for number, crawl in self.started.items()}
         with ExitStack() as stack:
-            url = self.postgres.direct if self.postgres else stack.enter_context(Embedded(self.folder / "shared")).start()
+            url = (
+                self.postgres.direct
+                if self.postgres
+                else stack.enter_context(Embedded(self.folder / "shared")).start()
+            )
             found = rows(url)
         records = self.demo.log.records()
         ended = {f"http://{r.host}{r.path}": r.ended_at for r in records}

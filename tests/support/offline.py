@@ -24,7 +24,11 @@ def end_at_any_socket() -> bool:
     if call is None:
         return False
     step, last = sandbox._Step, len(NETWORKS)
-    steps = [step(0x20, 0, 0, 0), step(0x15, 0, last + 1, call), step(0x20, 0, 0, 16)]  # which call, and its first argument
+    steps = [
+        step(0x20, 0, 0, 0),
+        step(0x15, 0, last + 1, call),
+        step(0x20, 0, 0, 16),
+    ]  # which call, and its first argument
     steps += [step(0x15, last - place, 0, family) for place, family in enumerate(NETWORKS)]
     steps += [step(0x06, 0, 0, ALLOW), step(0x06, 0, 0, KILL)]
     program = sandbox._Program(len(steps), (step * len(steps))(*steps))
@@ -72,5 +76,7 @@ class Peak:
         return peak
 
     def spider_closed(self) -> None:
-        lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+        lines = dict(
+            line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines()
+        )
         self.stats.set_value("peak", int(lines["VmHWM"].split()[0]) * 1024)  # type: ignore[attr-defined]

@@ -44,7 +44,11 @@ class Recorder:
     @classmethod
     def from_crawler(cls, crawler: Any) -> Recorder:
         settings = crawler.settings
-        return cls(Path(settings["POWER_DISK"]), settings.getfloat("POWER_SYNC_S"), settings.get("POWER_BROKEN", ""))
+        return cls(
+            Path(settings["POWER_DISK"]),
+            settings.getfloat("POWER_SYNC_S"),
+            settings.get("POWER_BROKEN", ""),
+        )
 
     def sync(self, file: int) -> None:
         found = os.fstat(file)
@@ -62,8 +66,14 @@ class Recorder:
         true = PostgresFrontier.commit
 
         def commit(frontier: PostgresFrontier, batch: Any, worker: str = "") -> Any:
-            places = [outcome.receipt.place for outcome in batch.outcomes if outcome.receipt is not None]
-            self.note(commit=[(place.file, place.offset + place.length) if place else None for place in places])
+            places = [
+                outcome.receipt.place for outcome in batch.outcomes if outcome.receipt is not None
+            ]
+            self.note(
+                commit=[
+                    (place.file, place.offset + place.length) if place else None for place in places
+                ]
+            )
             done = true(frontier, batch, worker)
             self.note(committed=len(places))
             return done
@@ -157,33 +167,53 @@ class Disk:
         for note in self.notes():
             if note.get("folder") == here:
                 found = note["names"]
-            inside |= note.get("folder") == parent and note["names"].get(self.folder.name + "/") == here
+            inside |= (
+                note.get("folder") == parent and note["names"].get(self.folder.name + "/") == here
+            )
         return found if inside else {}
 
     def unsynced(self) -> int:
         """Bytes of open files that a loss of power may take."""
         synced = self.synced()
-        sizes = [(found.st_size, found.st_ino) for found in (path.stat() for path in self.folder.glob(f"*{OPEN}"))]
+        sizes = [
+            (found.st_size, found.st_ino)
+            for found in (path.stat() for path in self.folder.glob(f"*{OPEN}"))
+        ]
         return sum(max(0, size - synced.get(inode, 0)) for size, inode in sizes)
 
     def settle(self) -> None:
         """All that is there is on disk: how a test begins, and how it goes on after a loss."""
         for path in (self._home / "kept").iterdir():
             path.unlink()
-        sizes = [{"file": path.stat().st_ino, "size": path.stat().st_size} for path in self.folder.iterdir()]
-        here = {"folder": self.folder.stat().st_ino, "names": names(self.folder, self._home / "kept")}
+        sizes = [
+            {"file": path.stat().st_ino, "size": path.stat().st_size}
+            for path in self.folder.iterdir()
+        ]
+        here = {
+            "folder": self.folder.stat().st_ino,
+            "names": names(self.folder, self._home / "kept"),
+        }
         above = self.folder.resolve().parent
-        around = {"folder": above.stat().st_ino, "names": {self.folder.name + "/": self.folder.stat().st_ino}}
+        around = {
+            "folder": above.stat().st_ino,
+            "names": {self.folder.name + "/": self.folder.stat().st_ino},
+        }
         self._notes.write_text("".join(json.dumps(note) + "\n" for note in [*sizes, here, around]))
 
     def fail(self, dice: random.Random, worst: bool = False) -> list[Loss]:
         """Nobody may be writing. With `worst` nothing is kept that was not synced."""
         synced, kept = self.synced(), self._home / "kept"
         before, after = self.durable(), names(self.folder, kept)
-        stays = {inode for inode in sorted({*before.values(), *after.values()}) if not worst and dice.random() < 0.5}
+        stays = {
+            inode
+            for inode in sorted({*before.values(), *after.values()})
+            if not worst and dice.random() < 0.5
+        }
         found = self._arrange(merged(before, after, stays))
         losses = [_damage(path, synced.get(path.stat().st_ino, 0), dice, worst) for path in found]
-        losses += [Loss(name, "gone") for name in sorted(after.keys() - {path.name for path in found})]
+        losses += [
+            Loss(name, "gone") for name in sorted(after.keys() - {path.name for path in found})
+        ]
         self.settle()
         return [loss for loss in losses if loss.how]
 
@@ -196,11 +226,17 @@ class Disk:
         return [self.folder / name for name in sorted(wanted)]
 
 
-def merged(before: Mapping[str, int], after: Mapping[str, int], stays: Iterable[int]) -> dict[str, int]:
+def merged(
+    before: Mapping[str, int], after: Mapping[str, int], stays: Iterable[int]
+) -> dict[str, int]:
     """Names of which those changes were kept that concern the files in `stays`. A rename is kept or not, never half."""
     found, kept = dict(before), set(stays)
     for name, inode in before.items():
-        if after.get(name) != inode and inode in kept and (name not in after or inode in after.values()):
+        if (
+            after.get(name) != inode
+            and inode in kept
+            and (name not in after or inode in after.values())
+        ):
             del found[name]
     for name, inode in after.items():
         if inode in kept:
@@ -223,11 +259,17 @@ def _damage(path: Path, synced: int, dice: random.Random, worst: bool) -> Loss:
         left = data[:start] + bytes(end - start) + data[end:]
     else:
         start, end = (len(data) if how == "whole" else start), len(data)
-        left = data[:start] + (bytes(end - start) if how == "zeros" else dice.randbytes(end - start))
+        left = data[:start] + (
+            bytes(end - start) if how == "zeros" else dice.randbytes(end - start)
+        )
     places = records(path) if path.name.endswith(OPEN) else {}
-    known = bool(places) and min(places.values())[1] <= start  # without its first record nothing behind damage counts
+    known = (
+        bool(places) and min(places.values())[1] <= start
+    )  # without its first record nothing behind damage counts
     path.write_bytes(left)  # the same file: its links and notes stay
-    untouched = frozenset(name for name, (first, last) in places.items() if last <= start or (first >= end and known))
+    untouched = frozenset(
+        name for name, (first, last) in places.items() if last <= start or (first >= end and known)
+    )
     return Loss(path.name, how, untouched, len(places) - len(untouched))
 
 
@@ -260,5 +302,7 @@ def untimely(notes: Iterable[Mapping[str, Any]], folder: Path) -> list[str]:
             name, end = place
             inode = known.get(name) or known.get(name + OPEN)
             if inode is None or sizes.get(inode, 0) < end:
-                wrong.append(f"{name} to {end}: on disk {sizes.get(inode or 0)}, named {inode is not None}")
+                wrong.append(
+                    f"{name} to {end}: on disk {sizes.get(inode or 0)}, named {inode is not None}"
+                )
     return wrong

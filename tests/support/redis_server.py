@@ -37,14 +37,27 @@ class RedisServer:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [redis_program(), "--port", "0", "--unixsocket", str(self.socket), "--dir", str(self._folder), *self._words]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [
+            redis_program(),
+            "--port",
+            "0",
+            "--unixsocket",
+            str(self.socket),
+            "--dir",
+            str(self._folder),
+            *self._words,
+        ]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         deadline = time.monotonic() + 20
         while True:
             with suppress(redis.RedisError):
                 if self.client.ping():
                     return
-            assert self.process.poll() is None and time.monotonic() < deadline, "redis-server does not start"
+            assert self.process.poll() is None and time.monotonic() < deadline, (
+                "redis-server does not start"
+            )
             time.sleep(0.02)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:

@@ -28,14 +28,23 @@ def png(width: int, height: int) -> bytes:
     rows = b"".join(b"\0" + bytes((200, 30, 30)) * width for _ in range(height))
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
 
 
 def html(text: str, more: str = "", charset: str = "utf-8") -> bytes:
-    links = "".join(f'<a href="{path}">{name}</a> ' for name, path in (("start", "/"), ("plain", "/plain")))
+    links = "".join(
+        f'<a href="{path}">{name}</a> ' for name, path in (("start", "/"), ("plain", "/plain"))
+    )
     page = f"<!doctype html><title>{text[:20]}</title>{more}<h1>{text}</h1><p>{text * 3}</p><p>{links}</p>"
     return page.encode(charset)
 
@@ -87,10 +96,15 @@ class Kinds(BaseHTTPRequestHandler):
         headers = {"Content-Type": "text/html; charset=utf-8", **headers}
         if (packing := headers.get("Content-Encoding")) is not None:
             if packing == "?":
-                packing = headers["Content-Encoding"] = next((name for name in LIKED if name in self.accepted[path]), "gzip")
+                packing = headers["Content-Encoding"] = next(
+                    (name for name in LIKED if name in self.accepted[path]), "gzip"
+                )
             body = PACKERS[packing](body)
         if "Transfer-Encoding" in headers:
-            body = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:50], body[50:])) + b"0\r\n\r\n"
+            body = (
+                b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[:50], body[50:]))
+                + b"0\r\n\r\n"
+            )
         else:
             headers["Content-Length"] = str(len(body))
         self.send_response(status)

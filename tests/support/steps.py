@@ -33,12 +33,16 @@ class Steps:
 
     def __init__(self) -> None:
         command = [sys.executable, "-m", "tests.support.steps"]
-        self._child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._child = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def run(self, what: str, folder: Path, dsn: str, kill_at: int, disk: Path | None = None) -> int:
         """How many steps it made; -1 if it was killed, as it was told."""
         assert self._child.stdin is not None and self._child.stdout is not None
-        self._child.stdin.write(json.dumps([what, str(folder), dsn, kill_at, str(disk or "")]) + "\n")
+        self._child.stdin.write(
+            json.dumps([what, str(folder), dsn, kill_at, str(disk or "")]) + "\n"
+        )
         self._child.stdin.flush()
         return int(self._child.stdout.readline())
 
@@ -79,7 +83,10 @@ def work(what: str, folder: Path, dsn: str) -> None:
 
 def config_of(folder: Path, dsn: str) -> Config:
     settings = get_project_settings()
-    settings.setdict({"CRAWL_DIR": str(folder), "DATABASE_URL": dsn, "GUARD_ALLOW_PRIVATE": True}, priority="cmdline")
+    settings.setdict(
+        {"CRAWL_DIR": str(folder), "DATABASE_URL": dsn, "GUARD_ALLOW_PRIVATE": True},
+        priority="cmdline",
+    )
     return read_config(settings, "site")
 
 

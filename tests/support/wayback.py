@@ -41,7 +41,10 @@ def _install() -> None:
                 [uv, "pip", "install", "-q", "--python", HOME, "-r", LOCK],
             ]
         else:
-            commands = [[sys.executable, "-m", "venv", HOME], [HOME / "bin" / "pip", "install", "-q", "-r", LOCK]]
+            commands = [
+                [sys.executable, "-m", "venv", HOME],
+                [HOME / "bin" / "pip", "install", "-q", "-r", LOCK],
+            ]
         for command in commands:
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
@@ -65,7 +68,9 @@ def replaying(warc: Path, folder: Path) -> Iterator[str]:
     (folder / "config.yaml").write_text(config)
     with (folder / "log.txt").open("w") as log:
         command = [program, "-b", "127.0.0.1", "-p", str(port), "-d", folder]
-        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        server = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
         try:
             _wait(server, port, folder / "log.txt")
             yield f"http://127.0.0.1:{port}/all/"

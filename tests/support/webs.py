@@ -34,7 +34,12 @@ def demo_settings(demo: DemoServer, database_url: str, **more: object) -> dict[s
 
 
 def crawl_demo(
-    demo: DemoServer, database_url: str, crawl_dir: Path, seeds: str = "", timeout_s: float = 120, **more: object
+    demo: DemoServer,
+    database_url: str,
+    crawl_dir: Path,
+    seeds: str = "",
+    timeout_s: float = 120,
+    **more: object,
 ) -> Result:
     args = ["site", "-a", "seeds=" + (seeds or ",".join(roots(demo)))]
     return run_crawl(args, demo_settings(demo, database_url, **more), crawl_dir, timeout_s)
@@ -61,7 +66,9 @@ def rows(database_url: str, crawl: str = "site") -> dict[str, Row]:
 def make_due(database_url: str) -> None:
     """As if all pages had been visited long ago."""
     database = Database(database_url)
-    database.script("update crawlproj.url set rank = 0, next_visit = to_timestamp(0) where lane = 2")
+    database.script(
+        "update crawlproj.url set rank = 0, next_visit = to_timestamp(0) where lane = 2"
+    )
     database.script("update crawlproj.crawl_host set revisit = 0 where revisit is not null")
     database.close()
 

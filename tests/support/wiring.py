@@ -22,7 +22,9 @@ class WireStats(StatsFile):
 
     def left(self, request: Request) -> None:
         wire = request.meta.get("wire")
-        parts = wire and [base64.b64encode(part).decode() for part in (wire.request, wire.head, wire.body)]
+        parts = wire and [
+            base64.b64encode(part).decode() for part in (wire.request, wire.head, wire.body)
+        ]
         with self._wires.open("a") as file:
             file.write(json.dumps([request.url, parts]) + "\n")
 

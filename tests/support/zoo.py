@@ -69,7 +69,9 @@ class Zoo(BaseHTTPRequestHandler):
             self.answer(MOVED[path][0], b"", Location=MOVED[path][1])
         elif name == "packed":
             packed = PACKERS[number](page(f"packed as {number}"))
-            self.answer(200, packed, **{"Content-Encoding": "deflate" if number == "raw" else number})
+            self.answer(
+                200, packed, **{"Content-Encoding": "deflate" if number == "raw" else number}
+            )
         elif name == "charset":
             self.answer(200, CHARSETS[number][1], kind=CHARSETS[number][0])
         elif name == "error":
@@ -88,17 +90,38 @@ class Zoo(BaseHTTPRequestHandler):
         if found is not None:
             self.answer(200, found[1], kind=found[0])
         elif path == "/":
-            self.answer(200, page("home", *(f"/item/{n}" for n in range(6)), "/old", "/list/0", "/error/404"))
+            self.answer(
+                200,
+                page("home", *(f"/item/{n}" for n in range(6)), "/old", "/list/0", "/error/404"),
+            )
         elif name == "list":
-            self.answer(200, page(f"list {number}", *(f"/item/{n}" for n in range(6)), f"/list/{(int(number) + 1) % 3}"))
+            self.answer(
+                200,
+                page(
+                    f"list {number}",
+                    *(f"/item/{n}" for n in range(6)),
+                    f"/list/{(int(number) + 1) % 3}",
+                ),
+            )
         elif name == "item":
             self.answer(200, page(f"item {number}, version {self.version if number == '0' else 0}"))
         else:
             self.answer(404, page("nothing here"))
 
-    def answer(self, status: int, body: bytes, kind: str = "text/html; charset=utf-8", missing: int = 0, **headers: str) -> None:
+    def answer(
+        self,
+        status: int,
+        body: bytes,
+        kind: str = "text/html; charset=utf-8",
+        missing: int = 0,
+        **headers: str,
+    ) -> None:
         self.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Length": str(len(body) + missing), **headers}.items():
+        for name, value in {
+            "Content-Type": kind,
+            "Content-Length": str(len(body) + missing),
+            **headers,
+        }.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body if self.command != "HEAD" else b"")

@@ -11,7 +11,9 @@ from crawlproj.errors import ConfigError
 from crawlproj.politeness.networks import SharedNetworks
 from settings import base
 
-OURS = {name: getattr(base, name) for name in [*base.OURS, "DOWNLOAD_TIMEOUT", "REDIRECT_MAX_TIMES"]}
+OURS = {
+    name: getattr(base, name) for name in [*base.OURS, "DOWNLOAD_TIMEOUT", "REDIRECT_MAX_TIMES"]
+}
 
 
 def settings(**more: object) -> Settings:
@@ -44,12 +46,17 @@ def test_values_from_the_environment_are_strings_and_are_read_all_the_same() -> 
     assert config.user_agent == "crawlproj (+mailto:a@b.org)"
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("20m", 1200), ("12h", 43200), ("5d", 432000), (7, 7), ("0.5", 0.5)])
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("20m", 1200), ("12h", 43200), ("5d", 432000), (7, 7), ("0.5", 0.5)],
+)
 def test_durations_have_units(text: object, seconds: float) -> None:
     assert duration(text) == timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize(("text", "number"), [("64KB", 64_000), ("100MB", 10**8), ("1.5g", 1_500_000_000), (7, 7)])
+@pytest.mark.parametrize(
+    ("text", "number"), [("64KB", 64_000), ("100MB", 10**8), ("1.5g", 1_500_000_000), (7, 7)]
+)
 def test_sizes_have_units(text: object, number: int) -> None:
     assert size(text) == number
 
@@ -91,7 +98,10 @@ def test_a_relative_folder_is_refused_under_scrapyd() -> None:
         read_config(settings(CRAWL_DIR_ABSOLUTE=True), "site")
 
 
-@pytest.mark.parametrize("value", [["127.0.0.0/8", "::1"], '["127.0.0.0/8", "::1"]', "127.0.0.0/8, ::1", "127.0.0.0/8 ::1"])
+@pytest.mark.parametrize(
+    "value",
+    [["127.0.0.0/8", "::1"], '["127.0.0.0/8", "::1"]', "127.0.0.0/8, ::1", "127.0.0.0/8 ::1"],
+)
 def test_lists_may_come_as_json_or_as_words(value: object) -> None:
     config = read_config(settings(POLITENESS_SHARED_NETWORKS=value), "site")
     assert config.shared_networks == ("127.0.0.0/8", "::1/128")

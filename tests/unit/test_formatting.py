@@ -15,7 +15,15 @@ NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0 s"), (0.54, "0.5 s"), (9.96, "10 s"), (24, "24 s"), (190, "3 min 10 s"), (3600, "1 h"), (86_400 * 5 + 1, "5 d 1 s")],
+    [
+        (0, "0 s"),
+        (0.54, "0.5 s"),
+        (9.96, "10 s"),
+        (24, "24 s"),
+        (190, "3 min 10 s"),
+        (3600, "1 h"),
+        (86_400 * 5 + 1, "5 d 1 s"),
+    ],
 )
 def test_a_span_has_its_two_largest_units(seconds: float, text: str) -> None:
     assert span(seconds) == span(timedelta(seconds=seconds)) == span(-seconds) == text
@@ -33,7 +41,11 @@ def test_another_day_has_its_date() -> None:
 
 
 def test_one_is_singular() -> None:
-    assert (count(1, "page"), count(1204, "page"), count(2, "try", "tries")) == ("1 page", "1,204 pages", "2 tries")
+    assert (count(1, "page"), count(1204, "page"), count(2, "try", "tries")) == (
+        "1 page",
+        "1,204 pages",
+        "2 tries",
+    )
 
 
 @given(st.text(), st.integers(3, 200))
@@ -45,7 +57,11 @@ def test_short_text_is_one_line_that_fits(text: str, width: int) -> None:
 
 
 def test_columns_of_figures_stand_to_the_right() -> None:
-    assert table(["crawl", "known"], [["site", "1,204"], ["news", "7"]]) == ["crawl  known", "site   1,204", "news       7"]
+    assert table(["crawl", "known"], [["site", "1,204"], ["news", "7"]]) == [
+        "crawl  known",
+        "site   1,204",
+        "news       7",
+    ]
 
 
 def test_volumes() -> None:

@@ -16,14 +16,23 @@ from hypothesis import strategies as st
 from crawlproj.install_check import PACKAGES, different_folders
 
 ROOT = Path(__file__).resolve().parents[2]
-folders = st.from_regex(r"/[a-z]{1,8}(/[a-z .]{1,8}){0,3}", fullmatch=True).filter(lambda path: str(Path(path)) == path)
+folders = st.from_regex(r"/[a-z]{1,8}(/[a-z .]{1,8}){0,3}", fullmatch=True).filter(
+    lambda path: str(Path(path)) == path
+)
 
 
 def ask(folder: Path, *path: Path) -> dict[str, str]:
     """What a process says that is started in `folder` with `path` as PYTHONPATH."""
     program = "import json, crawlproj.install_check as c; print(json.dumps(c.different_folders()))"
     env = {"PYTHONPATH": os.pathsep.join(map(str, path))}
-    done = subprocess.run([sys.executable, "-c", program], cwd=folder, env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     found: dict[str, str] = json.loads(done.stdout)
     return found
 
@@ -34,15 +43,21 @@ def test_packages_beside_each_other_are_one_copy(folder: str) -> None:
 
 
 @given(folders, folders, st.sampled_from(PACKAGES))
-def test_a_package_from_elsewhere_is_named_with_all_folders(here: str, there: str, stranger: str) -> None:
+def test_a_package_from_elsewhere_is_named_with_all_folders(
+    here: str, there: str, stranger: str
+) -> None:
     files = {name: f"{there if name == stranger else here}/{name}/__init__.py" for name in PACKAGES}
-    wanted = {name: there if name == stranger else here for name in PACKAGES} if here != there else {}
+    wanted = (
+        {name: there if name == stranger else here for name in PACKAGES} if here != there else {}
+    )
     assert different_folders(files) == wanted
 
 
 @pytest.mark.parametrize("missing", PACKAGES)
 def test_a_missing_package_is_named(missing: str) -> None:
-    found = different_folders({name: "" if name == missing else f"/x/{name}/__init__.py" for name in PACKAGES})
+    found = different_folders(
+        {name: "" if name == missing else f"/x/{name}/__init__.py" for name in PACKAGES}
+    )
     assert found[missing] == "nowhere"
 
 

@@ -31,14 +31,26 @@ def test_locks_fit_what_is_declared() -> None:
     texts = [text for name in ("test", "deploy") for text in PROJECT["optional-dependencies"][name]]
     extras = [Requirement(text) for text in texts]
     run, test = locked("run"), locked("test")
-    assert all(item.specifier.contains(run[item.name]) for item in map(Requirement, PROJECT["dependencies"]))
-    assert all(item.specifier.contains(test[item.name]) for item in extras if item.name != "crawlproj")
+    assert all(
+        item.specifier.contains(run[item.name])
+        for item in map(Requirement, PROJECT["dependencies"])
+    )
+    assert all(
+        item.specifier.contains(test[item.name]) for item in extras if item.name != "crawlproj"
+    )
     assert run.items() <= test.items()
 
 
 def test_every_dependency_has_a_lower_and_an_upper_bound() -> None:
-    texts = [*PROJECT["dependencies"], *(text for extra in PROJECT["optional-dependencies"].values() for text in extra)]
-    bounds = {text: {item.operator for item in Requirement(text).specifier} for text in texts if not text.startswith("crawlproj[")}
+    texts = [
+        *PROJECT["dependencies"],
+        *(text for extra in PROJECT["optional-dependencies"].values() for text in extra),
+    ]
+    bounds = {
+        text: {item.operator for item in Requirement(text).specifier}
+        for text in texts
+        if not text.startswith("crawlproj[")
+    }
     assert not [text for text, found in bounds.items() if found != {">=", "<"}]
 
 

@@ -53,7 +53,9 @@ def take(
     if missing := [path for path in files if not path.is_file()]:
         raise ArchiveError(f"{missing[0]} is no file")
     if folder.is_dir():
-        repair(folder)  # what an import left that was killed, or met a full disk: else it would come twice
+        repair(
+            folder
+        )  # what an import left that was killed, or met a full disk: else it would come twice
         complete(folder)
     intake = Intake(list(dict.fromkeys(files)), folder, tell, shape, unwanted)
     try:
@@ -72,8 +74,21 @@ def take(
 class Intake:
     """Reads the files as often as it is needed: for pages, for revisits, and for what revisits name by an id only."""
 
-    def __init__(self, files: list[Path], folder: Path, tell: Tell, shape: Shape, unwanted: Callable[[str], bool]) -> None:
-        self._files, self._folder, self._tell, self._shape, self._unwanted = files, folder, tell, shape, unwanted
+    def __init__(
+        self,
+        files: list[Path],
+        folder: Path,
+        tell: Tell,
+        shape: Shape,
+        unwanted: Callable[[str], bool],
+    ) -> None:
+        self._files, self._folder, self._tell, self._shape, self._unwanted = (
+            files,
+            folder,
+            tell,
+            shape,
+            unwanted,
+        )
         self._archive = Archive(folder)
         self._originals = Originals(self._archive)
         self._done, self._receipts = set[int](), list[tuple[str, Receipt]]()
@@ -104,7 +119,11 @@ class Intake:
         unknown = False
         with self._writing() as writer:
             for path, found in self._again():
-                if found.kind != "revisit" or _mark(found) in self._done or not self._is_wanted(found):
+                if (
+                    found.kind != "revisit"
+                    or _mark(found) in self._done
+                    or not self._is_wanted(found)
+                ):
                     continue
                 original = self._originals.find(found, last)
                 if original is not None:
@@ -158,8 +177,14 @@ class Intake:
         exchange, original = found.exchange, None
         if meant is not None:
             record, asked = meant
-            exchange = replace(exchange, head=exchange.head or record.head, body=b"" if _says_304(exchange) else record.body)
-            original = Original(record.url, record.at, record.digest, record.id) if not asked else None
+            exchange = replace(
+                exchange,
+                head=exchange.head or record.head,
+                body=b"" if _says_304(exchange) else record.body,
+            )
+            original = (
+                Original(record.url, record.at, record.digest, record.id) if not asked else None
+            )
         if not exchange.asked:
             self.taken.keys.add(hash(surt(exchange.url).encode()))
         again, mark = len(self._done), _mark(found)
@@ -184,26 +209,53 @@ class Intake:
 
     def _is_there(self, exchange: Exchange, original: Original | None) -> bool:
         url, stamp = plain_url(exchange.url), timestamp(exchange.at)
-        pieces = (exchange.body,) if heads.is_http(exchange.head) else (exchange.head, exchange.body)
+        pieces = (
+            (exchange.body,) if heads.is_http(exchange.head) else (exchange.head, exchange.body)
+        )
         if _says_304(exchange):
-            payload = original.digest if original is not None else digest(*pieces, algorithm=self._shape.algorithm)
+            payload = (
+                original.digest
+                if original is not None
+                else digest(*pieces, algorithm=self._shape.algorithm)
+            )
             return (url, stamp, payload) in self._not_modified
-        entries = [entry for entry in self._archive.versions(url, exchange.asked) if (entry.url, entry.timestamp) == (url, stamp)]
-        kinds = {entry.digest.partition(":")[0] for entry in entries} & hashlib.algorithms_guaranteed
-        return not {entry.digest for entry in entries}.isdisjoint(digest(*pieces, algorithm=kind) for kind in kinds)
+        entries = [
+            entry
+            for entry in self._archive.versions(url, exchange.asked)
+            if (entry.url, entry.timestamp) == (url, stamp)
+        ]
+        kinds = {
+            entry.digest.partition(":")[0] for entry in entries
+        } & hashlib.algorithms_guaranteed
+        return not {entry.digest for entry in entries}.isdisjoint(
+            digest(*pieces, algorithm=kind) for kind in kinds
+        )
 
     @cached_property
     def _not_modified(self) -> set[tuple[str, str, str]]:
         """All 304s, which no index lists. Few tools write them, so this is looked up only if there is one."""
-        records = (record for _, record in self._archive.records() if record.kind in ("response", "revisit"))
-        return {(record.url, timestamp(record.at), record.digest) for record in records if heads.status(record.head) == 304}
+        records = (
+            record
+            for _, record in self._archive.records()
+            if record.kind in ("response", "revisit")
+        )
+        return {
+            (record.url, timestamp(record.at), record.digest)
+            for record in records
+            if heads.status(record.head) == 304
+        }
 
 
 def _mark(found: Foreign) -> int:
     """Of an exchange, by which it is known if it comes again."""
     exchange = found.exchange
     content = found.digest or found.refers_id if found.kind == "revisit" else digest(exchange.body)
-    asked = (found.kind == "revisit", plain_url(exchange.url), exchange.asked, timestamp(exchange.at))
+    asked = (
+        found.kind == "revisit",
+        plain_url(exchange.url),
+        exchange.asked,
+        timestamp(exchange.at),
+    )
     return hash((*asked, content, heads.status(exchange.head)))
 
 

@@ -104,7 +104,10 @@ def check_foreign(path: Path) -> Iterator[Problem]:
             raise UnreadableError(f"{path.name} is no file")
         for stored in records(path, told.append):
             if "archive-length" not in stored.fields:
-                told += [Problem(path.name, stored.offset, what) for what in [*lacking(stored), *_misfits(stored)]]
+                told += [
+                    Problem(path.name, stored.offset, what)
+                    for what in [*lacking(stored), *_misfits(stored)]
+                ]
             yield from told
             told.clear()
     except UnreadableError as error:
@@ -115,7 +118,11 @@ def check_foreign(path: Path) -> Iterator[Problem]:
 def _misfits(stored: Stored) -> list[str]:
     """Which of its digests are wrong: one is right, or it would not count as a record."""
     block = stored.fields.get("warc-block-digest", "")
-    found = [] if fits(stored.block, block) or stored.kind == "revisit" else ["the block digest is wrong"]
+    found = (
+        []
+        if fits(stored.block, block) or stored.kind == "revisit"
+        else ["the block digest is wrong"]
+    )
     return found + (
         ["the payload digest is wrong"]
         if verified(replace(stored, fields={**stored.fields, "warc-block-digest": ""})) is False
@@ -131,7 +138,9 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, bool]]:
             start = file.read(8)
             for magic, name in OTHERS.items():
                 if start.startswith(magic):
-                    raise UnreadableError(f"{path.name} holds no whole record: it is packed with {name}; unpack it first")
+                    raise UnreadableError(
+                        f"{path.name} holds no whole record: it is packed with {name}; unpack it first"
+                    )
             if not start:
                 raise UnreadableError(f"{path.name} holds no whole record: it is empty")
             yield file, start.startswith(MAGIC) or begins_packed(file)
@@ -146,7 +155,11 @@ def verified(stored: Stored) -> bool | None:
         return True
     if stored.kind == "revisit":
         return None
-    if not _known(payload) or stored.kind not in KINDS or {"warc-truncated", "warc-segment-number"} & stored.fields.keys():
+    if (
+        not _known(payload)
+        or stored.kind not in KINDS
+        or {"warc-truncated", "warc-segment-number"} & stored.fields.keys()
+    ):
         return False if _known(block) else None
     head, body = heads.split(stored.block) if heads.is_http(stored.block) else (b"", stored.block)
     return any(fits(each, payload) for each in _payloads(head, body))
@@ -163,16 +176,32 @@ def _known(said: str) -> bool:
     return ":" in said and said.partition(":")[0].lower() in hashlib.algorithms_available
 
 
-def _exchanges(path: Path, tell: Tell, max_block: int, passed: Callable[[str], None]) -> Iterator[Stored]:
+def _exchanges(
+    path: Path, tell: Tell, max_block: int, passed: Callable[[str], None]
+) -> Iterator[Stored]:
     """Answers and requests of the web."""
     for stored in records(path, tell, max_block):
         web = stored.url.lower().startswith(("http://", "https://"))
-        if stored.kind in ("response", "resource") and web and "warc-segment-number" in stored.fields:
-            tell(Problem(path.name, stored.offset, f"{stored.url} is in segments, which are not joined: it is left out"))
+        if (
+            stored.kind in ("response", "resource")
+            and web
+            and "warc-segment-number" in stored.fields
+        ):
+            tell(
+                Problem(
+                    path.name,
+                    stored.offset,
+                    f"{stored.url} is in segments, which are not joined: it is left out",
+                )
+            )
         elif stored.kind in ("request", *KINDS) and web:
             yield stored
         elif stored.kind not in BESIDE:
-            passed(stored.kind if web or ":" not in stored.url else f"{stored.kind} of {stored.url.partition(':')[0][:20]}:")
+            passed(
+                stored.kind
+                if web or ":" not in stored.url
+                else f"{stored.kind} of {stored.url.partition(':')[0][:20]}:"
+            )
 
 
 def _pairs(found: Iterator[Stored]) -> Iterator[Foreign]:
@@ -215,7 +244,9 @@ def _foreign(stored: Stored) -> Foreign:
     head, body = heads.split(stored.block) if is_http else (b"", stored.block)
     while 100 <= heads.status(head) < 200 and heads.is_http(body):
         head, body = heads.split(body)
-    cut = stored.fields.get("warc-truncated", "") if stored.kind != "revisit" else ""  # wget says so of each
+    cut = (
+        stored.fields.get("warc-truncated", "") if stored.kind != "revisit" else ""
+    )  # wget says so of each
     if stored.kind != "revisit" and _is_chunked(head):
         body, early = _unframed(body)
         cut = cut or ("unspecified" if early else "")
@@ -226,8 +257,20 @@ def _foreign(stored: Stored) -> Foreign:
         content_type="" if is_http or kind.startswith("application/http") else kind,
     )  # fmt: skip
     said = stored.digest or ("" if stored.kind == "revisit" else digest(body))
-    beside, refers_id, profile = (stored.fields.get(f"warc-{name}", "") for name in ("concurrent-to", "refers-to", "profile"))
-    return Foreign(exchange, stored.kind, stored.refers_to, stored.id, said, beside, refers_id, profile, stored.offset)
+    beside, refers_id, profile = (
+        stored.fields.get(f"warc-{name}", "") for name in ("concurrent-to", "refers-to", "profile")
+    )
+    return Foreign(
+        exchange,
+        stored.kind,
+        stored.refers_to,
+        stored.id,
+        said,
+        beside,
+        refers_id,
+        profile,
+        stored.offset,
+    )
 
 
 def _is_chunked(head: bytes) -> bool:

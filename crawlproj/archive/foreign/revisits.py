@@ -62,11 +62,17 @@ class Originals:
         url, stamp, asked = place
         entries = [entry for entry in self._archive.versions(url, asked) if entry.mime != REVISIT]
         reads = READ
-        for entry in reversed([e for e in entries if (e.timestamp == stamp if exact else e.timestamp <= stamp)]):
+        for entry in reversed(
+            [e for e in entries if (e.timestamp == stamp if exact else e.timestamp <= stamp)]
+        ):
             if said and not lenient and not self._may_fit(entry, said):
                 continue
             record = self._archive.read(entry.file, entry.offset, entry.length)
-            if not said or self._fits(entry, record, said) or (lenient and heads.field(record.head, JOINED)):
+            if (
+                not said
+                or self._fits(entry, record, said)
+                or (lenient and heads.field(record.head, JOINED))
+            ):
                 return record
             if (reads := reads - 1) == 0:
                 break
@@ -102,7 +108,11 @@ def normal(said: str) -> str:
     """A digest as we write it, from hex, base32 or base64; empty if it is of no known kind."""
     algorithm, _, value = said.partition(":")
     algorithm = algorithm.lower().replace("-", "")
-    decoders: list[Callable[[str], bytes]] = [binascii.unhexlify, lambda text: base64.b32decode(text.upper()), base64.b64decode]
+    decoders: list[Callable[[str], bytes]] = [
+        binascii.unhexlify,
+        lambda text: base64.b32decode(text.upper()),
+        base64.b64decode,
+    ]
     for decode, unit in zip(decoders, (2, 8, 4), strict=True):
         try:
             found = decode(value + "=" * (-len(value) % unit) if unit > 2 else value)
@@ -114,4 +124,6 @@ def normal(said: str) -> str:
 
 
 def _says_304(revisit: Foreign) -> bool:
-    return heads.status(revisit.exchange.head) == 304 or revisit.profile.endswith("server-not-modified")
+    return heads.status(revisit.exchange.head) == 304 or revisit.profile.endswith(
+        "server-not-modified"
+    )

@@ -24,10 +24,20 @@ MAX_BLOCK, MAX_HEADER = 256 << 20, 1 << 20
 FIRST, TAIL, LINE = 4_096, 1_024, 4_096
 WAYS_BACK = 20
 """So often it goes back in a gzip member of many records, for lengths that lie by more than a block: each time costs all of it."""
-ONCE = ("warc-type", "warc-target-uri", "warc-date", "warc-record-id", "content-length", "warc-block-digest", "warc-payload-digest")
+ONCE = (
+    "warc-type",
+    "warc-target-uri",
+    "warc-date",
+    "warc-record-id",
+    "content-length",
+    "warc-block-digest",
+    "warc-payload-digest",
+)
 _BLANK = re.compile(rb"\r?\n[ \t]*\r?\n")
 _NEXT_WARC = re.compile(rb"\n(WARC/(?:1\.[01]|0\.1[78])[ \t]*\r?\n)(?=[A-Za-z-]+[ \t]*:)")
-_NEXT_ARC = re.compile(rb"\n((?:https?|ftp|dns):[^\r\n]* (?:[0-9.]+|-) [0-9]{14} [^\r\n]*[0-9]+\r?\n)")
+_NEXT_ARC = re.compile(
+    rb"\n((?:https?|ftp|dns):[^\r\n]* (?:[0-9.]+|-) [0-9]{14} [^\r\n]*[0-9]+\r?\n)"
+)
 _FOLD = re.compile(rb"\r?\n[ \t]+")
 _URL = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _EMPTY_LINES = (b"\r\n\r\n", b"\n\n", b"\r\n", b"\n", b"")
@@ -41,7 +51,9 @@ Verify = Callable[[Stored], bool | None]
 class Scanner:
     """All records of one file, in flat memory: at most one of `max_block` bytes is held."""
 
-    def __init__(self, file: BinaryIO, packed: bool, tell: Tell, verify: Verify, max_block: int = MAX_BLOCK) -> None:
+    def __init__(
+        self, file: BinaryIO, packed: bool, tell: Tell, verify: Verify, max_block: int = MAX_BLOCK
+    ) -> None:
         self._tell, self._verify, self._max = tell, verify, max_block
         self._packed = Inflated(file, tell) if packed else None
         self._window = Window(self._packed or file)
@@ -74,12 +86,18 @@ class Scanner:
         header = self._header(at)
         if header is None:
             first = self._window.get(at, 40).partition(b"\n")[0].strip()
-            text = "a damaged header" if WARC.match(first + b"\n") else f"no record: {first.decode('latin-1')!a}"
+            text = (
+                "a damaged header"
+                if WARC.match(first + b"\n")
+                else f"no record: {first.decode('latin-1')!a}"
+            )
             return None, self._resumed(at, at + 1, text)
         fields, start = header
         said = fields.get("content-length", "")
         if not said.isdecimal() or len(said) > 18:
-            return self._mended(fields, at, start, None, "a record without a length that makes sense")
+            return self._mended(
+                fields, at, start, None, "a record without a length that makes sense"
+            )
         length = int(said)
         if length > self._max:
             return self._passed(fields, at, start, length)
@@ -87,7 +105,9 @@ class Scanner:
             return self._mended(fields, at, start, length, "the record is cut")
         return self._whole(fields, at, start, length)
 
-    def _whole(self, fields: dict[str, str], at: int, start: int, length: int) -> tuple[Stored | None, int]:
+    def _whole(
+        self, fields: dict[str, str], at: int, start: int, length: int
+    ) -> tuple[Stored | None, int]:
         end, sound = self._ends(start + length)
         if not sound:
             return self._mended(fields, at, start, length, "the record does not end where it says")
@@ -114,9 +134,15 @@ class Scanner:
         """Is the record at the floor all that is in its member, which ends there?"""
         starts = self._packed.starts if self._packed is not None else array("Q")
         found = bisect_left(starts, self._window.floor or 0)
-        return found + 1 < len(starts) and starts[found] == self._window.floor and first <= starts[found + 1] <= last
+        return (
+            found + 1 < len(starts)
+            and starts[found] == self._window.floor
+            and first <= starts[found + 1] <= last
+        )
 
-    def _passed(self, fields: dict[str, str], at: int, start: int, length: int) -> tuple[Stored | None, int]:
+    def _passed(
+        self, fields: dict[str, str], at: int, start: int, length: int
+    ) -> tuple[Stored | None, int]:
         """Behind a record that is too big to be held."""
         self._window.floor, known = None, self._packed is None or self._packed.size is not None
         if self._reaches(start + length) and self._ends(start + length)[1]:
@@ -124,11 +150,15 @@ class Scanner:
             return None, start + length
         self._ways_back -= not known
         if self._ways_back < 0:
-            self._tell(self._place(at), "the lengths of its records make no sense; the rest is left out")
+            self._tell(
+                self._place(at), "the lengths of its records make no sense; the rest is left out"
+            )
             return None, start + length
         return self._mended(fields, at, start, None, "its length is wrong")
 
-    def _mended(self, fields: dict[str, str], at: int, start: int, length: int | None, why: str) -> tuple[Stored | None, int]:
+    def _mended(
+        self, fields: dict[str, str], at: int, start: int, length: int | None, why: str
+    ) -> tuple[Stored | None, int]:
         """A record that does not end where it says counts if its digest says that it does, or where else."""
         heard: list[str] = []
         end = self._resumed(at, start, why, heard)
@@ -147,7 +177,11 @@ class Scanner:
 
     def _resumed(self, at: int, start: int, why: str, heard: list[str] | None = None) -> int:
         """The next place where a record starts. Why it was needed is told, if that was not said of a damaged member already."""
-        pos, damaged, heard_by = start - 1, False, heard.append if heard is not None else partial(self._tell, self._place(at))
+        pos, damaged, heard_by = (
+            start - 1,
+            False,
+            heard.append if heard is not None else partial(self._tell, self._place(at)),
+        )
         while data := self._window.get(pos, PIECE + LINE):
             self._window.floor = self._window.floor if pos - start < self._max else None
             ahead = self._break(at, pos + len(data))
@@ -167,7 +201,9 @@ class Scanner:
             yield pos + found.start(1)
         if self._packed is not None:
             starts = self._packed.starts
-            for each in starts[bisect_left(starts, start) : bisect_right(starts, pos + len(data) - 1)]:
+            for each in starts[
+                bisect_left(starts, start) : bisect_right(starts, pos + len(data) - 1)
+            ]:
                 if starts_record(data[each - pos : each - pos + LINE]):
                     yield each
                     return
@@ -181,7 +217,11 @@ class Scanner:
     def _is_damaged(self, at: int, end: int, last: int) -> bool:
         """Is something missing in the members of a record? Where it ends there may be a break that is of the next one."""
         found = self._break(at, last)
-        return found is not None and self._packed is not None and self._packed.broken[bisect_left(self._packed.breaks, found)] < end
+        return (
+            found is not None
+            and self._packed is not None
+            and self._packed.broken[bisect_left(self._packed.breaks, found)] < end
+        )
 
     def _place(self, at: int) -> int:
         return at if self._packed is None else self._packed.place(at)
@@ -190,7 +230,9 @@ class Scanner:
         """The fields of the record that starts there, and where its block starts."""
         head = self._window.get(at, FIRST)
         if WARC.match(head):
-            if (end := _BLANK.search(head)) is None and (end := _BLANK.search(head := self._window.get(at, MAX_HEADER))) is None:
+            if (end := _BLANK.search(head)) is None and (
+                end := _BLANK.search(head := self._window.get(at, MAX_HEADER))
+            ) is None:
                 return None
             if (fields := _fields(head[: end.start()])) is None:
                 return None

@@ -13,7 +13,9 @@ from crawlproj.archive.gzip_members import GZIP, MAGIC, PIECE
 
 SHORT = 1_024
 WARC = re.compile(rb"WARC/(?:1\.[01]|0\.1[78])[ \t]*\r?\n")
-ARC = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*:[^\r\n]*) ([0-9a-fA-F.:]+|-) ([0-9]{8,17}) ([^\r\n]*?) ?([0-9]+)\r?\n")
+ARC = re.compile(
+    rb"([A-Za-z][A-Za-z0-9+.-]*:[^\r\n]*) ([0-9a-fA-F.:]+|-) ([0-9]{8,17}) ([^\r\n]*?) ?([0-9]+)\r?\n"
+)
 """How records start. A line of ARC: URL, address, time, type (and more in version 2), length."""
 _WARC_LINE = re.compile(rb"(?m)^" + WARC.pattern)
 
@@ -115,7 +117,11 @@ class Inflated:
             self._ended = True
         elif not self._input.startswith(MAGIC):
             cut = len(self._input) < len(MAGIC) and MAGIC.startswith(self._input)
-            zeros = "zeros where a gzip member should be" if not self._input.strip(b"\0") else "no gzip member"
+            zeros = (
+                "zeros where a gzip member should be"
+                if not self._input.strip(b"\0")
+                else "no gzip member"
+            )
             self._break("cut inside a gzip member" if cut else zeros)
         else:
             self._start()

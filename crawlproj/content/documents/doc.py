@@ -20,7 +20,10 @@ _FIELD: Final = re.compile(r'\bHYPERLINK\s{1,9}"([^"]{1,4000})"')
 
 def read(main: bytes, tables: Mapping[str, bytes], found: Found) -> None:
     sign, version = struct.unpack_from("<HH", main)
-    flags, place, size = *struct.unpack_from("<H", main, 0x0A), *struct.unpack_from("<II", main, 0x1A2)
+    flags, place, size = (
+        *struct.unpack_from("<H", main, 0x0A),
+        *struct.unpack_from("<II", main, 0x1A2),
+    )
     if sign != _SIGN or version < _FIRST_97:
         raise UnreadableError("old")
     if flags & _ENCRYPTED:

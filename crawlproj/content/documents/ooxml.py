@@ -86,7 +86,9 @@ class _Text(Target):
             self._into = self._code
         elif name in _SIGNS:
             self._text.append(_SIGNS[name])
-        elif name in ("hyperlink", "hlinkClick") and (url := self._urls.get(attribute(attrib, "id"))):
+        elif name in ("hyperlink", "hlinkClick") and (
+            url := self._urls.get(attribute(attrib, "id"))
+        ):
             self._url, self._anchor = url, []
         elif name == "fldSimple":
             self._field(attribute(attrib, "instr"))
@@ -114,7 +116,9 @@ class _Text(Target):
             self._field("".join(self._code))
             self._code.clear()
         # PowerPoint names the link inside of the run that it belongs to, Word puts it around the runs.
-        elif self._anchor is not None and (name == "hyperlink" or (name == "r" and tag.endswith("drawingml/2006/main}r"))):
+        elif self._anchor is not None and (
+            name == "hyperlink" or (name == "r" and tag.endswith("drawingml/2006/main}r"))
+        ):
             self._close_link()
         elif name in _PARAGRAPHS:
             text, self._text = "".join(self._text), []

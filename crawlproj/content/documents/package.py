@@ -51,7 +51,12 @@ class Package:
         broken or cut off gives what can be read."""
         # "internal": &amp; in attributes, of which lxml leaves &#38; otherwise. Other entities need a DOCTYPE, which ends it.
         parser = etree.XMLParser(
-            target=target, resolve_entities="internal", no_network=True, load_dtd=False, huge_tree=False, recover=True
+            target=target,
+            resolve_entities="internal",
+            no_network=True,
+            load_dtd=False,
+            huge_tree=False,
+            recover=True,
         )
         try:
             with self._zip.open(name) as stream:
@@ -63,7 +68,16 @@ class Package:
             parser.close()
         except RuntimeError:
             raise UnreadableError("encrypted") from None  # what zipfile says of a password
-        except (DoctypeError, KeyError, zipfile.BadZipFile, etree.LxmlError, EOFError, NotImplementedError, ValueError, OSError):
+        except (
+            DoctypeError,
+            KeyError,
+            zipfile.BadZipFile,
+            etree.LxmlError,
+            EOFError,
+            NotImplementedError,
+            ValueError,
+            OSError,
+        ):
             return
 
 
@@ -105,4 +119,7 @@ def attribute(attrib: Any, name: str) -> str:
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """Slide 2 comes before slide 10."""
-    return [(int(part), "") if part.isascii() and part.isdigit() else (-1, part) for part in re.split(r"([0-9]{1,9})", name)]
+    return [
+        (int(part), "") if part.isascii() and part.isdigit() else (-1, part)
+        for part in re.split(r"([0-9]{1,9})", name)
+    ]

@@ -42,7 +42,9 @@ def read(body: bytes, found: Found) -> None:
     try:
         document = pdfium.PdfDocument(body)
     except pdfium.PdfiumError as error:
-        raise UnreadableError("encrypted" if error.err_code == raw.FPDF_ERR_PASSWORD else "broken") from None
+        raise UnreadableError(
+            "encrypted" if error.err_code == raw.FPDF_ERR_PASSWORD else "broken"
+        ) from None
     found.title = document.get_metadata_value("Title")
     found.language = _utf16(partial(raw.FPDFCatalog_GetLanguage, document))
     number = len(document)
@@ -69,7 +71,9 @@ def paragraphs(text: str) -> Iterator[str]:
     for line in lines:
         parted = bool(part) and part[-1].endswith(_HYPHENS)
         part.append(part.pop()[:-1] + line if parted else line)
-        if not line or (len(line) < margin and (line.endswith(_ENDS) or (len(part) == 1 and not parted))):
+        if not line or (
+            len(line) < margin and (line.endswith(_ENDS) or (len(part) == 1 and not parted))
+        ):
             yield " ".join(part)
             part = []
     if part:
@@ -83,7 +87,10 @@ def _links(page: Any, text: Any, document: Any, found: Found) -> None:
             break
         if (action := raw.FPDFLink_GetAction(link)) and (url := _uri(document, action)):
             known = raw.FPDFLink_GetAnnotRect(link, box)
-            found.link(url, text.get_text_bounded(box.left, box.bottom, box.right, box.top) if known else "")
+            found.link(
+                url,
+                text.get_text_bounded(box.left, box.bottom, box.right, box.top) if known else "",
+            )
     written = raw.FPDFLink_LoadWebLinks(text)
     if not written:
         return

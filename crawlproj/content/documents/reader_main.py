@@ -31,7 +31,13 @@ def readers() -> dict[str, Callable[[bytes, Found], None]]:
     for codec in CODECS:
         codecs.lookup(codecs.lookup(codec).name)
     pdf.warm_up()
-    return {"compound": ole.read, "pdf": pdf.read, "office": ooxml.read, "opendocument": odf.read, "rtf": rtf.read}
+    return {
+        "compound": ole.read,
+        "pdf": pdf.read,
+        "office": ooxml.read,
+        "opendocument": odf.read,
+        "rtf": rtf.read,
+    }
 
 
 def read(body: bytes, by_format: dict[str, Callable[[bytes, Found], None]]) -> dict[str, Any]:
@@ -68,7 +74,9 @@ def main(memory: int, timeout_s: int, documents: int, parent: int) -> None:
     _write(outgoing, {"locked": locked})
     while head := _read(incoming, HEAD.size):
         body = _read(incoming, HEAD.unpack(head)[0])
-        signal.setitimer(signal.ITIMER_PROF, timeout_s)  # time on the CPU; what is over it ends the process
+        signal.setitimer(
+            signal.ITIMER_PROF, timeout_s
+        )  # time on the CPU; what is over it ends the process
         answer = read(body, by_format)
         signal.setitimer(signal.ITIMER_PROF, 0)
         _write(outgoing, answer)

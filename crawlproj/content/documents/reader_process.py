@@ -74,7 +74,9 @@ class Desk:
             if self._stopped:
                 raise UnreadError("shutdown") from None
             late = isinstance(error, TimeoutError)
-            if late or self._left >= self._per_process - 1:  # else an earlier document, of another server, may have spoilt it
+            if (
+                late or self._left >= self._per_process - 1
+            ):  # else an earlier document, of another server, may have spoilt it
                 self._note_trouble(server)
             raise UnreadError("timeout" if late else "crashed") from None
         except BaseException:

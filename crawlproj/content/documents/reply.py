@@ -34,9 +34,19 @@ def document_of(answer: bytes, url: str) -> Document:
 
 
 def _document(said: dict[str, Any], url: str) -> Document:
-    title, language, blocks, links = _text(said["title"]), _text(said["language"]), said["blocks"], said["links"]
+    title, language, blocks, links = (
+        _text(said["title"]),
+        _text(said["language"]),
+        said["blocks"],
+        said["links"],
+    )
     text = _text("\n".join(blocks))
-    if len(text) > 2 * MAX_TEXT or len(links) > MAX_LINKS or len(title) > MAX_TITLE or len(language) > 35:
+    if (
+        len(text) > 2 * MAX_TEXT
+        or len(links) > MAX_LINKS
+        or len(title) > MAX_TITLE
+        or len(language) > 35
+    ):
         raise ValueError("more than was allowed")
     raw = []
     for target, kind, anchor in links:

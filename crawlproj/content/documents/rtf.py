@@ -10,7 +10,8 @@ from typing import Final
 from crawlproj.content.documents.result import Found
 
 _TOKEN: Final = re.compile(
-    rb"\\([A-Za-z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\(.)|([{}])|[\r\n]+|([^\\{}\r\n]+)|\\", re.S
+    rb"\\([A-Za-z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\(.)|([{}])|[\r\n]+|([^\\{}\r\n]+)|\\",
+    re.S,
 )
 _FIELD: Final = re.compile(r'\bHYPERLINK\s{1,9}"?([^"\s\\][^"\s]{0,3999})')
 """Without those that begin with an option: \\l is a place in the document."""
@@ -125,7 +126,12 @@ class _Reader:
         elif word == b"f":
             self._font = number
             self._group = replace(self._group, page=self._fonts.get(number, self._default))
-        elif word == b"fcharset" and self._group.into == "fonts" and number in _CHARSETS and len(self._fonts) < 10_000:
+        elif (
+            word == b"fcharset"
+            and self._group.into == "fonts"
+            and number in _CHARSETS
+            and len(self._fonts) < 10_000
+        ):
             self._fonts[self._font] = _codec(_CHARSETS[number])
 
     def _symbol(self, symbol: bytes) -> None:

@@ -31,7 +31,12 @@ _CALLS: Final = {
 
 
 class _Step(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_uint16), ("yes", ctypes.c_uint8), ("no", ctypes.c_uint8), ("value", ctypes.c_uint32)]
+    _fields_ = [
+        ("code", ctypes.c_uint16),
+        ("yes", ctypes.c_uint8),
+        ("no", ctypes.c_uint8),
+        ("value", ctypes.c_uint32),
+    ]
 
 
 class _Program(ctypes.Structure):
@@ -50,7 +55,9 @@ def restrict(memory: int, cpu_s: int) -> None:
     """Little memory and time, no core dumps, no bytes into any file, no new files."""
     limits = {"AS": memory, "CPU": cpu_s, "FSIZE": 0, "CORE": 0, "NOFILE": 16}
     for name, number in limits.items():
-        with suppress(ValueError, OSError):  # not everything is known everywhere, or it is lower already
+        with suppress(
+            ValueError, OSError
+        ):  # not everything is known everywhere, or it is lower already
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (number, number))
     with suppress(OSError):
         os.nice(10)
@@ -70,6 +77,9 @@ def lock() -> bool:
 
 
 def _prctl(what: int, *arguments: object) -> bool:
-    rest = [argument if not isinstance(argument, int) else ctypes.c_ulong(argument) for argument in arguments]
+    rest = [
+        argument if not isinstance(argument, int) else ctypes.c_ulong(argument)
+        for argument in arguments
+    ]
     rest += [ctypes.c_ulong(0)] * (4 - len(rest))
     return bool(ctypes.CDLL(None).prctl(what, *rest) == 0)

@@ -10,7 +10,17 @@ from typing import Final
 from crawlproj.content.documents.result import MAX_TEXT, Found, UnreadableError
 
 _BOF, _PASSWORD, _CONTINUE, _STRINGS = 0x809, 0x2F, 0x3C, 0xFC
-_LABEL, _SHARED, _NUMBER, _RK, _MANY, _RESULT, _LINK, _FORMULA, _BOOL = 0x204, 0xFD, 0x203, 0x27E, 0xBD, 0x207, 0x1B8, 0x06, 0x205
+_LABEL, _SHARED, _NUMBER, _RK, _MANY, _RESULT, _LINK, _FORMULA, _BOOL = (
+    0x204,
+    0xFD,
+    0x203,
+    0x27E,
+    0xBD,
+    0x207,
+    0x1B8,
+    0x06,
+    0x205,
+)
 _CELLS: Final = frozenset((_LABEL, _SHARED, _NUMBER, _RK, _MANY, _RESULT, _FORMULA, _BOOL))
 _BOOLS: Final = ("FALSE", "TRUE")
 _MONIKER: Final = bytes.fromhex("e0c9ea79f9bace118c8200aa004ba90b")
@@ -101,12 +111,20 @@ def _link(body: bytes, found: Found) -> None:
     file = body.find(_FILE) + len(_FILE)
     if at < len(_MONIKER) <= file:
         up, size = struct.unpack_from("<HI", body, file)
-        path = body[file + 6 : file + 6 + min(size, 4000)].decode("cp1252", "replace").partition("\0")[0]
+        path = (
+            body[file + 6 : file + 6 + min(size, 4000)]
+            .decode("cp1252", "replace")
+            .partition("\0")[0]
+        )
         if not re.match(r"[A-Za-z]:|[\\/]", path):
             found.link("../" * min(up, 20) + path.replace("\\", "/"))
     elif at >= len(_MONIKER):
         size = struct.unpack_from("<I", body, at)[0]
-        found.link(body[at + 4 : at + 4 + min(size, 8000)].decode("utf-16-le", "replace").partition("\0")[0])
+        found.link(
+            body[at + 4 : at + 4 + min(size, 8000)]
+            .decode("utf-16-le", "replace")
+            .partition("\0")[0]
+        )
 
 
 def _strings(parts: list[bytes]) -> Iterator[str]:

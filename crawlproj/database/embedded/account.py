@@ -29,7 +29,9 @@ class Account:
     uid: int | None = None
     gid: int | None = None
 
-    def run(self, command: Sequence[str], cwd: Path, timeout_s: float) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, command: Sequence[str], cwd: Path, timeout_s: float
+    ) -> subprocess.CompletedProcess[str]:
         """Run to the end in a session of its own, so that Ctrl-C in our terminal does not reach it."""
         # PG* variables of the user's shell would change the port, the data folder or the options.
         env = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
@@ -64,7 +66,9 @@ def choose_account(crawl_dir: Path, home: Path, bin_dir: Path) -> tuple[Account,
     for account in _candidates(home):
         try:
             enter_and_run = ["/bin/sh", "-c", 'cd "$1" && exec "$2" -V', "sh"]
-            probe = account.run([*enter_and_run, str(crawl_dir), str(bin_dir / "postgres")], Path("/"), 60)
+            probe = account.run(
+                [*enter_and_run, str(crawl_dir), str(bin_dir / "postgres")], Path("/"), 60
+            )
         except (OSError, subprocess.SubprocessError) as error:
             reasons.append(f"{account.name}: {error}")
             continue
@@ -74,7 +78,9 @@ def choose_account(crawl_dir: Path, home: Path, bin_dir: Path) -> tuple[Account,
         reasons.append(f"{account.name}: {' '.join(probe.stdout.split()) or 'refused'}")
     reason = "; ".join(reasons)
     if os.geteuid() == 0:
-        raise EmbeddedError(f"Postgres does not run as root and nobody else can use {crawl_dir} ({reason}): {ADVICE}")
+        raise EmbeddedError(
+            f"Postgres does not run as root and nobody else can use {crawl_dir} ({reason}): {ADVICE}"
+        )
     raise EmbeddedError(f"cannot run {bin_dir / 'postgres'}: {reason}")
 
 

@@ -23,8 +23,12 @@ from crawlproj.database.embedded.postmaster import Postmaster, processes, read_p
 from crawlproj.errors import EmbeddedError
 
 USER = "crawlproj"
-SOCKET_DIR_BYTES = 107 - len("/.s.PGSQL.5432")  # sun_path of the kernel, minus the socket's own name
-PLAIN = re.compile(r"[A-Za-z0-9_./-]+")  # a comma would split libpq's host list; quotes would need escaping
+SOCKET_DIR_BYTES = 107 - len(
+    "/.s.PGSQL.5432"
+)  # sun_path of the kernel, minus the socket's own name
+PLAIN = re.compile(
+    r"[A-Za-z0-9_./-]+"
+)  # a comma would split libpq's host list; quotes would need escaping
 LOG_BYTES = 10_000_000
 
 CONF: Mapping[str, str] = {
@@ -78,8 +82,12 @@ class Cluster:
         # A new name each time: the initdb of a killed process may still be busy in the old one.
         fresh = Path(tempfile.mkdtemp(prefix="init-", dir=self.home))
         self._account.own(fresh)
-        self._run("initdb", "-D", fresh.name, "-U", USER, "-E", "UTF8", "--locale=C", "-A", "trust", "-k")
-        (fresh / "pg_hba.conf").write_text("local all all trust\n")  # over the socket, in a folder only we can enter
+        self._run(
+            "initdb", "-D", fresh.name, "-U", USER, "-E", "UTF8", "--locale=C", "-A", "trust", "-k"
+        )
+        (fresh / "pg_hba.conf").write_text(
+            "local all all trust\n"
+        )  # over the socket, in a folder only we can enter
         with (fresh / "postgresql.conf").open("a") as conf:
             conf.write("include_if_exists = 'crawlproj.conf'\n")
         fresh.rename(self.data)
@@ -96,7 +104,9 @@ class Cluster:
                 launches += 1
                 self._launch()
             time.sleep(0.02)
-        raise EmbeddedError(f"Postgres in {self.home} did not get ready in {wait_s:.0f} s, see {self.log}")
+        raise EmbeddedError(
+            f"Postgres in {self.home} did not get ready in {wait_s:.0f} s, see {self.log}"
+        )
 
     def running(self) -> Postmaster | None:
         """The server, if it says ready and its socket accepts us."""
@@ -112,7 +122,9 @@ class Cluster:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(server.pid, number)
             elif not alive and server and server.answers():
-                raise EmbeddedError(f"the Postgres of {self.home} runs in another container: stop it there")
+                raise EmbeddedError(
+                    f"the Postgres of {self.home} runs in another container: stop it there"
+                )
             if _wait(lambda: not self._alive(), wait_s):
                 if server and Path(server.socket_dir) != self.home:
                     with contextlib.suppress(OSError):
@@ -142,7 +154,9 @@ class Cluster:
 
     def _run(self, program: str, *arguments: str) -> None:
         """Names are relative to `home`: pg_ctl and initdb pass them through a shell, where odd ones break."""
-        done = self._account.run([str(self._bin_dir / program), *arguments], self.home, timeout_s=300)
+        done = self._account.run(
+            [str(self._bin_dir / program), *arguments], self.home, timeout_s=300
+        )
         if done.returncode:
             lines = done.stdout.strip().splitlines() or [f"exit code {done.returncode}"]
             errors = [line for line in lines if "error:" in line or "FATAL" in line]
@@ -151,7 +165,10 @@ class Cluster:
     def _last_words(self) -> str:
         text = self.log.read_bytes()[self._log_start :] if self.log.exists() else b""
         lines = text.decode(errors="replace").splitlines()
-        return next((line for line in reversed(lines) if "FATAL" in line or "PANIC" in line), f"see {self.log}")
+        return next(
+            (line for line in reversed(lines) if "FATAL" in line or "PANIC" in line),
+            f"see {self.log}",
+        )
 
     def _quit_deleted(self) -> None:
         """Whoever runs under our name without a data folder serves a deleted one."""
@@ -167,7 +184,9 @@ class Cluster:
                 if place != self.home:
                     self._make_private(place)
                 return place
-        raise EmbeddedError(f"no folder for a socket: {tempfile.gettempdir()} is too deep, set TMPDIR")
+        raise EmbeddedError(
+            f"no folder for a socket: {tempfile.gettempdir()} is too deep, set TMPDIR"
+        )
 
     def _make_private(self, place: Path) -> None:
         """Anyone can write to the folder for temporary files: trust only a real folder that is ours alone."""
@@ -177,7 +196,9 @@ class Cluster:
         info = place.lstat()
         ours = {os.geteuid(), self._account.uid}
         if not stat.S_ISDIR(info.st_mode) or info.st_uid not in ours or info.st_mode & 0o077:
-            raise EmbeddedError(f"{place} is not a private folder of ours: remove it, or set TMPDIR")
+            raise EmbeddedError(
+                f"{place} is not a private folder of ours: remove it, or set TMPDIR"
+            )
 
 
 def _wait(done: Callable[[], bool], wait_s: float) -> bool:

@@ -16,7 +16,11 @@ def holders(file: Path) -> dict[int, str]:
     # "1: FLOCK  ADVISORY  READ 4711 08:01:123456 0 EOF"; a "->" marks one who waits for it.
     place = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
     fields = [line.split() for line in lines]
-    numbers = {int(f[4]) for f in fields if len(f) > 5 and f[1] == "FLOCK" and f[5] == place and f[4].isdigit()}
+    numbers = {
+        int(f[4])
+        for f in fields
+        if len(f) > 5 and f[1] == "FLOCK" and f[5] == place and f[4].isdigit()
+    }
     return {number: _command(number) for number in sorted(numbers)}
 
 

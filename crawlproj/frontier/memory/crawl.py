@@ -9,7 +9,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from crawlproj.frontier.base import LANE_OF, TIMED, Committed, Content, CrawlSpec, Lane, NewUrl, Outcome, State, lane_of, rank
+from crawlproj.frontier.base import (
+    LANE_OF,
+    TIMED,
+    Committed,
+    Content,
+    CrawlSpec,
+    Lane,
+    NewUrl,
+    Outcome,
+    State,
+    lane_of,
+    rank,
+)
 from crawlproj.frontier.host_limits import is_found, surplus
 from crawlproj.frontier.memory.rows import Count, Row, Work
 from crawlproj.urls.domains import domain
@@ -34,7 +46,15 @@ class Book:
     def copy(self) -> Book:
         hosts = {host: Count(c.pages, c.bytes) for host, c in self.hosts.items()}
         total = Count(self.total.pages, self.total.bytes)
-        return Book(self.order, self.max_depth, dict(self.rows), list(self.versions), total, hosts, dict(self.since))
+        return Book(
+            self.order,
+            self.max_depth,
+            dict(self.rows),
+            list(self.versions),
+            total,
+            hosts,
+            dict(self.since),
+        )
 
     def count(self, host: str) -> Count:
         return self.hosts.setdefault(host, Count())
@@ -52,7 +72,11 @@ class Book:
         """Queues of all hosts that have one; without what a spent crawl may not fetch any more."""
         work: dict[str, Work] = {}
         for row in self.rows.values():
-            if row.lane is not None and row.rank is not None and not (spent and row.lane in LIMITED):
+            if (
+                row.lane is not None
+                and row.rank is not None
+                and not (spent and row.lane in LIMITED)
+            ):
                 work.setdefault(row.host, Work()).take(row.lane, row.rank)
         return work
 
@@ -70,7 +94,15 @@ class Writer:
 
     def committed(self) -> Committed:
         hosts = frozenset(self.hosts)
-        return Committed(frozenset(self.done), self.late, self.added, self.revived, len(self.nearer), self.refused, hosts)
+        return Committed(
+            frozenset(self.done),
+            self.late,
+            self.added,
+            self.revived,
+            len(self.nearer),
+            self.refused,
+            hosts,
+        )
 
     # A changed order or depth limit
 
@@ -83,7 +115,9 @@ class Writer:
                 row = book.rows[row.id] = replace(row, rank=self._rank(row))
             if new_depth and self._shut_out(row):
                 self._revive(row)
-            elif new_depth and self._unvisited(row) and row.visit == 0 and self._too_deep(row.depth):
+            elif (
+                new_depth and self._unvisited(row) and row.visit == 0 and self._too_deep(row.depth)
+            ):
                 self._ignore(row, "depth")
         self.enforce_quotas()
 
@@ -124,13 +158,17 @@ class Writer:
         )  # fmt: skip
         etag, modified = end.etag and clean(end.etag), end.modified and clean(end.modified)
         if content:
-            book.rows[row.id] = replace(book.rows[row.id], etag=etag, modified=modified, expires=end.expires)
+            book.rows[row.id] = replace(
+                book.rows[row.id], etag=etag, modified=modified, expires=end.expires
+            )
             if first or end.changed:
                 book.versions.append((row.id, end.at, content))
             if end.depth is not None and row.depth < end.depth:
                 self.recount.add(row.id)
         elif 200 <= end.status <= 304:
-            book.rows[row.id] = replace(book.rows[row.id], etag=etag or row.etag, modified=modified or row.modified)
+            book.rows[row.id] = replace(
+                book.rows[row.id], etag=etag or row.etag, modified=modified or row.modified
+            )
         for count in (book.total, book.count(row.host)):
             count.pages += content is not None
             count.bytes += end.received
@@ -196,7 +234,11 @@ class Writer:
         visited = since is not None and row.last_visit is not None and row.last_visit >= since
         urgent = new.lane is Lane.URGENT and row.lane is not Lane.URGENT
         forgotten = row.state is State.FORBIDDEN and row.why == "forgotten"
-        if not visited and not forgotten and (urgent or row.state is State.RETIRED or self._shut_out(row)):
+        if (
+            not visited
+            and not forgotten
+            and (urgent or row.state is State.RETIRED or self._shut_out(row))
+        ):
             self._revive(row, urgent)
 
     def _nearer(self, row: Row, depth: int, parent: int | None, score: float) -> Row:
@@ -218,7 +260,11 @@ class Writer:
     def allow(self, origin: str, allows: Callable[[str], bool]) -> None:
         """Queue what robots.txt of the origin forbade and now allows."""
         for row in list(self.book.rows.values()):
-            forbidden = row.state is State.FORBIDDEN and row.why.startswith("robots") and row.url.startswith(f"{origin}/")
+            forbidden = (
+                row.state is State.FORBIDDEN
+                and row.why.startswith("robots")
+                and row.url.startswith(f"{origin}/")
+            )
             if forbidden and not self._too_deep(row.depth) and allows(row.url):
                 self._revive(row)
 
@@ -229,7 +275,9 @@ class Writer:
         while heap:
             depth, parent = heapq.heappop(heap)
             content = rows[parent].content
-            for child in (rows[id_] for id_ in (content.links.known if content else ()) if id_ in rows):
+            for child in (
+                rows[id_] for id_ in (content.links.known if content else ()) if id_ in rows
+            ):
                 if child.depth > depth + 1:
                     near = self._nearer(child, depth + 1, parent, 1 / (2 + depth))
                     heapq.heappush(heap, (depth + 1, child.id))

@@ -48,7 +48,12 @@ def utc_now() -> datetime:
 class MemoryFrontier:
     """See `base.Frontier`. Frontiers on one store are workers or crawls of one database."""
 
-    def __init__(self, spec: CrawlSpec, store: MemoryStore | None = None, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self,
+        spec: CrawlSpec,
+        store: MemoryStore | None = None,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
         self.spec = spec
         self.store = MemoryStore() if store is None else store
         self._clock = clock
@@ -108,7 +113,11 @@ class MemoryFrontier:
     def _end(self, writer: Writer, outcomes: Sequence[Outcome], worker: str) -> None:
         for end in outcomes:
             row, server = self._book.rows.get(end.id), self.store.servers.get(end.server)
-            current = row and server and (row.visit, server.epoch, server.worker) == (end.visit, end.epoch, worker)
+            current = (
+                row
+                and server
+                and (row.visit, server.epoch, server.worker) == (end.visit, end.epoch, worker)
+            )
             if row and current and row.id not in writer.done:
                 writer.end(row, end)
             else:
@@ -125,9 +134,18 @@ class MemoryFrontier:
 
     def _take_names(self, limit: int, wanted: Callable[[HostRow], bool]) -> list[str]:
         now, work = self.now(), self._book.work(spent=False)
-        free = [h for h in self.store.hosts.values() if h.name in work and past(h.taken_until, now) and wanted(h)]
+        free = [
+            h
+            for h in self.store.hosts.values()
+            if h.name in work and past(h.taken_until, now) and wanted(h)
+        ]
         places = {host.name: self._book.place(host.name, work[host.name]) for host in free}
-        free.sort(key=lambda host: (math.inf if (place := places[host.name]) is None else place, host.name))
+        free.sort(
+            key=lambda host: (
+                math.inf if (place := places[host.name]) is None else place,
+                host.name,
+            )
+        )
         for host in free[:limit]:
             self.store.hosts[host.name] = replace(host, taken_until=now + RESOLVING)
         return [host.name for host in free[:limit]]
@@ -148,19 +166,28 @@ class MemoryFrontier:
             if address not in known:
                 known[address] = len(servers) + 1
                 servers[known[address]] = ServerRow(known[address], address)
-            self.store.hosts[name] = replace(self.store.hosts[name], server=known[address], resolved=self.now())
+            self.store.hosts[name] = replace(
+                self.store.hosts[name], server=known[address], resolved=self.now()
+            )
 
     # Leases
 
     def lease(
-        self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None, unseen: int = 0
+        self,
+        worker: str,
+        servers: int,
+        ranked: int | None = None,
+        unprepared: int | None = None,
+        unseen: int = 0,
     ) -> list[Lease]:
         return self._chooser.lease(worker, servers, ranked, unprepared, unseen)
 
     def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
         return self._chooser.arrivals(worker, servers, known)
 
-    def borrow(self, worker: str, names: Sequence[str], unseen: int = 0) -> tuple[list[Lease], list[str]]:
+    def borrow(
+        self, worker: str, names: Sequence[str], unseen: int = 0
+    ) -> tuple[list[Lease], list[str]]:
         return self._chooser.borrow(worker, names, unseen)
 
     def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
@@ -194,25 +221,35 @@ class MemoryFrontier:
                 rows = [row for lane in lanes for row in self._queue(want, lane)[: want.count]]
                 tickets += [row.ticket(want.server, want.epoch) for row in rows]
         counts = {want.host: self._book.count(want.host).pages for want in wants}
-        return Room(self.spec, self.store.spent(self.spec), self._book.total.pages, counts).within(tickets, wants, held)
+        return Room(self.spec, self.store.spent(self.spec), self._book.total.pages, counts).within(
+            tickets, wants, held
+        )
 
     def _queue(self, want: Want, lane: Lane) -> list[Row]:
         now_s = self.now().timestamp()
         latest = now_s if lane in TIMED else math.inf
-        rows = [row for row in self._book.rows.values() if row.host == want.host and row.lane is lane]
-        queue = sorted((row.rank, row.id) for row in rows if row.rank is not None and row.rank <= latest)
+        rows = [
+            row for row in self._book.rows.values() if row.host == want.host and row.lane is lane
+        ]
+        queue = sorted(
+            (row.rank, row.id) for row in rows if row.rank is not None and row.rank <= latest
+        )
         return [self._book.rows[id_] for _, id_ in queue if id_ not in want.holding]
 
     # Looking
 
     def robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
-        return {origin: self.store.origins[origin] for origin in origins if origin in self.store.origins}
+        return {
+            origin: self.store.origins[origin] for origin in origins if origin in self.store.origins
+        }
 
     def rejudge(self, origin: str, allows: Callable[[str], bool]) -> int:
         revived = 0
         for name, book in self.store.crawls.items():
             ours = name == self.spec.name
-            writer = Writer(book, self.spec if ours else CrawlSpec(name, book.order, max_depth=book.max_depth))
+            writer = Writer(
+                book, self.spec if ours else CrawlSpec(name, book.order, max_depth=book.max_depth)
+            )
             writer.allow(origin, allows)
             writer.enforce_quotas()
             book.refresh(self.now())
@@ -233,7 +270,9 @@ class MemoryFrontier:
                 if waits or retry:
                     elsewhere.add(server.id)
                 continue
-            allowed = max(now, host.next_allowed or now, server.next_allowed or now if server else now)
+            allowed = max(
+                now, host.next_allowed or now, server.next_allowed or now if server else now
+            )
             if waits:
                 ready.append(allowed)
             elif retry:
@@ -241,14 +280,20 @@ class MemoryFrontier:
         visits = [here.revisit for here in work.values() if here.revisit is not None]
         next_visit = from_s(min(visits)) if visits else None
         return Outlook(
-            min(len(ready), MANY), min(ready + later, default=None), next_visit, len(elsewhere), self.store.spent(self.spec)
+            min(len(ready), MANY),
+            min(ready + later, default=None),
+            next_visit,
+            len(elsewhere),
+            self.store.spent(self.spec),
         )
 
     def look(self, ids: Sequence[int]) -> dict[int, Found]:
         return {id_: self._book.rows[id_].found() for id_ in ids if id_ in self._book.rows}
 
     def seeds(self) -> list[str]:
-        rows = sorted((row.first_seen, row.id, row.url) for row in self._book.rows.values() if row.depth == 0)
+        rows = sorted(
+            (row.first_seen, row.id, row.url) for row in self._book.rows.values() if row.depth == 0
+        )
         return [url for _, _, url in rows[:10_000]]
 
     def counts(self) -> dict[str, int]:

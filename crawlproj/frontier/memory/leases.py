@@ -25,7 +25,12 @@ class Chooser:
         self._spec, self._store, self._now = spec, store, now
 
     def lease(
-        self, worker: str, servers: int, ranked: int | None = None, unprepared: int | None = None, unseen: int = 0
+        self,
+        worker: str,
+        servers: int,
+        ranked: int | None = None,
+        unprepared: int | None = None,
+        unseen: int = 0,
     ) -> list[Lease]:
         now, work = self._now(), self._store.work(self._spec)
         leases = []
@@ -34,7 +39,9 @@ class Chooser:
             held = self._take(free, worker, now, unseen)
             assert held is not None and held.until is not None
             hosts, dead = tuple(self._hosts(id_, now, work)), free.worker is not None
-            leases.append(Lease(id_, free.address, held.epoch, held.until, hosts, free.pause, dead, kind))
+            leases.append(
+                Lease(id_, free.address, held.epoch, held.until, hosts, free.pause, dead, kind)
+            )
         return leases
 
     def _count_unseen(self, server: int, unseen: int) -> None:
@@ -44,14 +51,23 @@ class Chooser:
                 self._store.hosts[host.name] = replace(host, pause=pause)
 
     def _choose(
-        self, count: int, ranked: int | None, unprepared: int | None, now: datetime, work: Mapping[str, Work]
+        self,
+        count: int,
+        ranked: int | None,
+        unprepared: int | None,
+        now: datetime,
+        work: Mapping[str, Work],
     ) -> dict[int, str]:
         """Servers by best rank up to the places of new URLs, by earliest time in the others, then the rest."""
         best, due = self._candidates((True, False) if unprepared is None else (True,), now, work)
         new, revisit = self._spec.shares.get("new", 0.0), self._spec.shares.get("revisit", 0.0)
         share = math.ceil(count * new / (new + revisit)) if new + revisit else count
         first = best[: share if ranked is None else ranked]
-        order = [*((id_, "ranked") for id_ in first), *((id_, "timed") for id_ in due), *((id_, "ranked") for id_ in best)]
+        order = [
+            *((id_, "ranked") for id_ in first),
+            *((id_, "timed") for id_ in due),
+            *((id_, "ranked") for id_ in best),
+        ]
         chosen: dict[int, str] = {}
         for id_, kind in order:
             if len(chosen) < count:
@@ -59,21 +75,32 @@ class Chooser:
         if unprepared:
             rest, again = self._candidates((False,), now, work)
             limit = min(unprepared, count)
-            fresh = [id_ for id_ in dict.fromkeys(rest[:limit] + again[:limit]) if id_ not in chosen]
+            fresh = [
+                id_ for id_ in dict.fromkeys(rest[:limit] + again[:limit]) if id_ not in chosen
+            ]
             chosen |= dict.fromkeys(fresh[:unprepared], "unprepared")
         return chosen
 
-    def _candidates(self, prepared: Sequence[bool], now: datetime, work: Mapping[str, Work]) -> tuple[list[int], list[int]]:
+    def _candidates(
+        self, prepared: Sequence[bool], now: datetime, work: Mapping[str, Work]
+    ) -> tuple[list[int], list[int]]:
         """Servers where their best host stands: by rank or time, then by name."""
         ranked: dict[int, tuple[float, str]] = {}
         timed: dict[int, tuple[float, str]] = {}
         for name, here in work.items():
             host = self._store.hosts[name]
-            if host.server is None or host.prepared not in prepared or not past(host.next_allowed, now + SOON):
+            if (
+                host.server is None
+                or host.prepared not in prepared
+                or not past(host.next_allowed, now + SOON)
+            ):
                 continue
             if not self._free(self._store.servers[host.server], now):
                 continue
-            for best, place in ((ranked, self._book.place(name, here)), (timed, here.due(now.timestamp()))):
+            for best, place in (
+                (ranked, self._book.place(name, here)),
+                (timed, here.due(now.timestamp())),
+            ):
                 if place is not None:
                     at = place, name
                     best[host.server] = min(at, best.get(host.server, at))
@@ -82,7 +109,9 @@ class Chooser:
     def _free(self, server: ServerRow, now: datetime) -> bool:
         if not past(server.next_allowed, now + SOON):
             return False
-        return past(server.until, now) or (server.worker is None and server.yielded != self._spec.name)
+        return past(server.until, now) or (
+            server.worker is None and server.yielded != self._spec.name
+        )
 
     def _hosts(self, server: int, now: datetime, work: Mapping[str, Work]) -> Iterator[Host]:
         for name, here in work.items():
@@ -94,31 +123,57 @@ class Chooser:
         now, work, leases = self._now(), self._store.work(self._spec), []
         for server in self._held(worker, servers):
             fresh = [host for host in self._hosts(server.id, now, work) if host.name not in known]
-            hosts = tuple(host for host in fresh if host.pause is None or host.pause.until <= now + SOON)
+            hosts = tuple(
+                host for host in fresh if host.pause is None or host.pause.until <= now + SOON
+            )
             if hosts and server.until:
-                leases.append(Lease(server.id, server.address, server.epoch, server.until, hosts, server.pause))
+                leases.append(
+                    Lease(
+                        server.id, server.address, server.epoch, server.until, hosts, server.pause
+                    )
+                )
         return leases
 
-    def borrow(self, worker: str, names: Sequence[str], unseen: int = 0) -> tuple[list[Lease], list[str]]:
+    def borrow(
+        self, worker: str, names: Sequence[str], unseen: int = 0
+    ) -> tuple[list[Lease], list[str]]:
         now, hosts = self._now(), self._store.hosts
-        names = [name for name in dict.fromkeys(names) if past(hosts.setdefault(name, HostRow(name)).next_allowed, now + SOON)]
+        names = [
+            name
+            for name in dict.fromkeys(names)
+            if past(hosts.setdefault(name, HostRow(name)).next_allowed, now + SOON)
+        ]
         leases = []
         for id_ in dict.fromkeys(hosts[name].server for name in names):
             server = self._store.servers.get(id_ or 0)
             if server is None or not past(server.next_allowed, now + SOON):
                 continue
-            if held := server if server.worker == worker else self._take(server, worker, now, unseen):
+            if (
+                held := server
+                if server.worker == worker
+                else self._take(server, worker, now, unseen)
+            ):
                 assert held.until is not None
                 here = [hosts[name] for name in names if hosts[name].server == id_]
-                given = tuple(Host(h.name, held.id, h.pause, self._room(h.name), h.prepared) for h in here)
+                given = tuple(
+                    Host(h.name, held.id, h.pause, self._room(h.name), h.prepared) for h in here
+                )
                 dead = server.worker not in (None, worker)
-                leases.append(Lease(held.id, held.address, held.epoch, held.until, given, held.pause, dead))
+                leases.append(
+                    Lease(held.id, held.address, held.epoch, held.until, given, held.pause, dead)
+                )
         return leases, [name for name in names if hosts[name].server is None]
 
     def _take(self, server: ServerRow, worker: str, now: datetime, unseen: int) -> ServerRow | None:
         if not self._free(server, now):
             return None
-        held = replace(server, epoch=server.epoch + 1, worker=worker, until=now + self._spec.lease, yielded=None)
+        held = replace(
+            server,
+            epoch=server.epoch + 1,
+            worker=worker,
+            until=now + self._spec.lease,
+            yielded=None,
+        )
         self._store.servers[server.id] = held
         if server.worker is not None:
             self._count_unseen(server.id, unseen)
@@ -142,7 +197,9 @@ class Chooser:
         now_s, contested = self._now().timestamp(), set()
         for name, book in self._store.crawls.items():
             if name != self._spec.name:
-                waiting = [host for host, here in book.work(spent=False).items() if here.waits(now_s)]
+                waiting = [
+                    host for host, here in book.work(spent=False).items() if here.waits(now_s)
+                ]
                 contested |= {self._store.hosts[host].server for host in waiting}
         return {id_ for id_ in servers if id_ in contested}
 
@@ -157,20 +214,34 @@ class Chooser:
         for name in self._book.since:
             host = self._store.hosts[name]
             if host.server in servers:
-                rest_s = 0.0 if host.next_allowed is None else (host.next_allowed - now).total_seconds()
+                rest_s = (
+                    0.0 if host.next_allowed is None else (host.next_allowed - now).total_seconds()
+                )
                 self._book.since[name] = now.timestamp() + min(3600.0, 60 * max(0.0, rest_s))
 
     def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         self._end_turns([server.id for server in self._held(worker, servers)], self._now())
         until, by = (self._now() + YIELD, self._spec.name) if yielding else (self._now(), None)
-        self._store.servers |= {s.id: replace(s, worker=None, until=until, yielded=by) for s in self._held(worker, servers)}
+        self._store.servers |= {
+            s.id: replace(s, worker=None, until=until, yielded=by)
+            for s in self._held(worker, servers)
+        }
 
     def attend(self, worker: str, wanting: bool) -> list[Peer]:
         now, workers = self._now(), self._store.workers
         workers[worker] = WorkerRow(self._spec.name, wanting, now + self._spec.lease)
-        held = Counter(s.worker for s in self._store.servers.values() if s.worker and not past(s.until, now))
-        living = sorted((name, row) for name, row in workers.items() if name != worker and not past(row.until, now))
-        return [Peer(name, row.crawl == self._spec.name, row.wanting, held[name]) for name, row in living]
+        held = Counter(
+            s.worker for s in self._store.servers.values() if s.worker and not past(s.until, now)
+        )
+        living = sorted(
+            (name, row)
+            for name, row in workers.items()
+            if name != worker and not past(row.until, now)
+        )
+        return [
+            Peer(name, row.crawl == self._spec.name, row.wanting, held[name])
+            for name, row in living
+        ]
 
     def bury(self, workers: Sequence[str], rest: timedelta) -> int:
         now, buried = self._now(), 0
@@ -179,6 +250,8 @@ class Chooser:
         for server in list(self._store.servers.values()):
             if server.worker in workers and server.until and not past(server.until, now):
                 until = max(min(server.until, now + rest), server.next_allowed or now)
-                self._store.servers[server.id] = replace(server, until=now, pause=Pause(until, "taken over"))
+                self._store.servers[server.id] = replace(
+                    server, until=now, pause=Pause(until, "taken over")
+                )
                 buried += 1
         return buried

@@ -52,7 +52,9 @@ class Row:
     def ticket(self, server: int, epoch: int) -> Ticket:
         """The row as it is handed out on a lease."""
         assert self.lane is not None
-        body, block = (self.content.body_digest, self.content.block_digest) if self.content else (None, None)
+        body, block = (
+            (self.content.body_digest, self.content.block_digest) if self.content else (None, None)
+        )
         request = json.loads(self.request) if self.request is not None else None
         return Ticket(
             self.id, self.url, self.host, server, epoch, self.visit, self.lane, self.state, self.depth, self.tries,
@@ -135,7 +137,10 @@ class Work:
 
     def due(self, now_s: float) -> float | None:
         """The earliest time, if it has come."""
-        return min((at for at in (self.retry, self.revisit) if at is not None and at <= now_s), default=None)
+        return min(
+            (at for at in (self.retry, self.revisit) if at is not None and at <= now_s),
+            default=None,
+        )
 
     def waits(self, now_s: float) -> bool:
         """Is there a URL that may be fetched now?"""

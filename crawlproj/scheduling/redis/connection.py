@@ -20,7 +20,9 @@ def connect(settings: BaseSettings) -> Any:
     REDIS_PARAMS says otherwise. Nothing is ever sent twice: taking pushes must not be repeated without our knowing."""
     quick = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
     once = {"retry_on_timeout": False, "retry": Retry(NoBackoff(), 0)}
-    own = BaseSettings({name: settings.get(name) for name in SETTINGS_PARAMS_MAP if settings.get(name)})
+    own = BaseSettings(
+        {name: settings.get(name) for name in SETTINGS_PARAMS_MAP if settings.get(name)}
+    )
     own.set("REDIS_PARAMS", quick | settings.getdict("REDIS_PARAMS") | once)
     return get_redis_from_settings(own)
 
@@ -28,7 +30,10 @@ def connect(settings: BaseSettings) -> Any:
 def place_of(client: Any) -> str:
     """Where it is, for people; never with a password."""
     where = client.connection_pool.connection_kwargs
-    return where.get("path") or f"{where.get('host', 'localhost')}:{where.get('port', 6379)}/{where.get('db') or 0}"
+    return (
+        where.get("path")
+        or f"{where.get('host', 'localhost')}:{where.get('port', 6379)}/{where.get('db') or 0}"
+    )
 
 
 class Link:
@@ -41,7 +46,9 @@ class Link:
     def failed(self, error: Exception) -> None:
         if not self.away:
             self.away = True
-            log.warning("Redis at %s does not answer, the crawl goes on without it: %s", self.place, error)
+            log.warning(
+                "Redis at %s does not answer, the crawl goes on without it: %s", self.place, error
+            )
 
     def worked(self) -> None:
         if self.away:

@@ -15,8 +15,16 @@ from scrapy_redis.spiders import RedisMixin  # type: ignore[import-untyped]
 def requests_of(payload: bytes | str, spider: Spider) -> Iterator[Request]:
     """ValueError or TypeError if it makes no sense. A spider with a `make_request_from_data` of its own is asked."""
     make = getattr(spider, "make_request_from_data", None)
-    if make is None or getattr(type(spider), "make_request_from_data", None) is RedisMixin.make_request_from_data:
-        made = read(payload if isinstance(payload, str) else payload.decode(getattr(spider, "redis_encoding", None) or "utf-8"))
+    if (
+        make is None
+        or getattr(type(spider), "make_request_from_data", None)
+        is RedisMixin.make_request_from_data
+    ):
+        made = read(
+            payload
+            if isinstance(payload, str)
+            else payload.decode(getattr(spider, "redis_encoding", None) or "utf-8")
+        )
     else:
         made = make(payload)
     for request in made if isinstance(made, Iterable) else [made] if made else []:
@@ -31,20 +39,28 @@ def read(text: str) -> Request:
         return Request(text.strip())
     if not isinstance(fields, dict) or not isinstance(fields.get("url"), str):
         raise ValueError("neither a URL nor a JSON object with one")
-    url, method, meta = fields.pop("url"), str(fields.pop("method", "GET")).upper(), fields.pop("meta", None)
+    url, method, meta = (
+        fields.pop("url"),
+        str(fields.pop("method", "GET")).upper(),
+        fields.pop("meta", None),
+    )
     return FormRequest(url, method=method, meta=meta, formdata=fields)
 
 
 def plainly(request: Request) -> Request:
     """A form that has nothing of a form is a plain request."""
     return (
-        request.replace(cls=Request) if type(request) is FormRequest and request.method == "GET" and not request.body else request
+        request.replace(cls=Request)
+        if type(request) is FormRequest and request.method == "GET" and not request.body
+        else request
     )
 
 
 def start_key(settings: BaseSettings, spider: Spider) -> str:
     """Where scrapy-redis looks for the URLs of this spider."""
-    key = getattr(spider, "redis_key", None) or settings.get("REDIS_START_URLS_KEY") or START_URLS_KEY
+    key = (
+        getattr(spider, "redis_key", None) or settings.get("REDIS_START_URLS_KEY") or START_URLS_KEY
+    )
     return str(key) % {"name": spider.name}
 
 

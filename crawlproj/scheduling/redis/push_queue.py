@@ -62,7 +62,9 @@ class Pushed:
 
     def take(self, count: int) -> Taken | None:
         """Up to so many pushes. If the answer to the last time was lost, first what that may have moved aside."""
-        if self._unsure is not None and (lost := self._client.lrange(self._list(self._unsure.token), 0, -1)):
+        if self._unsure is not None and (
+            lost := self._client.lrange(self._list(self._unsure.token), 0, -1)
+        ):
             found, self._unsure = replace(self._unsure, payloads=lost), None
             return found
         self._unsure = mine = Taken(uuid4().hex, (), time.monotonic())
@@ -84,13 +86,20 @@ class Pushed:
         """A Redis that was started anew may have come back with an old snapshot, in which pushes stand that were taken since. They
         are doubtful until the key is empty once. Without the right to ask for INFO we can't know."""
         run_id = None if isinstance(info, RedisError) else info.get("run_id")
-        self._doubtful = found and (self._doubtful or (self._run_id is not None and run_id != self._run_id))
+        self._doubtful = found and (
+            self._doubtful or (self._run_id is not None and run_id != self._run_id)
+        )
         self._run_id = run_id or self._run_id
 
     def abandoned(self) -> list[Taken]:
         now = self._client.time()[0]
-        old = self._client.zrangebyscore(f"{self.key}:taken", "-inf", now - ABANDONED_S, withscores=True)
-        return [self._again(token if isinstance(token, str) else token.decode(), now - since) for token, since in old]
+        old = self._client.zrangebyscore(
+            f"{self.key}:taken", "-inf", now - ABANDONED_S, withscores=True
+        )
+        return [
+            self._again(token if isinstance(token, str) else token.decode(), now - since)
+            for token, since in old
+        ]
 
     def _again(self, token: str, age_s: float) -> Taken:
         return Taken(token, self._client.lrange(self._list(token), 0, -1), time.monotonic() - age_s)

@@ -65,7 +65,11 @@ class Courier(threading.Thread):
         """Send an item, soon. Too many that Redis does not take are lost, and counted."""
         if len(self._items) >= ITEMS:
             if not self.lost:
-                log.warning("%d items wait for Redis at %s: those that follow are not sent", ITEMS, self._link.place)
+                log.warning(
+                    "%d items wait for Redis at %s: those that follow are not sent",
+                    ITEMS,
+                    self._link.place,
+                )
             self.lost += 1
         else:
             self._items.append((key, data))
@@ -148,9 +152,19 @@ class Courier(threading.Thread):
         what need not be fetched again; what waits is not added twice anyway."""
         rows, bad = self._rows(taken)
         known = self._frontier.look([row.id for row in rows])
-        since = self._frontier.now() - (SNAPSHOT if taken.doubtful else timedelta(seconds=time.monotonic() - taken.at))
-        seen = {key for key, found in known.items() if found.last_visit is not None and found.last_visit >= since}
-        fresh = [replace(row, depth=known[row.id].depth) if row.id in known else row for row in rows if row.id not in seen]
+        since = self._frontier.now() - (
+            SNAPSHOT if taken.doubtful else timedelta(seconds=time.monotonic() - taken.at)
+        )
+        seen = {
+            key
+            for key, found in known.items()
+            if found.last_visit is not None and found.last_visit >= since
+        }
+        fresh = [
+            replace(row, depth=known[row.id].depth) if row.id in known else row
+            for row in rows
+            if row.id not in seen
+        ]
         if fresh:
             bad += self._add(fresh, since)
             self._tell()

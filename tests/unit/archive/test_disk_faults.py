@@ -39,7 +39,9 @@ def all_there(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "left", [None, b"", b'org,example)/page/0 20260304050607 {"url": "https'], ids=["no", "an empty", "half an"]
+    "left",
+    [None, b"", b'org,example)/page/0 20260304050607 {"url": "https'],
+    ids=["no", "an empty", "half an"],
 )
 def test_a_closed_file_with_no_whole_index_is_indexed(tmp_path: Path, left: bytes | None) -> None:
     path = five_files(tmp_path)[2]
@@ -59,7 +61,9 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_a_damaged_index_is_told_and_made_anew_by_a_thorough_look(tmp_path: Path, name: str) -> None:
+def test_a_damaged_index_is_told_and_made_anew_by_a_thorough_look(
+    tmp_path: Path, name: str
+) -> None:
     path = five_files(tmp_path)[2]
     index_path(path).write_bytes(DAMAGE[name])
     merge_indexes(tmp_path)
@@ -81,7 +85,9 @@ def test_a_file_without_pages_has_an_empty_index_and_that_is_no_damage(tmp_path:
     assert index_path(path).read_bytes() == b"" and complete(tmp_path) == []
 
 
-def test_an_index_without_a_file_goes_but_not_that_of_one_that_is_being_closed(tmp_path: Path) -> None:
+def test_an_index_without_a_file_goes_but_not_that_of_one_that_is_being_closed(
+    tmp_path: Path,
+) -> None:
     gone, open_, *_ = five_files(tmp_path)
     merge_indexes(tmp_path)
     gone.unlink()
@@ -102,7 +108,10 @@ def test_a_page_that_is_a_warc_file_is_not_taken_for_records_of_ours(tmp_path: P
     """Its record is damaged, and the file in it is not packed again: its records are whole ones."""
     forged = exchange(0, url="https://bank.example/", body=b"forged")
     write(tmp_path / "evil", [(forged, None)])
-    evil, noise = next((tmp_path / "evil").glob("*.warc.gz")).read_bytes(), random.Random(1).randbytes(500_000)
+    evil, noise = (
+        next((tmp_path / "evil").glob("*.warc.gz")).read_bytes(),
+        random.Random(1).randbytes(500_000),
+    )
     write(tmp_path / "ours", [(exchange(0, noise + evil + noise[::-1]), None), (exchange(1), None)])
     (path,) = Archive(tmp_path / "ours").files()
     with path.open("rb") as file:
@@ -132,7 +141,9 @@ def test_a_folder_that_is_none_is_told_at_once(tmp_path: Path, kind: str) -> Non
     writer.close()
 
 
-def test_new_folders_are_synced_in_those_above_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_folders_are_synced_in_those_above_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     synced: list[Path] = []
     monkeypatch.setattr(fsync, "sync_folder", synced.append)
     make_folder(tmp_path / "a" / "b")
@@ -155,7 +166,9 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_a_file_whose_name_can_not_be_synced_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_whose_name_can_not_be_synced_is_not_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before, again = open_files(), failing(monkeypatch, open_file, "sync_folder")
     for number in range(20):
         with pytest.raises(OSError):
@@ -166,7 +179,9 @@ def test_a_file_whose_name_can_not_be_synced_is_not_left_behind(tmp_path: Path, 
     assert [path.name for path in tmp_path.iterdir()] == ["1.warc.gz.open"]
 
 
-def test_closing_can_be_done_again_whatever_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_can_be_done_again_whatever_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     writer = Writer(tmp_path, "x", "w", {})
     writer.put(exchange(0))
     writer.flush().result(10)
@@ -181,12 +196,16 @@ def test_closing_can_be_done_again_whatever_failed(tmp_path: Path, monkeypatch: 
     assert not list(check_file(path)) and not list(tmp_path.glob("*.open"))
 
 
-def test_what_can_not_be_taken_back_is_taken_back_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_not_be_taken_back_is_taken_back_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Half of a record was written, and not even the half can be cut off: the next record must not come behind it."""
     file = OpenFile(tmp_path, "a.warc.gz")
     assert file.write(b"one") == 0
     true = os.write
-    monkeypatch.setattr(open_file.os, "write", lambda to, data: true(to if len(data) == 12 else -1, data[:2]))
+    monkeypatch.setattr(
+        open_file.os, "write", lambda to, data: true(to if len(data) == 12 else -1, data[:2])
+    )
     back = failing(monkeypatch, open_file.os, "ftruncate")
     with pytest.raises(OSError):
         file.write(b"two and more")
@@ -200,7 +219,9 @@ def test_what_can_not_be_taken_back_is_taken_back_later(tmp_path: Path, monkeypa
     file.leave()
 
 
-def test_an_index_may_go_while_all_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_may_go_while_all_are_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gone = [index_path(path) for path in five_files(tmp_path)[:2]]
     true = index_merge.parts
 
@@ -226,11 +247,19 @@ def test_a_clock_that_is_set_back_harms_no_file(tmp_path: Path) -> None:
     merge_indexes(tmp_path)
     archive = Archive(tmp_path)
     assert len(archive.files()) == 5
-    assert [archive.capture(entry).content[-1:] for entry in archive.versions(URLS[0])] == [b"4", b"1", b"3", b"2", b"0"]
+    assert [archive.capture(entry).content[-1:] for entry in archive.versions(URLS[0])] == [
+        b"4",
+        b"1",
+        b"3",
+        b"2",
+        b"0",
+    ]
     assert not [str(problem) for path in archive.files() for problem in check_file(path)]
 
 
-def test_hundreds_of_small_files_are_mended_merged_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hundreds_of_small_files_are_mended_merged_and_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "fsync", lambda file: None)
     write(tmp_path, [(exchange(number), None) for number in range(300)], Shape(max_bytes=1))
     paths = Archive(tmp_path).files()

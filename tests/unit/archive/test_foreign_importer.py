@@ -32,7 +32,9 @@ def test_all_kinds_of_exchanges_come_over_with_their_content(tmp_path: Path) -> 
     taken = take(there.files(), tmp_path / "here", problems.append)
     assert not problems and taken == Taken(new=len(all_kinds()))
     here = sound(tmp_path / "here")
-    before, after = ({(c.url, c.at, c.payload) for c in archive.captures()} for archive in (there, here))
+    before, after = (
+        {(c.url, c.at, c.payload) for c in archive.captures()} for archive in (there, here)
+    )
     assert before == after and len(after) > 5
 
 
@@ -50,21 +52,28 @@ def test_revisits_find_what_they_point_at_in_a_later_file(tmp_path: Path) -> Non
     first = exchange(0)
     original = Original(first.url, first.at, digest(PAGE))
     again = exchange(0, at=START + timedelta(days=1))
-    unchanged = exchange(0, body=b"", top=head(status="304 Not Modified"), at=START + timedelta(days=2))
+    unchanged = exchange(
+        0, body=b"", top=head(status="304 Not Modified"), at=START + timedelta(days=2)
+    )
     write(tmp_path / "b", [(first, None)])
     write(tmp_path / "a", [(again, original), (unchanged, original)])
     files = [*Archive(tmp_path / "a").files(), *Archive(tmp_path / "b").files()]
     assert take(files, tmp_path / "here", lambda problem: None) == Taken(new=3)
     here = sound(tmp_path / "here")
     assert [entry.mime for entry in here.versions(first.url)] == ["text/html", "warc/revisit"]
-    assert [record.kind for _, record in here.records() if record.kind == "revisit"] == ["revisit"] * 2
+    assert [record.kind for _, record in here.records() if record.kind == "revisit"] == [
+        "revisit"
+    ] * 2
     page = here.get(first.url)
     assert page is not None and page.payload == PAGE and page.at == again.at
 
 
 def test_a_revisit_of_something_that_is_not_here_is_left_out_and_told(tmp_path: Path) -> None:
     again = exchange(0, at=START + timedelta(days=1))
-    write(tmp_path / "a", [(again, Original(again.url, START, digest(PAGE))), (exchange(1, PAGE + b"!"), None)])
+    write(
+        tmp_path / "a",
+        [(again, Original(again.url, START, digest(PAGE))), (exchange(1, PAGE + b"!"), None)],
+    )
     problems: list[Problem] = []
     taken = take(Archive(tmp_path / "a").files(), tmp_path / "here", problems.append)
     assert taken == Taken(new=1, left_out=1)
@@ -90,9 +99,7 @@ def test_a_file_that_is_not_there_or_holds_nothing_is_refused(tmp_path: Path) ->
 
 def test_a_file_without_pages_adds_nothing_and_makes_no_folder(tmp_path: Path) -> None:
     path = tmp_path / "x.warc"
-    fields = (
-        b"WARC-Date: 2020-01-02T03:04:05Z\r\nWARC-Record-ID: <urn:uuid:1>\r\nContent-Type: application/http;msgtype=request\r\n"
-    )
+    fields = b"WARC-Date: 2020-01-02T03:04:05Z\r\nWARC-Record-ID: <urn:uuid:1>\r\nContent-Type: application/http;msgtype=request\r\n"
     block = b"GET / HTTP/1.1\r\n\r\n"
     path.write_bytes(
         b"WARC/1.0\r\nWARC-Type: request\r\nWARC-Target-URI: http://e.x/\r\n%sContent-Length: %d\r\n\r\n%s\r\n\r\n"

@@ -35,15 +35,28 @@ def made(version: str, packed: bool, count: int = 3) -> bytes:
     for number in range(count):
         headers = StatusAndHeaders("200 OK", [("Content-Type", "text/html")], protocol="HTTP/1.0")
         url = f"http://example.com/{number}"
-        answer = writer.create_warc_record(url, "response", payload=BytesIO(PAGE + b"%d" % number), http_headers=headers)
+        answer = writer.create_warc_record(
+            url, "response", payload=BytesIO(PAGE + b"%d" % number), http_headers=headers
+        )
         asked = StatusAndHeaders("GET / HTTP/1.0", [("Host", "example.com")], is_http_request=True)
-        writer.write_request_response_pair(writer.create_warc_record(url, "request", http_headers=asked), answer)
+        writer.write_request_response_pair(
+            writer.create_warc_record(url, "request", http_headers=asked), answer
+        )
     return out.getvalue()
 
 
 def record(block: bytes, *fields: str, kind: str = "response", version: str = "1.0") -> bytes:
-    lines = [f"WARC/{version}", f"WARC-Type: {kind}", "WARC-Target-URI: http://example.com/", "WARC-Date: 2020-01-02T03:04:05Z"]
-    lines += ["WARC-Record-ID: <urn:uuid:1>", "Content-Type: application/http;msgtype=response", *fields]
+    lines = [
+        f"WARC/{version}",
+        f"WARC-Type: {kind}",
+        "WARC-Target-URI: http://example.com/",
+        "WARC-Date: 2020-01-02T03:04:05Z",
+    ]
+    lines += [
+        "WARC-Record-ID: <urn:uuid:1>",
+        "Content-Type: application/http;msgtype=response",
+        *fields,
+    ]
     lines.append(f"Content-Length: {len(block)}")
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + block + b"\r\n\r\n"
 
@@ -58,8 +71,12 @@ def test_files_of_other_tools_are_read(tmp_path: Path, version: str, shape: str)
     assert not problems
     assert [each.exchange.url for each in found] == [f"http://example.com/{n}" for n in range(3)]
     assert [each.exchange.body for each in found] == [PAGE + b"%d" % n for n in range(3)]
-    assert {each.exchange.head for each in found} == {b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n"}
-    assert {each.exchange.request for each in found} == {b"GET / HTTP/1.0\r\nHost: example.com\r\n\r\n"}
+    assert {each.exchange.head for each in found} == {
+        b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n"
+    }
+    assert {each.exchange.request for each in found} == {
+        b"GET / HTTP/1.0\r\nHost: example.com\r\n\r\n"
+    }
 
 
 def test_what_is_read_can_be_written_again(tmp_path: Path) -> None:
@@ -68,7 +85,9 @@ def test_what_is_read_can_be_written_again(tmp_path: Path) -> None:
     found, _ = read(path)
     places = write(tmp_path / "ours", [(each.exchange, None) for each in found])
     assert [place.digest for place in places] == [each.digest for each in found]
-    assert not [problem for path in Archive(tmp_path / "ours").files() for problem in check_file(path)]
+    assert not [
+        problem for path in Archive(tmp_path / "ours").files() for problem in check_file(path)
+    ]
 
 
 def test_our_own_files_are_read_as_well(tmp_path: Path) -> None:
@@ -86,10 +105,21 @@ def test_arc_files_are_read(tmp_path: Path) -> None:
     line = b"http://example.com/ 93.184.216.34 20080430204825 text/html %d\n" % len(block)
     about = b"1 0 Old\nURL IP-address Archive-date Content-type Archive-length\n"
     path = tmp_path / "x.arc"
-    path.write_bytes(b"filedesc://x.arc 0.0.0.0 20080430204825 text/plain %d\n" % len(about) + about + b"\n" + line + block + b"\n")
+    path.write_bytes(
+        b"filedesc://x.arc 0.0.0.0 20080430204825 text/plain %d\n" % len(about)
+        + about
+        + b"\n"
+        + line
+        + block
+        + b"\n"
+    )
     (found,), problems = read(path)
     assert not problems
-    assert (found.exchange.url, found.exchange.body, found.exchange.at.year) == ("http://example.com/", b"<p>old", 2008)
+    assert (found.exchange.url, found.exchange.body, found.exchange.at.year) == (
+        "http://example.com/",
+        b"<p>old",
+        2008,
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,10 +165,16 @@ def test_a_revisit_says_of_what(tmp_path: Path) -> None:
     path.write_bytes(record(head(), *fields, kind="revisit"))
     (found,), _ = read(path)
     assert found.refers_to is not None
-    assert (found.kind, found.refers_to.url, found.refers_to.digest) == ("revisit", "http://example.com/x", "sha1:X")
+    assert (found.kind, found.refers_to.url, found.refers_to.digest) == (
+        "revisit",
+        "http://example.com/x",
+        "sha1:X",
+    )
 
 
-def test_a_file_cut_anywhere_gives_its_whole_records_and_a_word_about_the_rest(tmp_path: Path) -> None:
+def test_a_file_cut_anywhere_gives_its_whole_records_and_a_word_about_the_rest(
+    tmp_path: Path,
+) -> None:
     data, path = made("1.0", True, 2), tmp_path / "x.warc.gz"
     path.write_bytes(data)
     with path.open("rb") as file:
@@ -154,7 +190,10 @@ def test_a_file_cut_anywhere_gives_its_whole_records_and_a_word_about_the_rest(t
         whole = sum(end <= size for end in answers)
         assert whole <= len(found) <= whole + 1
         assert bool(problems) == (size not in ends)
-        assert all(each.exchange.body.startswith(PAGE) and len(each.exchange.body) == len(PAGE) + 1 for each in found)
+        assert all(
+            each.exchange.body.startswith(PAGE) and len(each.exchange.body) == len(PAGE) + 1
+            for each in found
+        )
 
 
 def damaged(data: bytes) -> bytes:
@@ -169,7 +208,9 @@ def cut_tail(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(("change", "urls"), [(damaged, {0, 2, 3}), (cut_tail, {0, 1, 2, 3})])
-def test_after_damage_it_goes_on(tmp_path: Path, change: Callable[[bytes], bytes], urls: set[int]) -> None:
+def test_after_damage_it_goes_on(
+    tmp_path: Path, change: Callable[[bytes], bytes], urls: set[int]
+) -> None:
     path = tmp_path / "x.warc.gz"
     path.write_bytes(change(made("1.0", True, 4)))
     found, problems = read(path)
@@ -177,7 +218,10 @@ def test_after_damage_it_goes_on(tmp_path: Path, change: Callable[[bytes], bytes
     assert problems
 
 
-@pytest.mark.parametrize("data", [b"", b"nonsense\nand more\n", b"\x1f\x8b\x08 no gzip", gzip.compress(b"no records", mtime=0)])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"nonsense\nand more\n", b"\x1f\x8b\x08 no gzip", gzip.compress(b"no records", mtime=0)],
+)
 def test_what_is_no_archive_is_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "x.warc.gz"
     path.write_bytes(data)
@@ -198,12 +242,22 @@ def test_fastwarc_reads_what_warcio_wrote_as_we_do(tmp_path: Path) -> None:
     path.write_bytes(made("1.1", True))
     found, _ = read(path)
     with path.open("rb") as file:
-        theirs = [record.headers["WARC-Target-URI"] for record in FastIterator(file) if record.headers["WARC-Type"] == "response"]
+        theirs = [
+            record.headers["WARC-Target-URI"]
+            for record in FastIterator(file)
+            if record.headers["WARC-Type"] == "response"
+        ]
     assert [each.exchange.url for each in found] == theirs
 
 
 GOOD = record(b"HTTP/1.1 200 OK\r\n\r\nfine")
-ODD_DATES = ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00Z", "0000-00-00T00:00:00Z", "yesterday"]
+ODD_DATES = [
+    "0001-01-01T00:00:00+14:00",
+    "9999-12-31T23:59:59-14:00",
+    "0001-01-01T00:00:00Z",
+    "0000-00-00T00:00:00Z",
+    "yesterday",
+]
 
 
 @pytest.mark.parametrize("date", ODD_DATES)
@@ -217,7 +271,10 @@ def test_a_date_that_makes_no_sense_costs_one_record(tmp_path: Path, date: str) 
 
 def test_a_revisit_of_a_time_that_makes_no_sense_says_nothing_of_it(tmp_path: Path) -> None:
     path = tmp_path / "x.warc"
-    refers = ("WARC-Refers-To-Target-URI: http://example.com/", f"WARC-Refers-To-Date: {ODD_DATES[0]}")
+    refers = (
+        "WARC-Refers-To-Target-URI: http://example.com/",
+        f"WARC-Refers-To-Date: {ODD_DATES[0]}",
+    )
     path.write_bytes(record(b"", *refers, kind="revisit"))
     found, problems = read(path)
     assert [each.refers_to for each in found] == [None] and not problems
@@ -230,7 +287,9 @@ ODD_FILES = {
 
 
 @pytest.mark.parametrize("name", ODD_FILES)
-def test_what_nobody_can_read_is_refused_in_one_line(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_nobody_can_read_is_refused_in_one_line(
+    name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "x.warc.gz"
     path.write_bytes(ODD_FILES[name])
     with pytest.raises(ArchiveError, match="holds no whole record"):
@@ -243,7 +302,9 @@ def test_a_length_that_lies_is_told_and_nothing_else_is_said(
     length: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "x.warc"
-    path.write_bytes(GOOD + GOOD.replace(b"Content-Length: 23", b"Content-Length: " + length.encode()))
+    path.write_bytes(
+        GOOD + GOOD.replace(b"Content-Length: 23", b"Content-Length: " + length.encode())
+    )
     found, problems = read(path)
     assert found[0].exchange.body == b"fine"
     assert problems

@@ -26,7 +26,9 @@ FIRST, SECOND, THIRD = (f"2020-01-0{day}T00:00:00Z" for day in (1, 2, 3))
 
 
 def dated(data: bytes, date: str, number: int) -> bytes:
-    return data.replace(b"2020-01-02T03:04:05Z", date.encode()).replace(b"<urn:uuid:1>", b"<urn:uuid:%d>" % number)
+    return data.replace(b"2020-01-02T03:04:05Z", date.encode()).replace(
+        b"<urn:uuid:1>", b"<urn:uuid:%d>" % number
+    )
 
 
 def page(body: bytes, date: str, number: int, *fields: str, top: bytes | None = None) -> bytes:
@@ -46,7 +48,9 @@ def taken(folder: Path, *files: bytes) -> tuple[Taken, list[str]]:
     for path, data in zip(paths, files, strict=True):
         path.write_bytes(data)
     problems: list[Problem] = []
-    return take(paths, folder / "here", problems.append), [f"{problem.file} {problem.what}" for problem in problems]
+    return take(paths, folder / "here", problems.append), [
+        f"{problem.file} {problem.what}" for problem in problems
+    ]
 
 
 def last_payload(folder: Path) -> tuple[str, bytes]:
@@ -58,10 +62,15 @@ def last_payload(folder: Path) -> tuple[str, bytes]:
 SHA1 = hashlib.sha1(b"one").hexdigest()
 SAID = {
     "an id": ("WARC-Refers-To: <urn:uuid:5>",),
-    "an id, and a digest of something else": ("WARC-Refers-To: <urn:uuid:5>", "WARC-Payload-Digest: unknown:abc"),
+    "an id, and a digest of something else": (
+        "WARC-Refers-To: <urn:uuid:5>",
+        "WARC-Payload-Digest: unknown:abc",
+    ),
     "a digest": (f"WARC-Payload-Digest: {digest(b'one')}",),
     "a digest in hex": (f"WARC-Payload-Digest: sha1:{SHA1}",),
-    "a digest of another kind": (f"WARC-Payload-Digest: sha256:{hashlib.sha256(b'one').hexdigest()}",),
+    "a digest of another kind": (
+        f"WARC-Payload-Digest: sha256:{hashlib.sha256(b'one').hexdigest()}",
+    ),
     "URL and date": (
         f"WARC-Refers-To-Target-URI: {URL}",
         f"WARC-Refers-To-Date: {FIRST}",
@@ -90,9 +99,15 @@ SAID = {
 @pytest.mark.parametrize("said", SAID)
 def test_a_revisit_gets_the_payload_that_it_means(said: str, order: str, tmp_path: Path) -> None:
     """The last page before it is another one."""
-    pages = page(b"one", FIRST, 5, "WARC-Payload-Digest: unknown:abc" if "else" in said else "X: y") + page(b"two", SECOND, 6)
+    pages = page(
+        b"one", FIRST, 5, "WARC-Payload-Digest: unknown:abc" if "else" in said else "X: y"
+    ) + page(b"two", SECOND, 6)
     again = revisit(THIRD, *SAID[said])
-    files = {"before": [again + pages], "behind": [pages + again], "in another file": [again, pages]}[order]
+    files = {
+        "before": [again + pages],
+        "behind": [pages + again],
+        "in another file": [again, pages],
+    }[order]
     assert taken(tmp_path, *files) == (Taken(new=3), [])
     assert last_payload(tmp_path) == ("revisit", b"one")
     assert taken(tmp_path, *files) == (Taken(known=3), [])
@@ -111,7 +126,9 @@ LIES = {
 
 @pytest.mark.parametrize("said", LIES)
 def test_a_revisit_of_what_is_not_here_gets_no_other_payload(said: str, tmp_path: Path) -> None:
-    result, problems = taken(tmp_path, page(b"one", FIRST, 5) + page(b"two", SECOND, 6) + revisit(THIRD, *LIES[said]))
+    result, problems = taken(
+        tmp_path, page(b"one", FIRST, 5) + page(b"two", SECOND, 6) + revisit(THIRD, *LIES[said])
+    )
     assert result == Taken(new=2, left_out=1)
     assert len(problems) == 1 and "not here" in problems[0]
     assert last_payload(tmp_path) == ("response", b"two")
@@ -130,7 +147,9 @@ def test_a_revisit_of_a_revisit_gets_the_payload_of_both(turned: bool, tmp_path:
 
 
 def test_a_digest_alone_is_looked_for_on_other_pages_of_the_files(tmp_path: Path) -> None:
-    other = page(b"one", FIRST, 5, f"WARC-Payload-Digest: {digest(b'one')}").replace(b"/1\r\n", b"/other\r\n")
+    other = page(b"one", FIRST, 5, f"WARC-Payload-Digest: {digest(b'one')}").replace(
+        b"/1\r\n", b"/other\r\n"
+    )
     again = revisit(THIRD, f"WARC-Payload-Digest: {digest(b'one')}")
     assert taken(tmp_path, again, other) == (Taken(new=2), [])
     assert last_payload(tmp_path) == ("revisit", b"one")
@@ -139,9 +158,16 @@ def test_a_digest_alone_is_looked_for_on_other_pages_of_the_files(tmp_path: Path
 def test_not_modified_means_the_last_page_before_it(tmp_path: Path) -> None:
     unchanged = head(status="304 Not Modified")
     again = revisit(THIRD, f"WARC-Payload-Digest: {digest(b'')}", top=unchanged)
-    assert taken(tmp_path, again + page(b"one", FIRST, 5) + page(b"two", SECOND, 6)) == (Taken(new=3), [])
-    (record_304,) = (each for _, each in sound(tmp_path / "here").records() if each.kind == "revisit")
-    assert record_304.refers_to is not None and record_304.refers_to.at.isoformat().startswith(SECOND[:10])
+    assert taken(tmp_path, again + page(b"one", FIRST, 5) + page(b"two", SECOND, 6)) == (
+        Taken(new=3),
+        [],
+    )
+    (record_304,) = (
+        each for _, each in sound(tmp_path / "here").records() if each.kind == "revisit"
+    )
+    assert record_304.refers_to is not None and record_304.refers_to.at.isoformat().startswith(
+        SECOND[:10]
+    )
     assert taken(tmp_path, again) == (Taken(known=1), [])
 
 
@@ -149,9 +175,14 @@ def test_a_revisit_of_chunks_that_were_imported_before_is_found(tmp_path: Path) 
     """Their digest is of the chunks, which are joined here."""
     body = b"3\r\none\r\n0\r\n\r\n"
     said = f"WARC-Payload-Digest: {digest(body)}"
-    assert taken(tmp_path, page(body, FIRST, 5, said, top=head("Transfer-Encoding: chunked")))[0].new == 1
+    assert (
+        taken(tmp_path, page(body, FIRST, 5, said, top=head("Transfer-Encoding: chunked")))[0].new
+        == 1
+    )
     refers = f"WARC-Refers-To-Target-URI: {URL}", f"WARC-Refers-To-Date: {FIRST}"
-    assert taken(tmp_path, revisit(SECOND, said, *refers, top=head("Transfer-Encoding: chunked"))) == (Taken(new=1), [])
+    assert taken(
+        tmp_path, revisit(SECOND, said, *refers, top=head("Transfer-Encoding: chunked"))
+    ) == (Taken(new=1), [])
     assert last_payload(tmp_path) == ("revisit", b"one")
 
 
@@ -162,7 +193,10 @@ def test_files_of_wget_that_leave_out_what_they_had(turned: bool, tmp_path: Path
     assert take(files[::-1] if turned else files, tmp_path, problems.append) == Taken(new=5)
     assert not problems
     here = sound(tmp_path)
-    for path, start in (("chunked", b"<title>Chunks</title><p>one two"), ("plain.txt", b"123\nabc")):
+    for path, start in (
+        ("chunked", b"<title>Chunks</title><p>one two"),
+        ("plain.txt", b"123\nabc"),
+    ):
         versions = here.versions(f"http://127.0.0.1:44793/{path}")
         assert [entry.mime == "warc/revisit" for entry in versions] == [False, True]
         assert all(here.capture(entry).payload.startswith(start) for entry in versions)
@@ -170,7 +204,9 @@ def test_files_of_wget_that_leave_out_what_they_had(turned: bool, tmp_path: Path
 
 def test_a_file_that_leaves_out_what_it_had_does_not_work_alone(tmp_path: Path) -> None:
     problems: list[Problem] = []
-    assert take([DATA / "wget-again.warc.gz"], tmp_path, problems.append) == Taken(new=1, left_out=2)
+    assert take([DATA / "wget-again.warc.gz"], tmp_path, problems.append) == Taken(
+        new=1, left_out=2
+    )
     assert len(problems) == 2
     sound(tmp_path)
 
@@ -182,9 +218,14 @@ def test_the_same_record_twice_in_a_run_is_taken_once(tmp_path: Path) -> None:
 
 
 def test_a_bad_file_costs_no_good_one(tmp_path: Path) -> None:
-    result, problems = taken(tmp_path, b"what is this", page(b"one", FIRST, 5), b"", page(b"two", SECOND, 6))
+    result, problems = taken(
+        tmp_path, b"what is this", page(b"one", FIRST, 5), b"", page(b"two", SECOND, 6)
+    )
     assert result == Taken(new=2)
-    assert [text.partition(" ")[0] for text in problems if "holds no whole record" in text] == ["0.warc", "2.warc"]
+    assert [text.partition(" ")[0] for text in problems if "holds no whole record" in text] == [
+        "0.warc",
+        "2.warc",
+    ]
     assert (tmp_path / "here" / "index.cdxj").read_bytes().count(b"\n") == 2
     with pytest.raises(ArchiveError, match=r"0\.warc holds no whole record"):
         taken(tmp_path, b"what is this", b"")
@@ -210,8 +251,20 @@ def test_what_a_kill_left_of_an_import_is_not_taken_twice(tmp_path: Path) -> Non
 def test_another_kind_of_digest_makes_no_doubles(tmp_path: Path) -> None:
     path = tmp_path / "x.warc"
     path.write_bytes(page(b"one", FIRST, 5))
-    for algorithm, wanted in (("sha256", Taken(new=1)), ("sha256", Taken(known=1)), ("sha1", Taken(known=1))):
-        assert take([path], tmp_path / "here", lambda problem: None, replace(DEFAULT, algorithm=algorithm)) == wanted
+    for algorithm, wanted in (
+        ("sha256", Taken(new=1)),
+        ("sha256", Taken(known=1)),
+        ("sha1", Taken(known=1)),
+    ):
+        assert (
+            take(
+                [path],
+                tmp_path / "here",
+                lambda problem: None,
+                replace(DEFAULT, algorithm=algorithm),
+            )
+            == wanted
+        )
 
 
 def test_a_page_without_a_head_keeps_its_type(tmp_path: Path) -> None:
@@ -228,5 +281,7 @@ def test_a_page_without_a_head_keeps_its_type(tmp_path: Path) -> None:
 
 def test_digests_are_known_in_every_spelling() -> None:
     usual = digest(b"one")
-    assert {normal(text) for text in (usual, usual.lower(), f"sha1:{SHA1}", f"SHA-1:{SHA1.upper()}")} == {usual}
+    assert {
+        normal(text) for text in (usual, usual.lower(), f"sha1:{SHA1}", f"SHA-1:{SHA1.upper()}")
+    } == {usual}
     assert {normal(text) for text in ("", "sha1:", "sha1:xyz", "unknown:abc", "sha1")} == {""}

@@ -28,7 +28,12 @@ DATA = Path(__file__).parents[2] / "data"
 
 
 def record(
-    number: int, body: bytes = b"", *fields: str, top: bytes | None = None, kind: str = "response", length: str = ""
+    number: int,
+    body: bytes = b"",
+    *fields: str,
+    top: bytes | None = None,
+    kind: str = "response",
+    length: str = "",
 ) -> bytes:
     """One of WARC/1.0, without digests."""
     block = (head() if top is None else top) + (body or b"page %d" % number)
@@ -38,19 +43,30 @@ def record(
         f"WARC-Target-URI: http://example.com/{number}",
         f"WARC-Record-ID: <urn:uuid:{number}>",
     ]
-    lines += ["WARC-Date: 2020-01-02T03:04:05Z", "Content-Type: application/http;msgtype=response", *fields]
+    lines += [
+        "WARC-Date: 2020-01-02T03:04:05Z",
+        "Content-Type: application/http;msgtype=response",
+        *fields,
+    ]
     lines.append(f"Content-Length: {length or len(block)}")
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + block + b"\r\n\r\n"
 
 
 def digested(number: int, body: bytes = b"", length: str = "") -> bytes:
-    return record(number, body, f"WARC-Block-Digest: {digest(head() + (body or b'page %d' % number))}", length=length)
+    return record(
+        number,
+        body,
+        f"WARC-Block-Digest: {digest(head() + (body or b'page %d' % number))}",
+        length=length,
+    )
 
 
 def read(path: Path, data: bytes, max_block: int = 1 << 20) -> tuple[list[Foreign], list[str]]:
     path.write_bytes(data)
     problems: list[Problem] = []
-    return list(read_foreign(path, problems.append, max_block)), [problem.what for problem in problems]
+    return list(read_foreign(path, problems.append, max_block)), [
+        problem.what for problem in problems
+    ]
 
 
 def numbers(found: list[Foreign]) -> list[int]:
@@ -78,14 +94,31 @@ def in_pieces(records: list[bytes]) -> bytes:
 
 
 SHAPES = {"plain": plain, "packed": packed, "one gzip": one_gzip, "in pieces": in_pieces}
-LENGTHS = ["0", "20", "77", "300", "900", "5000", "-5", "abc", "", "1e3", "99999999", str(10**17), str(10**30), "\u0663"]
+LENGTHS = [
+    "0",
+    "20",
+    "77",
+    "300",
+    "900",
+    "5000",
+    "-5",
+    "abc",
+    "",
+    "1e3",
+    "99999999",
+    str(10**17),
+    str(10**30),
+    "\u0663",
+]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("length", LENGTHS, ids=ascii)
 def test_after_a_wrong_length_it_goes_on(shape: str, length: str, tmp_path: Path) -> None:
     wrong = record(1, length=length or "x").replace(b"Content-Length: x\r\n", b"")
-    found, problems = read(tmp_path / "x.warc", SHAPES[shape]([record(0), wrong, record(2), record(3)]))
+    found, problems = read(
+        tmp_path / "x.warc", SHAPES[shape]([record(0), wrong, record(2), record(3)])
+    )
     assert numbers(found) == [0, 2, 3]
     assert len(problems) == 1
 
@@ -126,7 +159,9 @@ def test_a_file_cut_anywhere_gives_what_is_whole(shape: str, tmp_path: Path) -> 
 def test_a_member_with_a_wrong_checksum_costs_its_record(tmp_path: Path) -> None:
     """All of it comes before the checksum is read: that is at the start of another piece of the file."""
     before, noise = packed([record(0)]), random.Random(1).randbytes(PIECE)
-    tries = (gzip.compress(record(1, noise[:size]), mtime=0) for size in range(PIECE - 2_000, PIECE))
+    tries = (
+        gzip.compress(record(1, noise[:size]), mtime=0) for size in range(PIECE - 2_000, PIECE)
+    )
     good = next(data for data in tries if len(before) + len(data) - 8 == PIECE)
     wrong = good[:-1] + bytes([good[-1] ^ 1])
     found, problems = read(tmp_path / "x.warc.gz", before + wrong + packed([record(2)]))
@@ -169,7 +204,9 @@ ODD: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("shape", ["plain", "packed"])
 @pytest.mark.parametrize("name", ODD)
 def test_odd_headers_are_read(name: str, shape: str, tmp_path: Path) -> None:
-    found, problems = read(tmp_path / "x.warc", SHAPES[shape]([record(0), ODD[name](record(1)), record(2)]))
+    found, problems = read(
+        tmp_path / "x.warc", SHAPES[shape]([record(0), ODD[name](record(1)), record(2)])
+    )
     assert numbers(found) == [0, 1, 2]
     assert not problems
 
@@ -188,7 +225,10 @@ BAD: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("shape", ["plain", "packed"])
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_record_costs_no_other(name: str, shape: str, tmp_path: Path) -> None:
-    found, problems = read(tmp_path / "x.warc", SHAPES[shape]([digested(0), BAD[name](record(1)), record(2), record(3)]))
+    found, problems = read(
+        tmp_path / "x.warc",
+        SHAPES[shape]([digested(0), BAD[name](record(1)), record(2), record(3)]),
+    )
     assert set(numbers(found)) >= {0, 3} and 1 not in numbers(found)
     assert problems
 
@@ -204,9 +244,13 @@ DATES = {
 
 @pytest.mark.parametrize("text", DATES)
 def test_dates_are_read_right_or_not_at_all(text: str, tmp_path: Path) -> None:
-    found, problems = read(tmp_path / "x.warc", record(0) + record(1).replace(b"2020-01-02T03:04:05Z", text.encode()))
+    found, problems = read(
+        tmp_path / "x.warc", record(0) + record(1).replace(b"2020-01-02T03:04:05Z", text.encode())
+    )
     wanted = DATES[text]
-    assert [each.exchange.at.isoformat() for each in found[1:]] == ([f"{wanted}+00:00"] if wanted else [])
+    assert [each.exchange.at.isoformat() for each in found[1:]] == (
+        [f"{wanted}+00:00"] if wanted else []
+    )
     assert problems == ([] if wanted else ["a record without a date"])
 
 
@@ -220,7 +264,9 @@ TAILS = {
 @pytest.mark.parametrize("shape", ["plain", "packed", "one gzip"])
 @pytest.mark.parametrize("name", TAILS)
 def test_what_is_behind_the_last_record_costs_none(name: str, shape: str, tmp_path: Path) -> None:
-    found, problems = read(tmp_path / "x.warc", SHAPES[shape]([digested(0), digested(1)]) + TAILS[name])
+    found, problems = read(
+        tmp_path / "x.warc", SHAPES[shape]([digested(0), digested(1)]) + TAILS[name]
+    )
     assert numbers(found) == [0, 1]
     silent = name == ("blank lines" if shape == "plain" else "an empty member")
     assert len(problems) == (0 if silent else 1)
@@ -237,7 +283,9 @@ def test_a_damaged_start_costs_no_record_behind_it(name: str, shape: str, tmp_pa
 
 def test_a_file_that_is_not_packed_is_not_taken_for_what_it_holds(tmp_path: Path) -> None:
     inner = gzip.compress(record(7))
-    found, problems = read(tmp_path / "x.warc", b"garbage" + digested(0) + digested(1) + record(2, inner) + digested(3))
+    found, problems = read(
+        tmp_path / "x.warc", b"garbage" + digested(0) + digested(1) + record(2, inner) + digested(3)
+    )
     assert [each.exchange.url[-1] for each in found] == ["1", "2", "3"] and len(problems) == 1
 
 
@@ -245,15 +293,30 @@ def test_members_with_names_and_extra_fields_are_read(tmp_path: Path) -> None:
     """Old files of the Internet Archive have the lengths there."""
     raw = gzip.compress(record(1), mtime=0)
     flags = bytes([4 | 8 | 16])
-    extra = raw[:3] + flags + raw[4:10] + b"\x0c\x00sl\x08\x00" + bytes(8) + b"x.warc\0" + b"a comment\0" + raw[10:]
-    found, problems = read(tmp_path / "x.warc.gz", packed([record(0)]) + extra + packed([record(2)]))
+    extra = (
+        raw[:3]
+        + flags
+        + raw[4:10]
+        + b"\x0c\x00sl\x08\x00"
+        + bytes(8)
+        + b"x.warc\0"
+        + b"a comment\0"
+        + raw[10:]
+    )
+    found, problems = read(
+        tmp_path / "x.warc.gz", packed([record(0)]) + extra + packed([record(2)])
+    )
     assert numbers(found) == [0, 1, 2] and not problems
 
 
 def arc(number: int, kind: str = "text/html", url: str = "", length: int | None = None) -> bytes:
     block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\npage %d" % number
     said = len(block) if length is None else length
-    return f"{url or f'http://example.com/{number}'} 192.0.2.1 20080430204825 {kind} {said}\n".encode() + block + b"\n"
+    return (
+        f"{url or f'http://example.com/{number}'} 192.0.2.1 20080430204825 {kind} {said}\n".encode()
+        + block
+        + b"\n"
+    )
 
 
 ABOUT = b"1 1 InternetArchive\nURL IP-address Archive-date Content-type Archive-length\n\n"
@@ -262,7 +325,9 @@ ARC = b"filedesc://x.arc 0.0.0.0 20080430204825 text/plain %d\n" % len(ABOUT) + 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("length", [None, 3, 60, 5_000])
-def test_arc_files_are_read_and_gone_on_with(shape: str, length: int | None, tmp_path: Path) -> None:
+def test_arc_files_are_read_and_gone_on_with(
+    shape: str, length: int | None, tmp_path: Path
+) -> None:
     data = SHAPES[shape]([ARC, arc(0), arc(1, length=length), arc(2, "text/html; charset=utf-8")])
     found, problems = read(tmp_path / "x.arc.gz", data)
     assert numbers(found) == ([0, 1, 2] if length is None else [0, 2])
@@ -275,11 +340,17 @@ def test_lines_of_arc_version_2_and_odd_ones(tmp_path: Path) -> None:
     longer = arc(1).replace(b" text/html ", b" text/html 200 - - 0 x.arc ")
     dns = b"dns:example.com 192.0.2.1 20080430204825 text/dns 4\nabcd\n"
     plain_page = b"http://example.com/old 192.0.2.1 20080430204825 text/html 7\n<p>old!\n"
-    found, problems = read(tmp_path / "x.arc", ARC + longer + dns + arc(2, url="http://example.com/a b/2") + plain_page)
+    found, problems = read(
+        tmp_path / "x.arc", ARC + longer + dns + arc(2, url="http://example.com/a b/2") + plain_page
+    )
     assert not problems
     urls = ["http://example.com/1", "http://example.com/a%20b/2", "http://example.com/old"]
     assert [each.exchange.url for each in found] == urls
-    assert (found[2].exchange.head, found[2].exchange.body, found[2].exchange.content_type) == (b"", b"<p>old!", "text/html")
+    assert (found[2].exchange.head, found[2].exchange.body, found[2].exchange.content_type) == (
+        b"",
+        b"<p>old!",
+        "text/html",
+    )
 
 
 CHUNKED = head("Transfer-Encoding: chunked")
@@ -313,7 +384,9 @@ def test_digests_of_what_other_tools_take_for_the_payload_fit(said: str, tmp_pat
     what = {"as it is": body, "joined": small, "unpacked": text, "in hex": body}[said]
     value = digest(what) if said != "in hex" else "sha1:" + hashlib.sha1(what).hexdigest()
     top = head("Transfer-Encoding: chunked", "Content-Encoding: br")
-    (found,), problems = read(tmp_path / "x.warc", record(1, body, f"WARC-Payload-Digest: {value}", top=top))
+    (found,), problems = read(
+        tmp_path / "x.warc", record(1, body, f"WARC-Payload-Digest: {value}", top=top)
+    )
     assert found.exchange.body == small and not problems
 
 
@@ -325,7 +398,9 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_is_packed_in_another_way_is_named(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ArchiveError, match=rf"x\.warc holds no whole record: it is .*{name.split()[0]}"):
+    with pytest.raises(
+        ArchiveError, match=rf"x\.warc holds no whole record: it is .*{name.split()[0]}"
+    ):
         read(tmp_path / "x.warc", OTHERS[name])
 
 
@@ -338,7 +413,12 @@ def test_what_is_no_page_is_counted(tmp_path: Path) -> None:
     )  # fmt: skip
     found = list(read_foreign(path, lambda problem: None, passed=passed.append))
     assert numbers(found) == [3]
-    assert passed == ["conversion", "resource of urn:", "answer to HEAD", "answer without its body, as to HEAD"]
+    assert passed == [
+        "conversion",
+        "resource of urn:",
+        "answer to HEAD",
+        "answer without its body, as to HEAD",
+    ]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -347,7 +427,9 @@ def test_many_wrong_lengths_cost_what_the_file_costs(
     shape: str, length: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted in bytes that are read from the source, not in seconds."""
-    data = SHAPES[shape]([record(0), *(record(n, b"x" * 600, length=length) for n in range(400)), record(1)])
+    data = SHAPES[shape](
+        [record(0), *(record(n, b"x" * 600, length=length) for n in range(400)), record(1)]
+    )
     taken, whole = 0, Window.get
 
     def counted(window: Window, at: int, size: int) -> bytes:
@@ -362,17 +444,23 @@ def test_many_wrong_lengths_cost_what_the_file_costs(
     assert taken < 400 * 150_000
 
 
-def test_a_record_bigger_than_allowed_is_neither_held_nor_searched_for_records(tmp_path: Path) -> None:
+def test_a_record_bigger_than_allowed_is_neither_held_nor_searched_for_records(
+    tmp_path: Path,
+) -> None:
     inner = record(8) * 300
     for shape in SHAPES.values():
-        found, problems = read(tmp_path / "x.warc", shape([record(0), record(1, inner), record(2)]), max_block=10_000)
+        found, problems = read(
+            tmp_path / "x.warc", shape([record(0), record(1, inner), record(2)]), max_block=10_000
+        )
         assert numbers(found) == [0, 2]
         assert problems == ["more than 10000 bytes in one record"]
 
 
 def test_what_was_unpacked_can_be_read_again_from_anywhere() -> None:
     data = os.urandom(300_000)
-    packed_data = b"".join(gzip.compress(data[at : at + 40_000]) for at in range(0, len(data), 40_000))
+    packed_data = b"".join(
+        gzip.compress(data[at : at + 40_000]) for at in range(0, len(data), 40_000)
+    )
     window = Window(Inflated(BytesIO(packed_data), lambda offset, why: None))
     for at in (250_000, 10, 299_990, 0, 79_999, 80_000, 400_000, 5):
         assert window.get(at, 1_000) == data[at : at + 1_000]
@@ -386,17 +474,23 @@ def test_files_of_wget_are_read_as_warcio_reads_them(tmp_path: Path) -> None:
                 for each in ArchiveIterator(file) if each.rec_type == "response"
             ]  # fmt: skip
         problems: list[Problem] = []
-        found = [each for each in read_foreign(DATA / name, problems.append) if each.kind == "response"]
-        assert [(each.exchange.url, each.exchange.body) for each in found if b"br" not in each.exchange.head] == [
-            each for each in theirs if not each[0].endswith("/br")
+        found = [
+            each for each in read_foreign(DATA / name, problems.append) if each.kind == "response"
         ]
+        assert [
+            (each.exchange.url, each.exchange.body)
+            for each in found
+            if b"br" not in each.exchange.head
+        ] == [each for each in theirs if not each[0].endswith("/br")]
         assert all(each.exchange.request.startswith(b"GET ") for each in found) and found
         assert not problems and not list(check_foreign(DATA / name))
 
 
 def test_check_names_what_is_wrong_in_files_of_others(tmp_path: Path) -> None:
     path = tmp_path / "x.warc"
-    path.write_bytes(record(0) + record(1, length="9") + record(2).replace(b"WARC-Record-ID", b"X-Id"))
+    path.write_bytes(
+        record(0) + record(1, length="9") + record(2).replace(b"WARC-Record-ID", b"X-Id")
+    )
     assert [problem.what for problem in check_foreign(path)] == [
         "the record does not end where it says",
         "warc-record-id is missing",

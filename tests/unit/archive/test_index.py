@@ -85,7 +85,15 @@ def test_a_line_is_as_pywb_writes_it() -> None:
     line = entry(1).line().decode()
     key, timestamp, rest = line.split(" ", 2)
     assert (key, timestamp) == ("org,example)/1", "20260101000000")
-    assert list(json.loads(rest)) == ["url", "mime", "status", "digest", "length", "offset", "filename"]
+    assert list(json.loads(rest)) == [
+        "url",
+        "mime",
+        "status",
+        "digest",
+        "length",
+        "offset",
+        "filename",
+    ]
     assert {type(value) for value in json.loads(rest).values()} == {str}
     assert line.endswith("}\n")
     assert b'"status"' not in entry(1, status=0).line(), "what isn't known is left out"
@@ -93,7 +101,13 @@ def test_a_line_is_as_pywb_writes_it() -> None:
 
 @given(st.integers(0, 599), st.integers(0, 10**12), st.integers(0, 10**12), st.text(max_size=20))
 def test_a_line_comes_back_as_it_went(status: int, length: int, offset: int, text: str) -> None:
-    made = entry(1, status=status, length=length, offset=offset, mime=text.encode("utf-8", "replace").decode())
+    made = entry(
+        1,
+        status=status,
+        length=length,
+        offset=offset,
+        mime=text.encode("utf-8", "replace").decode(),
+    )
     assert Entry.of(made.line()) == made
     assert made.line().count(b"\n") == 1
 
@@ -104,7 +118,12 @@ def test_halving_finds_what_reading_finds(
     tmp_path_factory: pytest.TempPathFactory, numbers: list[int], wanted: int, long: int
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "halving.cdxj"
-    lines = sorted({entry(n, mime="x" * (long if n % 7 == 0 else 0), offset=at).line() for at, n in enumerate(numbers)})
+    lines = sorted(
+        {
+            entry(n, mime="x" * (long if n % 7 == 0 else 0), offset=at).line()
+            for at, n in enumerate(numbers)
+        }
+    )
     path.write_bytes(b"".join(lines))
     assert sorted(found.offset for found in lookup(path, f"http://example.org/{wanted}")) == [
         at for at, number in enumerate(numbers) if number == wanted
@@ -120,8 +139,13 @@ def test_a_missing_index_has_no_entries(tmp_path: Path) -> None:
     assert not list(lookup(tmp_path / "x.cdxj", "http://example.org/"))
 
 
-@given(st.lists(st.binary(max_size=8).map(lambda data: data.replace(b"\n", b"") + b"\n")), st.integers(1, 60))
-def test_sorting_in_runs_is_sorting(tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], run_bytes: int) -> None:
+@given(
+    st.lists(st.binary(max_size=8).map(lambda data: data.replace(b"\n", b"") + b"\n")),
+    st.integers(1, 60),
+)
+def test_sorting_in_runs_is_sorting(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], run_bytes: int
+) -> None:
     sorter = Sorter(tmp_path_factory.getbasetemp(), run_bytes)
     for line in lines:
         sorter.add(line)
@@ -142,7 +166,13 @@ def test_many_runs_are_merged_on_the_way(tmp_path: Path) -> None:
 @pytest.fixture
 def archive(tmp_path: Path) -> Iterator[Archive]:
     for number in range(3):
-        write(tmp_path, [(exchange(page, b"%d %d" % (number, page), at=exchange(number).at), None) for page in range(5)])
+        write(
+            tmp_path,
+            [
+                (exchange(page, b"%d %d" % (number, page), at=exchange(number).at), None)
+                for page in range(5)
+            ],
+        )
     yield Archive(tmp_path)
 
 
@@ -183,7 +213,9 @@ def test_a_merged_index_that_was_changed_by_hand_is_not_believed(archive: Archiv
 def test_more_files_than_can_be_open_are_merged(tmp_path: Path) -> None:
     for number in range(150):
         (tmp_path / f"{number}.cdxj").write_bytes(entry(number).line())
-    assert merge_indexes(tmp_path).read_bytes() == b"".join(sorted(entry(number).line() for number in range(150)))
+    assert merge_indexes(tmp_path).read_bytes() == b"".join(
+        sorted(entry(number).line() for number in range(150))
+    )
 
 
 def test_the_index_lists_what_replay_can_show(tmp_path: Path) -> None:
@@ -193,4 +225,9 @@ def test_the_index_lists_what_replay_can_show(tmp_path: Path) -> None:
     entries = [Entry.of(line) for line in path.read_bytes().splitlines()]
     assert len(entries) == len(all_kinds())
     assert {entry.status for entry in entries} == {0, 200, 301, 404}
-    assert {entry.mime for entry in entries} == {"text/html", "audio/mpeg", "application/octet-stream", ""}
+    assert {entry.mime for entry in entries} == {
+        "text/html",
+        "audio/mpeg",
+        "application/octet-stream",
+        "",
+    }

@@ -24,15 +24,26 @@ from crawlproj.archive.surt import surt
 from crawlproj.upkeep.retention import NAME, Retention, select
 from tests.support.archiving import PAGE, REQUEST, START, accepted, exchange, head, write
 
-FORM, JSON, PARTS = "application/x-www-form-urlencoded", "application/json", "multipart/form-data; boundary=x"
+FORM, JSON, PARTS = (
+    "application/x-www-form-urlencoded",
+    "application/json",
+    "multipart/form-data; boundary=x",
+)
 URL = exchange(0).url
 DAY = timedelta(days=1)
 
 
 def sent(
-    method: str, body: bytes = b"", kind: str = FORM, answer: bytes = b"<p>found</p>", number: int = 0, **more: object
+    method: str,
+    body: bytes = b"",
+    kind: str = FORM,
+    answer: bytes = b"<p>found</p>",
+    number: int = 0,
+    **more: object,
 ) -> Exchange:
-    top = REQUEST.replace(b"GET", method.encode(), 1).replace(b"\r\n\r\n", b"\r\nContent-Type: " + kind.encode() + b"\r\n\r\n")
+    top = REQUEST.replace(b"GET", method.encode(), 1).replace(
+        b"\r\n\r\n", b"\r\nContent-Type: " + kind.encode() + b"\r\n\r\n"
+    )
     return exchange(number, answer, request=top, request_body=body, **more)
 
 
@@ -70,7 +81,10 @@ def test_keys_are_those_of_pywb(method: str, kind: str, body: bytes, key: str) -
 
 
 def test_a_query_is_kept_and_a_get_is_as_it_was() -> None:
-    assert with_query("http://a.org/?b=c", query_for("HEAD", "", b"")) == "http://a.org/?b=c&__wb_method=HEAD"
+    assert (
+        with_query("http://a.org/?b=c", query_for("HEAD", "", b""))
+        == "http://a.org/?b=c&__wb_method=HEAD"
+    )
     assert with_query(URL, query_for("GET", FORM, b"a=b")) == URL
 
 
@@ -87,16 +101,33 @@ def test_no_content_is_too_odd(method: str, kind: str, body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "head", [b"", b"\r\n", b"get /a HTTP/1.1\r\n\r\n", b" GET /a\r\n\r\n", b"\xff\xfe /", b"nonsense", b"<p> a page </p>"]
+    "head",
+    [
+        b"",
+        b"\r\n",
+        b"get /a HTTP/1.1\r\n\r\n",
+        b" GET /a\r\n\r\n",
+        b"\xff\xfe /",
+        b"nonsense",
+        b"<p> a page </p>",
+    ],
 )
 def test_what_is_no_request_asks_for_the_page(head: bytes) -> None:
     assert query_of(head, b"a=b") == ""
 
 
-@pytest.mark.parametrize("kind", ["multipart/x; a*0*", "multipart/x; boundary*=''", "multipart/\x00; boundary=x"])
-@pytest.mark.parametrize("field", [b"name*0*=''", b"filename*=utf-8''%ff; name", b"name=\xff", b'name="a', b"(", b""])
+@pytest.mark.parametrize(
+    "kind", ["multipart/x; a*0*", "multipart/x; boundary*=''", "multipart/\x00; boundary=x"]
+)
+@pytest.mark.parametrize(
+    "field", [b"name*0*=''", b"filename*=utf-8''%ff; name", b"name=\xff", b'name="a', b"(", b""]
+)
 def test_odd_parts_are_no_trouble(kind: str, field: bytes) -> None:
-    body = b"--x\r\nContent-Disposition: form-data; " + field + b"\r\nContent-Transfer-Encoding: base64\r\n\r\na=\xff\r\n--x--"
+    body = (
+        b"--x\r\nContent-Disposition: form-data; "
+        + field
+        + b"\r\nContent-Transfer-Encoding: base64\r\n\r\na=\xff\r\n--x--"
+    )
     assert query_for("POST", kind, body).startswith("__wb_method=POST")
 
 
@@ -106,8 +137,13 @@ def test_nested_json_without_end_is_no_trouble() -> None:
 
 def both(folder: Path) -> Archive:
     """A page, forms sent to its URL before and after, a HEAD, and a method that has no request record."""
-    forms = [sent("POST", b"q=%d" % n, answer=b"<p>%d</p>" % n, at=START + n * DAY) for n in (-1, 1, 2)]
-    odd = [sent("HEAD", answer=b"", at=START + 3 * DAY), sent("PURGE", answer=b"purged", at=START + 4 * DAY)]
+    forms = [
+        sent("POST", b"q=%d" % n, answer=b"<p>%d</p>" % n, at=START + n * DAY) for n in (-1, 1, 2)
+    ]
+    odd = [
+        sent("HEAD", answer=b"", at=START + 3 * DAY),
+        sent("PURGE", answer=b"purged", at=START + 4 * DAY),
+    ]
     long = sent("POST", b"z" * 99_999, answer=b"long", at=START + 5 * DAY)
     long.request = long.request.replace(b"\r\n", b"\r\nX-Long: " + b"y" * 40_000 + b"\r\n", 1)
     write(folder, [(each, None) for each in (*forms, exchange(0), *odd, long)])
@@ -146,7 +182,10 @@ def test_the_answer_to_a_form_is_stored_whole(tmp_path: Path) -> None:
 def test_forms_are_cleaned_by_themselves(tmp_path: Path) -> None:
     """Also if they were sent in the second in which the page was read."""
     near = timedelta(microseconds=9)
-    kept = [sent("POST", b"q=1", answer=b"1", at=START + near), exchange(0, b"new", at=START + 2 * DAY)]
+    kept = [
+        sent("POST", b"q=1", answer=b"1", at=START + near),
+        exchange(0, b"new", at=START + 2 * DAY),
+    ]
     gone = [exchange(0), sent("POST", b"q=2", answer=b"2", at=START + DAY)]
     kept.append(sent("POST", b"q=2", answer=b"two", at=START + 3 * DAY))
     write(tmp_path, [(each, None) for each in (*kept, *gone)])
@@ -163,11 +202,16 @@ def test_forms_are_cleaned_by_themselves(tmp_path: Path) -> None:
 def test_forms_keep_their_keys_when_something_else_goes(tmp_path: Path) -> None:
     write(tmp_path, [(exchange(1), None), (exchange(0), None), (sent("POST", b"q=1"), None)])
     archive = Archive(tmp_path)
-    rewritten = list(forget(archive, lambda url, at: "it" if url.endswith("/1") else "", {"it": "why"}, START))
+    rewritten = list(
+        forget(archive, lambda url, at: "it" if url.endswith("/1") else "", {"it": "why"}, START)
+    )
     drop(rewritten)
     finish(tmp_path)
     archive = Archive(tmp_path)
-    assert len(archive.versions(URL)) == 1 and len(archive.versions(URL, query_for("POST", FORM, b"q=1"))) == 1
+    assert (
+        len(archive.versions(URL)) == 1
+        and len(archive.versions(URL, query_for("POST", FORM, b"q=1"))) == 1
+    )
 
 
 def test_forms_of_others_are_taken_once_and_are_no_pages(tmp_path: Path) -> None:
@@ -180,7 +224,10 @@ def test_forms_of_others_are_taken_once_and_are_no_pages(tmp_path: Path) -> None
     assert (again.new, again.known) == (0, 2)
     archive = Archive(tmp_path / "here")
     assert not archive.versions(URL)
-    assert [len(archive.versions(URL, query_for("POST", FORM, b"q=%d" % n))) for n in (1, 2)] == [1, 1]
+    assert [len(archive.versions(URL, query_for("POST", FORM, b"q=%d" % n))) for n in (1, 2)] == [
+        1,
+        1,
+    ]
 
 
 def revisit(url: str, request: bytes, target: Exchange, target_id: str) -> bytes:
@@ -207,7 +254,12 @@ def test_a_revisit_of_the_answer_to_a_form_becomes_whole(tmp_path: Path, method:
     (place,) = write(tmp_path / "there", [(form, None)])
     (source,) = (tmp_path / "there").glob("*.warc.gz")
     (tmp_path / "other.warc").write_bytes(
-        revisit(URL, (sent(method).request + b"q=2") if method == "POST" else REQUEST, form, place.record_id)
+        revisit(
+            URL,
+            (sent(method).request + b"q=2") if method == "POST" else REQUEST,
+            form,
+            place.record_id,
+        )
     )
     taken = take([source, tmp_path / "other.warc"], tmp_path / "here", lambda problem: None)
     assert (taken.new, taken.left_out) == (2, 0)

@@ -20,7 +20,16 @@ from crawlproj.archive.stored_record import parse
 from crawlproj.archive.writer import Writer
 from crawlproj.errors import ArchiveError
 from crawlproj.http.encodings import decode
-from tests.support.archiving import PACKED, PAGE, START, accepted, exchange, head, raw_deflate, write
+from tests.support.archiving import (
+    PACKED,
+    PAGE,
+    START,
+    accepted,
+    exchange,
+    head,
+    raw_deflate,
+    write,
+)
 
 NOT_MODIFIED = b'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n'
 PAGE_0 = "https://example.org/page/0"
@@ -50,8 +59,18 @@ def visited(folder: Path) -> Archive:
 
 def test_a_version_is_found_by_url_and_time(tmp_path: Path) -> None:
     archive = visited(tmp_path)
-    found = {days: archive.get(PAGE_0, START + timedelta(days=days, hours=1)) for days in (-9, 0, 1, 2, 3, 99)}
-    assert [capture and capture.content for capture in found.values()] == [b"one", b"one", b"one", b"one", b"two", b"two"]
+    found = {
+        days: archive.get(PAGE_0, START + timedelta(days=days, hours=1))
+        for days in (-9, 0, 1, 2, 3, 99)
+    }
+    assert [capture and capture.content for capture in found.values()] == [
+        b"one",
+        b"one",
+        b"one",
+        b"one",
+        b"two",
+        b"two",
+    ]
     last = archive.get(PAGE_0)
     assert last is not None
     assert last.content == b"two"
@@ -71,23 +90,37 @@ def test_a_revisit_has_its_own_head_and_the_payload_of_its_original(tmp_path: Pa
 
 def test_not_modified_is_resolved_to_what_was_not_modified(tmp_path: Path) -> None:
     archive = visited(tmp_path)
-    (found,) = [record for _, record in archive.records() if record.block.startswith(b"HTTP/1.1 304")]
+    (found,) = [
+        record for _, record in archive.records() if record.block.startswith(b"HTTP/1.1 304")
+    ]
     capture = archive.resolved(found)
     assert (capture.status, capture.content, capture.at) == (200, b"one", START + timedelta(days=2))
 
 
 def test_all_versions_can_be_iterated(tmp_path: Path) -> None:
-    assert [capture.content for capture in visited(tmp_path).captures()] == [b"one", b"one", b"two", b"one"]
+    assert [capture.content for capture in visited(tmp_path).captures()] == [
+        b"one",
+        b"one",
+        b"two",
+        b"one",
+    ]
 
 
 def test_other_spellings_are_found_if_the_asked_one_is_not_there(tmp_path: Path) -> None:
     write(
         tmp_path,
-        [(exchange(0, b"a", url="http://example.org/A"), None), (exchange(1, b"b", url="https://www.example.org/a"), None)],
+        [
+            (exchange(0, b"a", url="http://example.org/A"), None),
+            (exchange(1, b"b", url="https://www.example.org/a"), None),
+        ],
     )
     archive = Archive(tmp_path)
-    assert [archive.capture(entry).content for entry in archive.versions("http://example.org/A")] == [b"a"]
-    assert [archive.capture(entry).content for entry in archive.versions("http://example.org/a")] == [b"a", b"b"]
+    assert [
+        archive.capture(entry).content for entry in archive.versions("http://example.org/A")
+    ] == [b"a"]
+    assert [
+        archive.capture(entry).content for entry in archive.versions("http://example.org/a")
+    ] == [b"a", b"b"]
 
 
 def test_a_revisit_whose_original_is_missing_says_so(tmp_path: Path) -> None:
@@ -106,7 +139,9 @@ def test_reading_where_nothing_is_says_so(tmp_path: Path) -> None:
     for file, offset in ((place.file, 10**9), (place.file, place.offset + 1), ("other.warc.gz", 0)):
         with pytest.raises(ArchiveError):
             archive.read(file, offset)
-    with pytest.raises(ArchiveError, match=rf"{place.file} is damaged: cut .* at byte {place.offset}$"):
+    with pytest.raises(
+        ArchiveError, match=rf"{place.file} is damaged: cut .* at byte {place.offset}$"
+    ):
         archive.read(place.file, place.offset, place.length - 1)
     with pytest.raises(ArchiveError, match=r"^other\.warc\.gz can't be read"):
         archive.read("other.warc.gz", 0)
@@ -146,7 +181,9 @@ def test_what_is_behind_a_whole_body_does_not_matter(part: bytes, times: int, ju
 
 @given(
     st.binary(max_size=300),
-    st.sampled_from(["gzip", "deflate", "br", "zstd", "gzip, br", "wrong", "", "identity", "zstd, wrong, gzip"]),
+    st.sampled_from(
+        ["gzip", "deflate", "br", "zstd", "gzip, br", "wrong", "", "identity", "zstd, wrong, gzip"]
+    ),
 )
 def test_nothing_that_claims_to_be_packed_breaks_reading(body: bytes, encoding: str) -> None:
     assert isinstance(decode(body, encoding), bytes)
@@ -158,7 +195,10 @@ def test_a_body_that_is_not_packed_after_all_stays_as_it_is() -> None:
 
 
 def test_a_bomb_is_not_unpacked_further_than_allowed() -> None:
-    for name, body in (("gzip", gzip.compress(bytes(50_000_000), 9)), ("zstd", PACKED["zstd"](bytes(50_000_000)))):
+    for name, body in (
+        ("gzip", gzip.compress(bytes(50_000_000), 9)),
+        ("zstd", PACKED["zstd"](bytes(50_000_000))),
+    ):
         assert len(decode(body, name, 1_000_000)) == 1_000_000
 
 
@@ -178,12 +218,18 @@ def broken(path: Path, change: bytes, into: bytes) -> list[str]:
         (b"WARC-Target-URI", b"WARC-Target-URL", "warc-target-uri is missing"),
         (b"WARC-Date: 2026", b"WARC-Date: ABCD", "warc-date is no date"),
         (b"WARC-Record-ID", b"WARC-Record-XX", "warc-record-id is missing"),
-        (b"WARC-Type: warcinfo", b"WARC-Type: metadata", "the file does not start with a warcinfo record"),
+        (
+            b"WARC-Type: warcinfo",
+            b"WARC-Type: metadata",
+            "the file does not start with a warcinfo record",
+        ),
         (b"WARC/1.1", b"WARC/9.9", "no WARC record"),
         (b"Content-Length: ", b"Content-Length: 1", "Content-Length and record differ"),
     ],
 )
-def test_the_check_finds_what_is_wrong(tmp_path: Path, change: bytes, into: bytes, what: str) -> None:
+def test_the_check_finds_what_is_wrong(
+    tmp_path: Path, change: bytes, into: bytes, what: str
+) -> None:
     write(tmp_path, [(exchange(), None)])
     (path,) = tmp_path.glob("*.warc.gz")
     assert not list(check_file(path))
@@ -238,7 +284,9 @@ def test_a_forgotten_page_is_gone_and_the_rest_is_there(tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if b"page/0" in path.read_bytes()]
     kept = archive.get("https://example.org/page/1")
     assert kept is not None
-    assert kept.record.kind == "response", "it was a revisit of the page that is gone, and has its content now"
+    assert kept.record.kind == "response", (
+        "it was a revisit of the page that is gone, and has its content now"
+    )
     assert (kept.content, kept.at) == (b"one", START + timedelta(days=4))
     assert [path.name for path in archive.files()] == [untouched, done[0].new.name]
     for path in archive.files():
@@ -250,19 +298,30 @@ def test_a_forgotten_page_is_gone_and_the_rest_is_there(tmp_path: Path) -> None:
 def test_the_removal_is_on_record(tmp_path: Path) -> None:
     archive = visited(tmp_path)
     name = "host example.org"
-    drop(list(forget(archive, lambda url, at: name if "example.org" in url else "", {name: "law"}, START)))
+    drop(
+        list(
+            forget(
+                archive, lambda url, at: name if "example.org" in url else "", {name: "law"}, START
+            )
+        )
+    )
     (path,) = archive.files()
     with path.open("rb") as file:
         info, note = map(parse, members(file))
     assert (info.kind, note.kind) == ("warcinfo", "metadata")
-    assert b"removed: host example.org\r\nreason: law\r\nrecords: 15\r\nremovedRecord: <urn:uuid:" in note.block
+    assert (
+        b"removed: host example.org\r\nreason: law\r\nrecords: 15\r\nremovedRecord: <urn:uuid:"
+        in note.block
+    )
     assert b"page/" not in note.block
 
 
 def test_the_new_places_are_told(tmp_path: Path) -> None:
     places = write(tmp_path, [(exchange(n, b"%d" % n), None) for n in range(6)])
     archive = Archive(tmp_path)
-    (done,) = forget(archive, lambda url, at: "two" if url.endswith(("/1", "/4")) else "", {}, START)
+    (done,) = forget(
+        archive, lambda url, at: "two" if url.endswith(("/1", "/4")) else "", {}, START
+    )
     assert done.new is not None
     for number, place in enumerate(places):
         if number in (1, 4):
@@ -270,14 +329,21 @@ def test_the_new_places_are_told(tmp_path: Path) -> None:
         else:
             offset, length = done.moved[place.offset]
             assert archive.read(done.new.name, offset, length).body == b"%d" % number
-            assert archive.read(place.file, place.offset).body == b"%d" % number, "the old file stays until it is dropped"
+            assert archive.read(place.file, place.offset).body == b"%d" % number, (
+                "the old file stays until it is dropped"
+            )
 
 
 def test_forgetting_can_be_done_again_after_a_kill(tmp_path: Path) -> None:
     archive = visited(tmp_path)
     (killed,) = forget(archive, page_0, {}, START)
     (left,) = unfinished(archive)
-    assert (left.old, left.new, left.removed, left.moved) == (killed.old, killed.new, killed.removed, killed.moved)
+    assert (left.old, left.new, left.removed, left.moved) == (
+        killed.old,
+        killed.new,
+        killed.removed,
+        killed.moved,
+    )
     assert left.lost.keys() == {(PAGE_0, START), (PAGE_0, START + timedelta(days=3))}
     drop([left])
     drop([left])
@@ -289,11 +355,25 @@ def test_forgetting_can_be_done_again_after_a_kill(tmp_path: Path) -> None:
 
 def test_old_versions_can_go_while_later_ones_stay(tmp_path: Path) -> None:
     archive = visited(tmp_path)
-    drop(list(forget(archive, lambda url, at: "old" if at < START + timedelta(hours=1) else "", {"old": "retention"}, START)))
-    found = [(archive.capture(entry).record.kind, archive.capture(entry).content) for entry in archive.versions(PAGE_0)]
+    drop(
+        list(
+            forget(
+                archive,
+                lambda url, at: "old" if at < START + timedelta(hours=1) else "",
+                {"old": "retention"},
+                START,
+            )
+        )
+    )
+    found = [
+        (archive.capture(entry).record.kind, archive.capture(entry).content)
+        for entry in archive.versions(PAGE_0)
+    ]
     assert found == [("response", b"one"), ("response", b"two")], "the revisit has its content now"
     assert not list(check_revisits(archive))
-    assert not [record for _, record in archive.records() if record.block.startswith(b"HTTP/1.1 304")]
+    assert not [
+        record for _, record in archive.records() if record.block.startswith(b"HTTP/1.1 304")
+    ]
 
 
 def test_an_archive_that_is_not_there_is_empty(tmp_path: Path) -> None:

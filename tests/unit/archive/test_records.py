@@ -20,7 +20,17 @@ from crawlproj.archive.gzip_members import Member, member, pack
 from crawlproj.archive.records import IDENTICAL, NOT_MODIFIED, Record, digest, records, warcinfo
 from crawlproj.archive.stored_record import Stored, parse
 from crawlproj.http import heads
-from tests.support.archiving import BAD_HEADS, PAGE, REQUEST, START, accepted, all_kinds, exchange, head, write
+from tests.support.archiving import (
+    BAD_HEADS,
+    PAGE,
+    REQUEST,
+    START,
+    accepted,
+    all_kinds,
+    exchange,
+    head,
+    write,
+)
 
 
 def stored(record: Record) -> Stored:
@@ -59,7 +69,9 @@ def test_an_exchange_becomes_answer_request_and_metadata() -> None:
 
 
 def test_a_request_with_a_body_has_it_in_its_record() -> None:
-    found = kinds(exchange(request=REQUEST.replace(b"GET", b"POST"), request_body=b"a=b"))["request"]
+    found = kinds(exchange(request=REQUEST.replace(b"GET", b"POST"), request_body=b"a=b"))[
+        "request"
+    ]
     assert found.block.endswith(b"\r\n\r\na=b")
     assert found.digest.startswith("sha1:")
 
@@ -98,7 +110,11 @@ def test_another_payload_is_stored_whole_whatever_the_caller_believed() -> None:
 
 
 def test_not_modified_is_a_revisit_of_its_own_profile() -> None:
-    found = records(exchange(1, b"", b'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n'), original(exchange(0)), "")[0]
+    found = records(
+        exchange(1, b"", b'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n'),
+        original(exchange(0)),
+        "",
+    )[0]
     assert stored(found).fields["warc-profile"] == NOT_MODIFIED
     assert stored(found).digest == original(exchange(0)).digest
     assert not found.indexed, "replay would show the 304"
@@ -112,16 +128,24 @@ def test_half_a_head_that_says_not_modified_is_no_revisit() -> None:
     assert not records(half, original(exchange(0)), "")[0].indexed
 
 
-@pytest.mark.parametrize("header", [b"Cookie: " + b"c" * 40_000, b"\r\n".join(b"X-%d: %s" % (n, b"v" * 100) for n in range(600))])
+@pytest.mark.parametrize(
+    "header",
+    [b"Cookie: " + b"c" * 40_000, b"\r\n".join(b"X-%d: %s" % (n, b"v" * 100) for n in range(600))],
+)
 def test_a_long_request_does_not_end_the_reading_of_others(header: bytes, tmp_path: Path) -> None:
     long = exchange(0, request=REQUEST[:-2] + header + b"\r\n\r\n", request_body=b"a=b")
     write(tmp_path, [(long, None), (exchange(1), None)])
     (path,) = tmp_path.glob("*.warc.gz")
     assert accepted(path) == 7
     with path.open("rb") as file:
-        assert len(list(FastIterator(file, record_types=WarcRecordType.any_type, verify_digests=True))) == 7
+        assert (
+            len(list(FastIterator(file, record_types=WarcRecordType.any_type, verify_digests=True)))
+            == 7
+        )
     found = kinds(long)
-    assert found["request"].block.startswith(REQUEST[:-2]) and found["request"].block.endswith(b"\r\n\r\na=b")
+    assert found["request"].block.startswith(REQUEST[:-2]) and found["request"].block.endswith(
+        b"\r\n\r\na=b"
+    )
     assert b"X-Crawler-Omitted: " in found["request"].block
     kept = re.search(rb"requestHeadBase64: (\S+)", found["metadata"].block)
     assert kept is not None and base64.b64decode(kept[1]) == long.request
@@ -174,15 +198,23 @@ def test_other_libraries_accept_all_kinds(tmp_path: Path) -> None:
 
 
 @given(
-    st.binary(max_size=200) | st.from_regex(rb"HTTP/1\.1 200 OK\n([ -~\t\r\n\x80-\xff]*\n)*", fullmatch=True),
+    st.binary(max_size=200)
+    | st.from_regex(rb"HTTP/1\.1 200 OK\n([ -~\t\r\n\x80-\xff]*\n)*", fullmatch=True),
     st.binary(max_size=50),
 )
-def test_whatever_a_server_sends_other_libraries_find_the_same_payload(top: bytes, body: bytes) -> None:
+def test_whatever_a_server_sends_other_libraries_find_the_same_payload(
+    top: bytes, body: bytes
+) -> None:
     data = records(exchange(0, body, top, request=b""), None, "")[0].data
     theirs = next(iter(ArchiveIterator(BytesIO(data), check_digests="raise")))
     assert theirs.raw_stream.read() == (body if theirs.rec_type == "response" else top + body)
-    assert all(record.verify_block_digest() for record in FastIterator(BytesIO(data), parse_http=False))
-    assert all(record.verify_payload_digest() for record in FastIterator(BytesIO(data), record_types=WarcRecordType.response))
+    assert all(
+        record.verify_block_digest() for record in FastIterator(BytesIO(data), parse_http=False)
+    )
+    assert all(
+        record.verify_payload_digest()
+        for record in FastIterator(BytesIO(data), record_types=WarcRecordType.response)
+    )
     assert not faults(stored(records(exchange(0, body, top), None, "")[0]), first=False)
 
 
@@ -203,5 +235,9 @@ def test_members_come_out_as_they_went_in(data: bytes, level: int) -> None:
 
 
 def test_dates_keep_their_microseconds() -> None:
-    for shift in (timedelta(0), timedelta(microseconds=1), timedelta(seconds=1) - timedelta(microseconds=START.microsecond)):
+    for shift in (
+        timedelta(0),
+        timedelta(microseconds=1),
+        timedelta(seconds=1) - timedelta(microseconds=START.microsecond),
+    ):
         assert kinds(exchange(at=START + shift))["response"].at == START + shift

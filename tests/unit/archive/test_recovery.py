@@ -34,7 +34,9 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_a_file_cut_at_any_byte_keeps_all_its_whole_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_cut_at_any_byte_keeps_all_its_whole_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "fsync", lambda file: None)  # a thousand times, on a slow disk
     source = made(tmp_path / "source", 1)
     data = source.read_bytes()
@@ -111,7 +113,9 @@ def test_nothing_to_repair_is_fine(tmp_path: Path) -> None:
     assert repair(tmp_path / "missing") == []
 
 
-@pytest.mark.parametrize("kind", ["zeros", "noise", "a damaged member", "a member that is no record"])
+@pytest.mark.parametrize(
+    "kind", ["zeros", "noise", "a damaged member", "a member that is no record"]
+)
 def test_whole_records_behind_damage_are_saved(tmp_path: Path, kind: str) -> None:
     path = made(tmp_path)
     wanted, data = ids(path), bytearray(path.read_bytes())
@@ -161,7 +165,9 @@ def test_locks_are_those_of_the_open_file(tmp_path: Path) -> None:
     assert len(repair(tmp_path)) == 1
 
 
-def test_a_repair_beside_a_writer_removes_nothing_that_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repair_beside_a_writer_removes_nothing_that_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "fsync", lambda file: None)
     done = threading.Event()
 
@@ -182,8 +188,16 @@ def test_a_repair_beside_a_writer_removes_nothing_that_is_being_written(tmp_path
 
 def test_records_are_parsed_to_the_byte() -> None:
     good = b"WARC/1.1\r\nWARC-Type: metadata\r\nContent-Length: 3\r\n\r\nabc\r\n\r\n"
-    assert parse(Member(0, 0, good)) == Stored({"warc-type": "metadata", "content-length": "3"}, b"abc")
-    bad = [good[:-1], good + b"x", good.replace(b": 3", b": 4"), good.replace(b": 3", b": -3"), good.replace(b"WARC/", b"warc/")]
+    assert parse(Member(0, 0, good)) == Stored(
+        {"warc-type": "metadata", "content-length": "3"}, b"abc"
+    )
+    bad = [
+        good[:-1],
+        good + b"x",
+        good.replace(b": 3", b": 4"),
+        good.replace(b": 3", b": -3"),
+        good.replace(b"WARC/", b"warc/"),
+    ]
     for data in [*bad, good.replace(b"\r\n\r\nabc", b"\r\nabc"), b"", b"WARC/1.1\r\n"]:
         with pytest.raises(BrokenError):
             parse(Member(7, 0, data))

@@ -22,7 +22,9 @@ from tests.support.archiving import START, exchange, head
 NOT_MODIFIED = b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n"
 BODIES = (b"one", b"two", b"three" * 2000, b"")
 Visit = tuple[int, int, bool]
-visits = st.lists(st.tuples(st.integers(0, 4), st.integers(0, len(BODIES)), st.booleans()), max_size=25)
+visits = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(0, len(BODIES)), st.booleans()), max_size=25
+)
 
 
 def made(folder: Path, plan: list[Visit]) -> Archive:
@@ -70,7 +72,10 @@ def remove(archive: Archive, gone: Named) -> None:
     lost = {capture: name for each in left for capture, name in each.lost.items()}
     old = {each.old for each in left}
     found = survey([path for path in archive.files() if path not in old], gone, lost)
-    done = [rewrite(archive, archive.folder / name, gone, here.heirs, {}, START) for name, here in found.items()]
+    done = [
+        rewrite(archive, archive.folder / name, gone, here.heirs, {}, START)
+        for name, here in found.items()
+    ]
     drop([*left, *done])
     if archive.files():
         finish(archive.folder)
@@ -78,7 +83,9 @@ def remove(archive: Archive, gone: Named) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(visits, st.sets(st.integers(0, 24)), st.sets(st.integers(0, 4)), st.sets(st.integers(0, 6)))
-def test_what_stays_has_the_same_bytes(plan: list[Visit], hours: set[int], pages: set[int], kill: set[int]) -> None:
+def test_what_stays_has_the_same_bytes(
+    plan: list[Visit], hours: set[int], pages: set[int], kill: set[int]
+) -> None:
     """Single captures are to go, but it is killed when some of the files are written; then pages go."""
 
     def first(url: str, at: datetime) -> str:
@@ -100,7 +107,11 @@ def test_what_stays_has_the_same_bytes(plan: list[Visit], hours: set[int], pages
         def went(url: str, at: datetime) -> bool:
             return bool(second(url, at) or (first(url, at) and files[url, at] in names))
 
-        assert contents(archive) == {key: number for key, number in before.items() if not went(key[0], key[1])}
+        assert contents(archive) == {
+            key: number for key, number in before.items() if not went(key[0], key[1])
+        }
         assert is_sound(archive)
-        assert not [record for _, record in archive.records() if record.url and went(record.url, record.at)]
+        assert not [
+            record for _, record in archive.records() if record.url and went(record.url, record.at)
+        ]
         assert not list(forget(archive, second, {}, START)) and not list(unfinished(archive))

@@ -63,7 +63,11 @@ def test_records_are_where_the_receipts_say(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
     for number, place in enumerate(places):
         record = archive.read(place.file, place.offset, place.length)
-        assert (record.id, record.url, record.digest) == (place.record_id, f"https://example.org/page/{number}", place.digest)
+        assert (record.id, record.url, record.digest) == (
+            place.record_id,
+            f"https://example.org/page/{number}",
+            place.digest,
+        )
         assert record.body == PAGE + b"%d" % number
         assert archive.read(place.file, place.offset) == record
         assert place.at == record.at
@@ -83,13 +87,17 @@ def test_nothing_is_promised_before_it_is_on_disk(tmp_path: Path, disk: Disk) ->
     writer.close()
 
 
-def test_a_file_is_open_while_it_is_written_and_has_an_index_when_it_is_closed(tmp_path: Path) -> None:
+def test_a_file_is_open_while_it_is_written_and_has_an_index_when_it_is_closed(
+    tmp_path: Path,
+) -> None:
     writer = Writer(tmp_path, "my crawl", "host:1", {})
     receipt = writer.put(exchange())
     writer.flush().result(10)
     assert receipt.place is not None
     assert [path.name for path in opened(tmp_path)] == [receipt.place.file + ".open"]
-    assert Archive(tmp_path).read(receipt.place.file, receipt.place.offset).body == PAGE, "it can be read meanwhile"
+    assert Archive(tmp_path).read(receipt.place.file, receipt.place.offset).body == PAGE, (
+        "it can be read meanwhile"
+    )
     writer.close()
     assert not opened(tmp_path)
     assert [path.name for path in closed(tmp_path)] == [receipt.place.file]
@@ -106,14 +114,19 @@ def test_a_writer_without_records_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_files_end_when_they_are_big(tmp_path: Path) -> None:
-    write(tmp_path, [(exchange(n, os.urandom(1000)), None) for n in range(50)], Shape(max_bytes=5_000))
+    write(
+        tmp_path, [(exchange(n, os.urandom(1000)), None) for n in range(50)], Shape(max_bytes=5_000)
+    )
     files = closed(tmp_path)
     assert len(files) > 8
     for path in files:
         assert 5_000 <= path.stat().st_size < 8_000 or path == files[-1]
         assert accepted(path) > 1
         assert not list(check_file(path))
-    assert len({record.url for _, record in Archive(tmp_path).records() if record.kind == "response"}) == 50
+    assert (
+        len({record.url for _, record in Archive(tmp_path).records() if record.kind == "response"})
+        == 50
+    )
 
 
 def test_files_end_when_they_are_old_even_if_nothing_comes(tmp_path: Path) -> None:
@@ -195,7 +208,10 @@ def test_what_a_failed_sync_leaves_in_doubt_is_written_again(tmp_path: Path, dis
     archive = Archive(tmp_path)
     for number, receipt in enumerate(receipts):
         assert receipt.place is not None
-        assert archive.read(receipt.place.file, receipt.place.offset).url == f"https://example.org/page/{number}"
+        assert (
+            archive.read(receipt.place.file, receipt.place.offset).url
+            == f"https://example.org/page/{number}"
+        )
 
 
 def test_a_disk_that_stays_full_is_told_at_the_end(tmp_path: Path, disk: Disk) -> None:
@@ -208,10 +224,14 @@ def test_a_disk_that_stays_full_is_told_at_the_end(tmp_path: Path, disk: Disk) -
         writer.close()
     disk.room = None
     assert [done.records for done in repair(tmp_path) if done.file] in ([4], [])
-    assert [record.url for _, record in Archive(tmp_path).records() if record.kind == "response"] == ["https://example.org/page/0"]
+    assert [
+        record.url for _, record in Archive(tmp_path).records() if record.kind == "response"
+    ] == ["https://example.org/page/0"]
 
 
-def test_a_producer_sees_that_the_queue_is_full_and_is_called_when_there_is_room(tmp_path: Path, disk: Disk) -> None:
+def test_a_producer_sees_that_the_queue_is_full_and_is_called_when_there_is_room(
+    tmp_path: Path, disk: Disk
+) -> None:
     async def produce() -> None:
         writer = Writer(tmp_path, "x", "w", {}, Shape(queue_bytes=10_000))
         disk.room = 0
@@ -283,9 +303,14 @@ def test_digests_can_be_of_another_kind(tmp_path: Path) -> None:
 
 
 def test_times_of_two_captures_may_be_the_same(tmp_path: Path) -> None:
-    write(tmp_path, [(exchange(0, b"%d" % n, at=START + timedelta(microseconds=n)), None) for n in range(3)])
+    write(
+        tmp_path,
+        [(exchange(0, b"%d" % n, at=START + timedelta(microseconds=n)), None) for n in range(3)],
+    )
     archive = Archive(tmp_path)
-    assert [archive.capture(entry).payload for entry in archive.versions("https://example.org/page/0")] == [b"0", b"1", b"2"]
+    assert [
+        archive.capture(entry).payload for entry in archive.versions("https://example.org/page/0")
+    ] == [b"0", b"1", b"2"]
 
 
 def test_files_are_counted_for_what_they_are_named_after(tmp_path: Path) -> None:

@@ -12,12 +12,17 @@ from crawlproj.cli.workers import RESTARTS, Workforce
 
 WAIT = "import time; time.sleep(60)"
 READY = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()"
-POLITE = f"import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(130)); {READY}; {WAIT}"
+POLITE = (
+    f"import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(130)); {READY}; {WAIT}"
+)
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {READY}; {WAIT}"
 
 
 def programs(*codes: str, argument: str = "") -> dict[int, list[str]]:
-    return {number: [sys.executable, "-c", code, f"{argument}{number}"] for number, code in enumerate(codes, 1)}
+    return {
+        number: [sys.executable, "-c", code, f"{argument}{number}"]
+        for number, code in enumerate(codes, 1)
+    }
 
 
 def nothing(running: int) -> None:
@@ -77,7 +82,9 @@ def test_a_worker_that_is_killed_is_started_again_and_goes_on(tmp_path: Path) ->
 
 def test_a_worker_that_dies_again_and_again_is_given_up() -> None:
     said: list[str] = []
-    assert Workforce(programs("import os; os.kill(os.getpid(), 9)", ""), said.append).run(nothing) == 1
+    assert (
+        Workforce(programs("import os; os.kill(os.getpid(), 9)", ""), said.append).run(nothing) == 1
+    )
     assert sum("started again" in line for line in said) == RESTARTS
     assert any("given up" in line for line in said)
 

@@ -35,7 +35,11 @@ def test_charset_is_found(body: bytes, header: str | None, text: str, charset: s
 
 @pytest.mark.parametrize(
     "meta",
-    ["<meta charset={}>", '<META http-equiv=x content="text/html; charset={}">', "<?xml version='1.0' encoding='{}'?>"],
+    [
+        "<meta charset={}>",
+        '<META http-equiv=x content="text/html; charset={}">',
+        "<?xml version='1.0' encoding='{}'?>",
+    ],
 )
 def test_charset_is_read_from_the_head(meta: str) -> None:
     html = meta.format("windows-1251") + "мир"
@@ -73,7 +77,10 @@ def test_labels_that_lie_do_no_harm(body: bytes, label: str, text: str) -> None:
     assert utf8(body, label)[0].decode() == text
 
 
-@pytest.mark.parametrize("label", ["base64", "zip", "punycode", "unicode_escape", "undefined", "rot13", "\0", "é", "", "utf-7"])
+@pytest.mark.parametrize(
+    "label",
+    ["base64", "zip", "punycode", "unicode_escape", "undefined", "rot13", "\0", "é", "", "utf-7"],
+)
 def test_labels_that_are_no_charset_of_the_web_are_unknown(label: str) -> None:
     assert codec(label) is None
 
@@ -102,12 +109,21 @@ def test_text_is_not_binary(text: str, codec_name: str) -> None:
         assert not looks_binary(body)
 
 
-@given(st.binary(), st.none() | st.text(max_size=12) | st.sampled_from(["utf-8", "utf-16", "gb18030", "big5", "cp1252"]))
+@given(
+    st.binary(),
+    st.none()
+    | st.text(max_size=12)
+    | st.sampled_from(["utf-8", "utf-16", "gb18030", "big5", "cp1252"]),
+)
 def test_any_bytes_become_valid_utf_8_without_nul(body: bytes, label: str | None) -> None:
     text, charset = utf8(body, label)
     assert "\0" not in text.decode("utf-8") and charset
 
 
-@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(lambda text: not text.startswith("\ufeff")))
+@given(
+    st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(
+        lambda text: not text.startswith("\ufeff")
+    )
+)
 def test_utf_8_comes_through_unchanged(text: str) -> None:
     assert utf8(text.encode(), "utf-8")[0] == text.encode()

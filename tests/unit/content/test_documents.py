@@ -20,7 +20,14 @@ from tests.support import compound
 from tests.support import documents as make
 
 READERS = reader_main.readers()
-FORMATS = {"pdf": "pdf", "printed": "pdf", "docx": "office", "xlsx": "office", "pptx": "office", "odt": "opendocument"}
+FORMATS = {
+    "pdf": "pdf",
+    "printed": "pdf",
+    "docx": "office",
+    "xlsx": "office",
+    "pptx": "office",
+    "odt": "opendocument",
+}
 
 
 def read(body: bytes) -> dict[str, Any]:
@@ -45,8 +52,14 @@ def test_pdf() -> None:
 
 def test_pdf_as_a_browser_prints_it() -> None:
     said = read(make.PRINTED)
-    assert (said["title"], said["language"], said["blocks"][0]) == ("A printed page", "en", "Heading")
-    assert said["blocks"][1].startswith("Read the annex, or see") and said["blocks"][1].endswith("is rather short.")
+    assert (said["title"], said["language"], said["blocks"][0]) == (
+        "A printed page",
+        "en",
+        "Heading",
+    )
+    assert said["blocks"][1].startswith("Read the annex, or see") and said["blocks"][1].endswith(
+        "is rather short."
+    )
     assert said["blocks"][2:] == ["Second paragraph."]
     assert said["links"] == [
         ("https://example.org/annex.html", "a", "the annex"), ("https://example.org/in-text.html", "text", ""),
@@ -62,13 +75,20 @@ def test_lines_of_a_pdf_become_paragraphs_again() -> None:
 
 def test_a_word_that_a_pdf_parts_at_the_margin_is_whole_again() -> None:
     show = "BT /F1 9 Tf 9 90 Td (The first line of a paragraph that is bro-) Tj 0 -12 Td (ken at the margin.) Tj ET"
-    assert read(make.long_pdf(1, show))["blocks"] == ["The first line of a paragraph that is broken at the margin."]
+    assert read(make.long_pdf(1, show))["blocks"] == [
+        "The first line of a paragraph that is broken at the margin."
+    ]
 
 
 def test_docx_with_links_of_all_kinds() -> None:
     simple = '<w:fldSimple w:instr=" HYPERLINK &quot;https://example.org/simple.html&quot; "/>'
-    code = '<w:instrText> HYPERLINK "https://example.org/</w:instrText>', '<w:instrText>field.html" \\o "tip" </w:instrText>'
-    field = f'<w:r><w:fldChar/>{code[0]}</w:r><w:r>{code[1]}<w:fldChar w:fldCharType="separate"/></w:r>'
+    code = (
+        '<w:instrText> HYPERLINK "https://example.org/</w:instrText>',
+        '<w:instrText>field.html" \\o "tip" </w:instrText>',
+    )
+    field = (
+        f'<w:r><w:fldChar/>{code[0]}</w:r><w:r>{code[1]}<w:fldChar w:fldCharType="separate"/></w:r>'
+    )
     link = f'<w:hyperlink r:id="r1">{run("a ")}{run("link")}</w:hyperlink>'
     body = f"<w:p>{run('One')}<w:r><w:tab/></w:r>{link}<w:del><w:r><w:delText>gone</w:delText></w:r></w:del></w:p>"
     said = read(make.word(f"{body}<w:p>{simple}{field}{run('two')}</w:p>", r1=make.URL))
@@ -81,19 +101,28 @@ def test_docx_with_links_of_all_kinds() -> None:
 def test_xlsx_by_rows() -> None:
     said = read(make.xlsx())
     assert said["blocks"] == ["Name 42", "rich text inline", "x"]
-    assert said["links"] == [("https://example.org/formula.html", "a", ""), (make.URL, "a", "shown")]
+    assert said["links"] == [
+        ("https://example.org/formula.html", "a", ""),
+        (make.URL, "a", "shown"),
+    ]
 
 
 def test_pptx_in_the_order_of_its_slides() -> None:
     said = read(make.pptx())
-    assert (said["blocks"], said["links"]) == (["Two end", "Ten end", "A note end"], [(make.URL, "a", "Two")])
+    assert (said["blocks"], said["links"]) == (
+        ["Two end", "Ten end", "A note end"],
+        [(make.URL, "a", "Two")],
+    )
     assert said["language"] == "en-GB"
 
 
 def test_opendocument() -> None:
     said = read(make.odt())
     assert said["blocks"] == ["Heading", "See the link, see https://example.org/written.html."]
-    assert said["links"] == [(make.URL, "a", "the link"), ("https://example.org/written.html", "text", "")]
+    assert said["links"] == [
+        (make.URL, "a", "the link"),
+        ("https://example.org/written.html", "text", ""),
+    ]
     assert (said["title"], said["language"]) == ("A title", "fr-FR")
     assert read(make.ods())["blocks"] == ["a b", "a b"]
 
@@ -106,26 +135,42 @@ def test_rtf() -> None:
 
 def test_doc() -> None:
     said = read(compound.doc())
-    assert (said["blocks"], said["links"]) == (["Café the link here", "Приве́т", "end"], [(compound.URL, "a", "")])
+    assert (said["blocks"], said["links"]) == (
+        ["Café the link here", "Приве́т", "end"],
+        [(compound.URL, "a", "")],
+    )
 
 
 def test_ppt() -> None:
     said = read(compound.ppt())
-    assert (said["blocks"], said["links"]) == (["Überschrift", "Zwei", "café"], [(compound.URL, "a", "")])
+    assert (said["blocks"], said["links"]) == (
+        ["Überschrift", "Zwei", "café"],
+        [(compound.URL, "a", "")],
+    )
 
 
 def test_xls() -> None:
     said = read(compound.xls())
-    assert (said["blocks"], said["links"]) == (["Name parted 1.5", "ok 7 2.5 1", "hi"], [(compound.URL, "a", "")])
+    assert (said["blocks"], said["links"]) == (
+        ["Name parted 1.5", "ok 7 2.5 1", "hi"],
+        [(compound.URL, "a", "")],
+    )
 
 
 def test_urls_in_text_end_where_people_mean_them_to() -> None:
     text = "(see http://a.test/x_(y)). Or <https://b.test/?q=1>, „https://c.test/ü“; http://d.test/e... http:// http://a.test/x_(y)"
-    assert urls_in(text) == ["http://a.test/x_(y)", "https://b.test/?q=1", "https://c.test/ü", "http://d.test/e"]
+    assert urls_in(text) == [
+        "http://a.test/x_(y)",
+        "https://b.test/?q=1",
+        "https://c.test/ü",
+        "http://d.test/e",
+    ]
 
 
 def test_urls_of_a_plain_text_are_links() -> None:
-    page = parse(b"See http://example.org/b#top, or not.", "http://example.org/a", None, "text/plain")
+    page = parse(
+        b"See http://example.org/b#top, or not.", "http://example.org/a", None, "text/plain"
+    )
     assert [(link.url, link.kind) for link in page.links] == [("http://example.org/b", "text")]
 
 
@@ -177,7 +222,10 @@ def test_text_and_links_are_bounded() -> None:
     assert said["cut"] and found.MAX_TEXT - 5000 < len("\n".join(said["blocks"])) <= found.MAX_TEXT
     urls = "".join(f"<w:p>{run(f'http://example.org/{n}')}</w:p>" for n in range(6000))
     said = read(make.word(urls))
-    assert len(said["links"]) == min(found.MAX_LINKS, found.MAX_TEXT // 220) or 4000 < len(said["links"]) <= found.MAX_LINKS
+    assert (
+        len(said["links"]) == min(found.MAX_LINKS, found.MAX_TEXT // 220)
+        or 4000 < len(said["links"]) <= found.MAX_LINKS
+    )
 
 
 def test_a_pdf_of_very_many_pages_is_cut() -> None:
@@ -191,7 +239,10 @@ def test_a_pdf_that_was_cut_off_gives_what_is_there() -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.sampled_from((b"%PDF-1.4", b"{\\rtf1", b"PK\x03\x04[Content_Types].xml", b"")), st.binary(max_size=2000))
+@given(
+    st.sampled_from((b"%PDF-1.4", b"{\\rtf1", b"PK\x03\x04[Content_Types].xml", b"")),
+    st.binary(max_size=2000),
+)
 def test_any_bytes_give_a_result_or_a_failure(start: bytes, rest: bytes) -> None:
     check(read(start + rest))
 
@@ -223,7 +274,21 @@ RTF_WORDS = (
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.sampled_from((*RTF_WORDS, b"\\ansicpg932 ", b"\\fonttbl", b"\\fcharset204 ", b"words", b"\\", b"http://a.b/c"))))
+@given(
+    st.lists(
+        st.sampled_from(
+            (
+                *RTF_WORDS,
+                b"\\ansicpg932 ",
+                b"\\fonttbl",
+                b"\\fcharset204 ",
+                b"words",
+                b"\\",
+                b"http://a.b/c",
+            )
+        )
+    )
+)
 def test_any_rtf_gives_a_result(words: list[bytes]) -> None:
     said = read(b"{\\rtf1" + b"".join(words))
     check(said)
@@ -233,7 +298,10 @@ def test_any_rtf_gives_a_result(words: list[bytes]) -> None:
 def check(said: dict[str, Any]) -> None:
     """It is one of the two, and the crawl's end of the pipe takes it."""
     try:
-        document = reply.document_of(reader_main.json.dumps(said, ensure_ascii=False).encode("utf-8", "replace"), "http://example.org/")
+        document = reply.document_of(
+            reader_main.json.dumps(said, ensure_ascii=False).encode("utf-8", "replace"),
+            "http://example.org/",
+        )
     except reply.UnreadError as error:
         assert said == {"failed": str(error)} and str(error) in reply.FAILURES
     else:
@@ -261,9 +329,7 @@ def test_nonsense_from_the_reader_is_garbage(said: bytes) -> None:
 
 
 def test_links_are_made_absolute_and_canonical() -> None:
-    said = (
-        b'{"title": "", "language": "", "blocks": [], "cut": false, "links": [["b.html#x", "a", "t"], ["mailto:a@b.c", "a", ""]]}'
-    )
+    said = b'{"title": "", "language": "", "blocks": [], "cut": false, "links": [["b.html#x", "a", "t"], ["mailto:a@b.c", "a", ""]]}'
     assert [(link.url, link.text) for link in reply.document_of(said, "http://example.org/d/a.pdf").links] == [
         ("http://example.org/d/b.html", "t"),
     ]  # fmt: skip

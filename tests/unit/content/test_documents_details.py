@@ -27,14 +27,20 @@ def test_an_ampersand_in_a_link_stays_one() -> None:
     link = f'<w:p><w:hyperlink r:id="r1">{run("A&amp;B &lt;c&gt;")}</w:hyperlink></w:p>'
     said = read(make.word(link, r1="https://example.org/?a=1&amp;b=2"))
     assert said["links"] == [("https://example.org/?a=1&b=2", "a", "A&B <c>")]
-    said = read(make.odf('<text:p><text:a xlink:href="https://example.org/?a=1&amp;b=2">x</text:a></text:p>'))
+    said = read(
+        make.odf(
+            '<text:p><text:a xlink:href="https://example.org/?a=1&amp;b=2">x</text:a></text:p>'
+        )
+    )
     assert said["links"] == [("https://example.org/?a=1&b=2", "a", "x")]
 
 
 def test_a_text_box_is_told_once_and_does_not_part_its_paragraph() -> None:
     box = f"<w:txbxContent><w:p>{run('in the box')}</w:p></w:txbxContent>"
     both = f"<mc:AlternateContent xmlns:mc='m'><mc:Choice>{box}</mc:Choice><mc:Fallback>{box}</mc:Fallback></mc:AlternateContent>"
-    assert read(make.word(f"<w:p>{run('before ')}<w:r>{both}</w:r>{run('after')}</w:p>"))["blocks"] == [
+    assert read(make.word(f"<w:p>{run('before ')}<w:r>{both}</w:r>{run('after')}</w:p>"))[
+        "blocks"
+    ] == [
         "in the box",
         "before after",
     ]
@@ -42,10 +48,11 @@ def test_a_text_box_is_told_once_and_does_not_part_its_paragraph() -> None:
 
 def test_comments_and_truths_of_a_sheet() -> None:
     sheet = '<sheetData><row><c t="b"><v>1</v></c><c t="b"><v>0</v></c><c t="str"><v>text</v></c></row></sheetData>'
-    comments = (
-        "<comments><commentList><comment><text><r><t>a </t></r><r><t>comment</t></r></text></comment></commentList></comments>"
-    )
-    parts = {"xl/worksheets/sheet1.xml": f"<worksheet>{sheet}</worksheet>", "xl/comments1.xml": comments}
+    comments = "<comments><commentList><comment><text><r><t>a </t></r><r><t>comment</t></r></text></comment></commentList></comments>"
+    parts = {
+        "xl/worksheets/sheet1.xml": f"<worksheet>{sheet}</worksheet>",
+        "xl/comments1.xml": comments,
+    }
     assert read(packed({**make.TYPES, **parts}))["blocks"] == ["TRUE FALSE text", "a comment"]
 
 
@@ -53,18 +60,31 @@ def test_notes_and_comments_of_opendocument_come_after_their_paragraph() -> None
     link = '<text:a xlink:href="../beside.html">beside</text:a>'
     body = f"<text:note-body><text:p>A note, {link}</text:p></text:note-body>"
     note = f"<text:note><text:note-citation>1</text:note-citation>{body}</text:note>"
-    said = read(make.odf(f"<text:p>Text{note} goes on.</text:p><text:p>Page <text:page-number>9</text:page-number></text:p>"))
+    said = read(
+        make.odf(
+            f"<text:p>Text{note} goes on.</text:p><text:p>Page <text:page-number>9</text:page-number></text:p>"
+        )
+    )
     assert said["blocks"] == ["Text goes on.", "A note, beside", "Page"]
-    assert said["links"] == [("beside.html", "a", "beside")], "a document is a folder of its own: ../ is beside it"
+    assert said["links"] == [("beside.html", "a", "beside")], (
+        "a document is a folder of its own: ../ is beside it"
+    )
     cell = "<table:table-cell><annotation><text:p>comment</text:p></annotation><text:p>{}</text:p></table:table-cell>"
-    said = read(make.odf(f"<table:table-row>{cell.format('a')}{cell.format('b')}</table:table-row>", "spreadsheet"))
+    said = read(
+        make.odf(
+            f"<table:table-row>{cell.format('a')}{cell.format('b')}</table:table-row>",
+            "spreadsheet",
+        )
+    )
     assert said["blocks"] == ["a b", "comment", "comment"]
 
 
 def test_rtf_in_the_order_in_which_it_is_written() -> None:
     note = rb'{\*\footnote \chftn The note, see {\field{\*\fldinst HYPERLINK "https://example.org/n"}{\fldrslt this}}\par second}'
     title = rb"{\info{\upr{\title ??}{\*\ud{\title \u1047?\u1072?}}}}"
-    said = read(rb"{\rtf1\ansi" + title + rb"nb\~space a\_b soft\-ly" + note + rb" goes on.\par end}")
+    said = read(
+        rb"{\rtf1\ansi" + title + rb"nb\~space a\_b soft\-ly" + note + rb" goes on.\par end}"
+    )
     assert (said["title"], said["blocks"]) == (
         "\u0417\u0430",
         ["nb space a-b softly goes on.", "end", "The note, see this", "second"],
@@ -83,7 +103,9 @@ def test_what_was_moved_in_a_docx_is_told_once_and_its_hyphens_are_seen() -> Non
     moved = "<w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom>"
     place = "<w:pPr><w:rPr><w:moveFrom/></w:rPr></w:pPr>"
     target = "<w:moveTo><w:r><w:t>moved</w:t></w:r></w:moveTo><w:r><w:t> e</w:t><w:noBreakHyphen/><w:t>mail</w:t></w:r>"
-    assert read(make.word(f"<w:p>{place}{moved}</w:p><w:p>{target}</w:p>"))["blocks"] == ["moved e-mail"]
+    assert read(make.word(f"<w:p>{place}{moved}</w:p><w:p>{target}</w:p>"))["blocks"] == [
+        "moved e-mail"
+    ]
 
 
 def test_text_boxes_of_rtf_come_after_the_text() -> None:
@@ -105,7 +127,8 @@ def test_a_nul_in_a_link_does_not_cost_the_document() -> None:
 
 def workbook(*records: tuple[int, bytes]) -> bytes:
     stream = b"".join(
-        struct.pack("<HH", kind, len(body)) + body for kind, body in ((0x809, struct.pack("<HH", 0x600, 5)), *records)
+        struct.pack("<HH", kind, len(body)) + body
+        for kind, body in ((0x809, struct.pack("<HH", 0x600, 5)), *records)
     )
     return compound.compound({"Workbook": stream})
 

@@ -29,7 +29,9 @@ START = "import os, sys, struct; write = lambda text: os.write(1, struct.pack('<
 """How a stand-in for the process begins: it says that it is ready."""
 
 
-def with_desk(do: Callable[[Desk], Awaitable[None]], terms: Terms = TERMS, per_process: int = 200) -> Desk:
+def with_desk(
+    do: Callable[[Desk], Awaitable[None]], terms: Terms = TERMS, per_process: int = 200
+) -> Desk:
     """Run it on the kind of loop that crawls run on."""
 
     async def run() -> Desk:
@@ -155,7 +157,9 @@ def test_a_document_that_needs_too_much_memory_is_given_up() -> None:
         ("sys.stdin.read()", "timeout"),
     ],
 )
-def test_whatever_the_process_does_the_document_ends(code: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_the_process_does_the_document_ends(
+    code: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As if a bad document had taken it over."""
     monkeypatch.setattr(reader_process, "_CODE", START + code)
 
@@ -175,11 +179,15 @@ def test_a_process_that_does_not_start_ends_the_document(monkeypatch: pytest.Mon
     with_desk(do)
 
 
-def test_a_server_that_keeps_hanging_the_reader_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_keeps_hanging_the_reader_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(reader_process, "_CODE", START + "os._exit(3)")
 
     async def do(desk: Desk) -> None:
-        assert [await reason(desk, b"{\\rtf1 x}", 7) for _ in range(5)] == ["crashed"] * 3 + ["given_up"] * 2
+        assert [await reason(desk, b"{\\rtf1 x}", 7) for _ in range(5)] == ["crashed"] * 3 + [
+            "given_up"
+        ] * 2
         assert await reason(desk, b"{\\rtf1 x}", 8) == "crashed"
 
     with_desk(do)
@@ -223,14 +231,20 @@ def test_the_process_has_no_environment_and_a_low_priority() -> None:
     async def do(desk: Desk) -> None:
         assert await reason(desk, make.GOOD["rtf"]) == "read"
         environ = Path(f"/proc/{pid(desk)}/environ").read_text()
-        assert {name.partition("=")[0] for name in environ.split("\0") if name} <= {"LD_LIBRARY_PATH"}
-        assert os.getpriority(os.PRIO_PROCESS, pid(desk)) >= min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
+        assert {name.partition("=")[0] for name in environ.split("\0") if name} <= {
+            "LD_LIBRARY_PATH"
+        }
+        assert os.getpriority(os.PRIO_PROCESS, pid(desk)) >= min(
+            19, os.getpriority(os.PRIO_PROCESS, 0) + 10
+        )
 
     with_desk(do)
 
 
 def run_python(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     return done.stdout
 
 
@@ -254,7 +268,10 @@ tried("exec", lambda: os.execv("/bin/true", ["true"]))
 tried("kill", lambda: os.kill(os.getppid(), 0))
 os.write(1, b"locked" if locked else b"open")
 """
-    if not Path("/proc/sys/kernel/seccomp").exists() or platform.machine() not in ("x86_64", "aarch64"):
+    if not Path("/proc/sys/kernel/seccomp").exists() or platform.machine() not in (
+        "x86_64",
+        "aarch64",
+    ):
         pytest.skip("no filter for calls on this machine")
     assert run_python(code) == "locked"
 
@@ -265,7 +282,10 @@ import sys
 import crawlproj.scheduling.scheduler, middlewares.pages, pipelines.store, pipelines.revisit
 print(sorted(name for name in sys.modules if name.startswith(("crawlproj.content.documents.", "pypdfium2", "olefile"))))
 """
-    assert run_python(code).strip() == "['crawlproj.content.documents.budget', 'crawlproj.content.documents.formats']"
+    assert (
+        run_python(code).strip()
+        == "['crawlproj.content.documents.budget', 'crawlproj.content.documents.formats']"
+    )
 
 
 def test_the_process_loads_nothing_of_scrapy_or_the_database() -> None:
@@ -304,7 +324,9 @@ async def main():
     time.sleep(600)
 asyncio.run(main())
 """
-    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True) as crawl:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as crawl:
         assert crawl.stdout is not None
         number = int(crawl.stdout.readline())
         assert not is_gone(number)
@@ -313,7 +335,17 @@ asyncio.run(main())
 
 
 def test_an_idle_process_ends_at_the_end_of_its_pipe() -> None:
-    command = [sys.executable, "-I", "-c", reader_process._CODE, "500000000", "10", "10", str(os.getpid()), *map(os.path.abspath, sys.path)]
+    command = [
+        sys.executable,
+        "-I",
+        "-c",
+        reader_process._CODE,
+        "500000000",
+        "10",
+        "10",
+        str(os.getpid()),
+        *map(os.path.abspath, sys.path),
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         assert process.stdout.read(8)

@@ -31,7 +31,10 @@ def header(*names: str) -> str:
 
 
 def numbers(text: str) -> dict[str, int]:
-    return {name: int(number) for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)\b", text)}
+    return {
+        name: int(number)
+        for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)\b", text)
+    }
 
 
 @pytest.mark.parametrize(
@@ -42,7 +45,9 @@ def numbers(text: str) -> dict[str, int]:
 def test_the_calls_have_the_kernels_numbers(column: int, names: tuple[str, ...]) -> None:
     """ARM64 has the generic table."""
     known = numbers(header(*names))
-    assert {name: known.get(name) for name in sandbox._CALLS} == {name: pair[column] for name, pair in sandbox._CALLS.items()}
+    assert {name: known.get(name) for name in sandbox._CALLS} == {
+        name: pair[column] for name, pair in sandbox._CALLS.items()
+    }
 
 
 def test_machines_are_named_as_the_kernel_names_them() -> None:

@@ -28,7 +28,12 @@ INDEX = b"<sitemapindex><sitemap><loc>https://example.org/s1.xml.gz</loc><lastmo
 JSON = json.dumps(
     {
         "version": "https://jsonfeed.org/version/1.1",
-        "items": [{"url": "/j", "title": "J", "date_published": "2026-07-06"}, {"id": 1}, 7, {"url": 5}],
+        "items": [
+            {"url": "/j", "title": "J", "date_published": "2026-07-06"},
+            {"id": 1},
+            7,
+            {"url": 5},
+        ],
     }
 ).encode()
 
@@ -73,7 +78,9 @@ def test_broken_xml_gives_what_can_be_read() -> None:
 
 def test_entities_and_files_are_never_expanded() -> None:
     bomb = b"".join(b'<!ENTITY e%d "%s">' % (n, b"&e%d;" % (n - 1) * 10) for n in range(1, 12))
-    body = b'<!DOCTYPE r [<!ENTITY e0 "boom"><!ENTITY f SYSTEM "file:///etc/hostname">' + bomb + b"]>"
+    body = (
+        b'<!DOCTYPE r [<!ENTITY e0 "boom"><!ENTITY f SYSTEM "file:///etc/hostname">' + bomb + b"]>"
+    )
     body += b"<rss><item><link>/a</link><title>&e11;&f;</title></item></rss>"
     assert [len(entry.title) for entry in entries(body, URL)] in ([], [0])
 
@@ -107,8 +114,19 @@ def test_a_list_is_cut_at_the_limit() -> None:
         (b"\n\n%PDF-1.4 a few words", "application/pdf", "document"),
         (b"{\\rtf1 Hello}", "text/plain", "document"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "text/plain", "document"),
-        (b"PK\x03\x04" + bytes(26) + b"[Content_Types].xml" + bytes(600), "application/zip", "document"),
-        (b"PK\x03\x04" + bytes(26) + b"mimetypeapplication/vnd.oasis.opendocument.text" + bytes(600), "", "document"),
+        (
+            b"PK\x03\x04" + bytes(26) + b"[Content_Types].xml" + bytes(600),
+            "application/zip",
+            "document",
+        ),
+        (
+            b"PK\x03\x04"
+            + bytes(26)
+            + b"mimetypeapplication/vnd.oasis.opendocument.text"
+            + bytes(600),
+            "",
+            "document",
+        ),
         (b"PK\x03\x04" + bytes(26) + b"photo.jpg" + bytes(600), "application/zip", "binary"),
         (b'{"a": 1}', "application/json", "other"),
         (b"a{}", "text/css", "other"),
@@ -121,7 +139,9 @@ def test_content_type_is_told_by_looking(body: bytes, content_type: str, kind: s
 
 @given(
     st.binary()
-    | st.sampled_from([RSS, ATOM, SITEMAP, JSON]).flatmap(lambda body: st.integers(0, len(body)).map(lambda n: body[:n]))
+    | st.sampled_from([RSS, ATOM, SITEMAP, JSON]).flatmap(
+        lambda body: st.integers(0, len(body)).map(lambda n: body[:n])
+    )
 )
 def test_any_bytes_give_a_list_of_canonical_entries(body: bytes) -> None:
     assert sniff(body) in ("html", "feed", "sitemap", "text", "document", "binary", "other")

@@ -21,11 +21,37 @@ from crawlproj.urls import canonical as urls
 
 ARTICLES = Path(__file__).resolve().parents[4] / "shared/data/articles"
 URL = "http://example.org/news/page.html"
-TAGS = ("p", "div", "a", "b", "br", "script", "style", "svg", "title", "noscript", "li", "table", "td", "main", "nav")
+TAGS = (
+    "p",
+    "div",
+    "a",
+    "b",
+    "br",
+    "script",
+    "style",
+    "svg",
+    "title",
+    "noscript",
+    "li",
+    "table",
+    "td",
+    "main",
+    "nav",
+)
 SOUP = st.lists(
     st.sampled_from([f"<{tag}>" for tag in TAGS] + [f"</{tag}>" for tag in TAGS])
     | st.sampled_from(
-        ['<a href="/x">', "<a href='y?b&amp;a'>", "<img src=i.png>", "&lt;", "&nbsp;", "<!--", "-->", "\u200b", "\xad"]
+        [
+            '<a href="/x">',
+            "<a href='y?b&amp;a'>",
+            "<img src=i.png>",
+            "&lt;",
+            "&nbsp;",
+            "<!--",
+            "-->",
+            "\u200b",
+            "\xad",
+        ]
     )
     | st.text("ab \n\t\r\x0b\xa0", max_size=5)
 ).map("".join)
@@ -68,7 +94,10 @@ def test_joiners_that_spell_words_stay_in_the_text_but_not_in_the_digest() -> No
     assert read("<p>a\u200cb</p>").digest == read("<p>AB</p>").digest != read("<p>a b</p>").digest
 
 
-@pytest.mark.parametrize("tag", ["script", "style", "template", "noscript", "svg", "math", "textarea", "iframe", "object"])
+@pytest.mark.parametrize(
+    "tag",
+    ["script", "style", "template", "noscript", "svg", "math", "textarea", "iframe", "object"],
+)
 def test_elements_that_show_no_text_give_no_block_and_split_none(tag: str) -> None:
     assert texts(f"<p>a<{tag}>&lt;p&gt;x</{tag}>b</p>") == ["ab"]
 
@@ -125,12 +154,20 @@ def test_every_kind_of_link_is_found() -> None:
 
 
 def test_links_that_lead_nowhere_are_left_out() -> None:
-    assert links("<a href='#x'>a</a><a href>b</a><a>c</a><a href=mailto:a@b>d</a><a href=tel:1>e</a><img src=data:,x>") == []
+    assert (
+        links(
+            "<a href='#x'>a</a><a href>b</a><a>c</a><a href=mailto:a@b>d</a><a href=tel:1>e</a><img src=data:,x>"
+        )
+        == []
+    )
 
 
 def test_a_link_is_listed_once_with_the_first_anchor_text_there_is() -> None:
     html = "<a href=/a#1><img src=/i></a><a href=/a#2 title=T> x\n y </a><a href=/a>z</a>"
-    assert read(html).links == [Link("http://example.org/i", "img"), Link("http://example.org/a", "a", "x y", "T")]
+    assert read(html).links == [
+        Link("http://example.org/i", "img"),
+        Link("http://example.org/a", "a", "x y", "T"),
+    ]
 
 
 def test_a_picture_lends_its_alternative_text_to_its_anchor() -> None:
@@ -143,7 +180,10 @@ def test_base_element_is_honoured_wherever_it_stands() -> None:
     assert [link.url for link in found.links] == ["http://o.org/d/x"]
 
 
-@pytest.mark.parametrize(("rel", "nofollow"), [("nofollow", True), ("UGC x", True), ("sponsored", True), ("noopener", False)])
+@pytest.mark.parametrize(
+    ("rel", "nofollow"),
+    [("nofollow", True), ("UGC x", True), ("sponsored", True), ("noopener", False)],
+)
 def test_nofollow_is_read_from_rel(rel: str, nofollow: bool) -> None:
     assert read(f"<a href=x rel='{rel}'>x</a>").links[0].nofollow is nofollow
 
@@ -154,7 +194,9 @@ def test_noscript_gives_links_but_no_text() -> None:
 
 
 def test_the_head_is_read() -> None:
-    found = read("<html lang=de><title> A\n B </title><link rel=canonical href='/c?utm_source=x'><svg><title>C</title>")
+    found = read(
+        "<html lang=de><title> A\n B </title><link rel=canonical href='/c?utm_source=x'><svg><title>C</title>"
+    )
     assert (found.title, found.language, found.canonical) == ("A B", "de", "http://example.org/c")
 
 
@@ -166,17 +208,24 @@ def test_orders_for_us_add_up_and_those_for_others_do_not_count() -> None:
 
 
 def test_unavailable_after_keeps_the_commas_of_its_date() -> None:
-    found = robots_directives.read("noindex, unavailable_after: Saturday, 25-Jun-26 15:00:00 GMT, nofollow")
+    found = robots_directives.read(
+        "noindex, unavailable_after: Saturday, 25-Jun-26 15:00:00 GMT, nofollow"
+    )
     assert found == robots_directives.Orders(True, True, False, "Saturday, 25-Jun-26 15:00:00 GMT")
 
 
 def test_orders_may_be_parted_by_blanks() -> None:
-    assert robots_directives.read("noindex nofollow") == robots_directives.Orders(noindex=True, nofollow=True)
+    assert robots_directives.read("noindex nofollow") == robots_directives.Orders(
+        noindex=True, nofollow=True
+    )
     assert robots_directives.read("index follow please") == robots_directives.NO_ORDERS
 
 
 def test_of_two_ends_the_earlier_one_counts() -> None:
-    early, late = robots_directives.Orders(unavailable_after="1 Jan 2030 10:00 GMT"), robots_directives.Orders(unavailable_after="2031-01-01")
+    early, late = (
+        robots_directives.Orders(unavailable_after="1 Jan 2030 10:00 GMT"),
+        robots_directives.Orders(unavailable_after="2031-01-01"),
+    )
     odd = robots_directives.Orders(unavailable_after="one day")
     assert (late | early) == (early | late) == early
     assert (odd | late) == (late | odd) == late
@@ -206,7 +255,9 @@ def test_dates_of_orders(text: str, date: datetime | None) -> None:
 
 @given(st.text(max_size=60) | st.text("noindex,:_ after0123456789-GMT", max_size=60))
 def test_any_text_gives_orders(text: str) -> None:
-    found = robots_directives.read(text) | robots_directives.read_headers([text, f"unavailable_after: {text}"])
+    found = robots_directives.read(text) | robots_directives.read_headers(
+        [text, f"unavailable_after: {text}"]
+    )
     assert found.expires is None or found.expires.tzinfo is UTC
 
 
@@ -218,7 +269,10 @@ def test_any_text_gives_orders(text: str) -> None:
         (["none"], robots_directives.Orders(True, True)),
         (["otherbot: noindex"], robots_directives.NO_ORDERS),
         (["otherbot: noindex, nofollow"], robots_directives.NO_ORDERS),
-        (["otherbot: noindex, nofollow, crawlproj: noarchive"], robots_directives.Orders(noarchive=True)),
+        (
+            ["otherbot: noindex, nofollow, crawlproj: noarchive"],
+            robots_directives.Orders(noarchive=True),
+        ),
         (["crawlproj: noarchive, otherbot: noindex"], robots_directives.Orders(noarchive=True)),
         (["CrawlProj : noindex"], robots_directives.Orders(noindex=True)),
         (["nofollow, otherbot: noindex"], robots_directives.Orders(nofollow=True)),
@@ -228,36 +282,55 @@ def test_any_text_gives_orders(text: str) -> None:
         (["otherbot: unavailable_after: 1 Jan 2030 10:00:00 GMT"], robots_directives.NO_ORDERS),
         (
             ["crawlproj: unavailable_after: Tue, 1 Jan 2030 10:00:00 GMT, noindex"],
-            robots_directives.Orders(noindex=True, unavailable_after="Tue, 1 Jan 2030 10:00:00 GMT"),
+            robots_directives.Orders(
+                noindex=True, unavailable_after="Tue, 1 Jan 2030 10:00:00 GMT"
+            ),
         ),
         (["", ",,", ":", "noindex:"], robots_directives.NO_ORDERS),
     ],
 )
-def test_orders_in_headers_hold_for_whom_they_name(headers: list[str], expected: robots_directives.Orders) -> None:
+def test_orders_in_headers_hold_for_whom_they_name(
+    headers: list[str], expected: robots_directives.Orders
+) -> None:
     assert robots_directives.read_headers(headers, ("robots", "crawlproj")) == expected
 
 
 def test_orders_in_headers_may_name_their_robot() -> None:
-    headers = ["noarchive", "otherbot: noindex", "CrawlProj: nofollow", "unavailable_after: 1 Jan 2030 10:00:00 GMT"]
+    headers = [
+        "noarchive",
+        "otherbot: noindex",
+        "CrawlProj: nofollow",
+        "unavailable_after: 1 Jan 2030 10:00:00 GMT",
+    ]
     found = robots_directives.read_headers(headers, ("robots", "crawlproj"))
     assert found == robots_directives.Orders(False, True, True, "1 Jan 2030 10:00:00 GMT")
 
 
 def test_digest_is_deaf_to_markup_and_case_and_hears_every_word() -> None:
     one = read("<p>Hello <b>World</b></p>")
-    assert one.digest == read("<div class=x>hello  world</div>").digest != read("<p>hello word").digest
+    assert (
+        one.digest == read("<div class=x>hello  world</div>").digest != read("<p>hello word").digest
+    )
     assert len(one.digest) == 16 and one.letters == 10 and read("<p>Größe 12").letters == 5
 
 
 def test_plain_text_is_split_at_empty_lines() -> None:
-    assert [block.text for block in read("a <b>\nb\n\n\nc", content_type="text/plain; charset=x").blocks] == [
+    assert [
+        block.text for block in read("a <b>\nb\n\n\nc", content_type="text/plain; charset=x").blocks
+    ] == [
         "a <b> b",
         "c",
     ]
-    assert [block.text for block in read("a\r\n\r\nb", content_type="text/plain").blocks] == ["a", "b"]
+    assert [block.text for block in read("a\r\n\r\nb", content_type="text/plain").blocks] == [
+        "a",
+        "b",
+    ]
 
 
-@pytest.mark.parametrize("body", [b"", b" ", b"\0", b"<", b"\x89PNG\r\n\x1a\n....", b"%PDF-1.7 <p>x", b"\x00\x01\x02\x03" * 300])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b" ", b"\0", b"<", b"\x89PNG\r\n\x1a\n....", b"%PDF-1.7 <p>x", b"\x00\x01\x02\x03" * 300],
+)
 def test_nothing_and_binaries_give_an_empty_document(body: bytes) -> None:
     found = parse(body, URL)
     assert [block.text for block in found.blocks] in ([], ["<"]) and found.links == []
@@ -290,13 +363,19 @@ def test_long_pages_with_many_tags_are_read_like_short_ones() -> None:
     html = b"".join(b"<p>text %d <a href='/%d'>l&eacute;k</a><br>" % (n, n) for n in range(6_000))
     assert html.count(b"<") > blocks._MANY_TAGS and len(html) > blocks._LONG
     found = parse(html, URL)
-    assert not found.cut and len(found.links) == 6_000 and [b.text for b in found.blocks[:1]] == ["text 0 lék"]
+    assert (
+        not found.cut
+        and len(found.links) == 6_000
+        and [b.text for b in found.blocks[:1]] == ["text 0 lék"]
+    )
     assert len(found.blocks) == 6_000
 
 
 def test_moderate_depth_loses_nothing() -> None:
     deep = b"<div>" * (MAX_DEPTH - 10)
-    assert parse(deep + b"x" + b"</div>" * (MAX_DEPTH - 10) + b"<p>y</p>" * 12_000, URL).text.startswith("x\ny\ny")
+    assert parse(
+        deep + b"x" + b"</div>" * (MAX_DEPTH - 10) + b"<p>y</p>" * 12_000, URL
+    ).text.startswith("x\ny\ny")
 
 
 def test_no_parser_stays_alive_in_the_document() -> None:
@@ -312,7 +391,10 @@ def test_no_parser_stays_alive_in_the_document() -> None:
     assert all(type(block.text) is str for block in found.blocks)
 
 
-@given(st.binary(max_size=400) | SOUP.map(str.encode), st.sampled_from([None, "utf-8", "utf-16", "gb2312", "hex", "x"]))
+@given(
+    st.binary(max_size=400) | SOUP.map(str.encode),
+    st.sampled_from([None, "utf-8", "utf-16", "gb2312", "hex", "x"]),
+)
 def test_any_bytes_give_a_tidy_document(body: bytes, charset: str | None) -> None:
     found = parse(body, URL, charset)
     for block in found.blocks:
@@ -323,7 +405,13 @@ def test_any_bytes_give_a_tidy_document(body: bytes, charset: str | None) -> Non
     assert len(found.digest) == 16 and found.letters >= 0
 
 
-@given(st.lists(st.sampled_from(["p", "div", "b", "a", "li", "td", "span", "h1", "section"]).map(lambda tag: (tag, f"w{tag}"))))
+@given(
+    st.lists(
+        st.sampled_from(["p", "div", "b", "a", "li", "td", "span", "h1", "section"]).map(
+            lambda tag: (tag, f"w{tag}")
+        )
+    )
+)
 def test_text_of_blocks_has_all_the_words_and_no_markup(parts: list[tuple[str, str]]) -> None:
     html = "".join(f"<{tag} class='c'> {word} </{tag}>" for tag, word in parts)
     found = read(html).text
@@ -335,7 +423,9 @@ def test_words_of_real_articles_are_found() -> None:
         pytest.skip("the shared articles are absent")
     words = re.compile(r"\w+").findall
     wanted = found = 0
-    for name, truth in list(json.loads((ARTICLES / "ground-truth.json").read_text("utf-8")).items())[::6]:
+    for name, truth in list(
+        json.loads((ARTICLES / "ground-truth.json").read_text("utf-8")).items()
+    )[::6]:
         page = parse(decompress((ARTICLES / f"html/{name}.html.gz").read_bytes()), truth["url"])
         want = Counter(words(truth["articleBody"].lower()))
         wanted += want.total()

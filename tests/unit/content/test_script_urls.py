@@ -10,7 +10,27 @@ from hypothesis import strategies as st
 
 from crawlproj.content import script_urls
 
-PARTS = ("http", "https", ":", "/", "//", "\\", '"', "'", "`", "a", "bc", "d.html", ".php", "?x=1", " ", "\n", "{", "é", "x.js")
+PARTS = (
+    "http",
+    "https",
+    ":",
+    "/",
+    "//",
+    "\\",
+    '"',
+    "'",
+    "`",
+    "a",
+    "bc",
+    "d.html",
+    ".php",
+    "?x=1",
+    " ",
+    "\n",
+    "{",
+    "é",
+    "x.js",
+)
 SOUP = st.lists(st.sampled_from(PARTS), max_size=30).map("".join)
 ABSOLUTE = re.compile(r"(?<=[\"'`])https?://[^\s\"'`<>\\{}$]{4,2000}(?=[\"'`])")
 
@@ -37,11 +57,19 @@ def test_quoted_urls_of_pages_are_found(code: str, found: list[str]) -> None:
 
 
 def test_the_first_few_pages_are_taken_and_pictures_do_not_count() -> None:
-    code = " ".join(f"'http://a.org/{n}.png' 'http://a.org/{n}'" for n in range(2 * script_urls.MAX_LINKS))
-    assert script_urls.in_script(code) == [f"http://a.org/{n}" for n in range(script_urls.MAX_LINKS)]
+    code = " ".join(
+        f"'http://a.org/{n}.png' 'http://a.org/{n}'" for n in range(2 * script_urls.MAX_LINKS)
+    )
+    assert script_urls.in_script(code) == [
+        f"http://a.org/{n}" for n in range(script_urls.MAX_LINKS)
+    ]
 
 
 @given(SOUP)
 def test_absolute_urls_are_those_of_one_slow_pattern(code: str) -> None:
-    wanted = [url for url in dict.fromkeys(ABSOLUTE.findall(code.replace("\\/", "/"))) if not url.partition("?")[0].endswith(".js")]
+    wanted = [
+        url
+        for url in dict.fromkeys(ABSOLUTE.findall(code.replace("\\/", "/")))
+        if not url.partition("?")[0].endswith(".js")
+    ]
     assert [url for url in script_urls.in_script(code) if url.startswith("http")] == wanted

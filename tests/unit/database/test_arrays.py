@@ -17,14 +17,32 @@ def test_many_texts_are_written_as_each_by_itself(values: list[str]) -> None:
 
 
 def test_values_of_all_kinds_come_back_from_postgres(database: Database) -> None:
-    odd = ["plain", 'quo"te', "back\\slash", "", "NULL", "{a,b}", "new\nline", "sep\x1farator", "é\U0001f310", "tab\t"]
+    odd = [
+        "plain",
+        'quo"te',
+        "back\\slash",
+        "",
+        "NULL",
+        "{a,b}",
+        "new\nline",
+        "sep\x1farator",
+        "é\U0001f310",
+        "tab\t",
+    ]
     assert database.script(f"select $q${array(odd)}$q$::text[]")[0][0] == odd
-    assert database.script(f"select '{array([1, -(2**63), 2**63 - 1])}'::bigint[]")[0][0] == [1, -(2**63), 2**63 - 1]
+    assert database.script(f"select '{array([1, -(2**63), 2**63 - 1])}'::bigint[]")[0][0] == [
+        1,
+        -(2**63),
+        2**63 - 1,
+    ]
     at = datetime(2026, 1, 2, 3, 4, 5, 678, UTC)
     assert database.script(f"select '{array([at, None])}'::timestamptz[]")[0][0] == [at, None]
     assert database.script(f"select '{array([True, False])}'::bool[]")[0][0] == [True, False]
     assert database.script(f"select '{array([b'ab', None])}'::bytea[]")[0][0] == [b"ab", None]
-    assert database.script(f"select '{array([0.1, float('-inf')])}'::float8[]")[0][0] == [0.1, float("-inf")]
+    assert database.script(f"select '{array([0.1, float('-inf')])}'::float8[]")[0][0] == [
+        0.1,
+        float("-inf"),
+    ]
 
 
 def test_what_postgres_cannot_store_is_left_out() -> None:

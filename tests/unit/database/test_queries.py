@@ -25,7 +25,9 @@ def test_every_query_of_the_file_is_found() -> None:
 
 
 def test_a_query_reaches_up_to_the_next_header() -> None:
-    queries = parse_queries("-- about\n\n-- name: one\nselect 1;\n-- a comment\n\n-- name: two\nselect %(b)s, %(a)s, %(b)s;\n")
+    queries = parse_queries(
+        "-- about\n\n-- name: one\nselect 1;\n-- a comment\n\n-- name: two\nselect %(b)s, %(a)s, %(b)s;\n"
+    )
     assert list(queries) == ["one", "two"]
     assert queries["one"].sql == "select 1;\n-- a comment"
     assert queries["two"].arguments == {"a", "b"}
@@ -80,12 +82,18 @@ def test_queries_and_migrations_are_read_out_of_a_zipped_egg(tmp_path: Path) -> 
     with zipfile.ZipFile(egg, "w") as archive:
         for path in [*package.rglob("*.py"), *package.rglob("*.sql")]:
             archive.write(path, Path("crawlproj") / path.relative_to(package))
-    env = {"PYTHONPATH": os.pathsep.join([str(egg), *(path for path in sys.path if "site-packages" in path)])}
+    env = {
+        "PYTHONPATH": os.pathsep.join(
+            [str(egg), *(path for path in sys.path if "site-packages" in path)]
+        )
+    }
     program = (
         "import crawlproj, crawlproj.database.queries, crawlproj.database.migrations as m;"
         "print(crawlproj.__file__, len(crawlproj.database.queries.load_queries()), m.migrations()[0].sql.count('create table'))"
     )
-    done = subprocess.run([sys.executable, "-c", program], env=env, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=env, cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     origin, count, tables = done.stdout.split()
     assert origin.startswith(str(egg))

@@ -28,7 +28,18 @@ from hypothesis import strategies as st
 from lxml import etree, html  # type: ignore[import-untyped]
 from protego import Protego
 
-from crawlproj.demo import EPOCH, DemoProcess, DemoServer, FrozenClock, HostSpec, PortInUse, Profile, Web, grid, profile
+from crawlproj.demo import (
+    EPOCH,
+    DemoProcess,
+    DemoServer,
+    FrozenClock,
+    HostSpec,
+    PortInUse,
+    Profile,
+    Web,
+    grid,
+    profile,
+)
 from crawlproj.demo import dns_hosts as names_of
 from crawlproj.demo.broken import PATHS
 from crawlproj.demo.events import Poisson
@@ -51,13 +62,17 @@ class Reply:
 def get(demo: DemoServer | DemoProcess, url: str, **headers: str) -> Reply:
     """One GET on a connection of its own, to the address that the demo web names for the host."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(demo.dns_hosts[parts.hostname or ""], demo.port, timeout=20)
+    connection = http.client.HTTPConnection(
+        demo.dns_hosts[parts.hostname or ""], demo.port, timeout=20
+    )
     target = parts.path + (f"?{parts.query}" if parts.query else "")
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     with contextlib.closing(connection):
         connection.request("GET", target, headers={"Host": parts.netloc, **named})
         with connection.getresponse() as response:
-            return Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+            return Reply(
+                response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
+            )
 
 
 def quick(web: Profile) -> Profile:
@@ -71,8 +86,12 @@ def quick(web: Profile) -> Profile:
 
 def canonical(base: str, href: str) -> str:
     parts = urlsplit(urljoin(base, href))
-    query = urlencode(sorted(pair for pair in parse_qsl(parts.query) if not TRACKING.fullmatch(pair[0])))
-    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path or '/'}" + (f"?{query}" if query else "")
+    query = urlencode(
+        sorted(pair for pair in parse_qsl(parts.query) if not TRACKING.fullmatch(pair[0]))
+    )
+    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path or '/'}" + (
+        f"?{query}" if query else ""
+    )
 
 
 def links(url: str, reply: Reply) -> Iterator[tuple[str, str]]:
@@ -91,7 +110,9 @@ def links(url: str, reply: Reply) -> Iterator[tuple[str, str]]:
 def document_links(body: bytes) -> list[bytes]:
     if body.startswith(b"PK"):
         with zipfile.ZipFile(io.BytesIO(body)) as archive:
-            return re.findall(rb'Target="(http[^"]+)"', archive.read("word/_rels/document.xml.rels"))
+            return re.findall(
+                rb'Target="(http[^"]+)"', archive.read("word/_rels/document.xml.rels")
+            )
     return re.findall(rb"/URI\((.+?)\)", body) or re.findall(rb"http\S+(?=\.\s)", body)
 
 
@@ -101,7 +122,9 @@ def html_links(url: str, reply: Reply, kind: str) -> Iterator[tuple[str, str]]:
     if "nofollow" in "".join(tree.xpath("//meta[@name='robots']/@content")):
         return
     base = urljoin(url, "".join(tree.xpath("//base/@href")))
-    found = tree.xpath("//a[not(@rel='nofollow')]/@href | //area/@href | //iframe/@src | //link[@rel]/@href")
+    found = tree.xpath(
+        "//a[not(@rel='nofollow')]/@href | //area/@href | //iframe/@src | //link[@rel]/@href"
+    )
     found += [re.search("'(.+)'", text)[1] for text in tree.xpath("//@onclick")]  # type: ignore[index]
     found += re.findall(r'"((?:http:/)?/[^"]+)"', "".join(tree.xpath("//script/text()")))
     yield from (("a", canonical(base, href)) for href in found)
@@ -152,7 +175,9 @@ class Crawl:
         return self.rules[where]
 
 
-@pytest.mark.parametrize(("name", "later_s"), [("tiny", 0.0), ("tiny", 300.0), ("demo", 0.0), ("demo", 200.0)])
+@pytest.mark.parametrize(
+    ("name", "later_s"), [("tiny", 0.0), ("tiny", 300.0), ("demo", 0.0), ("demo", 200.0)]
+)
 def test_truth_is_what_a_crawler_finds_over_a_socket(name: str, later_s: float) -> None:
     clock = FrozenClock()
     with DemoServer(quick(profile(name)), clock=clock) as demo:
@@ -162,10 +187,16 @@ def test_truth_is_what_a_crawler_finds_over_a_socket(name: str, later_s: float) 
         assert set(crawl.replies) == truth.asked
         assert crawl.forbidden == truth.forbidden
         assert crawl.images - set(crawl.replies) == truth.images
-        assert {u for u, r in crawl.replies.items() if "location" in r.headers} == set(truth.redirects)
+        assert {u for u, r in crawl.replies.items() if "location" in r.headers} == set(
+            truth.redirects
+        )
         assert {u: r.status for u, r in crawl.replies.items() if r.status >= 400} == truth.errors
-        assert {u: crawl.depths[u] for u in truth.pages} == {u: page.depth for u, page in truth.pages.items()}
-        quiet = {u: p.digest for u, p in truth.pages.items() if not u.startswith(demo.url("ticker", "/"))}
+        assert {u: crawl.depths[u] for u in truth.pages} == {
+            u: page.depth for u, page in truth.pages.items()
+        }
+        quiet = {
+            u: p.digest for u, p in truth.pages.items() if not u.startswith(demo.url("ticker", "/"))
+        }
         assert {u: hashlib.sha256(crawl.replies[u].body).hexdigest() for u in quiet} == quiet
         asked = [f"http://{record.host}{record.path}" for record in demo.log.records()]
         assert len(asked) == len(set(asked)) == len(truth.asked)
@@ -229,7 +260,11 @@ def test_content_changes_exactly_when_the_version_does(step_s: float) -> None:
         after = web.truth(at)
         for url in before.pages.keys() & after.pages.keys():
             old, new = before.pages[url], after.pages[url]
-            assert (old.digest != new.digest) == (old.version != new.version) == (old.changed_at != new.changed_at), url
+            assert (
+                (old.digest != new.digest)
+                == (old.version != new.version)
+                == (old.changed_at != new.changed_at)
+            ), url
             assert new.changed_at <= at
             if old.version != new.version:
                 assert at - step_s < new.changed_at and new.version > old.version
@@ -238,7 +273,9 @@ def test_content_changes_exactly_when_the_version_does(step_s: float) -> None:
 
 @pytest.mark.parametrize("every_s", [20.0, 90.0])
 def test_events_come_at_their_rate(every_s: float) -> None:
-    web = Web(grid(40, like=HostSpec("", appear_s=every_s, change_s=(every_s,), keep=10**6)), port=8000)
+    web = Web(
+        grid(40, like=HostSpec("", appear_s=every_s, change_s=(every_s,), keep=10**6)), port=8000
+    )
     for count in (
         sum(site.articles.count(6000.0) - site.spec.articles for site in web.sites.values()),
         sum(site.articles.state(0, 6000.0)[0] for site in web.sites.values()),
@@ -276,7 +313,10 @@ def test_articles_that_fall_out_answer_410_and_future_ones_404() -> None:
     web = Web(profile("demo"), port=8000)
     site, late = web.sites["news1"], EPOCH + 6 * HOUR_S
     assert site.articles.count(6 * HOUR_S) > site.spec.articles + site.spec.keep
-    oldest, newest = site.articles.get(0).path, site.articles.get(site.articles.count(6 * HOUR_S) - 1).path
+    oldest, newest = (
+        site.articles.get(0).path,
+        site.articles.get(site.articles.count(6 * HOUR_S) - 1).path,
+    )
     assert web.answer(Ask("news1.demo.test", oldest), EPOCH).status == 200
     assert web.answer(Ask("news1.demo.test", oldest), late).status == 410
     assert web.answer(Ask("news1.demo.test", newest), EPOCH).status == 404
@@ -295,7 +335,11 @@ def test_nofollow_depth_and_sources_are_arguments() -> None:
 def test_traps_grow_with_the_depth_limit_only_where_robots_allow_them() -> None:
     web = Web(profile("demo"), port=8000)
     found = web.truth(EPOCH, depth=30).pages
-    assert len([url for url in found if "/calendar/" in url]) == len([url for url in found if "/more/" in url]) == 28
+    assert (
+        len([url for url in found if "/calendar/" in url])
+        == len([url for url in found if "/more/" in url])
+        == 28
+    )
     assert not [url for url in found if url.startswith(web.url("maze", "/calendar"))]
 
 
@@ -304,7 +348,10 @@ def test_copies_are_exact_and_reprints_are_near() -> None:
     pages = web.truth(EPOCH + 60).pages
     path = web.sites["news3"].articles.get(1).path
     assert pages[web.url("news3", "/copy" + path)].digest == pages[web.url("news3", path)].digest
-    text = [web.answer(Ask("news3.demo.test", prefix + path), EPOCH + 60).body for prefix in ("", "/print")]
+    text = [
+        web.answer(Ask("news3.demo.test", prefix + path), EPOCH + 60).body
+        for prefix in ("", "/print")
+    ]
     paragraphs = [set(re.findall(rb"<p>(.{80,}?)</p>", body)) for body in text]
     assert paragraphs[0] == paragraphs[1]
 
@@ -313,7 +360,9 @@ def test_noise_differs_at_every_answer_and_the_rest_does_not() -> None:
     web = Web(profile("demo"), port=8000)
     bodies = [web.answer(Ask("ticker.demo.test", "/"), EPOCH).body for _ in range(3)]
     assert len(set(bodies)) == 3
-    assert len({re.sub(rb'<div class="meta" data-token.*?</div>', b"", body) for body in bodies}) == 1
+    assert (
+        len({re.sub(rb'<div class="meta" data-token.*?</div>', b"", body) for body in bodies}) == 1
+    )
 
 
 def test_text_is_readable_and_slugs_are_clean() -> None:
@@ -339,7 +388,9 @@ def test_unknown_hosts_methods_and_profiles_are_refused_clearly() -> None:
 # --- conditional requests
 
 
-@pytest.mark.parametrize(("validators", "has"), [("both", 2), ("etag", 1), ("modified", 1), ("none", 0)])
+@pytest.mark.parametrize(
+    ("validators", "has"), [("both", 2), ("etag", 1), ("modified", 1), ("none", 0)]
+)
 def test_conditional_get_says_304_until_the_page_changes(validators: str, has: int) -> None:
     spec = HostSpec("h", articles=3, change_s=(30.0,), validators=validators)  # type: ignore[arg-type]
     clock = FrozenClock()
@@ -366,7 +417,10 @@ def test_a_change_of_this_second_has_no_last_modified_yet() -> None:
     version = site.articles.state(0, 500.0)[0]
     at = web.world.unix(site.articles.state(0, 500.0)[1])
     assert version
-    names = [dict(web.answer(Ask("h.demo.test", site.articles.get(0).path), now).headers) for now in (at, at + 1)]
+    names = [
+        dict(web.answer(Ask("h.demo.test", site.articles.get(0).path), now).headers)
+        for now in (at, at + 1)
+    ]
     assert "Last-Modified" not in names[0] and "Last-Modified" in names[1]
 
 
@@ -390,15 +444,24 @@ def test_a_host_without_etags_matches_none() -> None:
     since = dict(web.answer(Ask("news2.demo.test", "/about.html"), EPOCH).headers)["Last-Modified"]
     for tag, status in (('"other"', 200), ("", 200), ("*", 304)):
         asked = {"if-none-match": tag, "if-modified-since": since}
-        assert web.answer(Ask("news2.demo.test", "/about.html", headers=asked), EPOCH).status == status
+        assert (
+            web.answer(Ask("news2.demo.test", "/about.html", headers=asked), EPOCH).status == status
+        )
 
 
 def test_gzip_is_sent_only_to_those_who_take_it() -> None:
     with DemoServer("tiny", clock=FrozenClock()) as demo:
         url = demo.url("one", "/about.html")
-        plain, packed, refused = (get(demo, url, Accept_Encoding=e) for e in ("identity", "br, gzip;q=0.8", "gzip;q=0"))
-        assert packed.headers["content-encoding"] == "gzip" and gzip.decompress(packed.body) == plain.body == refused.body
-        assert "content-encoding" not in plain.headers and plain.headers["vary"] == "Accept-Encoding"
+        plain, packed, refused = (
+            get(demo, url, Accept_Encoding=e) for e in ("identity", "br, gzip;q=0.8", "gzip;q=0")
+        )
+        assert (
+            packed.headers["content-encoding"] == "gzip"
+            and gzip.decompress(packed.body) == plain.body == refused.body
+        )
+        assert (
+            "content-encoding" not in plain.headers and plain.headers["vary"] == "Accept-Encoding"
+        )
 
 
 # --- the server
@@ -408,7 +471,11 @@ def test_keep_alive_serves_many_requests_on_one_connection_and_head_has_no_body(
     with DemoServer("tiny", clock=FrozenClock()) as demo:
         connection = http.client.HTTPConnection("127.0.0.1", demo.port, timeout=10)
         for method in ("GET", "HEAD", "GET"):
-            connection.request(method, "/about.html", headers={"Host": f"one.demo.test:{demo.port}", "User-Agent": "me"})
+            connection.request(
+                method,
+                "/about.html",
+                headers={"Host": f"one.demo.test:{demo.port}", "User-Agent": "me"},
+            )
             response = connection.getresponse()
             body = response.read()
             assert (response.status, bool(body)) == (200, method == "GET")
@@ -421,10 +488,22 @@ def test_keep_alive_serves_many_requests_on_one_connection_and_head_has_no_body(
 def test_log_tells_who_asked_what_when_and_from_where(tmp_path: Path) -> None:
     with DemoServer("demo", clock=FrozenClock(), log_path=tmp_path / "log.jsonl") as demo:
         before = time.monotonic()
-        get(demo, demo.url("news3", "/?x=1"), User_Agent="robot/1", If_None_Match='"x"', Cookie="a=b")
+        get(
+            demo,
+            demo.url("news3", "/?x=1"),
+            User_Agent="robot/1",
+            If_None_Match='"x"',
+            Cookie="a=b",
+        )
         (record,) = demo.log.records()
-        assert before - 0.01 <= record.started <= record.ended <= time.monotonic()  # the kernel counts in steps of 4 ms
-        assert (record.host, record.path, record.status) == (f"news3.demo.test:{demo.port}", "/?x=1", 200)
+        assert (
+            before - 0.01 <= record.started <= record.ended <= time.monotonic()
+        )  # the kernel counts in steps of 4 ms
+        assert (record.host, record.path, record.status) == (
+            f"news3.demo.test:{demo.port}",
+            "/?x=1",
+            200,
+        )
         assert (record.user_agent, record.if_none_match, record.cookie) == ("robot/1", '"x"', "a=b")
         assert record.local == demo.dns_hosts["news3.demo.test"]
         assert record.bytes_sent > 1000
@@ -449,7 +528,9 @@ def test_busy_host_says_429_now_and_then_and_recovers() -> None:
 def test_busy_host_never_refuses_robots_txt_and_the_log_tells_the_wait() -> None:
     web = Profile("busy", (HostSpec("h", busy_every=2, retry_after_s=30),), ("h",))
     with DemoServer(web, clock=FrozenClock()) as demo:
-        statuses = [get(demo, demo.url("h", path)).status for path in ("/", "/", "/", "/robots.txt")]
+        statuses = [
+            get(demo, demo.url("h", path)).status for path in ("/", "/", "/", "/robots.txt")
+        ]
         assert statuses == [200, 429, 429, 200]
         assert [record.retry_after_s for record in demo.log.records()] == [0, 30, 30, 0]
 
@@ -458,9 +539,21 @@ def test_port_in_use_is_said_clearly() -> None:
     with DemoServer("tiny") as demo:
         with pytest.raises(PortInUse, match=f"port {demo.port} on 127.0.0.1 is in use"):
             DemoServer("tiny", port=demo.port)
-        command = [sys.executable, "-m", "crawlproj.demo", "--profile", "tiny", "--port", str(demo.port)]
+        command = [
+            sys.executable,
+            "-m",
+            "crawlproj.demo",
+            "--profile",
+            "tiny",
+            "--port",
+            str(demo.port),
+        ]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert ended.returncode == 1 and "is in use" in ended.stderr and "Traceback" not in ended.stderr
+        assert (
+            ended.returncode == 1
+            and "is in use" in ended.stderr
+            and "Traceback" not in ended.stderr
+        )
 
 
 def test_nothing_but_loopback_is_bound() -> None:
@@ -473,7 +566,9 @@ def test_a_second_server_with_the_same_epoch_goes_on_with_the_same_web() -> None
         port, first = demo.port, demo.web.truth(EPOCH + 500)
     with DemoServer("tiny", clock=FrozenClock(EPOCH + 500), t0=EPOCH, port=port) as demo:
         assert demo.web.truth(demo.now()) == first
-        path = next(url for url, page in first.pages.items() if page.version and page.kind == "article")
+        path = next(
+            url for url, page in first.pages.items() if page.version and page.kind == "article"
+        )
         assert hashlib.sha256(get(demo, path).body).hexdigest() == first.pages[path].digest
 
 
@@ -482,7 +577,10 @@ def test_a_child_process_serves_the_same_web_and_its_log_can_be_read() -> None:
         start = demo.now()
         assert demo.advance(100.0) == start + 100.0
         url = demo.url("one", "/")
-        assert hashlib.sha256(get(demo, url).body).hexdigest() == demo.web.truth(demo.now()).pages[url].digest
+        assert (
+            hashlib.sha256(get(demo, url).body).hexdigest()
+            == demo.web.truth(demo.now()).pages[url].digest
+        )
         (record,) = demo.records()
         assert (record.path, record.status) == ("/", 200)
         child = demo.child
@@ -498,7 +596,9 @@ def faulty() -> Iterator[DemoServer]:
         yield demo
 
 
-def raw(demo: DemoServer, path: str, limit: int = 10**9, silence_s: float = 20.0, least: int = 0) -> tuple[bytes, str]:
+def raw(
+    demo: DemoServer, path: str, limit: int = 10**9, silence_s: float = 20.0, least: int = 0
+) -> tuple[bytes, str]:
     """What comes over the wire for a path, up to `limit` bytes, and how it ended: eof, reset, timeout or limit. That it is silent
     counts only after `least` bytes."""
     got = bytearray()
@@ -564,7 +664,9 @@ def test_faults_are_in_the_log_by_name(faulty: DemoServer, name: str) -> None:
         ("/headers-many", http.client.HTTPException),
     ],
 )
-def test_an_http_client_stumbles_as_expected(faulty: DemoServer, path: str, error: type[Exception]) -> None:
+def test_an_http_client_stumbles_as_expected(
+    faulty: DemoServer, path: str, error: type[Exception]
+) -> None:
     with pytest.raises(error):
         get(faulty, faulty.url("fault", path))
 
@@ -625,7 +727,9 @@ def test_start_page_links_every_fault_on_a_host_of_its_own(faulty: DemoServer) -
         ("redirect", 301, b""),
     ],
 )
-def test_robots_txt_is_wrong_in_the_way_its_host_says(faulty: DemoServer, name: str, status: int, start: bytes) -> None:
+def test_robots_txt_is_wrong_in_the_way_its_host_says(
+    faulty: DemoServer, name: str, status: int, start: bytes
+) -> None:
     reply = get(faulty, faulty.url(f"robots-{name}.fault", "/robots.txt"))
     assert reply.status == status and reply.body.startswith(start)
 

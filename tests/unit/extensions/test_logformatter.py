@@ -10,7 +10,10 @@ from crawlproj.extensions.logformatter import without_passwords
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("{'DATABASE_URL': 'postgresql://me:se:c@ret@db:5432/news'}", "{'DATABASE_URL': 'postgresql://me:***@db:5432/news'}"),
+        (
+            "{'DATABASE_URL': 'postgresql://me:se:c@ret@db:5432/news'}",
+            "{'DATABASE_URL': 'postgresql://me:***@db:5432/news'}",
+        ),
         (
             "'REDIS_URL': 'redis://:secret@127.0.0.1/0', 'X': 'http://a/'",
             "'REDIS_URL': 'redis://:***@127.0.0.1/0', 'X': 'http://a/'",
@@ -22,7 +25,13 @@ from crawlproj.extensions.logformatter import without_passwords
 )
 def test_no_password_of_a_url_is_logged(text: str, shown: str) -> None:
     record = logging.LogRecord(
-        "scrapy.crawler", logging.INFO, "", 0, "Overridden settings:\n%(settings)s", ({"settings": text},), None
+        "scrapy.crawler",
+        logging.INFO,
+        "",
+        0,
+        "Overridden settings:\n%(settings)s",
+        ({"settings": text},),
+        None,
     )
     assert without_passwords(record)
     assert record.getMessage() == f"Overridden settings:\n{shown}"

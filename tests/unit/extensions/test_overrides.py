@@ -57,22 +57,32 @@ def told(manager: SignalManager, chosen: tuple[str, ...], wait: bool) -> list[tu
         found = call(PING, number=5, spider=None)
         return await found if wait else found  # type: ignore[misc]
 
-    return [(receiver.__name__, repr(getattr(value, "value", value))) for receiver, value in asyncio.run(run())]
+    return [
+        (receiver.__name__, repr(getattr(value, "value", value)))
+        for receiver, value in asyncio.run(run())
+    ]
 
 
 @pytest.mark.parametrize("chosen", [(), NAMES[:1], NAMES[:3], NAMES[3:], NAMES, NAMES[::-1]])
 @pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
-def test_who_listens_hears_the_same_and_answers_the_same(chosen: tuple[str, ...], caplog: pytest.LogCaptureFixture) -> None:
-    assert told(Signals(object()), chosen, wait=True) == told(SignalManager(object()), chosen, wait=True)
+def test_who_listens_hears_the_same_and_answers_the_same(
+    chosen: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert told(Signals(object()), chosen, wait=True) == told(
+        SignalManager(object()), chosen, wait=True
+    )
     ours, theirs = (
-        sum(record.name == name for record in caplog.records) for name in ("crawlproj.extensions.overrides", "scrapy.utils.signal")
+        sum(record.name == name for record in caplog.records)
+        for name in ("crawlproj.extensions.overrides", "scrapy.utils.signal")
     )
     assert ours == theirs == len({"broken", "broken_later"} & set(chosen))
 
 
 @pytest.mark.parametrize("chosen", [(), NAMES[:3]])
 def test_signals_that_nobody_waits_for_too(chosen: tuple[str, ...]) -> None:
-    assert told(Signals(object()), chosen, wait=False) == told(SignalManager(object()), chosen, wait=False)
+    assert told(Signals(object()), chosen, wait=False) == told(
+        SignalManager(object()), chosen, wait=False
+    )
 
 
 def test_who_listens_to_any_sender_hears_it() -> None:
@@ -119,7 +129,11 @@ class Handlers:
 
 
 async def two_in_a_slot(kind: type[Downloader], **options: Any) -> list[object]:
-    settings = {"DOWNLOADER_MIDDLEWARES_BASE": {}, "TWISTED_REACTOR_ENABLED": False, "CONCURRENT_REQUESTS_PER_DOMAIN": 1} | options
+    settings = {
+        "DOWNLOADER_MIDDLEWARES_BASE": {},
+        "TWISTED_REACTOR_ENABLED": False,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+    } | options
     crawler = get_crawler(settings_dict=settings)
     crawler.spider = Spider("s")
     downloader, handlers, seen = kind(crawler), Handlers(), []
@@ -129,7 +143,11 @@ async def two_in_a_slot(kind: type[Downloader], **options: Any) -> list[object]:
         return lambda request: seen.append((name, request.url))
 
     listeners = [notes("reached"), notes("downloaded"), notes("left")]
-    kinds = (signals.request_reached_downloader, signals.response_downloaded, signals.request_left_downloader)
+    kinds = (
+        signals.request_reached_downloader,
+        signals.response_downloaded,
+        signals.request_left_downloader,
+    )
     for listener, signal in zip(listeners, kinds, strict=True):
         crawler.signals.connect(listener, signal)
     loop = asyncio.get_running_loop()
@@ -138,10 +156,18 @@ async def two_in_a_slot(kind: type[Downloader], **options: Any) -> list[object]:
     for request in requests:
         while request.url not in handlers.gates:
             await asyncio.sleep(0)
-        seen.append((list(handlers.asked), len(downloader.active), len(downloader.slots["a.test"].active)))
+        seen.append(
+            (list(handlers.asked), len(downloader.active), len(downloader.slots["a.test"].active))
+        )
         handlers.gates[request.url].set_result(None)
     seen += [(await task).url for task in tasks]
-    seen.append((len(downloader.active), len(downloader.slots["a.test"].active), len(downloader.slots["a.test"].transferring)))
+    seen.append(
+        (
+            len(downloader.active),
+            len(downloader.slots["a.test"].active),
+            len(downloader.slots["a.test"].transferring),
+        )
+    )
     downloader.close()
     return seen
 
@@ -157,7 +183,9 @@ def test_a_slot_lets_requests_through_one_after_the_other() -> None:
 
 def test_a_slot_with_a_delay_is_scrapys() -> None:
     delay = {"DOWNLOAD_DELAY": 0.01}
-    assert asyncio.run(two_in_a_slot(DirectDownloader, **delay)) == asyncio.run(two_in_a_slot(Downloader, **delay))
+    assert asyncio.run(two_in_a_slot(DirectDownloader, **delay)) == asyncio.run(
+        two_in_a_slot(Downloader, **delay)
+    )
 
 
 class Plain:
@@ -214,19 +242,30 @@ async def letters_later() -> AsyncIterator[Any]:
 async def scraped(processor: str, output: Any) -> list[object]:
     seen: list[object] = []
     pipelines = {kind: number for number, kind in enumerate((Plain, Another, Later, Promised))}
-    more = {"ITEM_PIPELINES": pipelines, "ITEM_PROCESSOR": processor, "CONCURRENT_ITEMS": 1, "TWISTED_REACTOR_ENABLED": False}
+    more = {
+        "ITEM_PIPELINES": pipelines,
+        "ITEM_PROCESSOR": processor,
+        "CONCURRENT_ITEMS": 1,
+        "TWISTED_REACTOR_ENABLED": False,
+    }
     crawler = get_crawler(settings_dict=more)
     crawler.spider, crawler.engine = Spider.from_crawler(crawler, "s"), Engine(seen)  # type: ignore[assignment]
     scraper = crawler.engine.scraper = Scraper(crawler)  # type: ignore[union-attr]
 
     def notes(name: str) -> Any:
-        return lambda **told: seen.append((name, told.get("item"), str(told.get("exception") or told.get("failure") or "")[:40]))
+        return lambda **told: seen.append(
+            (name, told.get("item"), str(told.get("exception") or told.get("failure") or "")[:40])
+        )
 
-    listeners = {name: notes(name) for name in ("item_scraped", "item_dropped", "item_error", "spider_error")}
+    listeners = {
+        name: notes(name) for name in ("item_scraped", "item_dropped", "item_error", "spider_error")
+    }
     for name, listener in listeners.items():
         crawler.signals.connect(listener, getattr(signals, name))
     await scraper.open_spider_async()
-    await scraper.handle_spider_output_async(output(), Request("http://a.test/0"), Response("http://a.test/0"))
+    await scraper.handle_spider_output_async(
+        output(), Request("http://a.test/0"), Response("http://a.test/0")
+    )
     await scraper.close_spider_async()
     return [type(scraper) is Scraper, *seen]
 

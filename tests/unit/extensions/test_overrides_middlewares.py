@@ -54,7 +54,11 @@ class WithSpider:
         request.meta["spider"] = spider.name
 
     def process_response(self, request: Request, response: Response, spider: Spider) -> Response:
-        return response.replace(body=f"{response.text} {spider.name}".encode()) if isinstance(response, Text) else response
+        return (
+            response.replace(body=f"{response.text} {spider.name}".encode())
+            if isinstance(response, Text)
+            else response
+        )
 
 
 class Text(Response):
@@ -98,9 +102,15 @@ class Rescuing:
         return Response(HERE, status=500) if isinstance(exception, ValueError) else None
 
 
-async def through(kind: type[DownloaderMiddlewareManager], chain: tuple[type, ...], answer: Any) -> str:
+async def through(
+    kind: type[DownloaderMiddlewareManager], chain: tuple[type, ...], answer: Any
+) -> str:
     chosen = {each: number for number, each in enumerate(chain)}
-    settings = {"DOWNLOADER_MIDDLEWARES_BASE": {}, "DOWNLOADER_MIDDLEWARES": chosen, "TWISTED_REACTOR_ENABLED": False}
+    settings = {
+        "DOWNLOADER_MIDDLEWARES_BASE": {},
+        "DOWNLOADER_MIDDLEWARES": chosen,
+        "TWISTED_REACTOR_ENABLED": False,
+    }
     crawler = get_crawler(settings_dict=settings)
     crawler.spider = Spider("s")
     manager = DownloaderMiddlewareManager.from_crawler(crawler)
@@ -124,11 +134,20 @@ CHAINS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("chain", CHAINS, ids=lambda chain: "-".join(each.__name__ for each in chain) or "none")
-@pytest.mark.parametrize("answer", [Response(HERE), Text(HERE), Request(THERE), None], ids=["response", "text", "request", "none"])
+@pytest.mark.parametrize(
+    "chain", CHAINS, ids=lambda chain: "-".join(each.__name__ for each in chain) or "none"
+)
+@pytest.mark.parametrize(
+    "answer",
+    [Response(HERE), Text(HERE), Request(THERE), None],
+    ids=["response", "text", "request", "none"],
+)
 @pytest.mark.filterwarnings("ignore::scrapy.exceptions.ScrapyDeprecationWarning")
 def test_middlewares_are_asked_in_the_same_way(chain: tuple[type, ...], answer: Any) -> None:
-    ours, theirs = (asyncio.run(through(kind, chain, answer)) for kind in (DirectMiddlewares, DownloaderMiddlewareManager))
+    ours, theirs = (
+        asyncio.run(through(kind, chain, answer))
+        for kind in (DirectMiddlewares, DownloaderMiddlewareManager)
+    )
     assert ours == theirs
 
 
@@ -150,12 +169,23 @@ class Secure(Handler):
     pass
 
 
-@pytest.mark.parametrize("url", ["http://a.test/", "https://a.test/", "HTTP://a.test/", "gopher://a.test/", "data:,x"])
+@pytest.mark.parametrize(
+    "url", ["http://a.test/", "https://a.test/", "HTTP://a.test/", "gopher://a.test/", "data:,x"]
+)
 def test_handlers_are_chosen_by_the_same_scheme(url: str) -> None:
     found = []
     for kind in (DirectHandlers, DownloadHandlers):
-        chosen = {"http": Handler, "https": Secure, "data": None, "file": None, "ftp": None, "s3": None}
-        crawler = get_crawler(settings_dict={"DOWNLOAD_HANDLERS": chosen, "TWISTED_REACTOR_ENABLED": False})
+        chosen = {
+            "http": Handler,
+            "https": Secure,
+            "data": None,
+            "file": None,
+            "ftp": None,
+            "s3": None,
+        }
+        crawler = get_crawler(
+            settings_dict={"DOWNLOAD_HANDLERS": chosen, "TWISTED_REACTOR_ENABLED": False}
+        )
         crawler.spider = Spider("s")
         for _ in range(2):  # the second time the handler is there already
             try:

@@ -25,7 +25,9 @@ STATS = {
 }  # fmt: skip
 
 
-def text_of(reason: str = "finished", stats: dict[str, object] | None = None, **more: object) -> str:
+def text_of(
+    reason: str = "finished", stats: dict[str, object] | None = None, **more: object
+) -> str:
     done = tally(STATS if stats is None else stats)
     return "\n".join(summary(Ending("site", reason, 10.0, done, NOW, **more)))  # type: ignore[arg-type]
 
@@ -49,12 +51,16 @@ def test_the_panel_fits_the_terminal_and_says_why_it_waits() -> None:
 
 def test_one_line_says_it_all_for_a_pipe() -> None:
     text = line(tally(STATS), Hosts(1, 1, 1), 2.0, 3700, False)
-    assert text.startswith("1:01:40  11 pages, 2.0/s: 5 new, 2 changed, 4 unchanged; 4 moved, 6 gone, 7 forbidden, 3 failed")
+    assert text.startswith(
+        "1:01:40  11 pages, 2.0/s: 5 new, 2 changed, 4 unchanged; 4 moved, 6 gone, 7 forbidden, 3 failed"
+    )
     assert text.endswith("; 1 URL of 1 host in hand")
 
 
 def test_the_summary_names_reasons_with_an_example_each() -> None:
-    text = text_of(examples={"failed/timeout": "http://a.test/slow", "failed/status_503": "http://a.test/busy"})
+    text = text_of(
+        examples={"failed/timeout": "http://a.test/slow", "failed/status_503": "http://a.test/busy"}
+    )
     assert "Crawl site ended after 10 s: nothing more is due soon." in text
     assert "5 new, 2 changed, 4 unchanged, 1.1 a second" in text
     assert "timeout 2 x, such as http://a.test/slow" in text
@@ -80,8 +86,14 @@ def test_the_summary_speaks_of_one_as_of_one() -> None:
     assert "1 has moved, 1 is gone, 1 may not be fetched, 1 is gone for good" in text
 
 
-def test_commands_to_try_have_what_make_was_given_and_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = {"ROBOT_CONTACT": "mailto:me@example.org", "CRAWL_DIR": "/a b", "DATABASE_URL": "postgresql://me:secret@here/x"}
+def test_commands_to_try_have_what_make_was_given_and_no_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = {
+        "ROBOT_CONTACT": "mailto:me@example.org",
+        "CRAWL_DIR": "/a b",
+        "DATABASE_URL": "postgresql://me:secret@here/x",
+    }
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("ROBOT_NAME", "exported")
@@ -91,8 +103,13 @@ def test_commands_to_try_have_what_make_was_given_and_no_password(monkeypatch: p
     monkeypatch.delenv("MAKEFLAGS", raising=False)
     assert same_again(settings).endswith(" crawl site")
     assert option_words(config, settings) == "", "the next command has the environment too"  # type: ignore[arg-type]
-    monkeypatch.setenv("MAKEFLAGS", r" -n -- ROBOT_CONTACT=mailto:me@example.org CRAWL_DIR=/a\ b DATABASE_URL=x SEEDS=y")
-    again = " crawl site -s 'CRAWL_DIR=/a b' -s DATABASE_URL=... -s ROBOT_CONTACT=mailto:me@example.org"
+    monkeypatch.setenv(
+        "MAKEFLAGS",
+        r" -n -- ROBOT_CONTACT=mailto:me@example.org CRAWL_DIR=/a\ b DATABASE_URL=x SEEDS=y",
+    )
+    again = (
+        " crawl site -s 'CRAWL_DIR=/a b' -s DATABASE_URL=... -s ROBOT_CONTACT=mailto:me@example.org"
+    )
     assert same_again(settings).endswith(again)
     assert option_words(config, settings) == " -s CRAWL_DIR='/a b' -s DATABASE_URL=..."  # type: ignore[arg-type]
 
@@ -101,7 +118,10 @@ def test_a_run_with_nothing_to_do_says_so() -> None:
     assert "Nothing was due" in text_of(stats={})
 
 
-@pytest.mark.parametrize("reason", ["shutdown", "database_lost", "scheduler_error", "closespider_timeout", "something new"])
+@pytest.mark.parametrize(
+    "reason",
+    ["shutdown", "database_lost", "scheduler_error", "closespider_timeout", "something new"],
+)
 def test_every_ending_is_put_into_words(reason: str) -> None:
     text = text_of(reason)
     assert reason not in text or reason == "something new"
@@ -129,7 +149,11 @@ def test_warnings_that_repeat_are_shown_a_few_times_only() -> None:
     stream = io.StringIO()
     handler = TerminalLog(Screen(stream, live=False))
     for number in range(20):
-        handler.handle(logging.LogRecord("x", logging.WARNING, "", 0, "trouble %d\nsecond line", (number,), None))
+        handler.handle(
+            logging.LogRecord(
+                "x", logging.WARNING, "", 0, "trouble %d\nsecond line", (number,), None
+            )
+        )
     handler.handle(logging.LogRecord("x", logging.ERROR, "", 0, "another", (), None))
     lines = stream.getvalue().splitlines()
     assert len(lines) == ALIKE + 1

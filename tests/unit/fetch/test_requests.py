@@ -27,7 +27,12 @@ FULL = Request(
 
 
 @pytest.mark.parametrize(
-    "request_", [FULL, JsonRequest("http://a.org/", data={"x": 1}), FormRequest("http://a.org/", formdata={"q": "ü"})]
+    "request_",
+    [
+        FULL,
+        JsonRequest("http://a.org/", data={"x": 1}),
+        FormRequest("http://a.org/", formdata={"q": "ü"}),
+    ],
 )
 def test_a_request_comes_back_from_json_as_it_was(request_: Request) -> None:
     again = load(json.loads(dump(request_, SPIDER)), SPIDER)
@@ -49,7 +54,13 @@ def test_what_json_cannot_hold_is_refused(request_: Request) -> None:
 
 def test_plain_requests_need_nothing_but_their_url() -> None:
     assert is_plain(Request("http://a.org/"))
-    assert is_plain(Request("http://a.org/", meta={"depth": 1, "parent": 2, "is_start_request": True}, dont_filter=True))
+    assert is_plain(
+        Request(
+            "http://a.org/",
+            meta={"depth": 1, "parent": 2, "is_start_request": True},
+            dont_filter=True,
+        )
+    )
     assert not is_plain(FULL)
     assert not is_plain(Request("http://a.org/", meta={"playwright": True}))
     assert not is_plain(Request("http://a.org/", headers={"A": "b"}))
@@ -64,7 +75,14 @@ def test_a_ticket_becomes_a_request_that_scrapy_neither_follows_nor_repeats() ->
 
 
 def test_a_redirect_of_a_post_becomes_a_get_unless_its_status_says_otherwise() -> None:
-    fields = json.loads(dump(Request("http://a.org/", method="POST", body=b"x", headers={"Content-Type": "a/b", "X": "y"}), SPIDER))
+    fields = json.loads(
+        dump(
+            Request(
+                "http://a.org/", method="POST", body=b"x", headers={"Content-Type": "a/b", "X": "y"}
+            ),
+            SPIDER,
+        )
+    )
     assert (
         load(redirected(fields, "http://b.org/", 302), SPIDER).to_dict() | {}
         == Request("http://b.org/", headers={"X": "y"}).to_dict()
@@ -75,7 +93,10 @@ def test_a_redirect_of_a_post_becomes_a_get_unless_its_status_says_otherwise() -
 
 def handed_out(request: Request | None) -> Request:
     fields = json.loads(dump(request, SPIDER)) if request is not None else None
-    out = request_of(Ticket(1, "http://a.org/", "a.org", 1, 1, 0, Lane.NEW, State.NEW, depth=2, request=fields), SPIDER)
+    out = request_of(
+        Ticket(1, "http://a.org/", "a.org", 1, 1, 0, Lane.NEW, State.NEW, depth=2, request=fields),
+        SPIDER,
+    )
     out.errback = lambda failure: None
     return out
 
@@ -92,7 +113,9 @@ def test_a_copy_of_what_was_handed_out_is_as_the_spider_made_it() -> None:
 
 def test_what_the_spider_said_itself_stays_in_copied_meta() -> None:
     first = Request("http://a.org/", callback=SPIDER.other, meta={"dont_redirect": True, "n": 1})
-    request = Request("http://a.org/z", callback=SPIDER.other, errback=SPIDER.failed, meta=handed_out(first).meta)
+    request = Request(
+        "http://a.org/z", callback=SPIDER.other, errback=SPIDER.failed, meta=handed_out(first).meta
+    )
     detach(request, SPIDER)
     assert request.meta == {"dont_redirect": True, "n": 1}
     assert request.errback == SPIDER.failed

@@ -23,7 +23,9 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return answers
 
 
-def test_a_name_that_is_known_never_waits_behind_names_that_are_looked_up(stuck: threading.Event) -> None:
+def test_a_name_that_is_known_never_waits_behind_names_that_are_looked_up(
+    stuck: threading.Event,
+) -> None:
     resolver = Resolver(StaticNames({"good.test": "127.0.0.1"}), threads=2)
     resolver.submit(f"n{number}.invalid" for number in range(1000))
     resolver.submit(["good.test", "192.0.2.1"])

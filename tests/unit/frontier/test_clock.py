@@ -12,13 +12,21 @@ ODD = 1e-5
 delays = st.tuples(st.floats(0, 4), st.floats(0, 4))
 
 
-def heard(monotonic: float, there_s: float = 0, back_s: float = 0, jump_s: float = 0) -> tuple[datetime, float, float]:
+def heard(
+    monotonic: float, there_s: float = 0, back_s: float = 0, jump_s: float = 0
+) -> tuple[datetime, float, float]:
     """What the frontier said at `monotonic`, when it was asked, and when its answer was here."""
-    return datetime.fromtimestamp(TRUE_S + monotonic + jump_s, UTC), monotonic - there_s, monotonic + back_s
+    return (
+        datetime.fromtimestamp(TRUE_S + monotonic + jump_s, UTC),
+        monotonic - there_s,
+        monotonic + back_s,
+    )
 
 
 @given(st.lists(delays, min_size=1, max_size=200))
-def test_no_pause_ends_too_soon_and_no_lease_too_late_however_slow_the_answers_were(ways: list[tuple[float, float]]) -> None:
+def test_no_pause_ends_too_soon_and_no_lease_too_late_however_slow_the_answers_were(
+    ways: list[tuple[float, float]],
+) -> None:
     times = Times(*heard(100, *ways[0]))
     for number, way in enumerate(ways[1:], 1):
         times.hear(*heard(100 + number, *way))
@@ -30,7 +38,9 @@ def test_no_pause_ends_too_soon_and_no_lease_too_late_however_slow_the_answers_w
 
 
 @given(delays, delays)
-def test_a_pause_that_one_worker_stores_is_not_shorter_for_the_next(one: tuple[float, float], two: tuple[float, float]) -> None:
+def test_a_pause_that_one_worker_stores_is_not_shorter_for_the_next(
+    one: tuple[float, float], two: tuple[float, float]
+) -> None:
     stored = Times(*heard(100, *one)).date(123.5)
     assert Times(*heard(110, *two)).not_before(stored) >= 123.5 - ODD
 
@@ -47,7 +57,9 @@ def test_a_clock_that_is_set_is_followed_both_ways() -> None:
         times = Times(*heard(100, 1, 1))
         times.hear(*heard(101, jump_s=jump_s))
         assert abs(times.unix(101) - (TRUE_S + 101 + jump_s)) < ODD
-        assert times.date(101) == datetime.fromtimestamp(TRUE_S + 101, UTC) + timedelta(seconds=jump_s)
+        assert times.date(101) == datetime.fromtimestamp(TRUE_S + 101, UTC) + timedelta(
+            seconds=jump_s
+        )
 
 
 def test_a_clock_that_drifts_is_followed_after_a_while() -> None:
@@ -62,4 +74,6 @@ def test_an_answer_that_lay_unread_while_this_process_was_stopped_changes_nothin
     times.hear(*heard(101, back_s=30))
     assert abs(times.unix(131) - (TRUE_S + 131)) < ODD
     times.hear(*heard(101, back_s=30, jump_s=-3600))
-    assert abs(times.unix(131) - (TRUE_S + 101 - 3600)) < ODD, "set back by more than the time that the answer may have taken"
+    assert abs(times.unix(131) - (TRUE_S + 101 - 3600)) < ODD, (
+        "set back by more than the time that the answer may have taken"
+    )

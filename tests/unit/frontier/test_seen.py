@@ -16,17 +16,31 @@ def ticket(depth: int = 0, id_: int = 7) -> Ticket:
 
 def test_a_link_goes_through_once_and_again_only_if_it_is_nearer() -> None:
     made, link = sieve(), Link("http://in/a", "a", "text")
-    assert [(u.url, u.depth, u.parent) for u in made.sort(ticket(3), [link])[1]] == [("http://in/a", 4, 7)]
+    assert [(u.url, u.depth, u.parent) for u in made.sort(ticket(3), [link])[1]] == [
+        ("http://in/a", 4, 7)
+    ]
     assert made.sort(ticket(3), [link])[1] == []
     assert made.sort(ticket(5), [link])[1] == []
     assert [u.depth for u in made.sort(ticket(0), [link])[1]] == [1]
 
 
 def test_all_links_are_recorded_those_of_the_crawl_by_id() -> None:
-    links = [Link("http://in/a", "a", "A"), Link("http://out/b", "a", "B"), Link("http://in/c.png", "img", "C")]
+    links = [
+        Link("http://in/a", "a", "A"),
+        Link("http://out/b", "a", "B"),
+        Link("http://in/c.png", "img", "C"),
+    ]
     kept, fresh = sieve().sort(ticket(), links)
-    assert (kept.known, kept.known_kinds, kept.known_texts) == ((key("c", "http://in/a"),), ("a",), ("A",))
-    assert (kept.other, kept.other_kinds, kept.other_texts) == (("http://out/b", "http://in/c.png"), ("a", "img"), ("B", "C"))
+    assert (kept.known, kept.known_kinds, kept.known_texts) == (
+        (key("c", "http://in/a"),),
+        ("a",),
+        ("A",),
+    )
+    assert (kept.other, kept.other_kinds, kept.other_texts) == (
+        ("http://out/b", "http://in/c.png"),
+        ("a", "img"),
+        ("B", "C"),
+    )
     assert [u.url for u in fresh] == ["http://in/a"]
 
 
@@ -73,5 +87,7 @@ def test_what_is_met_again_and_again_is_not_forgotten() -> None:
     made, often = sieve(limit=100), Link("http://in/often", "a")
     made.sort(ticket(), [often])
     for start in range(0, 1000, 20):
-        assert made.sort(ticket(), [*(Link(f"http://in/{n}", "a") for n in range(start, start + 20)), often])[0].known[-1]
+        assert made.sort(
+            ticket(), [*(Link(f"http://in/{n}", "a") for n in range(start, start + 20)), often]
+        )[0].known[-1]
         assert made.sort(ticket(), [often])[1] == []

@@ -29,7 +29,20 @@ def test_words_of_users(word: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["", "*", "*.", "a*.org", "example.org/a", "example.org:80", "[::1]:80", "ftp://a/", "http://", "a b", "me@a.org"]
+    "word",
+    [
+        "",
+        "*",
+        "*.",
+        "a*.org",
+        "example.org/a",
+        "example.org:80",
+        "[::1]:80",
+        "ftp://a/",
+        "http://",
+        "a b",
+        "me@a.org",
+    ],
 )
 def test_what_is_not_clear_is_refused(word: str) -> None:
     with pytest.raises(ConfigError):
@@ -37,7 +50,10 @@ def test_what_is_not_clear_is_refused(word: str) -> None:
 
 
 def test_a_url_is_meant_exactly_a_host_with_all_its_urls() -> None:
-    rules = Rules(Rule(n, what, "", True, NOW) for n, what in enumerate(["https://a.org/x", "b.org", "*.c.org"]))
+    rules = Rules(
+        Rule(n, what, "", True, NOW)
+        for n, what in enumerate(["https://a.org/x", "b.org", "*.c.org"])
+    )
     barred = [
         "https://a.org/x",
         "https://a.org/x#top",

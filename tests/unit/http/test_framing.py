@@ -41,9 +41,15 @@ MENDED = {
     "the same length twice": (OK + b"Content-Length: 5\r\nContent-Length: 5" + END, 5),
     "the same length in one line": (OK + b"Content-Length: 5, 5" + END, 5),
     "a length beside chunks": (OK + b"Content-Length: 5\r\nTransfer-Encoding: chunked" + END, None),
-    "two lengths beside chunks": (OK + b"Content-Length: 5\r\nContent-Length: 6\r\nTransfer-Encoding: chunked" + END, None),
+    "two lengths beside chunks": (
+        OK + b"Content-Length: 5\r\nContent-Length: 6\r\nTransfer-Encoding: chunked" + END,
+        None,
+    ),
     "gzip, chunked": (OK + b"Transfer-Encoding: gzip, Chunked" + END, None),
-    "a transfer that nobody knows": (OK + b"Transfer-Encoding: identity\r\nContent-Length: 5" + END, 5),
+    "a transfer that nobody knows": (
+        OK + b"Transfer-Encoding: identity\r\nContent-Length: 5" + END,
+        5,
+    ),
     "a negative length": (OK + b"Content-Length: -5" + END, None),
     "a length with a sign": (OK + b"Content-Length: +5" + END, None),
     "a length in words": (OK + b"Content-Length: many" + END, None),
@@ -59,7 +65,13 @@ MENDED = {
     "empty lines first": (b"\r\n\n" + OK + b"Content-Length: 5" + END, 5),
     "a reason that pywb can't say": ("HTTP/1.1 200 日本\r\nContent-Length: 5\r\n\r\n".encode(), 5),
     "204, odd": (b"HTTP/1.1 204 No\0Content\r\nContent-Length: 5" + END, 0),
-    "many headers": (OK + b"".join(b"X-%d: %s\r\n" % (n, b"y" * 90) for n in range(900)) + b"Content-Length: 5" + END, 5),
+    "many headers": (
+        OK
+        + b"".join(b"X-%d: %s\r\n" % (n, b"y" * 90) for n in range(900))
+        + b"Content-Length: 5"
+        + END,
+        5,
+    ),
 }
 REFUSED = {
     "two lengths": OK + b"Content-Length: 5\r\nContent-Length: 6" + END,
@@ -78,7 +90,9 @@ def parsed(head: bytes) -> Any:
 
     async def feed() -> Any:
         end = ResponseHandler(asyncio.get_running_loop())
-        end.set_response_params(max_line_size=65_536, max_field_size=65_536, max_headers=1_000, read_until_eof=True)
+        end.set_response_params(
+            max_line_size=65_536, max_field_size=65_536, max_headers=1_000, read_until_eof=True
+        )
         end.data_received(head)
         return (await end.read())[0]
 
@@ -109,7 +123,12 @@ def test_what_nobody_can_read_is_refused(name: str) -> None:
     assert framed(REFUSED[name]) is None
 
 
-@given(st.from_regex(rb"(HTTP/1\.[01]|ICY|http/2) {1,2}[2-5][0-9][0-9]( [ -~\x80-\xff]*)?\r?\n([^\n]*\n)*\r?\n", fullmatch=True))
+@given(
+    st.from_regex(
+        rb"(HTTP/1\.[01]|ICY|http/2) {1,2}[2-5][0-9][0-9]( [ -~\x80-\xff]*)?\r?\n([^\n]*\n)*\r?\n",
+        fullmatch=True,
+    )
+)
 def test_no_head_leads_to_one_that_the_parser_refuses(head: bytes) -> None:
     found = framed(head)
     assert found is None or parsed(found.head).code == int(head.split()[1][:3])

@@ -41,7 +41,9 @@ def test_no_more_is_read_than_is_wanted(body: bytes, limit: int, size: int) -> N
 
 
 @given(st.binary(max_size=600), st.integers(1, 700), st.integers(2, 50), st.booleans())
-def test_no_more_is_unpacked_than_is_wanted(body: bytes, limit: int, size: int, twice: bool) -> None:
+def test_no_more_is_unpacked_than_is_wanted(
+    body: bytes, limit: int, size: int, twice: bool
+) -> None:
     packed, header = gzip.compress(body), "gzip"
     if twice:
         packed, header = zlib.compress(packed), "gzip, deflate"
@@ -51,11 +53,20 @@ def test_no_more_is_unpacked_than_is_wanted(body: bytes, limit: int, size: int, 
 def test_a_long_stream_comes_out_whole() -> None:
     body = b"Disallow: /\n" * 100_000
     assert read(gzip.compress(body), "x-gzip", 10_000_000, 1000) == (body, False)
-    assert read(gzip.compress(gzip.compress(body)), "gzip,gzip", 10_000_000, 50_000) == (body, False)
+    assert read(gzip.compress(gzip.compress(body)), "gzip,gzip", 10_000_000, 50_000) == (
+        body,
+        False,
+    )
 
 
-@given(st.lists(st.binary(max_size=60), min_size=1, max_size=5), st.integers(1, 50), st.sampled_from([b"", b"junk", b"\0" * 20]))
-def test_a_stream_of_several_members_comes_out_whole(parts: list[bytes], size: int, junk: bytes) -> None:
+@given(
+    st.lists(st.binary(max_size=60), min_size=1, max_size=5),
+    st.integers(1, 50),
+    st.sampled_from([b"", b"junk", b"\0" * 20]),
+)
+def test_a_stream_of_several_members_comes_out_whole(
+    parts: list[bytes], size: int, junk: bytes
+) -> None:
     packed = b"".join(map(gzip.compress, parts)) + junk
     assert read(packed, "gzip", size=size) == (b"".join(parts), False)
     assert read(gzip.compress(packed), "gzip, gzip", size=size) == (b"".join(parts), False)
@@ -101,7 +112,9 @@ def test_a_stream_that_never_gives_anything_is_left() -> None:
     assert read(start + b"\0\0\0\xff\xff" * 100_000, "gzip", 100, 1000) == (b"", True)
 
 
-@pytest.mark.parametrize("header", ["", "identity", "br", "zstd", "gzip, br", "rot13", "gzip, gzip, gzip, gzip"])
+@pytest.mark.parametrize(
+    "header", ["", "identity", "br", "zstd", "gzip, br", "rot13", "gzip, gzip, gzip, gzip"]
+)
 def test_other_encodings_are_not_ours(header: str) -> None:
     assert Unpacker.of(header) is None
 
@@ -137,12 +150,22 @@ def test_many_members_of_nothing_cost_little(way: str, monkeypatch: pytest.Monke
         assert decode(body, "gzip") == b"end"
     else:
         assert read(body, "gzip", limit=len(body), size=len(body)) == (b"end", False)
-    assert counting.given < 200 * len(body)  # half of a small piece for each member; it was 10,000 times
+    assert counting.given < 200 * len(
+        body
+    )  # half of a small piece for each member; it was 10,000 times
 
 
-@given(st.lists(st.binary(max_size=9_000), min_size=1, max_size=5), st.sampled_from(["gzip", "zstd", "deflate"]), st.integers(0, 9))
+@given(
+    st.lists(st.binary(max_size=9_000), min_size=1, max_size=5),
+    st.sampled_from(["gzip", "zstd", "deflate"]),
+    st.integers(0, 9),
+)
 def test_pieces_of_any_size_come_out_whole(parts: list[bytes], name: str, cut: int) -> None:
-    packed = {"gzip": gzip.compress, "zstd": zstd.compress, "deflate": lambda data: zlib.compress(data, cut)}[name]
+    packed = {
+        "gzip": gzip.compress,
+        "zstd": zstd.compress,
+        "deflate": lambda data: zlib.compress(data, cut),
+    }[name]
     body = packed(parts[0]) if name == "deflate" else b"".join(map(packed, parts))
     wanted = parts[0] if name == "deflate" else b"".join(parts)
     assert decode(body, name) == wanted

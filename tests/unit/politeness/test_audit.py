@@ -41,10 +41,18 @@ def refusal(at: float, reason: str, **more: Any) -> dict[str, Any]:
 
 
 def header(rules: dict[str, Any] | None = None, worker: str = "w1", **more: Any) -> dict[str, Any]:
-    return {"rules": RULES | (rules or {}), "worker": worker, "crawl": "site", "started": T0, "part": 0} | more
+    return {
+        "rules": RULES | (rules or {}),
+        "worker": worker,
+        "crawl": "site",
+        "started": T0,
+        "part": 0,
+    } | more
 
 
-def judge(lines: Sequence[dict[str, Any]], rules: dict[str, Any] | None = None, tolerance_s: float = 0.005) -> list[Violation]:
+def judge(
+    lines: Sequence[dict[str, Any]], rules: dict[str, Any] | None = None, tolerance_s: float = 0.005
+) -> list[Violation]:
     """The verdict on lines, each in the log of its worker."""
     evidence, workers = Evidence(), sorted({one["worker"] for one in lines})
     for worker in workers:
@@ -87,7 +95,11 @@ class Schedule:
         for _ in range(requests):
             name = self.draw(st.sampled_from(names))
             clock = clocks[name]
-            start = max(clock.next, clock.end, rest) if shared else max(clock.next, clock.end, rest, last)
+            start = (
+                max(clock.next, clock.end, rest)
+                if shared
+                else max(clock.next, clock.end, rest, last)
+            )
             if self.draw(st.integers(0, 9)) == 0:
                 worker, epoch = self.draw(st.sampled_from(["w0", "w1", "w2"])), epoch + 1
                 start = max([start, *(end for end, _ in flying)])
@@ -96,7 +108,12 @@ class Schedule:
                 start = min(end for end, host in flying if end > start and host != name)
             start += self.draw(st.sampled_from([0.0, 0.0, 0.01, 3.0]))
             made = self.ask(name, clock, start)
-            made |= {"worker": worker, "epoch": epoch, "server": server * 100, "ip": f"192.0.2.{server}"}
+            made |= {
+                "worker": worker,
+                "epoch": epoch,
+                "server": server * 100,
+                "ip": f"192.0.2.{server}",
+            }
             if shared:
                 made |= {"ip": "198.51.100.7", "server": server * 100 + names.index(name)}
             last = start + self.rules["POLITENESS_SERVER_DELAY"]
@@ -108,10 +125,14 @@ class Schedule:
 
     def ask(self, name: str, clock: Clock, start: float) -> dict[str, Any]:
         rules, took = self.rules, self.draw(st.sampled_from([0.002, 0.05, 1.0, 30.0]))
-        delay_s = max(rules["POLITENESS_DELAY"], min(clock.crawl_delay_s, rules["ROBOTS_MAX_CRAWL_DELAY"]))
+        delay_s = max(
+            rules["POLITENESS_DELAY"], min(clock.crawl_delay_s, rules["ROBOTS_MAX_CRAWL_DELAY"])
+        )
         made = line(start, name, took, delay_s=delay_s)
         status, retry_after_s = self.draw(
-            st.sampled_from([(200, None), (304, None), (404, 9.0), (0, None), (503, None), (429, 40.0)])
+            st.sampled_from(
+                [(200, None), (304, None), (404, 9.0), (0, None), (503, None), (429, 40.0)]
+            )
         )
         if not clock.read:
             asked = self.draw(st.sampled_from([0.0, 0.0, 5.0, 1e9]))
@@ -120,11 +141,18 @@ class Schedule:
         clock.end = start + took
         failed = status in (0, 429, 503)
         clock.failures = clock.failures + 1 if failed else 0
-        clock.next = max(start + delay_s, clock.end + min(rules["POLITENESS_SLOWDOWN"] * took, rules["POLITENESS_MAX_DELAY"]))
+        clock.next = max(
+            start + delay_s,
+            clock.end + min(rules["POLITENESS_SLOWDOWN"] * took, rules["POLITENESS_MAX_DELAY"]),
+        )
         if failed:
             back_off_s = min(max(delay_s, 1.0) * 2**clock.failures, rules["POLITENESS_MAX_DELAY"])
             clock.next = max(clock.next, clock.end + max(back_off_s, retry_after_s or 0))
-        return made | {"status": status, "retry_after_s": retry_after_s, "reason": "" if status else "timeout"}
+        return made | {
+            "status": status,
+            "retry_after_s": retry_after_s,
+            "reason": "" if status else "timeout",
+        }
 
 
 @st.composite
@@ -134,11 +162,15 @@ def schedules(draw: st.DrawFn) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         "POLITENESS_SERVER_DELAY": draw(st.sampled_from([0.0, 0.5])), "POLITENESS_PAUSE_AFTER": draw(st.sampled_from([3.0, 500.0])),
         "POLITENESS_HOSTS_PER_SERVER": draw(st.sampled_from([1.0, 2.0, 4.0])),
     }  # fmt: skip
-    return rules, Schedule(rules, draw).make(draw(st.integers(1, 3)), draw(st.integers(1, 5)), draw(st.integers(1, 25)))
+    return rules, Schedule(rules, draw).make(
+        draw(st.integers(1, 3)), draw(st.integers(1, 5)), draw(st.integers(1, 25))
+    )
 
 
 @given(schedules())
-def test_a_schedule_that_keeps_all_rules_has_no_violation(schedule: tuple[dict[str, Any], list[dict[str, Any]]]) -> None:
+def test_a_schedule_that_keeps_all_rules_has_no_violation(
+    schedule: tuple[dict[str, Any], list[dict[str, Any]]],
+) -> None:
     rules, lines = schedule
     assert judge(lines, rules, tolerance_s=1e-4) == []
 
@@ -209,18 +241,28 @@ ALSO = {
 
 
 FINE: dict[str, list[dict[str, Any]]] = {
-    "many hosts on an address that is shared": [line(1 + n / 100, f"h{n}.test", ip="198.51.100.1", server=n) for n in range(9)],
-    "shared, version 6": [line(1 + n / 100, f"h{n}.test", ip="2001:db8::1", server=n) for n in range(9)],
+    "many hosts on an address that is shared": [
+        line(1 + n / 100, f"h{n}.test", ip="198.51.100.1", server=n) for n in range(9)
+    ],
+    "shared, version 6": [
+        line(1 + n / 100, f"h{n}.test", ip="2001:db8::1", server=n) for n in range(9)
+    ],
     "two servers at once": [line(1), line(1, "b.test", ip="192.0.2.2", server=2)],
     "Retry-After of an answer that is fine": [line(1, status=200, retry_after_s=100.0), line(4)],
-    "Retry-After beyond a day": [line(1, status=503, retry_after_s=1e9), line(86_405, kind="robots")],
+    "Retry-After beyond a day": [
+        line(1, status=503, retry_after_s=1e9),
+        line(86_405, kind="robots"),
+    ],
     "Crawl-delay beyond its cap": [line(1, kind="robots", crawl_delay_s=1e9), line(4), line(305)],
     "forbidden, then robots.txt has changed": [
         refusal(1, "robots", url="http://a.test/x"),
         line(2, kind="robots"),
         line(5, url="http://a.test/x"),
     ],
-    "cut off at the end, then another worker": [line(1, status=0, reason="shutdown"), line(4, worker="w2", epoch=2)],
+    "cut off at the end, then another worker": [
+        line(1, status=0, reason="shutdown"),
+        line(4, worker="w2", epoch=2),
+    ],
     "a rest that nobody asked for counts as pause": [line(1), line(10), line(400), line(410)],
     "the pause is kept": [line(1), line(10), line(20), line(321), line(330, "b.test")],
 }
@@ -239,7 +281,12 @@ def test_the_tolerance_is_what_the_caller_says() -> None:
 
 def test_a_rule_that_the_log_does_not_name_was_not_in_force() -> None:
     evidence = Evidence()
-    lines = [header() | {"rules": {"POLITENESS_DELAY": 1}}, line(1, delay_s=1), line(2, took=3), line(5, delay_s=1)]
+    lines = [
+        header() | {"rules": {"POLITENESS_DELAY": 1}},
+        line(1, delay_s=1),
+        line(2, took=3),
+        line(5, delay_s=1),
+    ]
     evidence.read("x", [json.dumps(one).encode() + b"\n" for one in lines])
     assert audit(evidence) == []
 
@@ -260,7 +307,9 @@ def test_a_rule_that_the_log_does_not_name_was_not_in_force() -> None:
         (b"[" * 100_000 + b"\n", "recursion"),
     ],
 )
-def test_a_line_that_can_not_be_read_is_named_and_the_others_are_judged(text: bytes, says: str) -> None:
+def test_a_line_that_can_not_be_read_is_named_and_the_others_are_judged(
+    text: bytes, says: str
+) -> None:
     evidence = Evidence()
     good = [json.dumps(one).encode() + b"\n" for one in (header(), line(1), line(2))]
     evidence.read("x", [good[0], good[1], text, good[2]])
@@ -274,7 +323,14 @@ def test_a_log_must_begin_with_its_rules_and_may_end_in_the_middle_of_a_line() -
     evidence.read("x", [json.dumps(line(1)).encode() + b"\n"])
     assert evidence.bad == ["x:1: no line with the rules comes before it"]
     evidence = Evidence()
-    evidence.read("x", [json.dumps(header()).encode() + b"\n", json.dumps(line(1)).encode() + b"\n", b'{"time": "20'])
+    evidence.read(
+        "x",
+        [
+            json.dumps(header()).encode() + b"\n",
+            json.dumps(line(1)).encode() + b"\n",
+            b'{"time": "20',
+        ],
+    )
     assert (len(evidence.lines), evidence.bad) == (1, [])
 
 

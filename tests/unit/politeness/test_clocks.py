@@ -12,7 +12,12 @@ times = st.floats(0, 1e6)
 @st.composite
 def answers(draw: st.DrawFn) -> Answer:
     started = draw(times)
-    return Answer(started, started + draw(st.floats(0, 100)), draw(st.booleans()), draw(st.none() | st.floats(-1e9, 1e12)))
+    return Answer(
+        started,
+        started + draw(st.floats(0, 100)),
+        draw(st.booleans()),
+        draw(st.none() | st.floats(-1e9, 1e12)),
+    )
 
 
 @given(answers(), st.floats(0, 1e9), st.integers(0, 100))
@@ -29,7 +34,10 @@ def test_the_reason_names_the_rule_that_set_the_clock() -> None:
     assert HostClock(crawl_delay_s=10).after(Answer(100, 100.1), RULES).reason == "crawl-delay"
     assert HostClock().after(Answer(100, 103), RULES).reason == "slowdown"
     assert HostClock().after(Answer(100, 100.1, failed=True), RULES).reason == "back-off"
-    assert HostClock().after(Answer(100, 100.1, failed=True, retry_after_s=500), RULES).reason == "retry-after"
+    assert (
+        HostClock().after(Answer(100, 100.1, failed=True, retry_after_s=500), RULES).reason
+        == "retry-after"
+    )
 
 
 def test_the_delay_counts_from_when_the_request_had_left() -> None:
@@ -48,7 +56,10 @@ def test_back_off_doubles_with_each_failure_up_to_the_cap_and_ends_with_success(
 
 def test_hosts_that_failed_together_come_back_apart() -> None:
     rules = HostRules(delay_s=2, slowdown=0, max_delay_s=60)
-    pauses = [HostClock().after(Answer(0, 1, failed=True, luck=luck), rules).next_at - 1 for luck in (0, 0.5, 1)]
+    pauses = [
+        HostClock().after(Answer(0, 1, failed=True, luck=luck), rules).next_at - 1
+        for luck in (0, 0.5, 1)
+    ]
     assert pauses == [4, 4.5, 5]
     assert HostClock(failures=9).after(Answer(0, 1, failed=True, luck=1), rules).next_at == 61
 

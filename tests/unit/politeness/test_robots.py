@@ -19,7 +19,13 @@ URL = "https://example.org/a"
 RULES = b"User-agent: *\nDisallow: /private"
 
 
-def row(status: int, body: bytes = b"", earlier: RobotsRow | None = None, now: datetime = NOW, **headers: str) -> RobotsRow:
+def row(
+    status: int,
+    body: bytes = b"",
+    earlier: RobotsRow | None = None,
+    now: datetime = NOW,
+    **headers: str,
+) -> RobotsRow:
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     return answered(URL, "example.org", status, body, now, TTL, earlier, given)
 
@@ -29,15 +35,23 @@ def test_rules_are_obeyed_and_expire() -> None:
     cache.put(row(200, b"User-agent: *\nDisallow: /private\nCrawl-delay: 7\nSitemap: /s.xml"))
     robots = cache.current(URL, NOW)
     assert robots is not None
-    assert robots.allows("https://example.org/a", "crawlproj") and not robots.allows("https://example.org/private/x", "crawlproj")
+    assert robots.allows("https://example.org/a", "crawlproj") and not robots.allows(
+        "https://example.org/private/x", "crawlproj"
+    )
     assert robots.crawl_delay_s("crawlproj") == 7
     assert robots.sitemaps() == ["https://example.org/s.xml"]
     assert cache.current(URL, NOW + TTL) is None
 
 
 def test_each_robot_is_told_what_is_meant_for_it() -> None:
-    robots = read(row(200, b"User-agent: one\nDisallow: /\n\nUser-agent: two\nDisallow: /b\nCrawl-delay: 3"))
-    assert [robots.allows(URL, agent) for agent in ("one", "two/1.0", "three")] == [False, True, True]
+    robots = read(
+        row(200, b"User-agent: one\nDisallow: /\n\nUser-agent: two\nDisallow: /b\nCrawl-delay: 3")
+    )
+    assert [robots.allows(URL, agent) for agent in ("one", "two/1.0", "three")] == [
+        False,
+        True,
+        True,
+    ]
     assert [robots.crawl_delay_s(agent) for agent in ("one", "two/1.0", "three")] == [None, 3, None]
 
 
@@ -49,7 +63,9 @@ def test_a_missing_file_allows_everything(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [0, 429, 500, 502, 503, 599])
-def test_a_file_that_cannot_be_reached_forbids_everything_and_is_tried_rarer_and_rarer(status: int) -> None:
+def test_a_file_that_cannot_be_reached_forbids_everything_and_is_tried_rarer_and_rarer(
+    status: int,
+) -> None:
     stored, pauses = None, []
     for _ in range(30):
         stored = row(status, earlier=stored)
@@ -64,7 +80,9 @@ def test_rules_that_were_read_before_stay_in_force_while_the_file_cannot_be_reac
     for days in range(90):
         stored = row(503, earlier=stored, now=NOW + days * DAY)
     later = read(stored)
-    assert later.allows(URL, "crawlproj") and not later.allows("https://example.org/private", "crawlproj")
+    assert later.allows(URL, "crawlproj") and not later.allows(
+        "https://example.org/private", "crawlproj"
+    )
     assert stored.failures == 90
     assert row(200, RULES, earlier=stored).failures == 0
 
@@ -140,7 +158,9 @@ def test_the_cache_is_bounded_in_number() -> None:
     cache = RobotsCache("crawlproj", limit=3)
     for number in range(10):
         cache.put(answered(f"https://h{number}.org/", f"h{number}.org", 404, b"", NOW, TTL))
-    assert [cache.get(f"https://h{n}.org/x") is not None for n in range(10)] == [False] * 7 + [True] * 3
+    assert [cache.get(f"https://h{n}.org/x") is not None for n in range(10)] == [False] * 7 + [
+        True
+    ] * 3
 
 
 def test_the_cache_is_bounded_in_size() -> None:

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from crawlproj.politeness.robotstxt import MAX_BYTES, Wild, decode, forms, rules_for, sitemaps, spelled, target
+from crawlproj.politeness.robotstxt import (
+    MAX_BYTES,
+    Wild,
+    decode,
+    forms,
+    rules_for,
+    sitemaps,
+    spelled,
+    target,
+)
 
 TABLE = tomllib.loads((Path(__file__).parents[2] / "data" / "robots.toml").read_text())
 CASES = [(f"{area}: {case['is']}", case) for area, part in TABLE.items() for case in part["cases"]]
@@ -28,15 +37,21 @@ def text_of(case: dict[str, Any]) -> str:
 def test_the_table_is_long_and_says_each_thing_once() -> None:
     assert len(CASES) >= 140
     assert len({name for name, _ in CASES}) == len(CASES)
-    assert not [name for name, case in CASES if not {"yes", "no", "delay", "sitemaps"} & case.keys()]
+    assert not [
+        name for name, case in CASES if not {"yes", "no", "delay", "sitemaps"} & case.keys()
+    ]
 
 
 @pytest.mark.parametrize("case", [case for _, case in CASES], ids=[name for name, _ in CASES])
 def test_a_file_says_what_the_table_says(case: dict[str, Any]) -> None:
     text = text_of(case)
     rules = rules_for(text, case.get("agent", "crawlproj"))
-    assert {path: rules.allows(HOST + path) for path in case.get("yes", [])} == dict.fromkeys(case.get("yes", []), True)
-    assert {path: rules.allows(HOST + path) for path in case.get("no", [])} == dict.fromkeys(case.get("no", []), False)
+    assert {path: rules.allows(HOST + path) for path in case.get("yes", [])} == dict.fromkeys(
+        case.get("yes", []), True
+    )
+    assert {path: rules.allows(HOST + path) for path in case.get("no", [])} == dict.fromkeys(
+        case.get("no", []), False
+    )
     if "delay" in case:
         assert rules.delay_s == (None if case["delay"] == -1 else case["delay"])
     if "sitemaps" in case:
@@ -48,19 +63,29 @@ def test_a_long_file_is_cut_at_a_line_end() -> None:
     filler = b"#" * (MAX_BYTES - len(start) - len(b"\nDisallow: /p"))
     text = decode(start + filler + b"\nDisallow: /private\nDisallow: /b\n")
     rules = rules_for(text, "crawlproj")
-    assert [rules.allows(HOST + path) for path in ("/a", "/p", "/private", "/b")] == [False, True, True, True]
+    assert [rules.allows(HOST + path) for path in ("/a", "/p", "/private", "/b")] == [
+        False,
+        True,
+        True,
+        True,
+    ]
 
 
 def test_a_file_that_is_just_short_enough_is_read_to_its_end() -> None:
     end = b"\nUser-agent: *\nDisallow: /a"
-    assert not rules_for(decode(b"#" * (MAX_BYTES - len(end)) + end), "crawlproj").allows(f"{HOST}/a")
+    assert not rules_for(decode(b"#" * (MAX_BYTES - len(end)) + end), "crawlproj").allows(
+        f"{HOST}/a"
+    )
 
 
 def test_one_endless_line_says_nothing() -> None:
     assert decode(b"Disallow: /" * MAX_BYTES) == ""
 
 
-@given(st.binary(max_size=300) | st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace")))
+@given(
+    st.binary(max_size=300)
+    | st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace"))
+)
 def test_any_bytes_give_rules_and_text_that_can_be_stored(body: bytes) -> None:
     text = decode(body)
     assert "\0" not in text and text.encode().decode() == text
@@ -85,7 +110,11 @@ def test_spelling_is_settled_after_once(path: str) -> None:
 # Against a slow matcher that can hardly be wrong
 
 lines = st.lists(
-    st.tuples(st.sampled_from(["allow", "disallow"]), st.text("ab/*$?=.", max_size=7).map(lambda path: "/" + path)), max_size=8
+    st.tuples(
+        st.sampled_from(["allow", "disallow"]),
+        st.text("ab/*$?=.", max_size=7).map(lambda path: "/" + path),
+    ),
+    max_size=8,
 )
 paths = st.text("ab/*$?=.", max_size=10).map(lambda path: "/" + path)
 
@@ -96,7 +125,9 @@ def slowly(rules: list[tuple[str, str]], path: str) -> bool:
     for kind, rule in rules:
         anchored = rule.endswith("$")
         body = rule.removesuffix("$").replace("$", "%24")
-        pattern = ".*".join(re.escape(part) for part in body.split("*")) + (r"\Z" if anchored else "")
+        pattern = ".*".join(re.escape(part) for part in body.split("*")) + (
+            r"\Z" if anchored else ""
+        )
         if any(re.match(pattern, form) for form in forms(target(HOST + path))):
             best = max(best, (len(body) + anchored, kind == "allow"))
     return best[1]
@@ -109,12 +140,22 @@ def test_quick_and_slow_matching_agree(rules: list[tuple[str, str]], path: str) 
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from(["Allow", "Disallow"]), st.text("ab/*.", max_size=7).map(lambda p: "/" + p)), max_size=8),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["Allow", "Disallow"]),
+            st.text("ab/*.", max_size=7).map(lambda p: "/" + p),
+        ),
+        max_size=8,
+    ),
     st.text("ab/.", max_size=10).map(lambda path: "/a" + path),
 )
-def test_protego_says_the_same_where_the_rfc_leaves_no_doubt(rules: list[tuple[str, str]], path: str) -> None:
+def test_protego_says_the_same_where_the_rfc_leaves_no_doubt(
+    rules: list[tuple[str, str]], path: str
+) -> None:
     text = "User-agent: *\n" + "\n".join(f"{kind}: {rule}" for kind, rule in rules)
-    assert rules_for(text, "crawlproj").allows(HOST + path) == Protego.parse(text).can_fetch(HOST + path, "crawlproj")
+    assert rules_for(text, "crawlproj").allows(HOST + path) == Protego.parse(text).can_fetch(
+        HOST + path, "crawlproj"
+    )
 
 
 class CountingPath(str):

@@ -37,7 +37,11 @@ def chosen(
 ) -> tuple[list[Capture], Counter[str]]:
     counts: Counter[str] = Counter()
     choice = Choice(Archive(folder), "test", Options(**options), lambda name: counts.update([name]))
-    return list(choice.captures(choice.entries(url, ways(Request(url, method=method, body=body))), method, body)), counts
+    return list(
+        choice.captures(
+            choice.entries(url, ways(Request(url, method=method, body=body))), method, body
+        )
+    ), counts
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)))
@@ -58,7 +62,9 @@ def test_marks_take_little_room() -> None:
     assert len(marks._slots) * 8 < 4_000_000
 
 
-def test_the_last_page_is_chosen_and_an_error_only_if_there_was_never_a_page(tmp_path: Path) -> None:
+def test_the_last_page_is_chosen_and_an_error_only_if_there_was_never_a_page(
+    tmp_path: Path,
+) -> None:
     gone = exchange(0, b"gone", head(status="404 Not Found"), at=START + 2 * DAY)
     write(
         tmp_path,
@@ -70,7 +76,9 @@ def test_the_last_page_is_chosen_and_an_error_only_if_there_was_never_a_page(tmp
         ],
     )
     assert [capture.payload for capture in chosen(tmp_path)[0]] == [b"<p>new</p>"]
-    assert [capture.status for capture in chosen(tmp_path, "https://example.org/page/1")[0]] == [410]
+    assert [capture.status for capture in chosen(tmp_path, "https://example.org/page/1")[0]] == [
+        410
+    ]
     assert [capture.status for capture in chosen(tmp_path, versions="all")[0]] == [200, 200, 404]
     assert [capture.status for capture in chosen(tmp_path, since=START + 2 * DAY)[0]] == [404]
     assert not chosen(tmp_path, since=START + 3 * DAY)[0]
@@ -80,25 +88,48 @@ def test_a_page_that_has_not_changed_is_one_version(tmp_path: Path) -> None:
     same = (exchange(0, at=START + DAY), Original(URL, START, digest(PAGE)))
     write(
         tmp_path,
-        [(exchange(0), None), same, (exchange(0, b"x", at=START + 2 * DAY), None), (exchange(0, at=START + 3 * DAY), None)],
+        [
+            (exchange(0), None),
+            same,
+            (exchange(0, b"x", at=START + 2 * DAY), None),
+            (exchange(0, at=START + 3 * DAY), None),
+        ],
     )
-    assert [capture.payload for capture in chosen(tmp_path, versions="all")[0]] == [PAGE, b"x", PAGE]
+    assert [capture.payload for capture in chosen(tmp_path, versions="all")[0]] == [
+        PAGE,
+        b"x",
+        PAGE,
+    ]
     (last,) = chosen(tmp_path, since=START + DAY, versions="last")[0]
     assert (last.payload, last.at) == (PAGE, START + 3 * DAY)
 
 
 def test_the_answer_to_a_form_is_not_that_to_a_get(tmp_path: Path) -> None:
     posts = [
-        exchange(0, b"<p>%d</p>" % n, request=REQUEST.replace(b"GET", b"POST"), request_body=b"n=%d" % n, at=START + n * DAY)
+        exchange(
+            0,
+            b"<p>%d</p>" % n,
+            request=REQUEST.replace(b"GET", b"POST"),
+            request_body=b"n=%d" % n,
+            at=START + n * DAY,
+        )
         for n in (1, 2)
     ]
     write(tmp_path, [(exchange(0), None), *((post, None) for post in posts)])
     assert [capture.payload for capture in chosen(tmp_path)[0]] == [PAGE]
-    assert [capture.payload for capture in chosen(tmp_path, method="POST", body=b"n=1")[0]] == [b"<p>1</p>"]
+    assert [capture.payload for capture in chosen(tmp_path, method="POST", body=b"n=1")[0]] == [
+        b"<p>1</p>"
+    ]
     assert not chosen(tmp_path, method="POST", body=b"n=3")[0]
     long = b"x" * 100_000
-    write(tmp_path, [(exchange(5, b"long", request=REQUEST.replace(b"GET", b"POST"), request_body=long), None)])
-    assert [capture.payload for capture in chosen(tmp_path, "https://example.org/page/5", "POST", long)[0]] == [b"long"]
+    write(
+        tmp_path,
+        [(exchange(5, b"long", request=REQUEST.replace(b"GET", b"POST"), request_body=long), None)],
+    )
+    assert [
+        capture.payload
+        for capture in chosen(tmp_path, "https://example.org/page/5", "POST", long)[0]
+    ] == [b"long"]
 
 
 def test_what_was_not_whole_and_what_is_damaged_is_left_out_and_counted(tmp_path: Path) -> None:
@@ -113,7 +144,9 @@ def test_what_was_not_whole_and_what_is_damaged_is_left_out_and_counted(tmp_path
 
 
 def test_captures_belong_to_the_crawl_that_made_them_and_imports_to_all(tmp_path: Path) -> None:
-    for number, (prefix, info) in enumerate({"test": {"isPartOf": "test"}, "other": {"isPartOf": "other"}, "import": {}}.items()):
+    for number, (prefix, info) in enumerate(
+        {"test": {"isPartOf": "test"}, "other": {"isPartOf": "other"}, "import": {}}.items()
+    ):
         writer = Writer(tmp_path, prefix, "w", info, Shape())
         writer.put(exchange(number))
         writer.flush().result(60)
@@ -126,20 +159,34 @@ def test_captures_belong_to_the_crawl_that_made_them_and_imports_to_all(tmp_path
 
 
 @pytest.mark.parametrize("merged", [0, 1, 2])
-def test_all_entries_come_once_and_in_order_however_many_indexes_there_are(merged: int, tmp_path: Path) -> None:
+def test_all_entries_come_once_and_in_order_however_many_indexes_there_are(
+    merged: int, tmp_path: Path
+) -> None:
     for turn in range(3):
-        write(tmp_path, [(exchange(number, at=START + turn * DAY + timedelta(seconds=number)), None) for number in range(20)])
+        write(
+            tmp_path,
+            [
+                (exchange(number, at=START + turn * DAY + timedelta(seconds=number)), None)
+                for number in range(20)
+            ],
+        )
         if turn < merged:
             merge_indexes(tmp_path)
     found = list(Archive(tmp_path).entries())
     assert len(found) == len(set(found)) == 60
-    assert [(entry.key, entry.timestamp) for entry in found] == sorted((entry.key, entry.timestamp) for entry in found)
+    assert [(entry.key, entry.timestamp) for entry in found] == sorted(
+        (entry.key, entry.timestamp) for entry in found
+    )
 
 
 def test_a_url_is_found_in_other_spellings_of_the_same_page(tmp_path: Path) -> None:
     there, other = "https://example.org/a?b=1&a=2", "http://example.org/a?a=2&b=1"
     write(tmp_path, [(exchange(0, url=there), None), (exchange(1, url=other), None)])
-    for url in (there, "https://example.org/a?a=2&b=1#part", "https://example.org/a?utm_source=x&a=2&b=1"):
+    for url in (
+        there,
+        "https://example.org/a?a=2&b=1#part",
+        "https://example.org/a?utm_source=x&a=2&b=1",
+    ):
         assert [capture.url for capture in chosen(tmp_path, url)[0]] == [there]
 
 
@@ -155,16 +202,29 @@ def test_a_response_has_the_class_headers_and_status_of_the_answer(tmp_path: Pat
     response = response_of(captured(tmp_path, top, "<p>Привет</p>".encode("windows-1251")), URL)
     assert isinstance(response, HtmlResponse)
     assert response.css("p::text").get() == "Привет"
-    assert (response.status, response.protocol, str(response.ip_address)) == (203, "HTTP/1.0", "192.0.2.7")
+    assert (response.status, response.protocol, str(response.ip_address)) == (
+        203,
+        "HTTP/1.0",
+        "192.0.2.7",
+    )
     assert response.headers.getlist("Set-Cookie") == [b"a=1", b"b=2"]
     assert response.headers["Transfer-Encoding"] == b"chunked"
     assert response.headers["X-Long"].split() == [b"a", b"b"]
     assert not any(name.lower().startswith(b"x-crawler") for name in response.headers)
 
 
-@pytest.mark.parametrize(("kind", "wanted"), [("application/rss+xml", XmlResponse), ("image/png", Response)])
+@pytest.mark.parametrize(
+    ("kind", "wanted"), [("application/rss+xml", XmlResponse), ("image/png", Response)]
+)
 def test_other_kinds_have_other_classes(kind: str, wanted: type[Response], tmp_path: Path) -> None:
-    assert type(response_of(captured(tmp_path, head(kind=kind), b"\x89PNG\r\n\x1a\n" + bytes(range(256))), URL)) is wanted
+    assert (
+        type(
+            response_of(
+                captured(tmp_path, head(kind=kind), b"\x89PNG\r\n\x1a\n" + bytes(range(256))), URL
+            )
+        )
+        is wanted
+    )
 
 
 def test_headers_are_read_as_they_were_sent() -> None:
@@ -175,9 +235,16 @@ def test_headers_are_read_as_they_were_sent() -> None:
 
 def test_redirects_are_followed_as_scrapy_does(tmp_path: Path) -> None:
     capture = captured(tmp_path, head("Location: ../there?x", status="302 Found"), b"")
-    spider, post = SimpleNamespace(), Request(URL, method="POST", body="a=b", headers={"Content-Type": "x", "A": "b"})
+    spider, post = (
+        SimpleNamespace(),
+        Request(URL, method="POST", body="a=b", headers={"Content-Type": "x", "A": "b"}),
+    )
     assert target_of(capture, post, spider) == "https://example.org/there?x"
-    for meta in ({"dont_redirect": True}, {"handle_httpstatus_all": True}, {"handle_httpstatus_list": [302]}):
+    for meta in (
+        {"dont_redirect": True},
+        {"handle_httpstatus_all": True},
+        {"handle_httpstatus_list": [302]},
+    ):
         assert target_of(capture, Request(URL, meta=meta), spider) is None
     assert target_of(capture, Request(URL), SimpleNamespace(handle_httpstatus_list=[302])) is None
     found = followed(post, "https://example.org/there", 302)
@@ -188,7 +255,10 @@ def test_redirects_are_followed_as_scrapy_does(tmp_path: Path) -> None:
 
 class Rules(CrawlSpider):
     name = "rules"
-    rules = (Rule(LinkExtractor(allow="/item/"), callback="parse_item"), Rule(LinkExtractor(allow="/list/")))
+    rules = (
+        Rule(LinkExtractor(allow="/item/"), callback="parse_item"),
+        Rule(LinkExtractor(allow="/list/")),
+    )
 
     def parse_item(self, response: Response) -> None:
         """Nothing."""
@@ -217,11 +287,15 @@ def test_each_kind_of_spider_has_its_own_default() -> None:
     assert (found.callback, found.meta["rule"]) == (rules._callback, 0)
     assert (found := default_request(rules, page)) is not None and found.callback is None
     sitemaps = Map()
-    assert (found := default_request(sitemaps, item)) is not None and found.callback == sitemaps.parse_item
+    assert (
+        found := default_request(sitemaps, item)
+    ) is not None and found.callback == sitemaps.parse_item
     assert default_request(sitemaps, page) is None
     assert (found := default_request(Plain(), page)) is not None and found.callback is None
     assert default_request(Spider("nothing"), page) is None
-    assert (found := default_request(sitemaps, page, "parse_item")) is not None and found.callback == sitemaps.parse_item
+    assert (
+        found := default_request(sitemaps, page, "parse_item")
+    ) is not None and found.callback == sitemaps.parse_item
 
 
 def test_a_page_from_elsewhere_is_for_a_spider_of_its_domain() -> None:

@@ -20,23 +20,33 @@ offers = st.lists(st.tuples(st.sampled_from(Lane), st.integers(0, 100)), max_siz
 
 
 def queue(name: str, offered: Offers, delay_s: float = 2.0, starts_s: int = 0) -> Queue:
-    found = Queue(name, NOW + timedelta(seconds=starts_s), delay_s, Shares({"new": 0.3, "revisit": 0.4}))
+    found = Queue(
+        name, NOW + timedelta(seconds=starts_s), delay_s, Shares({"new": 0.3, "revisit": 0.4})
+    )
     entries = []
     for number, (lane, due_s) in enumerate(offered):
         due = NOW + timedelta(seconds=due_s) if lane in TIMED else None
-        entries.append(Planned(f"http://{name}/{number}", name, lane, "new", 0, 1.0, lane is Lane.REVISIT, due))
+        entries.append(
+            Planned(f"http://{name}/{number}", name, lane, "new", 0, 1.0, lane is Lane.REVISIT, due)
+        )
     for planned in entries:
         if planned.due is None:
             found.lanes.setdefault(planned.lane, deque()).append(planned)
-    found.later = deque(sorted((p for p in entries if p.due is not None), key=lambda p: p.due or NOW))
+    found.later = deque(
+        sorted((p for p in entries if p.due is not None), key=lambda p: p.due or NOW)
+    )
     return found
 
 
 @given(st.lists(st.tuples(offers, st.integers(0, 60)), min_size=1, max_size=4))
-def test_every_url_comes_once_never_early_and_never_too_soon_after_the_last(hosts: list[tuple[Offers, int]]) -> None:
+def test_every_url_comes_once_never_early_and_never_too_soon_after_the_last(
+    hosts: list[tuple[Offers, int]],
+) -> None:
     queues = [queue(f"h{n}", entries, starts_s=starts) for n, (entries, starts) in enumerate(hosts)]
     found = list(play(queues))
-    offered = [f"http://h{n}/{i}" for n, (entries, _) in enumerate(hosts) for i in range(len(entries))]
+    offered = [
+        f"http://h{n}/{i}" for n, (entries, _) in enumerate(hosts) for i in range(len(entries))
+    ]
     assert sorted(p.url for p in found) == sorted(offered)
     times = [p.at for p in found if p.at is not None]
     assert len(times) == len(found)
@@ -50,7 +60,9 @@ def test_every_url_comes_once_never_early_and_never_too_soon_after_the_last(host
 
 def test_urls_are_shown_whole_so_that_they_can_be_taken_from_the_plan() -> None:
     url = f"http://example.org/{'long/' * 60}page.html"
-    assert as_text([Planned(url, "example.org", Lane.NEW, "new", 0, 1.0, False, None, NOW)], "site", NOW)[1].endswith(f" {url}")
+    assert as_text(
+        [Planned(url, "example.org", Lane.NEW, "new", 0, 1.0, False, None, NOW)], "site", NOW
+    )[1].endswith(f" {url}")
 
 
 def test_what_is_urgent_comes_first_and_revisits_get_their_share() -> None:

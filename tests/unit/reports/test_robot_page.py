@@ -9,11 +9,15 @@ from crawlproj.errors import ConfigError
 from crawlproj.reports.robot_page import robot_page, spelled
 from settings import base
 
-OURS = {name: getattr(base, name) for name in [*base.OURS, "DOWNLOAD_TIMEOUT", "REDIRECT_MAX_TIMES"]}
+OURS = {
+    name: getattr(base, name) for name in [*base.OURS, "DOWNLOAD_TIMEOUT", "REDIRECT_MAX_TIMES"]
+}
 
 
 def config(**more: object) -> Config:
-    return read_config(Settings({**OURS, "ROBOT_CONTACT": "mailto:robot@example.org", **more}), "site")
+    return read_config(
+        Settings({**OURS, "ROBOT_CONTACT": "mailto:robot@example.org", **more}), "site"
+    )
 
 
 def text(page: str) -> str:
@@ -21,7 +25,9 @@ def text(page: str) -> str:
 
 
 def test_the_page_says_who_how_fast_and_how_to_stop_it() -> None:
-    page = robot_page(config(ROBOT_NAME="Finder/2.1", POLITENESS_DELAY=7, ROBOTS_TTL="12h"), 0.5, 500, 300)
+    page = robot_page(
+        config(ROBOT_NAME="Finder/2.1", POLITENESS_DELAY=7, ROBOTS_TTL="12h"), 0.5, 500, 300
+    )
     words = text(page)
     assert "Finder/2.1 (+mailto:robot@example.org)" in words
     assert "User-agent: Finder Disallow: /" in words
@@ -52,7 +58,9 @@ def test_rules_that_are_off_are_not_promised() -> None:
         ('"><script>alert(1)</script>', None),
     ],
 )
-def test_the_contact_is_a_link_only_if_it_leads_to_somebody_and_never_markup(contact: str, href: str | None) -> None:
+def test_the_contact_is_a_link_only_if_it_leads_to_somebody_and_never_markup(
+    contact: str, href: str | None
+) -> None:
     tree = html.document_fromstring(robot_page(config(ROBOT_CONTACT=contact)))
     assert tree.xpath("//script") == []
     assert {link.get("href") for link in tree.xpath("//a")} == ({href} if href else set())
@@ -65,7 +73,8 @@ def test_without_contact_there_is_no_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(1, "1 second"), (90, "1 minute 30 seconds"), (86_400, "1 day"), (0.5, "0.5 seconds")]
+    ("seconds", "words"),
+    [(1, "1 second"), (90, "1 minute 30 seconds"), (86_400, "1 day"), (0.5, "0.5 seconds")],
 )
 def test_times_are_spelled_in_full(seconds: float, words: str) -> None:
     assert spelled(seconds) == words

@@ -19,7 +19,9 @@ spans = st.timedeltas(timedelta(0), timedelta(days=1000))
 
 
 @given(st.booleans(), st.none() | spans, st.none() | spans)
-def test_every_policy_stays_within_the_bounds(changed: bool, interval: timedelta | None, since: timedelta | None) -> None:
+def test_every_policy_stays_within_the_bounds(
+    changed: bool, interval: timedelta | None, since: timedelta | None
+) -> None:
     visit = Visit(NOW, changed, interval, NOW - since if since is not None else None)
     for policy in (Uniform(BOUNDS), Adaptive(BOUNDS)):
         assert BOUNDS.shortest <= policy.next_interval(visit) <= BOUNDS.longest
@@ -43,7 +45,9 @@ def test_a_policy_can_be_named_by_its_dotted_path() -> None:
     assert choose_policy("crawlproj.revisit.uniform.Uniform", BOUNDS, 0, 0) == Uniform(BOUNDS)
 
 
-@pytest.mark.parametrize("name", ["optimal", "no.such.module", "", "crawlproj.revisit.uniform.Nothing"])
+@pytest.mark.parametrize(
+    "name", ["optimal", "no.such.module", "", "crawlproj.revisit.uniform.Nothing"]
+)
 def test_an_unknown_policy_is_refused_by_name(name: str) -> None:
     with pytest.raises(ConfigError, match="REVISIT_POLICY"):
         choose_policy(name, BOUNDS, 0, 0)

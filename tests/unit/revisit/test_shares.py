@@ -17,7 +17,9 @@ def legal_shares(draw: st.DrawFn) -> dict[str, float]:
 
 
 @given(legal_shares(), slots)
-def test_only_classes_with_work_are_served(shares: dict[str, float], waiting: list[frozenset[str]]) -> None:
+def test_only_classes_with_work_are_served(
+    shares: dict[str, float], waiting: list[frozenset[str]]
+) -> None:
     chooser = Shares(shares)
     assert all(chooser.choose(names) in names for names in waiting)
 

@@ -42,7 +42,9 @@ def page(url: str, original: Original | None = None, at: datetime = NOW) -> Page
 def failed(found: Page, noarchive: bool) -> Page:
     """The same, cut off when it was visited again."""
     assert isinstance(found.ticket, Ticket)
-    return replace(found, ticket=replace(found.ticket, noarchive=noarchive), status=0, reason="cut off")
+    return replace(
+        found, ticket=replace(found.ticket, noarchive=noarchive), status=0, reason="cut off"
+    )
 
 
 def ended(found: Page) -> Outcome:
@@ -53,7 +55,9 @@ def barred(url: str) -> Rules:
     return Rules([Rule(1, url, "", True, NOW)])
 
 
-def test_it_is_settled_when_all_ends_of_closed_files_are_stored(vault: Vault, tmp_path: Path) -> None:
+def test_it_is_settled_when_all_ends_of_closed_files_are_stored(
+    vault: Vault, tmp_path: Path
+) -> None:
     first, second = page(A), page(B)
     assert (vault.keep(first), vault.keep(second)) == ("exchanges", "exchanges")
     assert vault.settled, "nothing is closed yet"
@@ -94,7 +98,9 @@ def test_what_is_barred_is_neither_asked_nor_kept(vault: Vault, tmp_path: Path) 
     assert vault.bars(A) and not vault.bars(B)
     assert (vault.keep(page(A)), vault.keep(page(B))) == ("forgotten", "exchanges")
     vault.obey(Rules())
-    assert [path.url for path in Archive(tmp_path / "warc").captures()] == [A, B], "what was written before is for others to remove"
+    assert [path.url for path in Archive(tmp_path / "warc").captures()] == [A, B], (
+        "what was written before is for others to remove"
+    )
 
 
 def test_an_answer_that_speaks_of_what_was_removed_is_not_kept(vault: Vault) -> None:

@@ -19,7 +19,18 @@ from crawlproj.scheduling.messages import News, Tray
 from crawlproj.scheduling.retrying import Patience
 
 NAMES = ("a.test", "b.test", "c.test")
-CALLS = ("commit", "now", "release", "renew", "contested", "attend", "arrivals", "lease", "refill", "robots")
+CALLS = (
+    "commit",
+    "now",
+    "release",
+    "renew",
+    "contested",
+    "attend",
+    "arrivals",
+    "lease",
+    "refill",
+    "robots",
+)
 
 
 class Flaky(MemoryFrontier):
@@ -52,7 +63,9 @@ class Desk:
         self.frontier.resolved({name: f"192.0.2.{n}" for n, name in enumerate(NAMES)})
         self.resolver = Resolver(StaticNames({"*": "192.0.2.1"}))
         self.news: list[News] = []
-        self.keeper = Keeper(self.frontier, "w", self.resolver, 1.0, list, self.news.append, lambda error: None)
+        self.keeper = Keeper(
+            self.frontier, "w", self.resolver, 1.0, list, self.news.append, lambda error: None
+        )
 
     def turn(self, fill: Callable[[Tray], None] = lambda tray: None) -> None:
         self.keeper.put(fill)
@@ -60,7 +73,15 @@ class Desk:
         self.keeper._patiently(self.keeper.turn)
 
     def outcome(self, ticket: Any) -> Outcome:
-        return Outcome(ticket.id, ticket.visit, ticket.server, ticket.epoch, State.WAITING, self.now, next_visit=None)
+        return Outcome(
+            ticket.id,
+            ticket.visit,
+            ticket.server,
+            ticket.epoch,
+            State.WAITING,
+            self.now,
+            next_visit=None,
+        )
 
 
 @pytest.fixture
@@ -80,7 +101,9 @@ def ask_for(servers: int) -> Callable[[Tray], None]:
 
 @pytest.mark.parametrize("heard", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("call", CALLS)
-def test_nothing_is_forgotten_wherever_in_a_turn_the_connection_is_lost(call: str, heard: bool, desk: Desk) -> None:
+def test_nothing_is_forgotten_wherever_in_a_turn_the_connection_is_lost(
+    call: str, heard: bool, desk: Desk
+) -> None:
     desk.turn(ask_for(2))
     (first,) = desk.news
     assert len(first.leases) == len(first.tickets) == 2
@@ -99,13 +122,21 @@ def test_nothing_is_forgotten_wherever_in_a_turn_the_connection_is_lost(call: st
     second = desk.news[1]
     assert second.stored == [done.id] and desk.frontier.look([done.id])[done.id].visit == 1
     assert desk.frontier.store.hosts[done.host].next_allowed == desk.now + timedelta(seconds=3)
-    assert second.renewed is not None and done.server in second.renewed and back.server not in second.renewed
+    assert (
+        second.renewed is not None
+        and done.server in second.renewed
+        and back.server not in second.renewed
+    )
     # What was given back is leased anew by someone: by this worker, or it is free.
-    held = {server.id: server for server in desk.frontier.store.servers.values() if server.worker == "w"}
+    held = {
+        server.id: server for server in desk.frontier.store.servers.values() if server.worker == "w"
+    }
     told = {lease.server for lease in second.leases} | {done.server}
     assert told <= held.keys()
     if (call, heard) == ("lease", True):
-        assert len(held.keys() - told) == 1, "nobody heard of it, so it is held until the lease is over"
+        assert len(held.keys() - told) == 1, (
+            "nobody heard of it, so it is held until the lease is over"
+        )
     else:
         assert held.keys() == told == desk.keeper._held
 
@@ -130,14 +161,21 @@ def test_a_takeover_is_told_as_such_although_the_connection_was_lost_after_it(de
     assert [lease.taken_over for lease in desk.news[0].leases][:3] == [True] * 3
 
 
-def test_an_end_that_comes_during_a_commit_is_stored_before_its_server_is_given_back(desk: Desk) -> None:
+def test_an_end_that_comes_during_a_commit_is_stored_before_its_server_is_given_back(
+    desk: Desk,
+) -> None:
     desk.turn(ask_for(1))
     (ticket,) = desk.news[0].tickets
     commit = desk.frontier.commit
 
     def slow(batch: Batch, worker: str = "") -> Committed:
         desk.frontier.commit = commit  # type: ignore[method-assign]
-        desk.keeper.put(lambda tray: (tray.outcomes.append(desk.outcome(ticket)), tray.release.append(ticket.server)))  # type: ignore[arg-type, return-value]
+        desk.keeper.put(
+            lambda tray: (
+                tray.outcomes.append(desk.outcome(ticket)),
+                tray.release.append(ticket.server),
+            )
+        )  # type: ignore[arg-type, return-value]
         return commit(batch, worker)
 
     desk.frontier.commit = slow  # type: ignore[method-assign]
@@ -167,7 +205,9 @@ def test_the_end_gives_back_everything_although_the_connection_is_lost(desk: Des
     assert desk.frontier.refill([Want(done.host, done.server, done.epoch, 5)]) == []
 
 
-def test_patience_ends_with_a_clear_line(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_patience_ends_with_a_clear_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr("crawlproj.scheduling.retrying.AGAIN_S", 0.0)
     healed: list[int] = []
     patience = Patience(5.0, lambda: healed.append(1))
@@ -177,7 +217,9 @@ def test_patience_ends_with_a_clear_line(monkeypatch: pytest.MonkeyPatch, caplog
         patience.failed(DatabaseError("no room", "53100"), 100.0)
     assert patience.away and len(healed) == 3
     clock[0] = 105.5
-    with pytest.raises(DatabaseError, match=r"no use of the database for 5 s \(DATABASE_PATIENCE\): no room"):
+    with pytest.raises(
+        DatabaseError, match=r"no use of the database for 5 s \(DATABASE_PATIENCE\): no room"
+    ):
         patience.failed(DatabaseError("no room", "53100"), 100.0)
     assert [record.getMessage() for record in caplog.records] == [
         "Nothing is handed out, because the database is away; waiting up to 5 s: no room"
@@ -189,7 +231,9 @@ def test_patience_ends_with_a_clear_line(monkeypatch: pytest.MonkeyPatch, caplog
     assert not patience.away and "answers again after 9 s" in caplog.text
 
 
-def test_a_database_that_was_away_for_another_reason_counts_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_was_away_for_another_reason_counts_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("crawlproj.scheduling.retrying.AGAIN_S", 0.0)
     patience = Patience(5.0)
     patience.failed(DatabaseError("lost the connection"), time.monotonic())
@@ -235,7 +279,9 @@ def test_an_end_is_stored_only_after_its_record_is_on_disk(desk: Desk) -> None:
     assert desk.news[1].stored == [ticket.id]
 
 
-def test_a_full_disk_of_the_archive_is_waited_for_and_nothing_is_lost(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_disk_of_the_archive_is_waited_for_and_nothing_is_lost(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
     desk.turn(ask_for(1))
     vault = with_archive(desk, 3)
     (ticket,) = desk.news[0].tickets

@@ -42,10 +42,14 @@ class Bench:
         names = [f"h{n}.test" for n in range(SERVERS)]
         self.frontier.add([NewUrl(n, f"http://{name}/", name) for n, name in enumerate(names, 1)])
         self.frontier.resolved({name: f"192.0.2.{n}" for n, name in enumerate(names, 1)})
-        self.dispatcher = Dispatcher(config, 60.0, moment(self.frontier), lambda name, number: None, lambda urls, depth: None)
+        self.dispatcher = Dispatcher(
+            config, 60.0, moment(self.frontier), lambda name, number: None, lambda urls, depth: None
+        )
         self.resolver = Resolver(StaticNames({"*": "192.0.2.1"}))
         self.news: list[News] = []
-        self.keeper = Keeper(self.frontier, "w", self.resolver, 1.0, list, self.news.append, lambda error: None)
+        self.keeper = Keeper(
+            self.frontier, "w", self.resolver, 1.0, list, self.news.append, lambda error: None
+        )
         self.dispatcher.holdings.keeper = self.keeper
         now = self.frontier.now()
         for name in names:
@@ -62,7 +66,9 @@ class Bench:
         self.dispatcher.hear(news)
 
     def holds(self) -> set[int]:
-        return {server.id for server in self.frontier.store.servers.values() if server.worker == "w"}
+        return {
+            server.id for server in self.frontier.store.servers.values() if server.worker == "w"
+        }
 
 
 @pytest.fixture
@@ -85,7 +91,9 @@ def test_a_ticket_may_not_be_asked_for_after_the_deadline_of_its_lease(bench: Be
     assert not bench.dispatcher.may_ask(ticket)
 
 
-def test_a_ticket_of_a_lease_that_was_lost_may_not_be_asked_for_nor_comes_it_back(bench: Bench) -> None:
+def test_a_ticket_of_a_lease_that_was_lost_may_not_be_asked_for_nor_comes_it_back(
+    bench: Bench,
+) -> None:
     ticket = next_ticket(bench)
     host = bench.dispatcher.window.hosts[ticket.host]
     host.of.epoch += 1
@@ -163,7 +171,9 @@ def test_many_that_are_pushed_all_go_first(bench: Bench) -> None:
     assert not host.pressed
 
 
-def test_servers_beyond_the_share_are_given_back_and_not_taken_again_while_another_worker_is_wanting(bench: Bench) -> None:
+def test_servers_beyond_the_share_are_given_back_and_not_taken_again_while_another_worker_is_wanting(
+    bench: Bench,
+) -> None:
     assert len(bench.holds()) == SERVERS
     for _ in range(3):
         bench.turn(Crew(others=1, held=0, wanting=True))

@@ -16,7 +16,9 @@ from crawlproj.scheduling.outcomes import Ends
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-ENDS = Ends(Uniform(Bounds(5 * HOUR)), retries=3, retry_delay=HOUR, gone_limit=3, gone_interval=5 * HOUR)
+ENDS = Ends(
+    Uniform(Bounds(5 * HOUR)), retries=3, retry_delay=HOUR, gone_limit=3, gone_interval=5 * HOUR
+)
 URL = "https://example.org/a"
 
 
@@ -25,7 +27,14 @@ def ticket(**more: object) -> Ticket:
 
 
 def page(status: int, given: Ticket, reason: str = "", **headers: str) -> Page:
-    return Page(given, URL, status, NOW, reason=reason, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    return Page(
+        given,
+        URL,
+        status,
+        NOW,
+        reason=reason,
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,14 +89,22 @@ def test_a_page_whose_own_time_is_over_is_retired() -> None:
             seen = page(status, of)
             seen.orders = orders
             end = ENDS.decide(seen, of)
-            assert (end.state, end.why, end.next_visit) == (State.RETIRED, "unavailable_after", None)
+            assert (end.state, end.why, end.next_visit) == (
+                State.RETIRED,
+                "unavailable_after",
+                None,
+            )
 
 
 def test_a_page_is_looked_at_once_more_when_its_own_time_is_over() -> None:
     seen = page(200, ticket())
     seen.orders = Orders(unavailable_after="2026-01-01T02:00:00Z")
     end = ENDS.decide(seen, ticket())
-    assert (end.state, end.next_visit, end.expires) == (State.WAITING, NOW + 2 * HOUR, NOW + 2 * HOUR)
+    assert (end.state, end.next_visit, end.expires) == (
+        State.WAITING,
+        NOW + 2 * HOUR,
+        NOW + 2 * HOUR,
+    )
     seen.orders = Orders(unavailable_after="2026-01-01T09:00:00Z")
     assert ENDS.decide(seen, ticket()).next_visit == NOW + 5 * HOUR
     seen.orders = Orders(unavailable_after="some day")
@@ -107,7 +124,9 @@ def test_a_304_that_was_asked_for_is_a_visit_without_change() -> None:
     assert ENDS.decide(page(304, known), known).state is State.WAITING
 
 
-@pytest.mark.parametrize(("status", "again"), [(301, False), (308, False), (302, True), (303, True), (307, True)])
+@pytest.mark.parametrize(
+    ("status", "again"), [(301, False), (308, False), (302, True), (303, True), (307, True)]
+)
 def test_a_redirect_that_is_temporary_is_looked_at_again(status: int, again: bool) -> None:
     end = ENDS.decide(page(status, ticket(), location="/b"), ticket())
     assert (end.state, end.next_visit is not None) == (State.MOVED, again)
@@ -116,7 +135,9 @@ def test_a_redirect_that_is_temporary_is_looked_at_again(status: int, again: boo
 
 def test_retries_come_later_and_later_and_end_in_dead() -> None:
     tries, pauses = 0, []
-    while (end := ENDS.decide(page(500, ticket(tries=tries)), ticket(tries=tries))).state is State.RETRY:
+    while (
+        end := ENDS.decide(page(500, ticket(tries=tries)), ticket(tries=tries))
+    ).state is State.RETRY:
         assert end.next_visit is not None
         pauses.append((end.next_visit - NOW) / HOUR)
         tries = end.tries
@@ -139,7 +160,12 @@ def test_a_page_that_is_gone_is_tried_rarer_and_rarer_and_then_retired() -> None
 
 
 def test_failures_before_a_page_was_gone_do_not_count_as_gone() -> None:
-    assert ENDS.decide(page(404, ticket(state=State.RETRY, tries=3)), ticket(state=State.RETRY, tries=3)).tries == 1
+    assert (
+        ENDS.decide(
+            page(404, ticket(state=State.RETRY, tries=3)), ticket(state=State.RETRY, tries=3)
+        ).tries
+        == 1
+    )
 
 
 @given(st.integers(0, 999), st.sampled_from(State), st.integers(0, 10), st.text(max_size=20))

@@ -27,7 +27,11 @@ class Own(Spider):
 
     def make_request_from_data(self, data: bytes) -> Any:
         word = data.decode()
-        return None if word == "none" else [Request(f"http://a.test/{part}") for part in word.split(",")]
+        return (
+            None
+            if word == "none"
+            else [Request(f"http://a.test/{part}") for part in word.split(",")]
+        )
 
 
 class Live(RedisSpider):
@@ -39,7 +43,9 @@ def made(payload: bytes | str, spider: Spider | None = None) -> list[Request]:
     return list(requests_of(payload, spider or Plain()))
 
 
-@pytest.mark.parametrize("payload", [b"http://a.test/x", " http://a.test/x\n", b'{"url": "http://a.test/x"}'])
+@pytest.mark.parametrize(
+    "payload", [b"http://a.test/x", " http://a.test/x\n", b'{"url": "http://a.test/x"}']
+)
 def test_a_url_alone_is_a_plain_request(payload: bytes | str) -> None:
     (request,) = made(payload)
     assert request.url == "http://a.test/x"
@@ -47,23 +53,49 @@ def test_a_url_alone_is_a_plain_request(payload: bytes | str) -> None:
 
 
 def test_json_has_meta_method_and_form_data() -> None:
-    fields = {"url": "http://a.test/", "meta": {"job": 1}, "method": "post", "q": "a b", "many": ["1", "2"]}
+    fields = {
+        "url": "http://a.test/",
+        "meta": {"job": 1},
+        "method": "post",
+        "q": "a b",
+        "many": ["1", "2"],
+    }
     (request,) = made(json.dumps(fields))
-    assert (request.method, request.meta, request.body) == ("POST", {"job": 1}, b"q=a+b&many=1&many=2")
+    assert (request.method, request.meta, request.body) == (
+        "POST",
+        {"job": 1},
+        b"q=a+b&many=1&many=2",
+    )
     (request,) = made(json.dumps({**fields, "method": "GET"}))
     assert (request.method, request.url) == ("GET", "http://a.test/?q=a+b&many=1&many=2")
     assert type(request) is Request
 
 
 @pytest.mark.parametrize(
-    "text", ["", "rubbish", "[1]", "1", "null", '"http://a.test/"', "{}", '{"url": 1}', '{"url": "http://a.test/", "meta": 3}']
+    "text",
+    [
+        "",
+        "rubbish",
+        "[1]",
+        "1",
+        "null",
+        '"http://a.test/"',
+        "{}",
+        '{"url": 1}',
+        '{"url": "http://a.test/", "meta": 3}',
+    ],
 )
 def test_nonsense_is_refused(text: str) -> None:
     with pytest.raises((ValueError, TypeError)):
         made(text)
 
 
-@given(st.text() | st.dictionaries(st.text(), st.none() | st.integers() | st.text() | st.lists(st.integers())).map(json.dumps))
+@given(
+    st.text()
+    | st.dictionaries(
+        st.text(), st.none() | st.integers() | st.text() | st.lists(st.integers())
+    ).map(json.dumps)
+)
 def test_whatever_is_pushed_is_a_request_or_an_error_that_is_caught(text: str) -> None:
     try:
         found = read(text)
@@ -73,7 +105,10 @@ def test_whatever_is_pushed_is_a_request_or_an_error_that_is_caught(text: str) -
 
 
 def test_a_spider_with_a_way_of_its_own_is_asked() -> None:
-    assert [request.url for request in made(b"1,2", Own())] == ["http://a.test/1", "http://a.test/2"]
+    assert [request.url for request in made(b"1,2", Own())] == [
+        "http://a.test/1",
+        "http://a.test/2",
+    ]
     assert made(b"none", Own()) == []
 
 

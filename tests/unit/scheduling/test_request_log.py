@@ -47,7 +47,14 @@ def make(path: Path, max_bytes: int = 10**6, timer: Timer | None = None) -> Requ
 
 
 def test_a_line_says_who_asked_whom_when_and_what_came_of_it() -> None:
-    line = entry(page(body=b"12345", address="192.0.2.1", headers={"retry-after": "7"}), "w:1", "site", "x", 2.5, NOW)
+    line = entry(
+        page(body=b"12345", address="192.0.2.1", headers={"retry-after": "7"}),
+        "w:1",
+        "site",
+        "x",
+        2.5,
+        NOW,
+    )
     assert line == {
         "time": "2026-03-01T12:00:00.750+00:00", "worker": "w:1", "crawl": "site", "url": TICKET.url, "status": 200, "reason": "",
         "ip": "192.0.2.1", "host": "a.test", "server": 3, "epoch": 5, "started": STARTED, "ended": STARTED + 0.125, "ms": 125.0,
@@ -57,17 +64,30 @@ def test_a_line_says_who_asked_whom_when_and_what_came_of_it() -> None:
 
 def test_a_refusal_has_a_reason_and_was_never_sent() -> None:
     line = entry(Page(TICKET, TICKET.url, 0, NOW, "robots"), "w", "site", "192.0.2.9", 2, None)
-    assert (line["started"], line["ended"], line["reason"], line["status"]) == (None, None, "robots", 0)
+    assert (line["started"], line["ended"], line["reason"], line["status"]) == (
+        None,
+        None,
+        "robots",
+        0,
+    )
     assert (line["time"], line["ip"]) == ("2026-03-01T12:00:01.000+00:00", "192.0.2.9")
 
 
 def test_robots_txt_is_told_from_pages_and_says_for_which_origin() -> None:
-    line = entry(page(RobotsTicket("https://b.test/robots.txt", "a.test", 3, 5, TICKET)), "w", "site", "", 2, None)
+    line = entry(
+        page(RobotsTicket("https://b.test/robots.txt", "a.test", 3, 5, TICKET)),
+        "w",
+        "site",
+        "",
+        2,
+        None,
+    )
     assert (line["kind"], line["lane"], line["origin"]) == ("robots", "robots", "https://a.test")
 
 
 @pytest.mark.parametrize(
-    ("worker", "name"), [("vm:12:ab", "vm_12_ab"), ("../../etc/x", "_.._etc_x"), ("ö é", "worker"), ("", "worker")]
+    ("worker", "name"),
+    [("vm:12:ab", "vm_12_ab"), ("../../etc/x", "_.._etc_x"), ("ö é", "worker"), ("", "worker")],
 )
 def test_a_worker_has_a_file_of_its_own_whatever_its_name(worker: str, name: str) -> None:
     made = file_name(worker)
@@ -76,8 +96,18 @@ def test_a_worker_has_a_file_of_its_own_whatever_its_name(worker: str, name: str
 
 
 def test_the_rules_in_force_are_seconds_and_numbers() -> None:
-    settings = {"POLITENESS_DELAY": "2m", "ROBOTS_TTL": 60, "ROBOTSTXT_OBEY": False, "POLITENESS_X": ("10.0.0.0/8",), "OTHER": 1}
-    assert rules_in_force(settings) == {"POLITENESS_DELAY": 120, "ROBOTS_TTL": 60, "POLITENESS_X": ["10.0.0.0/8"]}
+    settings = {
+        "POLITENESS_DELAY": "2m",
+        "ROBOTS_TTL": 60,
+        "ROBOTSTXT_OBEY": False,
+        "POLITENESS_X": ("10.0.0.0/8",),
+        "OTHER": 1,
+    }
+    assert rules_in_force(settings) == {
+        "POLITENESS_DELAY": 120,
+        "ROBOTS_TTL": 60,
+        "POLITENESS_X": ["10.0.0.0/8"],
+    }
 
 
 def test_lines_come_after_the_rules_and_are_written_within_a_second(tmp_path: Path) -> None:
@@ -103,7 +133,9 @@ def test_robots_lines_are_on_disk_at_once(tmp_path: Path) -> None:
     log.close()
 
 
-def test_a_file_that_grows_too_big_is_continued_in_a_new_part_and_old_parts_go(tmp_path: Path) -> None:
+def test_a_file_that_grows_too_big_is_continued_in_a_new_part_and_old_parts_go(
+    tmp_path: Path,
+) -> None:
     log = make(tmp_path / "requests-w.jsonl", max_bytes=200)
     for number in range(100):
         log.write({"n": number, "text": "x" * 60}, at_once=True)
@@ -150,14 +182,20 @@ def test_a_full_disk_is_said_once_and_what_was_lost_is_counted(
         patch.setattr("crawlproj.scheduling.request_log.os.write", full)
         for number in (2, 3, 4):
             log.write({"n": number}, at_once=True)
-    assert [record.getMessage() for record in caplog.records].count(caplog.records[0].getMessage()) == 1 == len(caplog.records)
+    assert (
+        [record.getMessage() for record in caplog.records].count(caplog.records[0].getMessage())
+        == 1
+        == len(caplog.records)
+    )
     assert "No space left" in caplog.text
     log.write({"n": 5}, at_once=True)
     log.close()
     assert read(path)[1:] == [{"n": 1}, {"lost": 3, "worker": "w"}, {"n": 5}]
 
 
-def test_a_folder_that_can_not_be_written_never_stops_a_crawl(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_that_can_not_be_written_never_stops_a_crawl(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "log").write_text("a file")
     log = make(tmp_path / "log" / "requests-w.jsonl")
     for number in range(3):

@@ -14,11 +14,15 @@ def crew(helds: list[int], me: int, wanting: bool = True) -> Crew:
 
 
 def test_workers_of_other_crawls_do_not_count() -> None:
-    assert crew_of([Peer("a", True, False, 3), Peer("b", False, True, 9), Peer("c", True, True, 0)]) == Crew(2, 3, True)
+    assert crew_of(
+        [Peer("a", True, False, 3), Peer("b", False, True, 9), Peer("c", True, True, 0)]
+    ) == Crew(2, 3, True)
 
 
 @given(helds, st.integers(0, 100))
-def test_while_nobody_wants_anything_everybody_takes_what_is_free(held: list[int], capacity: int) -> None:
+def test_while_nobody_wants_anything_everybody_takes_what_is_free(
+    held: list[int], capacity: int
+) -> None:
     alone = crew(held, 0, wanting=False)
     assert (alone.excess(held[0]), alone.limit(held[0], capacity)) == (0, capacity)
 
@@ -37,14 +41,18 @@ def test_giving_and_taking_leave_nobody_with_more_than_a_share(held: list[int]) 
     free, total, wanting = 0, sum(held), [False] * len(held)
     for _ in range(30):
         for me in range(len(held)):
-            others = crew_of(Peer(str(n), True, wanting[n], held[n]) for n in range(len(held)) if n != me)
+            others = crew_of(
+                Peer(str(n), True, wanting[n], held[n]) for n in range(len(held)) if n != me
+            )
             given = others.excess(held[me])
             room = others.limit(held[me] - given, 256) - held[me] + given
             taken = min(free, max(0, room))
             wanting[me] = room > 0 and not taken
             free, held[me] = free + given - taken, held[me] - given + taken
     assert sum(held) + free == total
-    assert free == 0 and max(held) <= total // len(held) + 1, "nobody has more than an equal share, rounded up"
+    assert free == 0 and max(held) <= total // len(held) + 1, (
+        "nobody has more than an equal share, rounded up"
+    )
 
 
 @given(st.integers(0, 30), st.integers(2, 6))

@@ -16,7 +16,9 @@ UNTIL = datetime(2026, 1, 1, tzinfo=UTC)
 FREE = ServerRules(delay_s=0, hosts=100, pause_after=0)
 
 
-def window(*hosts: str, deadline: float = 1e9, rules: ServerRules = FREE, servers: int = 100) -> Window:
+def window(
+    *hosts: str, deadline: float = 1e9, rules: ServerRules = FREE, servers: int = 100
+) -> Window:
     """Each host on a server of its own, unless there are fewer servers."""
     made = Window({"new": 0.3, "revisit": 0.4}, 20, HostRules(delay_s=2, slowdown=0), rules)
     for number, name in enumerate(hosts):
@@ -26,8 +28,12 @@ def window(*hosts: str, deadline: float = 1e9, rules: ServerRules = FREE, server
     return made
 
 
-def ticket(id_: int, host: str = "a", lane: Lane = Lane.NEW, epoch: int = 1, digest: bytes | None = None) -> Ticket:
-    return Ticket(id_, f"http://{host}/{id_}", host, 1, epoch, 0, lane, State.NEW, block_digest=digest)
+def ticket(
+    id_: int, host: str = "a", lane: Lane = Lane.NEW, epoch: int = 1, digest: bytes | None = None
+) -> Ticket:
+    return Ticket(
+        id_, f"http://{host}/{id_}", host, 1, epoch, 0, lane, State.NEW, block_digest=digest
+    )
 
 
 def hand_out(made: Window, now: float, leaves: bool = True) -> int | None:
@@ -112,7 +118,10 @@ def test_a_ticket_that_waits_and_becomes_urgent_goes_first() -> None:
 def test_a_retry_is_paid_by_the_share_of_what_it_was() -> None:
     made = window("a")
     made.take([ticket(1, lane=Lane.RETRY), ticket(2, lane=Lane.RETRY, digest=b"x")])
-    assert {name: [t.id for t in queue] for name, queue in made.hosts["a"].classes.items()} == {"new": [1], "revisit": [2]}
+    assert {name: [t.id for t in queue] for name, queue in made.hosts["a"].classes.items()} == {
+        "new": [1],
+        "revisit": [2],
+    }
 
 
 def test_idle_hosts_leave_and_busy_ones_stay() -> None:
@@ -128,7 +137,11 @@ def test_idle_hosts_leave_and_busy_ones_stay() -> None:
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 4), st.sampled_from([Lane.NEW, Lane.REVISIT, Lane.URGENT])), max_size=60, unique_by=id),
+    st.lists(
+        st.tuples(st.integers(0, 4), st.sampled_from([Lane.NEW, Lane.REVISIT, Lane.URGENT])),
+        max_size=60,
+        unique_by=id,
+    ),
     st.data(),
 )
 def test_every_ticket_is_handed_out_exactly_once_and_hosts_keep_their_pauses(
@@ -168,7 +181,9 @@ def test_only_so_many_hosts_of_a_server_are_in_flight() -> None:
 
 
 def test_after_so_many_requests_to_a_host_its_server_rests() -> None:
-    made = window("a", "b", rules=ServerRules(delay_s=0, hosts=4, pause_after=2, pause_s=100), servers=1)
+    made = window(
+        "a", "b", rules=ServerRules(delay_s=0, hosts=4, pause_after=2, pause_s=100), servers=1
+    )
     made.take([ticket(1, "a"), ticket(2, "a"), ticket(3, "a"), ticket(4, "b")])
     for now in (0.0, 2.0):
         host = made.hosts["a"]

@@ -34,7 +34,9 @@ def test_a_worker_whose_process_lives_is_not_dead() -> None:
 
 
 @pytest.mark.skipif(not machine(), reason="the kernel does not say which boot this is")
-def test_a_worker_of_this_machine_is_dead_when_its_process_has_ended(child: subprocess.Popen[bytes]) -> None:
+def test_a_worker_of_this_machine_is_dead_when_its_process_has_ended(
+    child: subprocess.Popen[bytes],
+) -> None:
     name = f"{HERE}:{child.pid}:{machine()}-abcdef"
     assert is_dead(name), "also while it is a zombie"
     child.wait()
@@ -50,7 +52,11 @@ def test_nothing_is_known_of_others(child: subprocess.Popen[bytes]) -> None:
     assert [name for name in others if is_dead(name)] == []
 
 
-def test_where_the_kernel_says_nothing_nobody_is_dead(child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_kernel_says_nothing_nobody_is_dead(
+    child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     child.wait()
     monkeypatch.setattr(worker, "machine", lambda: "")
-    assert not is_dead(f"{HERE}:{child.pid}:unknown-abcdef") and not is_dead(f"{HERE}:{child.pid}:-abcdef")
+    assert not is_dead(f"{HERE}:{child.pid}:unknown-abcdef") and not is_dead(
+        f"{HERE}:{child.pid}:-abcdef"
+    )

@@ -15,8 +15,12 @@ LAW = Law(
 )  # fmt: skip
 
 
-def record(host: str, started: float, path: str = "/p", lasts: float = 0.01, **more: object) -> Record:
-    made = Record(started, started + lasts, 0, 0, 1, "127.0.0.1", "127.0.0.9", host, "GET", path, 200, 1)
+def record(
+    host: str, started: float, path: str = "/p", lasts: float = 0.01, **more: object
+) -> Record:
+    made = Record(
+        started, started + lasts, 0, 0, 1, "127.0.0.1", "127.0.0.9", host, "GET", path, 200, 1
+    )
     return replace(made, **more)  # type: ignore[arg-type]
 
 
@@ -41,7 +45,10 @@ def test_a_legal_log_is_legal() -> None:
         ([record("a.test", 3.4)], "slow answer"),
         ([record("new.test", 7.0)], "before robots.txt"),
         ([record("c.test", 1.2, "/robots.txt")], "between"),
-        ([record("c.test", 2.8, "/robots.txt", 2.0), record("d.test", 3.05, "/robots.txt", 2.0)], "hosts at a time"),
+        (
+            [record("c.test", 2.8, "/robots.txt", 2.0), record("d.test", 3.05, "/robots.txt", 2.0)],
+            "hosts at a time",
+        ),
         ([record("a.test", 7.0)], "pause after"),
     ],
 )
@@ -55,5 +62,9 @@ def test_retry_after_that_is_not_waited_for_is_noticed() -> None:
 
 
 def test_shared_addresses_are_no_servers() -> None:
-    log = [record("a.test", 0, "/robots.txt"), record("b.test", 0.01, "/robots.txt"), record("c.test", 0.02, "/robots.txt")]
+    log = [
+        record("a.test", 0, "/robots.txt"),
+        record("b.test", 0.01, "/robots.txt"),
+        record("c.test", 0.02, "/robots.txt"),
+    ]
     assert violations(log, LAW) and violations(log, replace(LAW, shared=True)) == []

@@ -33,17 +33,26 @@ def days(*texts: str, status: int = 200) -> list[Entry]:
 
 def test_what_is_older_goes_except_the_last() -> None:
     year = Retention(timedelta(days=365))
-    assert left(days("20240101", "20250101", "20250701", "20260101"), year) == ["20250701", "20260101"]
+    assert left(days("20240101", "20250101", "20250701", "20260101"), year) == [
+        "20250701",
+        "20260101",
+    ]
     assert left(days("20200101", "20210101"), year) == ["20210101"]
     assert left(days("20200101"), year) == ["20200101"]
-    assert left(days("20200101", "20210101", "20220101"), year, {"20200101000000"}) == ["20200101", "20220101"]
+    assert left(days("20200101", "20210101", "20220101"), year, {"20200101000000"}) == [
+        "20200101",
+        "20220101",
+    ]
 
 
 def test_an_error_does_not_stand_for_the_page() -> None:
     captures = [*days("20200101"), *days("20200102"), *days("20210101", status=404)]
     assert left(captures, Retention(timedelta(days=365))) == ["20200102", "20210101"]
     captures = [*days("20200101"), *days("20200131", status=503), *days("20210101")]
-    assert left(captures, Retention(timedelta(days=365), frozenset({"last"}))) == ["20200101", "20210101"]
+    assert left(captures, Retention(timedelta(days=365), frozenset({"last"}))) == [
+        "20200101",
+        "20210101",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -58,17 +67,28 @@ def test_an_error_does_not_stand_for_the_page() -> None:
         ({"first"}, "week", ["20240101", "20240115", "20240131", "20240205", "20250102"]),
     ],
 )
-def test_of_each_period_the_first_or_the_last_stays(keep: set[str], per: str, kept: list[str]) -> None:
+def test_of_each_period_the_first_or_the_last_stays(
+    keep: set[str], per: str, kept: list[str]
+) -> None:
     captures = days("20240101", "20240115", "20240131", "20240205", "20250102")
     assert left(captures, Retention(timedelta(days=365), frozenset(keep), per)) == kept
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 1500), st.sampled_from([200, 304, 404, 503])), min_size=1, max_size=30), st.integers(0, 1500)
+    st.lists(
+        st.tuples(st.integers(0, 1500), st.sampled_from([200, 304, 404, 503])),
+        min_size=1,
+        max_size=30,
+    ),
+    st.integers(0, 1500),
 )
 def test_the_last_and_the_young_always_stay(captures: list[tuple[int, int]], older: int) -> None:
-    found = [entry(NOW - timedelta(days=age), status) for age, status in sorted(captures, reverse=True)]
-    gone = going(found, Retention(timedelta(days=older)), timestamp(NOW - timedelta(days=older)), set())
+    found = [
+        entry(NOW - timedelta(days=age), status) for age, status in sorted(captures, reverse=True)
+    ]
+    gone = going(
+        found, Retention(timedelta(days=older)), timestamp(NOW - timedelta(days=older)), set()
+    )
     assert found[-1] not in gone
     assert not [each for each in gone if each.at >= NOW - timedelta(days=older)]
     good = [each for each in found if each.status == 200]
@@ -79,10 +99,16 @@ def test_the_last_and_the_young_always_stay(captures: list[tuple[int, int]], old
     st.lists(st.tuples(st.integers(0, 1500), st.sampled_from([200, 304, 404, 503])), min_size=1, max_size=30), st.integers(0, 1500),
     st.sets(st.integers(0, 1500)),
 )  # fmt: skip
-def test_strictly_all_that_is_older_goes_and_nothing_else(captures: list[tuple[int, int]], older: int, current: set[int]) -> None:
-    found = [entry(NOW - timedelta(days=age), status) for age, status in sorted(captures, reverse=True)]
+def test_strictly_all_that_is_older_goes_and_nothing_else(
+    captures: list[tuple[int, int]], older: int, current: set[int]
+) -> None:
+    found = [
+        entry(NOW - timedelta(days=age), status) for age, status in sorted(captures, reverse=True)
+    ]
     compared = {"http://a/": {timestamp(NOW - timedelta(days=age)) for age in current}}
-    chosen = select(found, Retention(timedelta(days=older), strict=True), NOW, lambda urls: compared)
+    chosen = select(
+        found, Retention(timedelta(days=older), strict=True), NOW, lambda urls: compared
+    )
     for each in found:
         assert bool(chosen.gone(each.url, each.at)) is (each.at < NOW - timedelta(days=older))
 
@@ -91,20 +117,30 @@ def test_strictly_all_that_is_older_goes_and_nothing_else(captures: list[tuple[i
     st.lists(st.tuples(st.integers(0, 1500), st.sampled_from([200, 404])), min_size=1, max_size=30), st.integers(0, 1500),
     st.sampled_from(["first", "last"]), st.sampled_from(["day", "week", "month", "year"]),
 )  # fmt: skip
-def test_each_period_that_had_a_capture_keeps_one(captures: list[tuple[int, int]], older: int, keep: str, per: str) -> None:
-    found = [entry(NOW - timedelta(days=age), status) for age, status in sorted(captures, reverse=True)]
+def test_each_period_that_had_a_capture_keeps_one(
+    captures: list[tuple[int, int]], older: int, keep: str, per: str
+) -> None:
+    found = [
+        entry(NOW - timedelta(days=age), status) for age, status in sorted(captures, reverse=True)
+    ]
     cutoff = NOW - timedelta(days=older)
-    gone = going(found, Retention(timedelta(days=older), frozenset({keep}), per), timestamp(cutoff), set())
+    gone = going(
+        found, Retention(timedelta(days=older), frozenset({keep}), per), timestamp(cutoff), set()
+    )
     old = [each for each in found if each.at < cutoff]
     periods = {PERIODS[per](each.at) for each in old}
     assert {PERIODS[per](each.at) for each in old if each not in gone} == periods
     good = {PERIODS[per](each.at) for each in old if each.status == 200}
-    assert {PERIODS[per](each.at) for each in old if each.status == 200 and each not in gone} == good
+    assert {
+        PERIODS[per](each.at) for each in old if each.status == 200 and each not in gone
+    } == good
 
 
 def test_a_selection_knows_captures_by_url_and_second_in_some_files_only() -> None:
     captures = days("20200101", "20210101", "20220101")
-    found = select(captures, Retention(timedelta(days=1)), NOW, lambda urls: {"http://a/": {"20210101000000"}})
+    found = select(
+        captures, Retention(timedelta(days=1)), NOW, lambda urls: {"http://a/": {"20210101000000"}}
+    )
     first = datetime(2020, 1, 1, microsecond=7, tzinfo=UTC)
     assert found.gone("http://a/", first)
     assert not found.gone("http://b/", first)
@@ -118,9 +154,17 @@ def test_nonsense_is_refused() -> None:
     settings.setmodule(base)
     assert read_retention(settings, {}) == Retention()
     given = {"RETENTION_CAPTURES": "365d", "RETENTION_KEEP": "first,last", "RETENTION_DEAD": "90d"}
-    wanted = Retention(timedelta(days=365), frozenset({"first", "last"}), "month", timedelta(days=90))
+    wanted = Retention(
+        timedelta(days=365), frozenset({"first", "last"}), "month", timedelta(days=90)
+    )
     assert read_retention(settings, {**given, "RETENTION_PER": None}) == wanted
-    for name, value in {"CAPTURES": "long", "KEEP": "middle", "PER": "moon", "DEAD": "x", "LOGS": "1y"}.items():
+    for name, value in {
+        "CAPTURES": "long",
+        "KEEP": "middle",
+        "PER": "moon",
+        "DEAD": "x",
+        "LOGS": "1y",
+    }.items():
         with pytest.raises(ConfigError, match=f"RETENTION_{name}"):
             read_retention(settings, {f"RETENTION_{name}": value})
         if name not in ("KEEP", "PER"):

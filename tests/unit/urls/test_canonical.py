@@ -49,11 +49,17 @@ def test_canonical_form_is_as_listed(case: dict[str, Any]) -> None:
 
 def test_agrees_with_the_web_platform_tests_on_what_is_a_url() -> None:
     if not WEB_PLATFORM.exists():
-        pytest.skip("the shared URL cases are absent; the project's own cases cover the same ground")
+        pytest.skip(
+            "the shared URL cases are absent; the project's own cases cover the same ground"
+        )
     cases = [case for case in json.loads(WEB_PLATFORM.read_text("utf-8")) if isinstance(case, dict)]
     # A host of dots only, or one that is a broken number without its dots, is none for us: dots at the end are dropped.
     dotted = ("http://./", "http://../", "http://foo.09..")
-    cases = [case for case in cases if case["input"] not in dotted and (case.get("base") or "http").startswith("http")]
+    cases = [
+        case
+        for case in cases
+        if case["input"] not in dotted and (case.get("base") or "http").startswith("http")
+    ]
     assert len(cases) > 700
     for case in cases:
         base, url = case.get("base"), case["input"]
@@ -83,7 +89,11 @@ def test_the_quick_way_to_join_equals_the_slow_way(base: str, href: str) -> None
     assert joiner.many([href, href]) == [slow(base, href)] * 2
 
 
-@given(st.tuples(st.sampled_from(["http://", "https://"]), st.text("abzA09.:-_x", max_size=12), PLAIN).map("".join))
+@given(
+    st.tuples(
+        st.sampled_from(["http://", "https://"]), st.text("abzA09.:-_x", max_size=12), PLAIN
+    ).map("".join)
+)
 @example("http://a:80/x")
 @example("http://1.2.3/x?b=1&a=1")
 def test_the_quick_way_to_canonicalise_equals_the_slow_way(url: str) -> None:

@@ -47,7 +47,14 @@ def test_a_seeds_file_may_have_comments_and_a_byte_order_mark(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "text", ["ftp://example.org/", "https://", "https://exa mple.org/", "javascript:alert(1)", "http://x/" + "a" * 3000]
+    "text",
+    [
+        "ftp://example.org/",
+        "https://",
+        "https://exa mple.org/",
+        "javascript:alert(1)",
+        "http://x/" + "a" * 3000,
+    ],
 )
 def test_every_bad_seed_is_named_with_its_place(text: str, tmp_path: Path) -> None:
     path = tmp_path / "seeds.txt"

@@ -17,7 +17,12 @@ class RulesSpider(CrawlSpider):
         self.start_urls, self.allowed_domains = [base + start], [domain]
 
     def parse_item(self, response, via):
-        yield {"kind": "item", "path": response.url.partition("/item/")[2], "title": response.css("h1::text").get(), "via": via}
+        yield {
+            "kind": "item",
+            "path": response.url.partition("/item/")[2],
+            "title": response.css("h1::text").get(),
+            "via": via,
+        }
 
 
 class MapSpider(SitemapSpider):
@@ -29,7 +34,11 @@ class MapSpider(SitemapSpider):
         super().__init__(**kwargs)
 
     def parse_item(self, response):
-        yield {"kind": "item", "path": response.url.partition("/item/")[2], "title": response.css("h1::text").get()}
+        yield {
+            "kind": "item",
+            "path": response.url.partition("/item/")[2],
+            "title": response.css("h1::text").get(),
+        }
 
 
 class LoginSpider(scrapy.Spider):
@@ -44,13 +53,17 @@ class LoginSpider(scrapy.Spider):
 
     async def start(self):
         form = {"user": "ann"}
-        yield scrapy.FormRequest(self.base + "/login", formdata=form, callback=self.welcome, cb_kwargs={"who": "ann"})
+        yield scrapy.FormRequest(
+            self.base + "/login", formdata=form, callback=self.welcome, cb_kwargs={"who": "ann"}
+        )
 
     def welcome(self, response, who):
         yield {"kind": "welcome", "who": who, "path": response.url.removeprefix(self.base)}
         for n in (1, 2):
             meta = {"n": n, "cookiejar": None}
-            yield scrapy.Request(f"{self.base}/account?n={n}", self.account, meta=meta, cb_kwargs={"n": n})
+            yield scrapy.Request(
+                f"{self.base}/account?n={n}", self.account, meta=meta, cb_kwargs={"n": n}
+            )
         yield scrapy.Request(self.base + "/account?n=1", self.account, cb_kwargs={"n": 1})
         own = {"cookies": {"own": "yes"}, "meta": {"cookiejar": "own"}}
         yield scrapy.Request(self.base + "/account?own=1", self.account, cb_kwargs={"n": 3}, **own)
@@ -61,13 +74,30 @@ class LoginSpider(scrapy.Spider):
         yield {"kind": "junk"}
 
     def account(self, response, n):
-        yield {"kind": "account", "n": n, "cookie": response.headers["X-Cookie"].decode(), "meta": response.meta.get("n")}
+        yield {
+            "kind": "account",
+            "n": n,
+            "cookie": response.headers["X-Cookie"].decode(),
+            "meta": response.meta.get("n"),
+        }
         if n == 2:
-            yield scrapy.Request(self.base + "/account?copied=meta", self.account, meta=response.meta, cb_kwargs={"n": 4})
-            yield response.request.replace(url=self.base + "/account?copied=request", cb_kwargs={"n": 5})
+            yield scrapy.Request(
+                self.base + "/account?copied=meta",
+                self.account,
+                meta=response.meta,
+                cb_kwargs={"n": 4},
+            )
+            yield response.request.replace(
+                url=self.base + "/account?copied=request", cb_kwargs={"n": 5}
+            )
 
     def moved(self, response):
-        yield {"kind": "moved", "path": response.url.removeprefix(self.base), "status": response.status, "word": response.text[:5]}
+        yield {
+            "kind": "moved",
+            "path": response.url.removeprefix(self.base),
+            "status": response.status,
+            "word": response.text[:5],
+        }
 
     def failed(self, failure):
         yield {"kind": "failed", "status": failure.value.response.status}
