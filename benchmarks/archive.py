@@ -1,7 +1,9 @@
-"""What the archive costs: `python benchmarks/archive.py [PAGES]`. CPU per 50 KB page, size against gzip -6, memory, random reads.
+"""What the archive costs: `python benchmarks/archive.py [PAGES]`. CPU per 50 KB page, size against
+gzip -6, memory, random reads.
 
-Pages are articles from the folder ARTICLES (cut to 50 KB each, all different), else made ones. CPU is that of the whole process,
-with the writer's thread, from the first page to the closed file, without the making of the pages.
+Pages are articles from the folder ARTICLES (cut to 50 KB each, all different), else made ones. CPU
+is that of the whole process, with the writer's thread, from the first page to the closed file,
+without the making of the pages.
 """
 
 from __future__ import annotations
@@ -32,11 +34,18 @@ from crawlproj.archive.writer import DEFAULT, Shape, Writer
 ARTICLES = Path(
     os.environ.get("ARTICLES", Path(__file__).resolve().parents[2] / "shared/data/articles")
 )
-SIZE, READS = 50_000, 10_000
+SIZE = 50_000
+READS = 10_000
 START = datetime(2026, 1, 1, tzinfo=UTC)
-HEAD = b"HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nServer: nginx\r\nContent-Type: text/html; charset=utf-8\r\n"
+HEAD = (
+    b"HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nServer: nginx\r\nContent-Type: "
+    b"text/html; charset=utf-8\r\n"
+)
 HEAD += b'Content-Length: %d\r\nETag: "%x"\r\nCache-Control: max-age=60\r\nVary: Accept-Encoding\r\n\r\n'
-REQUEST = b"GET /%d HTTP/1.1\r\nHost: example.org\r\nUser-Agent: crawlproj (+https://example.org/bot)\r\nAccept-Encoding: gzip\r\n\r\n"
+REQUEST = (
+    b"GET /%d HTTP/1.1\r\nHost: example.org\r\nUser-Agent: crawlproj "
+    b"(+https://example.org/bot)\r\nAccept-Encoding: gzip\r\n\r\n"
+)
 LINKS = tuple(
     (f"https://example.org/news/2026/07/some-words-{number}.html", "a") for number in range(60)
 )
@@ -51,7 +60,8 @@ def bodies() -> list[bytes]:
     words = [f"word{number * number % 9973}" for number in range(4_000)]
     chance = random.Random(1)
     lines = [
-        f'<p class="text">{" ".join(chance.choices(words, k=12))} <a href="/{words[n]}">{words[n]}</a></p>'
+        f'<p class="text">{" ".join(chance.choices(words, k=12))} <a '
+        f'href="/{words[n]}">{words[n]}</a></p>'
         for n in range(900)
     ]
     return ["\n".join(chance.choices(lines, k=600)).encode()[:SIZE] for _ in range(40)]
@@ -60,9 +70,15 @@ def bodies() -> list[bytes]:
 def exchange(number: int, some: list[bytes]) -> Exchange:
     body = b"<!-- %d -->" % number + some[number % len(some)]
     return Exchange(
-        f"https://example.org/{number}", START + timedelta(seconds=number), HEAD % (len(body), number), body, REQUEST % number,
-        address="192.0.2.1", elapsed_s=0.12, facts=Facts("A title of a page", LINKS),
-    )  # fmt: skip
+        f"https://example.org/{number}",
+        START + timedelta(seconds=number),
+        HEAD % (len(body), number),
+        body,
+        REQUEST % number,
+        address="192.0.2.1",
+        elapsed_s=0.12,
+        facts=Facts("A title of a page", LINKS),
+    )
 
 
 def written(
@@ -95,7 +111,8 @@ def gzip_6(count: int, some: list[bytes]) -> int:
 
 def warcio_ms(count: int, some: list[bytes]) -> float:
     """CPU of warcio for the same exchanges, without metadata."""
-    writer, begun = WARCWriter(BytesIO(), gzip=True, warc_version="1.1"), time.process_time()
+    writer = WARCWriter(BytesIO(), gzip=True, warc_version="1.1")
+    begun = time.process_time()
     for number in range(count):
         each = exchange(number, some)
         headers = StatusAndHeaders("200 OK", [("Content-Type", "text/html")], protocol="HTTP/1.1")
@@ -115,22 +132,26 @@ def resident_mb() -> float:
 
 def reads(folder: Path, count: int) -> Iterator[tuple[float, float]]:
     """Time and CPU of each, in ms."""
-    archive, chance = Archive(folder), random.Random(7)
+    archive = Archive(folder)
+    chance = random.Random(7)
     for _ in range(READS):
         number = chance.randrange(count)
-        start, cpu = time.perf_counter(), time.thread_time()
+        start = time.perf_counter()
+        cpu = time.thread_time()
         found = archive.get(f"https://example.org/{number}", START + timedelta(seconds=number))
         assert found is not None and len(found.content) > 1000
         yield (time.perf_counter() - start) * 1000, (time.thread_time() - cpu) * 1000
 
 
 def main() -> None:
-    count, some = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000, bodies()
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    some = bodies()
     with TemporaryDirectory(prefix="bench-archive-") as name:
         folder = Path(name)
         written(folder / "warm", 300, some)
         before = resident_mb()
-        halves, memory = [], [before]
+        halves = []
+        memory = [before]
         for half in (1, 2):
             halves.append(
                 written(folder / f"half{half}", count // 2, some, Shape(max_bytes=50_000_000))
@@ -138,9 +159,11 @@ def main() -> None:
             memory.append(resident_mb())
         few = min(count, 600)
         _, size = written(folder / "size", few, some)
-        ours, theirs = sum(ms for ms, _ in halves) / 2, warcio_ms(few, some)
+        ours = sum(ms for ms, _ in halves) / 2
+        theirs = warcio_ms(few, some)
         print(
-            f"{ours:.3f} ms CPU per page of 50 KB (response, request, metadata); warcio: {theirs:.3f} ms"
+            f"{ours:.3f} ms CPU per page of 50 KB (response, request, metadata); warcio: "
+            f"{theirs:.3f} ms"
         )
         print(f"{size / gzip_6(few, some):.3f} of the size with gzip -6")
         print(
@@ -158,9 +181,11 @@ def main() -> None:
             map(sorted, zip(*reads(folder / "half1", count // 2), strict=True)),
             strict=True,
         ):
-            middle, late = times[READS // 2], times[READS * 95 // 100]
+            middle = times[READS // 2]
+            late = times[READS * 95 // 100]
             print(
-                f"{READS} reads by URL and time: median {middle:.2f} ms{kind}, p95 {late:.2f} ms{kind}"
+                f"{READS} reads by URL and time: median {middle:.2f} ms{kind}, p95 {late:.2f} "
+                f"ms{kind}"
             )
 
 

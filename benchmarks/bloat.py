@@ -1,4 +1,6 @@
-"""What many ends of visits leave behind in the files of the database, with our storage settings and with Postgres's own."""
+"""What many ends of visits leave behind in the files of the database, with our storage settings and
+with Postgres's own.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from crawlproj.frontier.postgres import PostgresFrontier
 HOT = ("url", "crawl_host", "host", "server")
 PLAIN = [f"alter table {table} reset (fillfactor, autovacuum_vacuum_scale_factor)" for table in HOT]
 """Undoes what the schema sets."""
-# What takes hours in a crawl takes minutes here, so that autovacuum must look more often. It still waits for its thresholds.
+# What takes hours in a crawl takes minutes here, so that autovacuum must look more often. It still
+# waits for its thresholds.
 OPTIONS = {"autovacuum_naptime": "1s", "synchronous_commit": "off"}
 SIZES = """select c.relname, pg_relation_size(c.oid), pg_indexes_size(c.oid), s.n_tup_upd, s.n_tup_hot_upd, s.autovacuum_count
     from pg_class c join pg_stat_user_tables s on s.relid = c.oid where c.relname = any ('{url,crawl_host,host,server}')"""
@@ -78,7 +81,9 @@ def _end_visits(db: Database, updates: int) -> int:
         "select u.id, u.visit, h.name from url u join host h on h.id = u.host order by u.host, u.id"
     )
     held = [(id_, visit, name) for id_, visit, name in rows if name in names]
-    chance, done, turn = random.Random(1), 0, 0
+    chance = random.Random(1)
+    done = 0
+    turn = 0
     chance.shuffle(held)  # a worker that holds many hosts ends one visit here and one there
     while done < updates:
         for start in range(0, len(held), AT_ONCE):

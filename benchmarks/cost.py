@@ -1,8 +1,9 @@
-"""CPU per page against bare Scrapy, on the same web in the same run: `python -m benchmarks.cost [ROUNDS]`.
+"""CPU per page against bare Scrapy, on the same web in the same run: `python -m benchmarks.cost
+[ROUNDS]`.
 
-In turn, pinned to one core, the web on another: Scrapy as it comes (600 pages), Scrapy tuned hard, crawlproj without and with
-its archive. What Postgres uses counts as ours. The web and the two baselines are not part of the project; BENCH_DIR says where
-they are.
+In turn, pinned to one core, the web on another: Scrapy as it comes (600 pages), Scrapy tuned hard,
+crawlproj without and with its archive. What Postgres uses counts as ours. The web and the two
+baselines are not part of the project; BENCH_DIR says where they are.
 """
 
 from __future__ import annotations
@@ -28,12 +29,19 @@ BENCH_DIR = Path(os.environ.get("BENCH_DIR", ROOT.parent / "shared" / "bench"))
 FLOORS = json.loads((Path(__file__).parent / "floors.json").read_text())
 HOSTS = 40
 CORES = sorted(os.sched_getaffinity(0))
-OURS, THEIRS = {CORES[0]}, {CORES[-1]}
+OURS = {CORES[0]}
+THEIRS = {CORES[-1]}
 QUIET = {
-    "GUARD_ALLOW_PRIVATE": "1", "POLITENESS_DELAY": "0", "POLITENESS_SLOWDOWN": "0", "POLITENESS_SERVER_DELAY": "0",
-    "POLITENESS_PAUSE_AFTER": "0", "CRAWL_PATIENCE": "1", "PANEL": "off",
-    "LOG_LEVEL": "WARNING", "EXTENSIONS": '{"benchmarks.meter.Meter": 1}',
-}  # fmt: skip
+    "GUARD_ALLOW_PRIVATE": "1",
+    "POLITENESS_DELAY": "0",
+    "POLITENESS_SLOWDOWN": "0",
+    "POLITENESS_SERVER_DELAY": "0",
+    "POLITENESS_PAUSE_AFTER": "0",
+    "CRAWL_PATIENCE": "1",
+    "PANEL": "off",
+    "LOG_LEVEL": "WARNING",
+    "EXTENSIONS": '{"benchmarks.meter.Meter": 1}',
+}
 
 
 @contextmanager
@@ -84,7 +92,8 @@ def crawl(
     port: int, folder: Path, url: str, database: Path, archived: bool = False, tree: Path = ROOT
 ) -> dict[str, Any]:
     """The whole web once, with the embedded Postgres in `database` and the code in `tree`."""
-    seeds, meter = folder / "seeds.txt", folder / "meter.json"
+    seeds = folder / "seeds.txt"
+    meter = folder / "meter.json"
     seeds.write_text("\n".join(f"http://127.0.1.{n}:{port}/" for n in range(1, HOSTS + 1)))
     more = {
         "CRAWL_DIR": folder,
@@ -125,12 +134,13 @@ def main(rounds: int) -> int:
         for kind, results in found.items()
     }
     figures = {
-        "cheaper_than_stock": round(cost["stock"] / cost["crawlproj"], 2), "of_tuned": round(cost["tuned"] / cost["crawlproj"], 2),
+        "cheaper_than_stock": round(cost["stock"] / cost["crawlproj"], 2),
+        "of_tuned": round(cost["tuned"] / cost["crawlproj"], 2),
         "archived_cheaper_than_stock": round(cost["stock"] / cost["archived"], 2),
         "archive_us_per_page": round(cost["archived"] - cost["crawlproj"]),
         "rss_mb": max(result["rss_mb"] for result in found["crawlproj"]),
         "archived_rss_mb": max(result["rss_mb"] for result in found["archived"]),
-    }  # fmt: skip
+    }
     print(json.dumps(figures))
     low = [name for name, floor in FLOORS["cost"].items() if figures[name] < floor]
     high = [name for name, ceiling in FLOORS["ceilings"].items() if figures[name] > ceiling]

@@ -1,8 +1,10 @@
-"""What does a second worker cost? `python -m benchmarks.crews [ROUNDS]`: one crawl by one worker, then by two.
+"""What does a second worker cost? `python -m benchmarks.crews [ROUNDS]`: one crawl by one worker,
+then by two.
 
-CPU per page of all workers and of Postgres together is compared: 1 means that sharing costs nothing. On two cores the web,
-Postgres and the workers compete, so the time of day says little; what the busiest worker used per page of the whole crawl says how
-long it would take if each had a core of its own.
+CPU per page of all workers and of Postgres together is compared: 1 means that sharing costs
+nothing. On two cores the web, Postgres and the workers compete, so the time of day says little;
+what the busiest worker used per page of the whole crawl says how long it would take if each had a
+core of its own.
 """
 
 from __future__ import annotations
@@ -23,9 +25,14 @@ from crawlproj.database.embedded.server import Embedded
 
 def command(folder: Path, number: int, url: str) -> list[str]:
     more = {
-        "CRAWL_DIR": folder / f"worker{number}", "DATABASE_URL": url, "METER_FILE": folder / f"{number}.json", "WARC_ENABLED": "0",
-        "METER_PG_DATA": folder / "nowhere", "FRONTIER_LEASE": "8s", "DOWNLOAD_TIMEOUT": "3",
-    }  # fmt: skip
+        "CRAWL_DIR": folder / f"worker{number}",
+        "DATABASE_URL": url,
+        "METER_FILE": folder / f"{number}.json",
+        "WARC_ENABLED": "0",
+        "METER_PG_DATA": folder / "nowhere",
+        "FRONTIER_LEASE": "8s",
+        "DOWNLOAD_TIMEOUT": "3",
+    }
     words = [
         sys.executable,
         "-m",
@@ -62,10 +69,13 @@ def crew(port: int, workers: int) -> dict[str, Any]:
     pages = sum(meter["pages"] for meter in meters)
     own = [meter["own_us"] * meter["pages"] / pages for meter in meters]
     return {
-        "workers": workers, "exit": codes, "pages": [meter["pages"] for meter in meters],
+        "workers": workers,
+        "exit": codes,
+        "pages": [meter["pages"] for meter in meters],
         "postgres_us": round(database_s / pages * 1e6),
-        "cpu_us_per_page": round(sum(own) + database_s / pages * 1e6), "busiest_us_per_page": round(max(own)),
-    }  # fmt: skip
+        "cpu_us_per_page": round(sum(own) + database_s / pages * 1e6),
+        "busiest_us_per_page": round(max(own)),
+    }
 
 
 def main(rounds: int) -> int:

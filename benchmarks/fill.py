@@ -1,8 +1,9 @@
-"""Fills a database with a crawl of any size: `python -m benchmarks.fill --urls 1e6 --hosts 1e5 (--dir FOLDER | --database URL)`.
+"""Fills a database with a crawl of any size: `python -m benchmarks.fill --urls 1e6 --hosts 1e5
+(--dir FOLDER | --database URL)`.
 
-FOLDER holds an embedded Postgres, made if need be. The rows are those that the frontier would have written itself (see
-`madeup`), so it goes on from them as from its own. The user must be a superuser: references and counters are not checked row by
-row while filling.
+FOLDER holds an embedded Postgres, made if need be. The rows are those that the frontier would have
+written itself (see `madeup`), so it goes on from them as from its own. The user must be a
+superuser: references and counters are not checked row by row while filling.
 """
 
 from __future__ import annotations
@@ -37,16 +38,20 @@ def fill(
     seed: int = 1,
     asleep: bool = False,
 ) -> Maker:
-    """Make the tables if need be and a new crawl in them. Indexes are made at the end, all at once, and statistics with them."""
+    """Make the tables if need be and a new crawl in them. Indexes are made at the end, all at once,
+    and statistics with them.
+    """
     database = Database(dsn)
     migrate(database)
     database.close()
     connection = psycopg2.connect(dsn)
     connection.autocommit = True
     cursor = connection.cursor()
-    # Triggers and references would be looked at row by row; all of it is consistent by the way it is made.
+    # Triggers and references would be looked at row by row; all of it is consistent by the way it
+    # is made.
     cursor.execute(
-        "set search_path = crawlproj; set session_replication_role = replica; set maintenance_work_mem = '256MB'"
+        "set search_path = crawlproj; set session_replication_role = replica; set "
+        "maintenance_work_mem = '256MB'"
     )
     cursor.execute(
         "insert into crawl (name, ordering, max_depth) values (%s, 'best', 0) returning id",
@@ -118,7 +123,8 @@ def main() -> int:
         started = time.monotonic()
         maker = fill(dsn, given.crawl, int(given.urls), int(given.hosts), links=given.links)
         print(
-            f"{sum(maker.states.values())} URLs on {int(given.hosts)} hosts in {time.monotonic() - started:.0f} s"
+            f"{sum(maker.states.values())} URLs on {int(given.hosts)} hosts in "
+            f"{time.monotonic() - started:.0f} s"
         )
     return 0
 

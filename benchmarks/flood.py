@@ -1,7 +1,8 @@
-"""Do dead and stuck names slow good hosts down? `python -m benchmarks.flood`: 20 good hosts alone, then among 10,000 bad names.
+"""Do dead and stuck names slow good hosts down? `python -m benchmarks.flood`: 20 good hosts alone,
+then among 10,000 bad names.
 
-Half of the bad names have no address, half lead to one of 50 addresses that take a connection and never answer. The time that the
-good hosts take, seen from their server, is compared; 1 is perfect.
+Half of the bad names have no address, half lead to one of 50 addresses that take a connection and
+never answer. The time that the good hosts take, seen from their server, is compared; 1 is perfect.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from crawlproj.demo.model import HostSpec
 from tests.support.crawling import start_crawl
 from tests.support.webs import demo_settings, roots
 
-BAD, STUCK_ADDRESSES, GOOD = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000, 50, 20
+BAD = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+STUCK_ADDRESSES = 50
+GOOD = 20
 LONGEST_S = 120.0
 
 
@@ -47,7 +50,9 @@ def bad_seeds(port: int) -> list[str]:
 def crawl_s(
     seeds: Sequence[str], expected: int | None, demo: DemoServer, names: dict[str, str]
 ) -> tuple[int, float]:
-    """Requests that the good hosts saw, and how long it took from the start of the crawl to the last of them."""
+    """Requests that the good hosts saw, and how long it took from the start of the crawl to the
+    last of them.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="flood-") as name,
         Embedded(Path(name) / "db") as postgres,
@@ -55,10 +60,17 @@ def crawl_s(
         folder = Path(name)
         (folder / "seeds.txt").write_text("\n".join(seeds))
         settings = demo_settings(
-            demo, postgres.start(), POLITENESS_DELAY=0.5, POLITENESS_SERVER_DELAY=0.1, DOWNLOAD_TIMEOUT=10, CRAWL_PATIENCE=1,
-            POLITENESS_SLOWDOWN=1, ROBOT_CONTACT="mailto:robot@example.org",
-            POLITENESS_HOSTS_PER_SERVER=4, DNS_HOSTS=demo.dns_hosts | names,
-        )  # fmt: skip
+            demo,
+            postgres.start(),
+            POLITENESS_DELAY=0.5,
+            POLITENESS_SERVER_DELAY=0.1,
+            DOWNLOAD_TIMEOUT=10,
+            CRAWL_PATIENCE=1,
+            POLITENESS_SLOWDOWN=1,
+            ROBOT_CONTACT="mailto:robot@example.org",
+            POLITENESS_HOSTS_PER_SERVER=4,
+            DNS_HOSTS=demo.dns_hosts | names,
+        )
         with start_crawl(
             ["site", "-a", f"seeds_file={folder / 'seeds.txt'}"], settings, folder / "crawl"
         ) as crawl:

@@ -1,7 +1,7 @@
 """Does a page cost more where more is known? `python -m benchmarks.grown [ROUNDS] [FOLDER]`.
 
-Whole crawls of the same web beside 10^4 and beside 10^6 other URLs of the same crawl, in turn; CPU of the worker and of Postgres.
-FOLDER keeps the two databases for another time.
+Whole crawls of the same web beside 10^4 and beside 10^6 other URLs of the same crawl, in turn; CPU
+of the worker and of Postgres. FOLDER keeps the two databases for another time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Does a crawl get slower as it grows? `python -m benchmarks.growth [--small 1e4 --big 1e6] [--bloat ENDS] [--dir FOLDER]`.
+"""Does a crawl get slower as it grows? `python -m benchmarks.growth [--small 1e4 --big 1e6]
+[--bloat ENDS] [--dir FOLDER]`.
 
-Two databases, filled with crawls of both sizes, are worked on in turn, round by round in one run, so that whatever else the machine
-does hits both. Printed are CPU per page (this process and its Postgres backend) of the cycle of leases, refills and commits, the
-CPU and the least time of a lease of 100 hosts and of other questions of a worker, and the memory of a worker that has met as many
+Two databases, filled with crawls of both sizes, are worked on in turn, round by round in one run,
+so that whatever else the machine does hits both. Printed are CPU per page (this process and its
+Postgres backend) of the cycle of leases, refills and commits, the CPU and the least time of a lease
+of 100 hosts and of other questions of a worker, and the memory of a worker that has met as many
 URLs. Databases in FOLDER are kept and used again: the small one is soon used up.
 """
 
@@ -36,16 +38,23 @@ T = TypeVar("T")
 GOALS = {"cpu_ratio": 1.1, "lease_cpu_ms": 10.0, "memory_mb": 10.0}
 URLS_PER_HOST = 10
 HELD = 50
-"""Servers that are held at a time: few enough for the small crawl, so that both rounds are alike."""
+"""Servers that are held at a time: few enough for the small crawl, so that both rounds
+are alike.
+"""
 LEASED = 40
 """Servers that come with about a hundred hosts."""
 WARM_UP = 3
 """Rounds that don't count."""
 INDEXES = (
-    "url order by id", "url where lane is not null order by crawl, host, lane, rank, id", "page order by url",
-    "page_version order by url, at", "page_links order by url",
-)  # fmt: skip
-"""Read once before the first round: they have been in memory for long where a crawl has come this far, as far as they fit."""
+    "url order by id",
+    "url where lane is not null order by crawl, host, lane, rank, id",
+    "page order by url",
+    "page_version order by url, at",
+    "page_links order by url",
+)
+"""Read once before the first round: they have been in memory for long where a crawl has come this
+far, as far as they fit.
+"""
 
 
 @dataclass(slots=True)
@@ -73,9 +82,12 @@ class Bench:
         self.frontier.db.script("reset enable_seqscan")
 
     def cycle(self, pages: int, seed: int) -> None:
-        """Lease, refill, commit, release. The clocks of the hosts are reset afterwards, so that rounds are alike."""
+        """Lease, refill, commit, release. The clocks of the hosts are reset afterwards, so that
+        rounds are alike.
+        """
         work = Round(self.frontier, seed=seed)
-        own, backend = time.process_time(), self._backend_s()
+        own = time.process_time()
+        backend = self._backend_s()
         work.lease(HELD)
         while work.pages < pages and (work.tickets or work.refill(4)):
             work.turn(100, self.frontier.now())
@@ -88,7 +100,8 @@ class Bench:
 
     def ask(self) -> None:
         """The questions of a worker, each by itself."""
-        frontier, work = self.frontier, Round(self.frontier, "asking")
+        frontier = self.frontier
+        work = Round(self.frontier, "asking")
         leases = self._timed("lease of 100 hosts", lambda: work.lease(LEASED, 4))
         self._timed("their first URLs", lambda: work.refill(1))
         held = [lease.server for lease in leases]
@@ -103,7 +116,9 @@ class Bench:
         work.release()
 
     def _timed(self, name: str, work: Callable[[], T]) -> T:
-        started, own, backend = time.perf_counter(), time.process_time(), self._backend_s()
+        started = time.perf_counter()
+        own = time.process_time()
+        backend = self._backend_s()
         result = work()
         wall = time.perf_counter() - started
         self.wall_ms.setdefault(name, []).append(wall * 1e3)
@@ -116,7 +131,9 @@ class Bench:
         return int(Path(f"/proc/{self.backend}/schedstat").read_text().split()[0]) / 1e9
 
     def least_us(self) -> float:
-        """CPU per page of the best quarter of the rounds: whatever else the machine does makes all of it slower, nothing faster."""
+        """CPU per page of the best quarter of the rounds: whatever else the machine does makes all
+        of it slower, nothing faster.
+        """
         return statistics.quantiles(map(sum, zip(self.own_us, self.backend_us, strict=True)), n=4)[
             0
         ]
@@ -126,7 +143,8 @@ class Bench:
         return statistics.quantiles(map(sum, zip(*both, strict=True)), n=4)[0]
 
     def figures(self) -> dict[str, object]:
-        own, backend = statistics.median(self.own_us), statistics.median(self.backend_us)
+        own = statistics.median(self.own_us)
+        backend = statistics.median(self.backend_us)
         asked = {
             name: [round(statistics.median(ms), 1), round(min(self.wall_ms[name]), 1)]
             for name, ms in self.cpu_ms.items()
@@ -147,10 +165,8 @@ def known_mb(urls: int) -> float:
 
 
 def meet(urls: int) -> float:
-    sieve, ticket = (
-        Sieve("growth", lambda _: True, FRONTIER_KNOWN_URLS),
-        Ticket(1, "", "", 1, 1, 0, Lane.NEW, State.NEW),
-    )
+    sieve = Sieve("growth", lambda _: True, FRONTIER_KNOWN_URLS)
+    ticket = Ticket(1, "", "", 1, 1, 0, Lane.NEW, State.NEW)
     for start in range(0, urls, 50):
         paths = [
             f"https://www.paper{start % 999}.example/an-article-of-some-length-{start + n}"
@@ -182,7 +198,10 @@ def compare(folder: Path, sizes: list[int], rounds: int, pages: int) -> list[Ben
                 for _ in range(3):
                     bench.ask()
                 if number < 0:
-                    bench.own_us, bench.backend_us, bench.cpu_ms, bench.wall_ms = [], [], {}, {}
+                    bench.own_us = []
+                    bench.backend_us = []
+                    bench.cpu_ms = {}
+                    bench.wall_ms = {}
         for bench in benches:
             bench.frontier.close()
         return benches
@@ -197,9 +216,10 @@ def report(benches: list[Bench]) -> bool:
         for pick in (Bench.least_us, Bench.least_lease_ms)
     )
     figures = {
-        "cpu_ratio": round(cost[big.urls] / cost[small.urls], 3), "lease_cpu_ms": round(lease[big.urls], 1),
+        "cpu_ratio": round(cost[big.urls] / cost[small.urls], 3),
+        "lease_cpu_ms": round(lease[big.urls], 1),
         "memory_mb": round(known_mb(big.urls) - known_mb(small.urls), 1),
-    }  # fmt: skip
+    }
     missed = {name: goal for name, goal in GOALS.items() if figures[name] > goal}
     print(json.dumps(figures), f"NOT REACHED: {missed}" if missed else "", flush=True)
     return not missed

@@ -1,7 +1,8 @@
 """A crawl that never was: rows as the frontier would have written them, for databases of any size.
 
-Each host is made by itself: some URLs never visited, some waiting, failed, moved, gone. What the frontier keeps twice (best rank
-and earliest times of a host, its pages and bytes, URLs per state) is reckoned here from the rows, not guessed.
+Each host is made by itself: some URLs never visited, some waiting, failed, moved, gone. What the
+frontier keeps twice (best rank and earliest times of a host, its pages and bytes, URLs per state)
+is reckoned here from the rows, not guessed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ COLUMNS = {
     "host": "id name server resolved prepared next_allowed asked failures",
     "origin": "origin host status body fetched expires",
     "crawl_host": "crawl host name stage ready retry revisit pages bytes",
-    "url": "id crawl host canonical state lane rank depth score parent hops visit tries status why first_seen last_visit"
+    "url": "id crawl host canonical state lane rank depth score parent hops visit tries status why "
+    "first_seen last_visit"
     " last_change next_visit interval_s etag body_digest block_digest moved_to",
     "page": "url at title content_type charset language length noindex noarchive elapsed_s",
     "page_version": "url at status body_digest block_digest length",
@@ -33,13 +35,25 @@ COLUMNS = {
 }
 """Tables and the columns that are given, in an order that keeps every reference."""
 SHARES = {
-    State.NEW: 50, State.WAITING: 35, State.RETRY: 3, State.MOVED: 4, State.DEAD: 3, State.GONE: 2, State.RETIRED: 1,
-    State.FORBIDDEN: 1, State.IGNORED: 1,
-}  # fmt: skip
+    State.NEW: 50,
+    State.WAITING: 35,
+    State.RETRY: 3,
+    State.MOVED: 4,
+    State.DEAD: 3,
+    State.GONE: 2,
+    State.RETIRED: 1,
+    State.FORBIDDEN: 1,
+    State.IGNORED: 1,
+}
 ENDS = {
-    State.WAITING: (200, "", 0), State.RETRY: (503, "status", 2), State.MOVED: (301, "", 0), State.DEAD: (0, "timeout", 5),
-    State.GONE: (404, "", 0), State.RETIRED: (404, "", 0), State.FORBIDDEN: (0, "robots", 0),
-}  # fmt: skip
+    State.WAITING: (200, "", 0),
+    State.RETRY: (503, "status", 2),
+    State.MOVED: (301, "", 0),
+    State.DEAD: (0, "timeout", 5),
+    State.GONE: (404, "", 0),
+    State.RETIRED: (404, "", 0),
+    State.FORBIDDEN: (0, "robots", 0),
+}
 """Status, reason and tries of those that were visited."""
 TITLES = (
     "Read more",
@@ -68,7 +82,9 @@ class Offer:
 
 @dataclass(slots=True)
 class Maker:
-    """Makes hosts one after the other; `rows` are COPY lines per table, to be taken away now and then."""
+    """Makes hosts one after the other; `rows` are COPY lines per table, to be taken away now and
+    then.
+    """
 
     crawl: int
     name: str
@@ -84,10 +100,14 @@ class Maker:
     pages: int = 0
 
     def hosts(self, hosts: int, urls: int) -> Iterator[None]:
-        """Make so many; the number of URLs per host differs widely. Stops after each host, for the rows to be taken."""
+        """Make so many; the number of URLs per host differs widely. Stops after each host, for the
+        rows to be taken.
+        """
         chance = random.Random(self.seed)
         sizes = [min(chance.paretovariate(1.2), 1000.0) for _ in range(hosts)]
-        scale, wanted, made = (urls - hosts) / sum(sizes), 0.0, 0
+        scale = (urls - hosts) / sum(sizes)
+        wanted = 0.0
+        made = 0
         server = self.first_id
         for number, size in enumerate(sizes):
             wanted += 1 + size * scale
@@ -99,11 +119,11 @@ class Maker:
             yield
 
     def _host(self, chance: random.Random, host: int, server: int, urls: int) -> None:
-        """A server has the number of its first host. One host in 20 is not resolved yet, one in 10 not prepared."""
-        at, name = (
-            self.now.isoformat(),
-            f"www.{chance.choice(('daily', 'paper', 'shop', 'town'))}{host}.example",
-        )
+        """A server has the number of its first host. One host in 20 is not resolved yet, one in 10
+        not prepared.
+        """
+        at = self.now.isoformat()
+        name = f"www.{chance.choice(('daily', 'paper', 'shop', 'town'))}{host}.example"
         if server == host:
             self._put(
                 "server",
@@ -227,9 +247,23 @@ class Maker:
         timed = when.timestamp() if when else None
         when_text = when.isoformat() if when else None
         return (
-            again, timed, 0, chance.randint(1, 4), tries, status, why, seen, last, changed, when_text, interval, etag, digest,
-            digest, moved_to,
-        )  # fmt: skip
+            again,
+            timed,
+            0,
+            chance.randint(1, 4),
+            tries,
+            status,
+            why,
+            seen,
+            last,
+            changed,
+            when_text,
+            interval,
+            etag,
+            digest,
+            digest,
+            moved_to,
+        )
 
     def _page(
         self, chance: random.Random, id_: int, at: object, digest: object, ids: list[int]

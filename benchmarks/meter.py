@@ -1,4 +1,6 @@
-"""Scrapy extension for measurements: CPU of this process and of Postgres from the first answer to the end of the crawl."""
+"""Scrapy extension for measurements: CPU of this process and of Postgres from the first answer to
+the end of the crawl.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ def postgres_cpu_s(data_dir: Path) -> float:
         root = int((data_dir / "postmaster.pid").read_text().split()[0])
     except (OSError, ValueError, IndexError):
         return 0.0
-    # A child that ends while its time is read would be counted nowhere, or twice: then all are read again.
+    # A child that ends while its time is read would be counted nowhere, or twice: then all are read
+    # again.
     for _ in range(100):
         ended = _ended(root)
         ticks = [sum(map(int, fields[11:13])) for fields in _family(root)]
@@ -87,8 +90,16 @@ class Meter:
         wall, own, postgres = (
             last - first for last, first in zip(self._last, self._first, strict=True)
         )
-        self._out.write_text(json.dumps({
-            "kind": "crawlproj", "pages": self._pages, "cpu_us_per_page": round((own + postgres) / self._pages * 1e6),
-            "own_us": round(own / self._pages * 1e6), "postgres_us": round(postgres / self._pages * 1e6),
-            "pages_per_s": round(self._pages / wall, 1), "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        }))  # fmt: skip
+        self._out.write_text(
+            json.dumps(
+                {
+                    "kind": "crawlproj",
+                    "pages": self._pages,
+                    "cpu_us_per_page": round((own + postgres) / self._pages * 1e6),
+                    "own_us": round(own / self._pages * 1e6),
+                    "postgres_us": round(postgres / self._pages * 1e6),
+                    "pages_per_s": round(self._pages / wall, 1),
+                    "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+                }
+            )
+        )

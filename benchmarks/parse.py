@@ -1,7 +1,8 @@
 """CPU time of reading a page, part by part: `python benchmarks/parse.py [ADDRESS]`.
 
-Pages come from ADDRESS (pages are taken from its links), else from the shared articles, else one is made. Prints
-microseconds per page (best of several runs per page), and on the articles the share of their words that is found.
+Pages come from ADDRESS (pages are taken from its links), else from the shared articles, else one is
+made. Prints microseconds per page (best of several runs per page), and on the articles the share of
+their words that is found.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ def served(address: str, count: int = 40) -> Pages:
 
 
 def made() -> Pages:
-    row = '<li class="item"><a class="l" href="/news/2026/07/06/some-words-{0}.html#x">Words {0}</a> <b>more</b></li>\n'
+    row = (
+        '<li class="item"><a class="l" href="/news/2026/07/06/some-words-{0}.html#x">Words '
+        "{0}</a> <b>more</b></li>\n"
+    )
     text = "".join(
         f"<p class='text'>{'All work and no play makes Jack a dull boy. ' * 9}{n}</p>\n"
         for n in range(60)

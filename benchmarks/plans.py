@@ -1,7 +1,9 @@
-"""What Postgres really does for each query of the frontier: `python -m benchmarks.plans > docs/plans.md`.
+"""What Postgres really does for each query of the frontier: `python -m benchmarks.plans >
+docs/plans.md`.
 
-A frontier on a filled database is asked for everything that it can do. Before each query the same query is explained, executed and
-undone; plans hold what was really read, not what was guessed. A test reads them too, and finds whatever reads too much.
+A frontier on a filled database is asked for everything that it can do. Before each query the same
+query is explained, executed and undone; plans hold what was really read, not what was guessed. A
+test reads them too, and finds whatever reads too much.
 """
 
 from __future__ import annotations
@@ -149,8 +151,12 @@ def exercise(dsn: str, crawl: str) -> list[Seen]:
 
 
 def _news(work: Round) -> Batch:
-    """A commit with a bit of everything: robots.txt of new hosts, known URLs found nearer and pushed, hosts never seen."""
-    now, spec, tickets = work.frontier.now(), work.frontier.spec, work.tickets[:100]
+    """A commit with a bit of everything: robots.txt of new hosts, known URLs found nearer and
+    pushed, hosts never seen.
+    """
+    now = work.frontier.now()
+    spec = work.frontier.spec
+    tickets = work.tickets[:100]
     rows = [
         RobotsRow(f"https://{t.host}", t.host, 200, "User-agent: *\n", now, now + timedelta(days=1))
         for t in tickets
@@ -190,11 +196,17 @@ def _over_quota(db: Database, crawl: str) -> None:
 
 
 def _rest(db: Database, crawl: str) -> None:
-    """The best hosts rest; then, in a crawl that has all its pages, on a day before anything is due, all that have work."""
-    best = "select host from crawl_host where stage = {} and {} is not null order by {}, name limit 300"
+    """The best hosts rest; then, in a crawl that has all its pages, on a day before anything is
+    due, all that have work.
+    """
+    best = (
+        "select host from crawl_host where stage = {} and {} is not null order by {}, name "
+        "limit 300"
+    )
     for stage, name in product((0, 1, 2), ("place", "retry", "revisit")):
         db.script(
-            f"update host set next_allowed = now() + interval '1 hour' where id in ({best.format(stage, name, name)})"
+            "update host set next_allowed = now() + interval '1 hour' where id in "
+            f"({best.format(stage, name, name)})"
         )
     PostgresFrontier(db, CrawlSpec(crawl, **LIMITS)).open()
     frontier = PostgresFrontier(

@@ -1,7 +1,9 @@
-"""How soon is a pushed URL asked for? `python -m benchmarks.push`: while 100,000 others wait, through Redis and by `scrapy push`.
+"""How soon is a pushed URL asked for? `python -m benchmarks.push`: while 100,000 others wait,
+through Redis and by `scrapy push`.
 
-Each push goes to one of many hosts that are being crawled. From the moment it is in Redis (or committed and notified, as `scrapy
-push` does) to the moment the server sees the request; and what of it is beyond the host's clock as it stood then.
+Each push goes to one of many hosts that are being crawled. From the moment it is in Redis (or
+committed and notified, as `scrapy push` does) to the moment the server sees the request; and what
+of it is beyond the host's clock as it stood then.
 """
 
 from __future__ import annotations
@@ -28,7 +30,10 @@ from tests.support.crawling import Crawl, start_crawl
 from tests.support.redis_server import RedisServer
 from tests.support.webs import demo_settings, roots
 
-WAITING, HOSTS, DELAY_S, PUSHED = 100_000, 40, 1.0, 40
+WAITING = 100_000
+HOSTS = 40
+DELAY_S = 1.0
+PUSHED = 40
 
 
 def fill(frontier: PostgresFrontier, places: Sequence[str]) -> None:
@@ -42,7 +47,9 @@ def latencies(
     demo: DemoServer, crawl: Crawl, places: Sequence[str], name: str, push: Callable[[str], None]
 ) -> dict[str, object]:
     """Every push after another, to random hosts."""
-    chance, took, unforced = random.Random(1), [], []
+    chance = random.Random(1)
+    took = []
+    unforced = []
     for n in range(PUSHED):
         place = chance.choice(places)
         path = f"/?{name}={n}"
@@ -59,9 +66,13 @@ def latencies(
         unforced.append(started - max([at, *(start + DELAY_S for start in before[-1:])]))
         time.sleep(chance.random() / 2)
     return {
-        "way": name, "pushes": PUSHED, "p50_s": round(statistics.median(took), 2), "max_s": round(max(took), 2),
-        "beyond_clock_p50_s": round(statistics.median(unforced), 2), "beyond_clock_max_s": round(max(unforced), 2),
-    }  # fmt: skip
+        "way": name,
+        "pushes": PUSHED,
+        "p50_s": round(statistics.median(took), 2),
+        "max_s": round(max(took), 2),
+        "beyond_clock_p50_s": round(statistics.median(unforced), 2),
+        "beyond_clock_max_s": round(max(unforced), 2),
+    }
 
 
 def main() -> int:
@@ -72,16 +83,22 @@ def main() -> int:
         Embedded(folder / "db") as postgres,
         RedisServer() as redis,
     ):
-        url, places = postgres.start(), roots(demo)
+        url = postgres.start()
+        places = roots(demo)
         database = Database(url)
         migrate(database)
         frontier = PostgresFrontier(database, CrawlSpec("site"))
         frontier.open()
         fill(frontier, places)
         settings = demo_settings(
-            demo, url, REDIS_URL=redis.url, POLITENESS_DELAY=DELAY_S, POLITENESS_PAUSE_AFTER=0, FRONTIER_FLUSH=1,
+            demo,
+            url,
+            REDIS_URL=redis.url,
+            POLITENESS_DELAY=DELAY_S,
+            POLITENESS_PAUSE_AFTER=0,
+            FRONTIER_FLUSH=1,
             POLITENESS_MAX_DELAY=60,
-        )  # fmt: skip
+        )
 
         def by_command(url: str) -> None:
             frontier.add([pushed("site", url, frontier.look([key("site", url)]))])

@@ -1,7 +1,7 @@
 """A crawl against the same parsing on its archive: `python -m benchmarks.reextract [PAGES]`.
 
-The demo web, asked as fast as it answers, by a spider that takes an item from each page; then the same spider on the archive. Both
-as a user would start them, start and end included.
+The demo web, asked as fast as it answers, by a spider that takes an item from each page; then the
+same spider on the archive. Both as a user would start them, start and end included.
 """
 
 from __future__ import annotations
@@ -24,9 +24,15 @@ ROOT = Path(__file__).resolve().parents[1]
 PER_HOST = 17
 NOW = 1_790_000_000.0
 SETTINGS = {
-    "SPIDER_MODULES": "benchmarks.reextract", "GUARD_ALLOW_PRIVATE": "1", "POLITENESS_DELAY": "0", "POLITENESS_SLOWDOWN": "0",
-    "POLITENESS_SERVER_DELAY": "0", "POLITENESS_PAUSE_AFTER": "0", "POLITENESS_HOSTS_PER_SERVER": "100", "CRAWL_PATIENCE": "1",
-}  # fmt: skip
+    "SPIDER_MODULES": "benchmarks.reextract",
+    "GUARD_ALLOW_PRIVATE": "1",
+    "POLITENESS_DELAY": "0",
+    "POLITENESS_SLOWDOWN": "0",
+    "POLITENESS_SERVER_DELAY": "0",
+    "POLITENESS_PAUSE_AFTER": "0",
+    "POLITENESS_HOSTS_PER_SERVER": "100",
+    "CRAWL_PATIENCE": "1",
+}
 
 
 class TitlesSpider(Spider):
@@ -89,7 +95,8 @@ def main() -> None:
             again_s, again, said = run("reextract", seeds, Path(name), demo.dns_hosts)
             assert len(demo.log.records()) == asked, "it went to the network"
     print(
-        f"{len(items):,} items: {crawled_s:.1f} s by a crawl without pauses, {again_s:.1f} s from its archive"
+        f"{len(items):,} items: {crawled_s:.1f} s by a crawl without pauses, {again_s:.1f} s from "
+        "its archive"
     )
     print("the same items" if items == again else f"NOT the same: {len(again):,} items")
     print(said.strip())

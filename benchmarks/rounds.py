@@ -1,4 +1,6 @@
-"""A worker without a network: leases, takes URLs, ends them as if it had read a page, with links old and new. For measurements."""
+"""A worker without a network: leases, takes URLs, ends them as if it had read a page, with links
+old and new. For measurements.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ DUE = {
 
 @dataclass(slots=True)
 class Round:
-    """`turn` is what the keeper does all the time: ends of visits with their links in one commit, then URLs for the hosts anew."""
+    """`turn` is what the keeper does all the time: ends of visits with their links in one commit,
+    then URLs for the hosts anew.
+    """
 
     frontier: Frontier
     worker: str = "round"
@@ -78,7 +82,8 @@ class Round:
 
     def turn(self, pages: int, now: datetime) -> Committed:
         """End so many visits, or all that are held."""
-        taken, self.tickets = self.tickets[:pages], self.tickets[pages:]
+        taken = self.tickets[:pages]
+        self.tickets = self.tickets[pages:]
         outcomes = [self._outcome(ticket, now) for ticket in taken]
         clocks = {ticket.host: Pause(now + timedelta(seconds=2)) for ticket in taken}
         rests = {ticket.server: Pause(now) for ticket in taken}
@@ -118,15 +123,30 @@ class Round:
             body, block, "A title of a page", "text/html", "utf-8", "en", 20_000, links=links
         )
         return Outcome(
-            ticket.id, ticket.visit, ticket.server, ticket.epoch, state, now, 200, next_visit=due, interval_s=604_800.0,
-            changed=True, etag='"abc"', elapsed_s=0.2, received=20_000, depth=ticket.depth, content=content,
-        )  # fmt: skip
+            ticket.id,
+            ticket.visit,
+            ticket.server,
+            ticket.epoch,
+            state,
+            now,
+            200,
+            next_visit=due,
+            interval_s=604_800.0,
+            changed=True,
+            etag='"abc"',
+            elapsed_s=0.2,
+            received=20_000,
+            depth=ticket.depth,
+            content=content,
+        )
 
     def _urls(self, tickets: Sequence[Ticket]) -> list[NewUrl]:
         """New ones, and for each page one that is known: its host's first page."""
-        crawl, found = self.frontier.spec.name, []
+        crawl = self.frontier.spec.name
+        found = []
         for ticket in tickets:
-            root, depth = origin(ticket.url), ticket.depth + 1
+            root = origin(ticket.url)
+            depth = ticket.depth + 1
             paths = [
                 "/",
                 *(

@@ -1,7 +1,9 @@
-"""Does anybody wait for nothing? `python -m benchmarks.waiting`: the time of a crawl against the time that the rules force.
+"""Does anybody wait for nothing? `python -m benchmarks.waiting`: the time of a crawl against the
+time that the rules force.
 
-The demo web's own log says what was asked and how long each answer took. A small scheduler that knows all of it in advance plays
-the same requests as early as the rules allow, server by server. The ratio of both times is printed; 1 is perfect.
+The demo web's own log says what was asked and how long each answer took. A small scheduler that
+knows all of it in advance plays the same requests as early as the rules allow, server by server.
+The ratio of both times is printed; 1 is perfect.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ LAW = Law(
 
 
 def forced_s(records: Sequence[Record], law: Law) -> float:
-    """How long the same requests take at least: each server by itself, hosts in turn, as early as allowed."""
+    """How long the same requests take at least: each server by itself, hosts in turn, as early as
+    allowed.
+    """
     servers: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for record in sorted(records, key=lambda record: record.started):
         servers[record.host if law.shared else record.local][record.host].append(record)
@@ -44,9 +48,12 @@ def forced_s(records: Sequence[Record], law: Law) -> float:
 def _server_s(hosts: dict[str, list[Record]], law: Law) -> float:
     ready = dict.fromkeys(hosts, 0.0)
     left = {host: list(seen) for host, seen in hosts.items()}
-    free, busy, last = 0.0, list[float](), 0.0
+    free = 0.0
+    busy = list[float]()
+    last = 0.0
     while any(left.values()):
-        # The host with most work left goes first among those that may be asked: that is the best that can be done.
+        # The host with most work left goes first among those that may be asked: that is the best
+        # that can be done.
         host = min((h for h in left if left[h]), key=lambda h: (max(ready[h], free), -len(left[h])))
         at = max(ready[host], free)
         busy = sorted(end for end in busy if end > at)
@@ -54,7 +61,8 @@ def _server_s(hosts: dict[str, list[Record]], law: Law) -> float:
             at = busy[-law.hosts_per_server]
         took = left[host][0].ended - left[host].pop(0).started
         ready[host] = max(at + law.delay_s, at + took + min(law.slowdown * took, law.max_delay_s))
-        free, last = at + (0.0 if law.shared else law.server_delay_s), max(last, at + took)
+        free = at + (0.0 if law.shared else law.server_delay_s)
+        last = max(last, at + took)
         busy.append(at + took)
     return last
 
@@ -62,10 +70,16 @@ def _server_s(hosts: dict[str, list[Record]], law: Law) -> float:
 def measure(name: str, profile: Profile, law: Law) -> dict[str, object]:
     folder = Path(tempfile.mkdtemp(prefix="waiting-"))
     settings = {
-        "POLITENESS_DELAY": law.delay_s, "POLITENESS_SERVER_DELAY": law.server_delay_s, "POLITENESS_SLOWDOWN": law.slowdown,
-        "POLITENESS_HOSTS_PER_SERVER": law.hosts_per_server, "POLITENESS_PAUSE_AFTER": law.pause_after, "CRAWL_PATIENCE": 2,
-        "POLITENESS_SHARED_NETWORKS": ["127.0.0.0/8"] if law.shared else [], "REVISIT_INTERVAL": "1h", "FRONTIER_SERVERS": 1000,
-    }  # fmt: skip
+        "POLITENESS_DELAY": law.delay_s,
+        "POLITENESS_SERVER_DELAY": law.server_delay_s,
+        "POLITENESS_SLOWDOWN": law.slowdown,
+        "POLITENESS_HOSTS_PER_SERVER": law.hosts_per_server,
+        "POLITENESS_PAUSE_AFTER": law.pause_after,
+        "CRAWL_PATIENCE": 2,
+        "POLITENESS_SHARED_NETWORKS": ["127.0.0.0/8"] if law.shared else [],
+        "REVISIT_INTERVAL": "1h",
+        "FRONTIER_SERVERS": 1000,
+    }
     with (
         DemoServer(profile, clock=FrozenClock(1_790_000_000.0)) as demo,
         Embedded(folder / "db") as postgres,
@@ -80,11 +94,17 @@ def measure(name: str, profile: Profile, law: Law) -> dict[str, object]:
     took = max(record.ended for record in records) - min(record.started for record in records)
     forced = forced_s(records, law)
     return {
-        "web": name, "exit": result.code, "requests": len(records), "took_s": round(took, 1), "forced_s": round(forced, 1),
-        "ratio": round(took / forced, 3), "violations": len(violations(records, law)),
-        "held": result.stats.get("politeness/held", 0), "awaited": result.stats.get("scheduler/awaited", 0),
+        "web": name,
+        "exit": result.code,
+        "requests": len(records),
+        "took_s": round(took, 1),
+        "forced_s": round(forced, 1),
+        "ratio": round(took / forced, 3),
+        "violations": len(violations(records, law)),
+        "held": result.stats.get("politeness/held", 0),
+        "awaited": result.stats.get("scheduler/awaited", 0),
         "late": result.stats.get("scheduler/late", 0),
-    }  # fmt: skip
+    }
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """One line to join an existing Scrapy project: ADDONS = {"crawlproj.addon.CrawlprojAddon": 100}.
 
-Everything is set with the priority of add-ons, below the project's own settings: what a project says itself, it keeps. Scrapy's own
-components stay on, except those whose work the frontier does.
+Everything is set with the priority of add-ons, below the project's own settings: what a project
+says itself, it keeps. Scrapy's own components stay on, except those whose work the frontier does.
 """
 
 from __future__ import annotations
@@ -17,11 +17,25 @@ from crawlproj.install_check import different_folders, package_files
 
 DEFAULTS = "settings.base"
 SCRAPYS = (
-    "SCHEDULER", "DUPEFILTER_CLASS", "CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "CONCURRENT_ITEMS", "DOWNLOAD_DELAY",
-    "DOWNLOAD_TIMEOUT", "DOWNLOAD_MAXSIZE", "DOWNLOAD_WARNSIZE", "REDIRECT_MAX_TIMES", "SCRAPER_SLOT_MAX_ACTIVE_SIZE",
-    "ROBOTSTXT_OBEY", "TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED", "LOG_FORMATTER",
-)  # fmt: skip
-"""Scrapy's settings that crawlproj needs different. Cookies, referers and log level stay as the project has them."""
+    "SCHEDULER",
+    "DUPEFILTER_CLASS",
+    "CONCURRENT_REQUESTS",
+    "CONCURRENT_REQUESTS_PER_DOMAIN",
+    "CONCURRENT_ITEMS",
+    "DOWNLOAD_DELAY",
+    "DOWNLOAD_TIMEOUT",
+    "DOWNLOAD_MAXSIZE",
+    "DOWNLOAD_WARNSIZE",
+    "REDIRECT_MAX_TIMES",
+    "SCRAPER_SLOT_MAX_ACTIVE_SIZE",
+    "ROBOTSTXT_OBEY",
+    "TELNETCONSOLE_ENABLED",
+    "REMOTE_CONTROL_ENABLED",
+    "LOG_FORMATTER",
+)
+"""Scrapy's settings that crawlproj needs different. Cookies, referers and log level stay as the
+project has them.
+"""
 STAY = (
     "offsite",
     "httpauth",
@@ -47,7 +61,8 @@ class CrawlprojAddon:
         if folders := different_folders(files):
             places = "; ".join(f"{name} from {folder}" for name, folder in folders.items())
             raise CrawlprojError(
-                f"crawlproj needs its own packages, but the path has others of their names first: {places}"
+                "crawlproj needs its own packages, but the path has others of their names first: "
+                f"{places}"
             )
         base = import_module(DEFAULTS)
         for name in (*base.OURS, *SCRAPYS):
@@ -60,7 +75,8 @@ class CrawlprojAddon:
         base = import_module(DEFAULTS)
         if settings["SCHEDULER"] != base.SCHEDULER:
             raise ConfigError(
-                f"SCHEDULER = {settings['SCHEDULER']!r}: take that line out, crawlproj needs its own scheduler"
+                f"SCHEDULER = {settings['SCHEDULER']!r}: take that line out, crawlproj needs its "
+                "own scheduler"
             )
         for name in COMPONENTS:
             for path, place in getattr(base, name).items():

@@ -1,4 +1,6 @@
-"""Settings as typed values, read once. Nonsense is refused here, before anything starts, with the name and what would be right."""
+"""Settings as typed values, read once. Nonsense is refused here, before anything starts, with the
+name and what would be right.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ T = TypeVar("T")
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?")
-YES, NO = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", "", "none"}
+YES = {"1", "true", "yes", "on"}
+NO = {"0", "false", "no", "off", "", "none"}
 
 
 def duration(value: object) -> timedelta:
@@ -225,32 +228,54 @@ def read_config(settings: Any, crawl_name: str) -> Config:
     )
     if not timedelta(0) < bounds.shortest <= bounds.longest:
         raise ConfigError(
-            f"REVISIT_MIN = {bounds.shortest} must be more than 0 and at most REVISIT_MAX = {bounds.longest}"
+            f"REVISIT_MIN = {bounds.shortest} must be more than 0 and at most REVISIT_MAX = "
+            f"{bounds.longest}"
         )
     return Config(
-        database_url=read("DATABASE_URL", str), database_patience_s=read("DATABASE_PATIENCE", seconds),
-        redis_url=read("REDIS_URL", redis_url), redis_items=read("REDIS_ITEMS", boolean),
-        crawl_dir=crawl_dir(settings), continuous=read("CRAWL_CONTINUOUS", boolean),
-        patience=read("CRAWL_PATIENCE", duration), robot_name=read("ROBOT_NAME", robot_name), robot_contact=contact,
-        guard=Guard(read("GUARD_ALLOW_PRIVATE", boolean), bool(contact)), dns_hosts=read("DNS_HOSTS", mapping),
-        rules=_host_rules(read), server_rules=_server_rules(read), tenure_s=read("FRONTIER_TENURE", seconds),
-        shared_networks=read("POLITENESS_SHARED_NETWORKS", networks), prepare=max(1, read("FRONTIER_PREPARE", whole)),
+        database_url=read("DATABASE_URL", str),
+        database_patience_s=read("DATABASE_PATIENCE", seconds),
+        redis_url=read("REDIS_URL", redis_url),
+        redis_items=read("REDIS_ITEMS", boolean),
+        crawl_dir=crawl_dir(settings),
+        continuous=read("CRAWL_CONTINUOUS", boolean),
+        patience=read("CRAWL_PATIENCE", duration),
+        robot_name=read("ROBOT_NAME", robot_name),
+        robot_contact=contact,
+        guard=Guard(read("GUARD_ALLOW_PRIVATE", boolean), bool(contact)),
+        dns_hosts=read("DNS_HOSTS", mapping),
+        rules=_host_rules(read),
+        server_rules=_server_rules(read),
+        tenure_s=read("FRONTIER_TENURE", seconds),
+        shared_networks=read("POLITENESS_SHARED_NETWORKS", networks),
+        prepare=max(1, read("FRONTIER_PREPARE", whole)),
         robots_ttl=read("ROBOTS_TTL", duration),
         spec=_spec(read, settings.get("CRAWL_NAME") or crawl_name),
-        flush_s=read("FRONTIER_FLUSH", seconds), servers=max(1, read("FRONTIER_SERVERS", whole)),
-        window=max(1, read("FRONTIER_WINDOW", whole)), known_urls=read("FRONTIER_KNOWN_URLS", whole),
-        retries=read("FRONTIER_RETRIES", whole), retry_delay=read("FRONTIER_RETRY_DELAY", duration),
-        gone_limit=max(1, read("FRONTIER_GONE_LIMIT", whole)), shutdown_s=read("CRAWL_SHUTDOWN", seconds), bounds=bounds,
-        policy=read("REVISIT_POLICY", str), increase=read("REVISIT_INCREASE", number), decrease=read("REVISIT_DECREASE", fraction),
-        revisit_filter=read("REVISIT_FILTER", kinds), follow_nofollow=read("FOLLOW_NOFOLLOW", boolean),
-        log_requests=read("LOG_REQUESTS", boolean), log_requests_bytes=read("LOG_REQUESTS_MAX_SIZE", size),
-        warc=_shape(read) if read("WARC_ENABLED", boolean) else None, obey_noarchive=read("WARC_OBEY_NOARCHIVE", boolean),
+        flush_s=read("FRONTIER_FLUSH", seconds),
+        servers=max(1, read("FRONTIER_SERVERS", whole)),
+        window=max(1, read("FRONTIER_WINDOW", whole)),
+        known_urls=read("FRONTIER_KNOWN_URLS", whole),
+        retries=read("FRONTIER_RETRIES", whole),
+        retry_delay=read("FRONTIER_RETRY_DELAY", duration),
+        gone_limit=max(1, read("FRONTIER_GONE_LIMIT", whole)),
+        shutdown_s=read("CRAWL_SHUTDOWN", seconds),
+        bounds=bounds,
+        policy=read("REVISIT_POLICY", str),
+        increase=read("REVISIT_INCREASE", number),
+        decrease=read("REVISIT_DECREASE", fraction),
+        revisit_filter=read("REVISIT_FILTER", kinds),
+        follow_nofollow=read("FOLLOW_NOFOLLOW", boolean),
+        log_requests=read("LOG_REQUESTS", boolean),
+        log_requests_bytes=read("LOG_REQUESTS_MAX_SIZE", size),
+        warc=_shape(read) if read("WARC_ENABLED", boolean) else None,
+        obey_noarchive=read("WARC_OBEY_NOARCHIVE", boolean),
         documents=_terms(read) if read("DOCUMENTS_ENABLED", boolean) else None,
-    )  # fmt: skip
+    )
 
 
 def crawl_dir(settings: Any) -> Path:
-    """CRAWL_DIR; a relative one is refused under Scrapyd, whose jobs start in a folder of Scrapyd's."""
+    """CRAWL_DIR; a relative one is refused under Scrapyd, whose jobs start in a folder of
+    Scrapyd's.
+    """
     path = Path(settings.get("CRAWL_DIR") or ".crawl")
     if not path.is_absolute() and settings.getbool("CRAWL_DIR_ABSOLUTE"):
         raise ConfigError(f"CRAWL_DIR = {str(path)!r} must be an absolute path under Scrapyd")
@@ -271,16 +296,20 @@ def robot_name(value: object) -> str:
 
 def _host_rules(read: Reader) -> HostRules:
     return HostRules(
-        delay_s=read("POLITENESS_DELAY", seconds), slowdown=read("POLITENESS_SLOWDOWN", number),
-        max_delay_s=read("POLITENESS_MAX_DELAY", seconds), max_crawl_delay_s=read("ROBOTS_MAX_CRAWL_DELAY", seconds),
-    )  # fmt: skip
+        delay_s=read("POLITENESS_DELAY", seconds),
+        slowdown=read("POLITENESS_SLOWDOWN", number),
+        max_delay_s=read("POLITENESS_MAX_DELAY", seconds),
+        max_crawl_delay_s=read("ROBOTS_MAX_CRAWL_DELAY", seconds),
+    )
 
 
 def _server_rules(read: Reader) -> ServerRules:
     return ServerRules(
-        delay_s=read("POLITENESS_SERVER_DELAY", seconds), hosts=max(1, read("POLITENESS_HOSTS_PER_SERVER", whole)),
-        pause_after=read("POLITENESS_PAUSE_AFTER", whole), pause_s=read("POLITENESS_PAUSE", seconds),
-    )  # fmt: skip
+        delay_s=read("POLITENESS_SERVER_DELAY", seconds),
+        hosts=max(1, read("POLITENESS_HOSTS_PER_SERVER", whole)),
+        pause_after=read("POLITENESS_PAUSE_AFTER", whole),
+        pause_s=read("POLITENESS_PAUSE", seconds),
+    )
 
 
 def _shape(read: Reader) -> Shape:
@@ -299,7 +328,8 @@ def _terms(read: Reader) -> Terms:
     )
     if terms.timeout_s < 1 or terms.memory < 100_000_000:
         raise ConfigError(
-            "DOCUMENTS_TIMEOUT must be 1s or more, and DOCUMENTS_MEMORY 100MB or more: the reader itself needs some"
+            "DOCUMENTS_TIMEOUT must be 1s or more, and DOCUMENTS_MEMORY 100MB or more: the reader "
+            "itself needs some"
         )
     return terms
 
@@ -309,12 +339,19 @@ def _spec(read: Reader, name: str) -> CrawlSpec:
     timeout = read("DOWNLOAD_TIMEOUT", seconds)
     if lease.total_seconds() <= timeout:
         raise ConfigError(
-            f"FRONTIER_LEASE = {lease.total_seconds():g} s must be longer than DOWNLOAD_TIMEOUT = {timeout:g} s"
+            f"FRONTIER_LEASE = {lease.total_seconds():g} s must be longer than DOWNLOAD_TIMEOUT = "
+            f"{timeout:g} s"
         )
     return CrawlSpec(
-        name=name, order=read("FRONTIER_ORDER", one_of(*ORDERS)), shares=read("FRONTIER_SHARES", shares),
-        max_depth=read("FRONTIER_DEPTH", whole), max_hops=read("REDIRECT_MAX_TIMES", whole),
+        name=name,
+        order=read("FRONTIER_ORDER", one_of(*ORDERS)),
+        shares=read("FRONTIER_SHARES", shares),
+        max_depth=read("FRONTIER_DEPTH", whole),
+        max_hops=read("REDIRECT_MAX_TIMES", whole),
         domain_hosts=read("FRONTIER_DOMAIN_HOSTS", whole),
-        host_pages=read("FRONTIER_HOST_PAGES", whole), host_bytes=read("FRONTIER_HOST_BYTES", whole),
-        pages=read("FRONTIER_PAGES", whole), bytes=read("FRONTIER_BYTES", whole), lease=lease,
-    )  # fmt: skip
+        host_pages=read("FRONTIER_HOST_PAGES", whole),
+        host_bytes=read("FRONTIER_HOST_BYTES", whole),
+        pages=read("FRONTIER_PAGES", whole),
+        bytes=read("FRONTIER_BYTES", whole),
+        lease=lease,
+    )

@@ -2,7 +2,7 @@
 
     CrawlprojError
     |-- ArchiveError         a WARC file cannot be written (disk full), or cannot be read
-    |-- ConfigError          a setting or an input is nonsense; the text says which and what would be right
+    |-- ConfigError          a setting or an input is nonsense; the text says what would be right
     `-- DatabaseError        Postgres is unreachable, too old, was lost, or refused a statement
         |-- EmbeddedError    our own Postgres could not be made, started or stopped
         `-- MigrationError   the tables do not fit this code
@@ -14,7 +14,9 @@ from __future__ import annotations
 
 
 class CrawlprojError(Exception):
-    """Base of all of them: catch this one to print a clear line and exit. `end` is the reason of a crawl that ends with it."""
+    """Base of all of them: catch this one to print a clear line and exit. `end` is the reason of a
+    crawl that ends with it.
+    """
 
     end = "scheduler_error"
 

@@ -1,4 +1,6 @@
-"""Figures, times and tables as people read them. Times are local, since they are meant for whoever sits in front of it."""
+"""Figures, times and tables as people read them. Times are local, since they are meant for whoever
+sits in front of it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ def span(value: timedelta | float) -> str:
     seconds = abs(value.total_seconds() if isinstance(value, timedelta) else value)
     if seconds < 9.95:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
-    left, parts = round(seconds), []
+    left = round(seconds)
+    parts = []
     for size, unit in SPANS:
         if left >= size:
             parts.append(f"{left // size} {unit}")

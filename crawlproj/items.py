@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RobotsTicket:
-    """The right to fetch robots.txt of an origin before anything else of it. `head` is the URL that waits for it; its host is
-    another one than `host` if the file has moved there."""
+    """The right to fetch robots.txt of an origin before anything else of it. `head` is the URL that
+    waits for it; its host is another one than `host` if the file has moved there.
+    """
 
     url: str
     host: str
@@ -42,9 +43,9 @@ class RobotsTicket:
 class Page:
     """What came of handing out one ticket: exactly one Page per ticket.
 
-    `status` 0: no answer, and `reason` says why. `started_s` and `ended_s`: when the request left and its answer was there, in unix
-    seconds on the frontier's clock; None if nothing was sent. The fields up to `error` are facts of the exchange; pipelines fill in
-    the rest.
+    `status` 0: no answer, and `reason` says why. `started_s` and `ended_s`: when the request left
+    and its answer was there, in unix seconds on the frontier's clock; None if nothing was sent. The
+    fields up to `error` are facts of the exchange; pipelines fill in the rest.
     """
 
     ticket: Ticket | RobotsTicket

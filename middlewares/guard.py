@@ -1,4 +1,6 @@
-"""Nothing but web addresses that may be asked (F-OPS-6). The socket asks the guard again, after names are resolved."""
+"""Nothing but web addresses that may be asked (F-OPS-6). The socket asks the guard again, after
+names are resolved.
+"""
 
 from __future__ import annotations
 

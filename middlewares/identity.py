@@ -1,4 +1,6 @@
-"""Every request says who asks and how to reach a person (F-POL-5), and how the answer may be packed."""
+"""Every request says who asks and how to reach a person (F-POL-5), and how the answer may be
+packed.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ REPLAYED = "gzip, deflate, br"
 
 class IdentityMiddleware:
     def __init__(self, user_agent: str, archived: bool) -> None:
-        self._user_agent, self._archived = user_agent, archived
+        self._user_agent = user_agent
+        self._archived = archived
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

@@ -1,6 +1,8 @@
-"""Spider middleware: after the callback's own output, the one Page of each exchange; links of requests to their parent.
+"""Spider middleware: after the callback's own output, the one Page of each exchange; links of
+requests to their parent.
 
-A page that is a document (PDF and such) is read by another process and waits here for it; everything else goes on meanwhile.
+A page that is a document (PDF and such) is read by another process and waits here for it;
+everything else goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ class PagesMiddleware:
             if isinstance(output, Request) and isinstance(ticket, Ticket):
                 if "ticket" in output.meta:
                     detach(output, self._crawler.spider)  # type: ignore[arg-type]
-                output.meta["depth"], output.meta["parent"] = ticket.depth + 1, ticket.id
+                output.meta["depth"] = ticket.depth + 1
+                output.meta["parent"] = ticket.id
             paged = paged or isinstance(output, Page)
             yield output
         if isinstance(ticket, Ticket) and not paged:
@@ -99,8 +102,11 @@ class PagesMiddleware:
             scraper._start_itemproc_nowait(page)
 
     async def _read(self, page: Page) -> Page:
-        """The page with what its document says, if that is not known from last time and can be found out."""
-        ticket, desk = page.ticket, self._desk or self._open_desk()
+        """The page with what its document says, if that is not known from last time and can be
+        found out.
+        """
+        ticket = page.ticket
+        desk = self._desk or self._open_desk()
         if desk is None or not isinstance(ticket, Ticket) or not self._is_news(page, ticket):
             return page
         from crawlproj.content.documents.reply import BY_CHANCE, UnreadError
@@ -112,20 +118,25 @@ class PagesMiddleware:
             done = str(error)
             if done == "shutdown":
                 return replace(page, status=0, reason=done, wire=None)
-            page.unread, page.error = done in BY_CHANCE, page.error or f"document: {done}"
+            page.unread = done in BY_CHANCE
+            page.error = page.error or f"document: {done}"
             log.info("Document not read (%s): %s", done, page.url)
         self._crawler.stats.inc_value(f"documents/{done}")
         return page
 
     def _is_news(self, page: Page, ticket: Ticket) -> bool:
-        """Other bytes than last time; or the same ones, that could not be read then, a few times."""
+        """Other bytes than last time; or the same ones, that could not be read then, a
+        few times.
+        """
         scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
         return page.body_digest != ticket.body_digest or (
             ticket.unread and ticket.tries <= scheduler.config.retries
         )
 
     def _open_desk(self) -> Desk | None:
-        """When the first document comes; nothing of it is imported before. None: documents are not wanted."""
+        """When the first document comes; nothing of it is imported before. None: documents are not
+        wanted.
+        """
         scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
         if scheduler.config.documents is None:
             return None

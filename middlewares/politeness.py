@@ -1,6 +1,8 @@
-"""No request passes before its host's clock, whoever made it; and the clock is set from what comes back.
+"""No request passes before its host's clock, whoever made it; and the clock is set from what comes
+back.
 
-The scheduler plans the pauses, so nothing should have to be held here: what is held is counted as `politeness/held`.
+The scheduler plans the pauses, so nothing should have to be held here: what is held is counted as
+`politeness/held`.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ class PolitenessMiddleware:
             self._answered(request, failed=True)
 
     def _answered(self, request: Request, failed: bool, retry_after_s: float | None = None) -> None:
-        ticket, started = request.meta.get("ticket"), request.meta.get("started")
+        ticket = request.meta.get("ticket")
+        started = request.meta.get("started")
         if ticket is not None and started is not None:
             ended = request.meta["ended"] = time.monotonic()
             answer = Answer(started, ended, failed, retry_after_s, luck=random())

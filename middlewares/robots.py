@@ -1,4 +1,6 @@
-"""robots.txt is asked again just before each fetch. The scheduler has fetched it; here it is only looked up."""
+"""robots.txt is asked again just before each fetch. The scheduler has fetched it; here it is only
+looked up.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""950: the live bus through Redis. Items of spiders go out when all other pipelines are done with them; pushed URLs come in."""
+"""950: the live bus through Redis. Items of spiders go out when all other pipelines are done with
+them; pushed URLs come in.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ PATIENCE_S = 30.0
 
 
 class BusPipeline:
-    """Off, and nothing of Redis is imported, unless REDIS_URL or REDIS_HOST is set or the spider is one of scrapy-redis's."""
+    """Off, and nothing of Redis is imported, unless REDIS_URL or REDIS_HOST is set or the spider is
+    one of scrapy-redis's.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
@@ -61,11 +65,15 @@ class BusPipeline:
         from crawlproj.scheduling.redis.push_queue import Pushed
         from crawlproj.scheduling.redis.thread import Courier
 
-        settings, spider, scheduler = self._crawler.settings, self._crawler.spider, self._scheduler
+        settings = self._crawler.settings
+        spider = self._crawler.spider
+        scheduler = self._scheduler
         assert spider is not None
         take_over(spider)
-        self._loop, self._requests_of = asyncio.get_running_loop(), requests_of
-        self._out, link = RedisPipeline.from_settings(settings), Link(connect(settings))
+        self._loop = asyncio.get_running_loop()
+        self._requests_of = requests_of
+        self._out = RedisPipeline.from_settings(settings)
+        link = Link(connect(settings))
         self._frontier = PostgresFrontier(scheduler.frontier.db.another(), scheduler.frontier.spec)
         pushed = Pushed(link.client, start_key(settings, spider))
         self._courier = Courier(
@@ -100,7 +108,9 @@ class BusPipeline:
 
     def _read(self, payloads: Sequence[bytes | str]) -> tuple[list[NewUrl], int]:
         """Rows for the frontier, and how many pushes made no sense."""
-        spider, rows, bad = self._crawler.spider, [], 0
+        spider = self._crawler.spider
+        rows = []
+        bad = 0
         assert spider is not None
         for payload in payloads:
             try:
@@ -113,8 +123,9 @@ class BusPipeline:
         return rows, bad
 
     def _row(self, request: Request) -> NewUrl | None:
-        """A spider that learns its seeds decides by them where to go: a push is none of them. What is ours in `meta` is not for
-        others to say."""
+        """A spider that learns its seeds decides by them where to go: a push is none of them. What
+        is ours in `meta` is not for others to say.
+        """
         if len(request.url) > MAX_URL:
             raise ValueError("the URL is too long")
         for name in OURS:
@@ -124,7 +135,8 @@ class BusPipeline:
         return self._scheduler.row_of(request)
 
     def _came(self, arrived: Arrived) -> None:
-        count, spider = self._crawler.stats.inc_value, self._crawler.spider
+        count = self._crawler.stats.inc_value
+        spider = self._crawler.spider
         count("bus/taken", arrived.taken)
         if arrived.bad:
             count("bus/bad", arrived.bad)

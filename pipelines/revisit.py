@@ -1,4 +1,6 @@
-"""900: the one end of everything. Each Page that gets here, is dropped, or fails on the way, ends its ticket once."""
+"""900: the one end of everything. Each Page that gets here, is dropped, or fails on the way, ends
+its ticket once.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,8 @@ AREAS = {
 }
 """How ends that are not pages are counted: `area/reason`."""
 
-CIRCLE_S, URGED = 60.0, 10_000
+CIRCLE_S = 60.0
+URGED = 10_000
 
 
 class RevisitPipeline:
@@ -68,7 +71,8 @@ class RevisitPipeline:
         return self._crawler.engine.scheduler  # type: ignore[return-value]
 
     def open_spider(self) -> None:
-        config, scheduler = self._config, self._scheduler
+        config = self._config
+        scheduler = self._scheduler
         if config.log_requests:
             times = scheduler.dispatcher.times
             header = {
@@ -77,10 +81,11 @@ class RevisitPipeline:
                 "crawl": config.spec.name,
             }
             path = config.log_dir / file_name(scheduler.worker)
-            later, clock = (
-                asyncio.get_running_loop().call_later,
-                lambda: times.unix(time.monotonic()),
-            )
+            later = asyncio.get_running_loop().call_later
+
+            def clock() -> float:
+                return times.unix(time.monotonic())
+
             self._requests = RequestLog(path, header, config.log_requests_bytes, later, clock)
 
     def close_spider(self) -> None:
@@ -107,7 +112,8 @@ class RevisitPipeline:
 
     def _end(self, page: Page, failed: str = "") -> None:
         page.ended = True
-        dispatcher, ticket = self._scheduler.dispatcher, page.ticket
+        dispatcher = self._scheduler.dispatcher
+        ticket = page.ticket
         line = self._line(page) if self._requests is not None else {}
         if isinstance(ticket, RobotsTicket):
             dispatcher.end_robots(page, ticket)
@@ -124,13 +130,15 @@ class RevisitPipeline:
             dispatcher.add(self._follow(outcome, ticket))
             dispatcher.end(ticket, self._filtered(outcome, page, ticket))
         if self._requests is not None:
-            # Another worker may rely on robots.txt as soon as it is stored: then the log must have it too.
+            # Another worker may rely on robots.txt as soon as it is stored: then the log must have
+            # it too.
             self._requests.write(line, at_once=isinstance(ticket, RobotsTicket))
         self._scheduler.wake()
 
     def _line(self, page: Page) -> dict[str, Any]:
         """What the log of requests says of it; asked for before the end changes the clock."""
-        dispatcher, ticket = self._scheduler.dispatcher, page.ticket
+        dispatcher = self._scheduler.dispatcher
+        ticket = page.ticket
         host = dispatcher.window.hosts.get(ticket.host)
         rules = self._config.rules
         address, delay_s = (
@@ -149,16 +157,18 @@ class RevisitPipeline:
         )
 
     def _read_robots(self, page: Page, ticket: RobotsTicket, line: dict[str, Any]) -> None:
-        """What robots.txt asks for, if this answer was the last word and not a redirect on the way."""
+        """What robots.txt asks for, if this answer was the last word and not a redirect on
+        the way.
+        """
         known = self._scheduler.dispatcher.robots.get(ticket.head.url)
         if known is not None and known.row.fetched == page.at:
-            line["away"], line["crawl_delay_s"] = (
-                known.unreachable,
-                min(known.crawl_delay_s(self._config.robot_name) or 0.0, 1e9),
-            )
+            line["away"] = known.unreachable
+            line["crawl_delay_s"] = min(known.crawl_delay_s(self._config.robot_name) or 0.0, 1e9)
 
     def _count(self, outcome: Outcome, page: Page, ticket: Ticket) -> None:
-        """A stat for what came of it; of each kind of failure the first URL is kept as an example."""
+        """A stat for what came of it; of each kind of failure the first URL is kept as
+        an example.
+        """
         inc = self._crawler.stats.inc_value
         if outcome.state is State.WAITING:
             unreadable = page.kind == "binary" or (
@@ -181,7 +191,9 @@ class RevisitPipeline:
             )
 
     def _filtered(self, outcome: Outcome, page: Page, ticket: Ticket) -> Outcome:
-        """Only pages of the wanted kinds are visited again; an ordinary request of a spider is made once."""
+        """Only pages of the wanted kinds are visited again; an ordinary request of a spider is made
+        once.
+        """
         if outcome.state is State.RETIRED:
             self._scheduler.sieve.forget(ticket.url)
         if outcome.state is State.FORBIDDEN and outcome.why == "robots":
@@ -195,8 +207,11 @@ class RevisitPipeline:
         return outcome if wanted else replace(outcome, next_visit=None)
 
     def _follow(self, outcome: Outcome, ticket: Ticket) -> list[NewUrl]:
-        """Where a redirect leads. That of a seed is a seed, so that a site that has moved is still crawled."""
-        target, sieve = outcome.moved_to, self._scheduler.sieve
+        """Where a redirect leads. That of a seed is a seed, so that a site that has moved is still
+        crawled.
+        """
+        target = outcome.moved_to
+        sieve = self._scheduler.sieve
         if target is None:
             return []
         if (
@@ -223,7 +238,9 @@ class RevisitPipeline:
         ]
 
     def _hurried(self, url: NewUrl, ticket: Ticket) -> NewUrl:
-        """Who pushed a URL wants what it leads to, also if that is known. Once in a while only: redirects may go in circles."""
+        """Who pushed a URL wants what it leads to, also if that is known. Once in a while only:
+        redirects may go in circles.
+        """
         now = time.monotonic()
         if ticket.lane is not Lane.URGENT or now - self._urged.get(url.id, -CIRCLE_S) < CIRCLE_S:
             return url
@@ -233,9 +250,13 @@ class RevisitPipeline:
         return replace(url, lane=Lane.URGENT)
 
     def _leads_on(self, target: str, status: int, ticket: Ticket) -> bool:
-        """Is a redirect followed? Of a URL, if the spider wants its target. Of an ordinary request as Scrapy would: not if the
-        spider takes the redirect itself, and not off its domains, unless it was a start or not to be filtered."""
-        spider, crawler, request = self._spider, self._crawler, ticket.request
+        """Is a redirect followed? Of a URL, if the spider wants its target. Of an ordinary request
+        as Scrapy would: not if the spider takes the redirect itself, and not off its domains,
+        unless it was a start or not to be filtered.
+        """
+        spider = self._spider
+        crawler = self._crawler
+        request = ticket.request
         if request is None and hasattr(spider, "wants"):
             return self._scheduler.sieve.wants(target)
         meta = request["meta"] if request is not None else {}

@@ -1,4 +1,6 @@
-"""400: what the page says becomes what Postgres keeps of it, and its links become URLs for the frontier."""
+"""400: what the page says becomes what Postgres keeps of it, and its links become URLs for the
+frontier.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,12 @@ class StorePipeline:
         return item
 
     def _store(self, page: Page, ticket: Ticket) -> str:
-        """Fill in `content` if there is something new to keep, and say how the page compares with the last visit."""
+        """Fill in `content` if there is something new to keep, and say how the page compares with
+        the last visit.
+        """
         body_digest = page.body_digest
-        document, same = page.document, body_digest == ticket.body_digest
+        document = page.document
+        same = body_digest == ticket.body_digest
         if same and not (ticket.unread and document is not None):
             return "same_bytes"
         block_digest = document.digest if document is not None else body_digest
@@ -49,12 +54,10 @@ class StorePipeline:
     def _content(
         self, page: Page, ticket: Ticket, body_digest: bytes, block_digest: bytes
     ) -> Content:
-        document, orders, kind, size = (
-            page.document,
-            page.orders,
-            page.content_type[:200],
-            len(page.body),
-        )
+        document = page.document
+        orders = page.orders
+        kind = page.content_type[:200]
+        size = len(page.body)
         noindex = orders.noindex or (orders.expires is not None and orders.expires <= page.at)
         if document is None:
             return Content(
@@ -69,6 +72,14 @@ class StorePipeline:
         links, urls = scheduler.sieve.sort(ticket, document.links, follow=not orders.nofollow)
         scheduler.dispatcher.add(urls)
         return Content(
-            body_digest, block_digest, document.title[:1000], kind, document.charset, document.language[:35], size,
-            noindex, links, orders.noarchive,
-        )  # fmt: skip
+            body_digest,
+            block_digest,
+            document.title[:1000],
+            kind,
+            document.charset,
+            document.language[:35],
+            size,
+            noindex,
+            links,
+            orders.noarchive,
+        )

@@ -1,4 +1,6 @@
-"""300: every exchange that reached the network goes into the archive, also one whose page is dropped before it gets here."""
+"""300: every exchange that reached the network goes into the archive, also one whose page is
+dropped before it gets here.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ class WarcPipeline:
         if not crawler.settings.getbool("WARC_ENABLED"):
             raise NotConfigured
         self._crawler = crawler
-        # Connected before RevisitPipeline, so called before it: the end that it makes must know of the record.
+        # Connected before RevisitPipeline, so called before it: the end that it makes must know of
+        # the record.
         crawler.signals.connect(self.process_item, signal=signals.item_dropped)
         crawler.signals.connect(self.process_item, signal=signals.item_error)
 

@@ -1,4 +1,4 @@
-"""Every default, with what it is for. Environment variables of the same name override those of crawlproj's own."""
+"""Every default, with what it is for. crawlproj's own can be set by environment variables, too."""
 
 import os
 
@@ -7,10 +7,11 @@ SPIDER_MODULES = ["spiders"]
 NEWSPIDER_MODULE = "spiders"
 COMMANDS_MODULE = "crawlproj.commands"
 
-# --- Where things are -------------------------------------------------------------------------------------------------
+# --- Where things are ---
 DATABASE_URL = ""  # Postgres; empty: our own, in CRAWL_DIR/pg
 DATABASE_PATIENCE = "60s"  # a database that is away for longer ends the crawl
-REDIS_URL = ""  # live bus: URLs pushed to <spider>:start_urls come in, items go out to <spider>:items; empty: off
+# Live bus: URLs pushed to <spider>:start_urls come in, items go out to <spider>:items. Empty: off.
+REDIS_URL = ""
 REDIS_ITEMS = True  # send items out, if there is a Redis
 CRAWL_DIR = ".crawl"
 CRAWL_DIR_ABSOLUTE = False  # refuse a relative CRAWL_DIR (Scrapyd)
@@ -19,38 +20,37 @@ CRAWL_CONTINUOUS = False  # keep running when nothing is due
 CRAWL_PATIENCE = "10m"  # wait so long for hosts that rest
 CRAWL_SHUTDOWN = "3s"  # what is under way at the end gets so long
 
-# --- Who we are -------------------------------------------------------------------------------------------------------
+# --- Who we are ---
 ROBOT_NAME = "crawlproj"
 ROBOT_CONTACT = ""  # mailto: or web page; without it only loopback may be crawled
 
-# --- What may be asked ------------------------------------------------------------------------------------------------
+# --- What may be asked ---
 GUARD_ALLOW_PRIVATE = False  # private, loopback and link-local addresses
 DNS_HOSTS: dict[str, str] = {}  # static names, wildcards allowed: {"*.test": "127.0.0.1"}
 FOLLOW_NOFOLLOW = False  # follow links that say rel=nofollow
 
-# --- Politeness -------------------------------------------------------------------------------------------------------
+# --- Politeness ---
 POLITENESS_DELAY = 2  # seconds between two requests to a host
-POLITENESS_SERVER_DELAY = 0.5  # ... to a server, which is an address, whatever the host
-POLITENESS_HOSTS_PER_SERVER = 4  # in flight at a time
+POLITENESS_SERVER_DELAY = 0.5  # seconds between two requests to an address, whatever the host
+POLITENESS_HOSTS_PER_SERVER = 4  # hosts of one address in flight at a time
 POLITENESS_PAUSE_AFTER = 500  # after so many requests to a host its server rests; 0: never
-POLITENESS_PAUSE = 300  # ... for so long
-POLITENESS_SHARED_NETWORKS = (
-    "shipped"  # where a host is its own server: crawlproj/politeness/shared_networks.txt, or a list
-)
-POLITENESS_SLOWDOWN = 5  # ... and so many times the last response time after its end
-POLITENESS_MAX_DELAY = 60  # cap of that, and of back-off
+POLITENESS_PAUSE = 300  # seconds of that rest
+# Networks where each host is its own server: a list, or "shipped" (politeness/shared_networks.txt).
+POLITENESS_SHARED_NETWORKS = "shipped"
+POLITENESS_SLOWDOWN = 5  # a host rests so many times its last response time after its end
+POLITENESS_MAX_DELAY = 60  # seconds: cap of POLITENESS_SLOWDOWN and of back-off
 ROBOTS_TTL = "24h"
 ROBOTS_MAX_CRAWL_DELAY = 300
 
-# --- Frontier ---------------------------------------------------------------------------------------------------------
+# --- Frontier ---
 FRONTIER_ORDER = "best"  # of new pages: best, bfs, dfs
 FRONTIER_SHARES = {"new": 0.3, "revisit": 0.4, "backfill": 0.1}  # guaranteed
 FRONTIER_DEPTH = 0  # clicks from a seed; 0: no limit
 FRONTIER_PAGES = 0  # new pages of the whole crawl; 0: no limit
-FRONTIER_BYTES = 0
+FRONTIER_BYTES = 0  # bytes of the whole crawl; 0: no limit
 FRONTIER_DOMAIN_HOSTS = 500  # hosts below one registered domain that links may add; 0: no limit
-FRONTIER_HOST_PAGES = 0  # the same for each host
-FRONTIER_HOST_BYTES = 0
+FRONTIER_HOST_PAGES = 0  # new pages of each host; 0: no limit
+FRONTIER_HOST_BYTES = 0  # bytes of each host; 0: no limit
 FRONTIER_LEASE = "120s"
 FRONTIER_TENURE = "10m"  # a server that another crawl waits for is given back after so long
 FRONTIER_FLUSH = "1s"
@@ -62,7 +62,7 @@ FRONTIER_RETRIES = 3
 FRONTIER_RETRY_DELAY = "60s"  # then twice as long each time
 FRONTIER_GONE_LIMIT = 3  # visits that find a page gone before it is retired
 
-# --- Revisits ---------------------------------------------------------------------------------------------------------
+# --- Revisits ---
 REVISIT_POLICY = "adaptive"  # uniform, adaptive or a dotted path
 REVISIT_INTERVAL = "5d"
 REVISIT_MIN = "10m"
@@ -71,34 +71,33 @@ REVISIT_INCREASE = 0.2
 REVISIT_DECREASE = 0.2
 REVISIT_FILTER = ["html", "feed", "sitemap"]  # kinds of pages that are revisited
 
-# --- Log of requests --------------------------------------------------------------------------------------------------
+# --- Log of requests ---
 LOG_REQUESTS = True  # CRAWL_DIR/log/requests-<worker>.jsonl: a line per request or refusal
 LOG_REQUESTS_MAX_SIZE = "100MB"  # of a file; then a new part is begun, and ten are kept
 
-# --- Retention: what `scrapy db clean` removes -------------------------------------------------------------------------
+# --- Retention: what `scrapy db clean` removes ---
 RETENTION_CAPTURES = ""  # captures of pages that are older go, except the last of each; empty: none
-RETENTION_KEEP: list[str] = []  # ... and except the first, last of each period
-RETENTION_PER = "month"  # which is a day, week, month or year
-RETENTION_STRICT = False  # nothing that is older stays: not the last of a page either, nor what is hardly worth rewriting a file
+RETENTION_KEEP: list[str] = []  # "first", "last": captures of each period that stay as well
+RETENTION_PER = "month"  # that period: day, week, month or year
+# Nothing older stays: not the last of a page, nor what is hardly worth rewriting a file.
+RETENTION_STRICT = False
 RETENTION_DEAD = ""  # URLs that were given up so long ago, and never read, go; empty: none
 RETENTION_LOGS = ""  # logs that are older go; empty: none
 
-# --- Archive ----------------------------------------------------------------------------------------------------------
+# --- Archive ---
 WARC_ENABLED = True  # CRAWL_DIR/warc: every exchange, as WARC/1.1
 WARC_MAX_SIZE = "1GB"  # of a file; then the next is begun
-WARC_MAX_AGE = "24h"  # ... or when it is so old
+WARC_MAX_AGE = "24h"  # of a file; then the next is begun, too
 WARC_LEVEL = 0  # of compression, 1 to 12; 0: what is cheap for a record of its size
 WARC_OBEY_NOARCHIVE = True  # pages that say noarchive are not archived
 
-# --- Documents --------------------------------------------------------------------------------------------------------
-DOCUMENTS_ENABLED = (
-    True  # take text and links from PDF, office and RTF files, in a process of its own
-)
+# --- Documents ---
+DOCUMENTS_ENABLED = True  # text and links of PDF, office and RTF files, in a process of its own
 DOCUMENTS_TIMEOUT = "20s"  # for one document; then the process is killed and replaced
 DOCUMENTS_MEMORY = "512MB"  # of that process
 DOCUMENTS_MAX_SIZE = "20MB"  # bigger ones are archived, but not read
 
-# --- Panel ------------------------------------------------------------------------------------------------------------
+# --- Panel ---
 PANEL = "auto"  # auto, live, lines, off
 PANEL_INTERVAL = "5s"  # between two lines
 
@@ -106,7 +105,7 @@ SCRAPYS = ("BOT_NAME", "SPIDER_MODULES", "NEWSPIDER_MODULE", "COMMANDS_MODULE")
 OURS = frozenset(name for name in dir() if name.isupper() and name not in (*SCRAPYS, "SCRAPYS"))
 """crawlproj's own settings: documented, and open to the environment."""
 
-# --- Scrapy -----------------------------------------------------------------------------------------------------------
+# --- Scrapy ---
 SCHEDULER = "crawlproj.scheduling.scheduler.CrawlScheduler"
 DUPEFILTER_CLASS = "scrapy.dupefilters.BaseDupeFilter"
 DOWNLOADER = "crawlproj.extensions.overrides.DirectDownloader"
@@ -129,9 +128,8 @@ DOWNLOAD_DELAY = 0  # pauses are the scheduler's
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
-SCRAPER_SLOT_MAX_ACTIVE_SIZE = (
-    64_000_000  # bytes of answers that wait, which only documents do; then no more are fetched
-)
+# Bytes of responses that wait, which only documents do; then no more are fetched.
+SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64_000_000
 REDIRECT_MAX_TIMES = 20
 COOKIES_ENABLED = False
 REFERER_ENABLED = False
@@ -146,9 +144,11 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
-    "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,  # ROBOT_NAME and ROBOT_CONTACT instead
-    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,  # middlewares.unpacking is one
-    # Not of use to the general spiders, and each costs time for every page. A project that needs one puts it back.
+    # We have our own: ROBOT_NAME and ROBOT_CONTACT, and middlewares.unpacking.
+    "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
+    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
+    # Not of use to the general spiders, and each costs time for every page. A project that needs
+    # one puts it back.
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
     "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,

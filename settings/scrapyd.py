@@ -1,4 +1,6 @@
-"""Under Scrapyd: jobs start in a folder of Scrapyd's, so paths must be absolute; the log is Scrapyd's."""
+"""Under Scrapyd: jobs start in a folder of Scrapyd's, so paths must be absolute; the log is
+Scrapyd's.
+"""
 
 from settings.base import *  # noqa: F403
 

@@ -22,15 +22,21 @@ class SiteSpider(scrapy.Spider):
     name = "site"
 
     def __init__(
-        self, seeds: str | None = None, seeds_file: str | None = None, include: str | None = None, exclude: str | None = None,
-        depth: str | None = None, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        seeds: str | None = None,
+        seeds_file: str | None = None,
+        include: str | None = None,
+        exclude: str | None = None,
+        depth: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         strange = sorted(
             name for name in kwargs if name != "name" and not name.startswith("_")
         )  # Scrapyd gives _job
         if strange:
             raise ConfigError(
-                f"unknown argument {strange[0]!r}; there are: seeds, seeds_file, include, exclude, depth"
+                f"unknown argument {strange[0]!r}; there are: seeds, seeds_file, include, exclude, "
+                "depth"
             )
         super().__init__(**kwargs)
         self.depth = read_depth(depth)

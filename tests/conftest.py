@@ -1,6 +1,7 @@
 """Postgres for tests: one throw-away cluster of each kind per run, a new database for each test.
 
-`database` is a migrated Database on the embedded server; a test that also asks for `any_server` runs on Debian's too.
+`database` is a migrated Database on the embedded server; a test that also asks for `any_server`
+runs on Debian's too.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ numbers = itertools.count(1)
 
 
 def debian_bin_dir() -> Path:
-    """The newest Postgres that the system has. Without one: skipped, but in CI a failure, or nobody would notice."""
+    """The newest Postgres that the system has. Without one: skipped, but in CI a failure, or nobody
+    would notice.
+    """
     found = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")]
     if found:
         return max(found, key=lambda path: int(path.parent.name))
@@ -48,7 +51,9 @@ def beside(dsn: str, name: str) -> str:
 
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
-    """Start a kind of server at its first use, with a migrated template database; all are stopped at the end."""
+    """Start a kind of server at its first use, with a migrated template database; all are stopped
+    at the end.
+    """
     dsns: dict[str, str] = {}
     with ExitStack() as stack:
 
@@ -58,7 +63,8 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
                 server = Embedded(tmp_path_factory.mktemp(kind), bin_dir, FAST)
                 dsns[kind] = server.start()
                 stack.callback(server.close)
-                admin, template = Database(dsns[kind]), Database(beside(dsns[kind], TEMPLATE))
+                admin = Database(dsns[kind])
+                template = Database(beside(dsns[kind], TEMPLATE))
                 admin.script(f"create database {TEMPLATE}")
                 migrate(template)
                 template.close()
@@ -88,7 +94,9 @@ def server(request: pytest.FixtureRequest, servers: Callable[[str], str]) -> str
 
 @pytest.fixture
 def new_database(server: str) -> Iterator[Callable[[str], str]]:
-    """Make databases from a template ("template0" is an empty one) and return their URLs; dropped after the test."""
+    """Make databases from a template ("template0" is an empty one) and return their URLs; dropped
+    after the test.
+    """
     admin = Database(server)
     names: list[str] = []
 
@@ -125,8 +133,10 @@ def redis_server() -> Iterator[RedisServer]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whole crawls, with processes that are killed and clocks that are watched, get a second try on a machine that may be busy with
-    other things. The report says how often that was needed (`rerun`): more than now and then is a fault of ours."""
+    """Whole crawls, with processes that are killed and clocks that are watched, get a second try on
+    a machine that may be busy with other things. The report says how often that was needed
+    (`rerun`): more than now and then is a fault of ours.
+    """
     for item in items:
         if "integration" in item.path.parts:
             item.add_marker(pytest.mark.flaky(reruns=1))

@@ -1,4 +1,6 @@
-"""The plan of the house, kept by reading the source: who imports whom, how it is written, what things are called."""
+"""The plan of the house, kept by reading the source: who imports whom, how it is written, what
+things are called.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,30 @@ ROOT = Path(__file__).resolve().parent.parent
 OURS = ("crawlproj", "spiders", "middlewares", "pipelines", "settings")
 MODULES = sorted(path for name in OURS for path in (ROOT / name).rglob("*.py"))
 LAYERS = (
-    "errors", "formatting", "install_check", "http", "urls", "database", "content", "archive", "revisit", "frontier", "politeness",
-    "items", "config", "fetch", "scheduling", "addon", "upkeep", "reports", "cli", "extensions", "reextract", "demo", "commands",
-)  # fmt: skip
+    "errors",
+    "formatting",
+    "install_check",
+    "http",
+    "urls",
+    "database",
+    "content",
+    "archive",
+    "revisit",
+    "frontier",
+    "politeness",
+    "items",
+    "config",
+    "fetch",
+    "scheduling",
+    "addon",
+    "upkeep",
+    "reports",
+    "cli",
+    "extensions",
+    "reextract",
+    "demo",
+    "commands",
+)
 """Rooms of crawlproj from the ground up. Each may import those that stand before it, and itself."""
 PURE = ("http", "urls", "content", "revisit")
 """Rooms without a database, without Scrapy and without threads."""

@@ -1,4 +1,6 @@
-"""The docs say what the code does: every setting, stat, command and link is checked against the source."""
+"""The docs say what the code does: every setting, stat, command and link is checked against the
+source.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def rows(name: str) -> list[list[str]]:
 
 
 def defaults() -> dict[str, str]:
-    """Our settings as the file has them, whatever the environment says, in the way the docs write them."""
+    """Our settings as the file has them, whatever the environment says, in the way the docs write
+    them.
+    """
     found: dict[str, str] = {}
     for node in ast.parse((ROOT / "settings" / "base.py").read_text()).body:
         target = (
@@ -154,7 +158,8 @@ def test_every_stat_is_documented() -> None:
 
 
 def test_every_documented_stat_exists() -> None:
-    patterns, names = stats() - {"*/*"}, {row[0] for row in rows("stats.md")} - REASONED
+    patterns = stats() - {"*/*"}
+    names = {row[0] for row in rows("stats.md")} - REASONED
     assert not [name for name in names if not any(fits(name, pattern) for pattern in patterns)]
 
 

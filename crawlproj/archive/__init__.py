@@ -1,4 +1,6 @@
-"""The archive: WARC files that any tool can replay, and every version of a page read back from them."""
+"""The archive: WARC files that any tool can replay, and every version of a page read back from
+them.
+"""
 
 from crawlproj.archive.reader import Archive, Capture
 

@@ -1,4 +1,6 @@
-"""CDXJ: sorted lines `key timestamp {json}`, in which anything is found by halving. As pywb reads and writes them."""
+"""CDXJ: sorted lines `key timestamp {json}`, in which anything is found by halving. As pywb reads
+and writes them.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,9 @@ _encode = json.JSONEncoder(separators=(", ", ": "), check_circular=False).encode
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entry:
-    """One record with content. `timestamp` has 14 digits, `mime` of a revisit is `warc/revisit`, `file` has no folder. `asked` is
-    what the request is told by from a GET; `key` has it, too."""
+    """One record with content. `timestamp` has 14 digits, `mime` of a revisit is `warc/revisit`,
+    `file` has no folder. `asked` is what the request is told by from a GET; `key` has it, too.
+    """
 
     key: str
     timestamp: str
@@ -45,13 +48,22 @@ class Entry:
             raise ValueError(f"no entry: {rest[:100]}")
         status = str(found.get("status", ""))
         return cls(
-            key, timestamp, found["url"], found.get("mime", ""), int(status) if status.isdecimal() else 0,
-            found.get("digest", ""), int(found["length"]), int(found["offset"]), found["filename"], _asked(found),
-        )  # fmt: skip
+            key,
+            timestamp,
+            found["url"],
+            found.get("mime", ""),
+            int(status) if status.isdecimal() else 0,
+            found.get("digest", ""),
+            int(found["length"]),
+            int(found["offset"]),
+            found["filename"],
+            _asked(found),
+        )
 
     @classmethod
     def of_record(cls, record: Record, offset: int, length: int, file: str) -> Self:
-        key, stamp = surt(with_query(record.url, record.asked)), timestamp(record.at)
+        key = surt(with_query(record.url, record.asked))
+        stamp = timestamp(record.at)
         return cls(
             key,
             stamp,
@@ -69,7 +81,8 @@ class Entry:
     def of_stored(cls, stored: Stored, file: str) -> Self | None:
         """For a record that was read; None if the index does not list such records.
 
-        An answer that says 304 is not listed: replay would show the 304 itself, which is nothing to see.
+        An answer that says 304 is not listed: replay would show the 304 itself, which is nothing to
+        see.
         """
         status = heads.status(stored.head) if stored.is_http else 0
         if (
@@ -106,9 +119,14 @@ class Entry:
     def line(self) -> bytes:
         """Numbers are strings, and what isn't known is left out, as all tools write it."""
         rest = {
-            "url": self.url, "mime": self.mime, "status": str(self.status or ""), "digest": self.digest,
-            "length": str(self.length), "offset": str(self.offset), "filename": self.file,
-        } | (_method(self.asked) if self.asked else {})  # fmt: skip
+            "url": self.url,
+            "mime": self.mime,
+            "status": str(self.status or ""),
+            "digest": self.digest,
+            "length": str(self.length),
+            "offset": str(self.offset),
+            "filename": self.file,
+        } | (_method(self.asked) if self.asked else {})
         known = {name: value for name, value in rest.items() if value}
         return f"{self.key} {self.timestamp} {_encode(known)}\n".encode("utf-8", "replace")
 
@@ -128,7 +146,8 @@ def _method(asked: str) -> dict[str, str]:
 
 
 def _asked(found: dict[str, Any]) -> str:
-    method, body = found.get("method", ""), found.get("requestBody", "")
+    method = found.get("method", "")
+    body = found.get("requestBody", "")
     return f"{METHOD}{method}{'&' if body else ''}{body}" if method else ""
 
 
@@ -158,7 +177,8 @@ def entry_of(line: bytes, path: Path) -> Entry:
 
 def lines_from(file: BinaryIO, wanted: bytes) -> Iterator[bytes]:
     """All lines from the first that is not less than `wanted`. Reads a block for each halving."""
-    low, high = 0, os.fstat(file.fileno()).st_size // BLOCK
+    low = 0
+    high = os.fstat(file.fileno()).st_size // BLOCK
     while low < high:  # the first block in which the first line that starts there is not less
         middle = (low + high) // 2
         line = _first_line(file, middle * BLOCK)
@@ -167,11 +187,13 @@ def lines_from(file: BinaryIO, wanted: bytes) -> Iterator[bytes]:
         else:
             high = middle
     file.seek(max(0, low - 1) * BLOCK)
-    at_start, rest = low <= 1, b""
+    at_start = low <= 1
+    rest = b""
     while data := file.read(BLOCK):
         *whole, rest = (rest + data).split(b"\n")
         if not at_start and whole:
-            whole, at_start = whole[1:], True
+            whole = whole[1:]
+            at_start = True
         yield from (line for line in whole if line >= wanted)
     if rest and at_start and rest >= wanted:
         yield rest

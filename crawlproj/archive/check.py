@@ -1,4 +1,6 @@
-"""Does a WARC file hold what it says: whole members, required fields, digests, revisits that lead somewhere, an index that fits."""
+"""Does a WARC file hold what it says: whole members, required fields, digests, revisits that lead
+somewhere, an index that fits.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ class Problem:
 
 
 def check_file(path: Path) -> Iterator[Problem]:
-    """What is wrong in one file of ours, record by record; reading ends at the first place that is no record."""
+    """What is wrong in one file of ours, record by record; reading ends at the first place that is
+    no record.
+    """
     listed: set[tuple[int, int]] = set()
     try:
         with path.open("rb", buffering=1 << 18) as file:
@@ -89,7 +93,9 @@ def lacking(stored: Stored) -> list[str]:
 
 
 def fits(data: bytes, digest: str) -> bool:
-    """Whether it is the digest of the data; one that is missing, or of an unknown kind, can't be wrong. Base32, hex or base64."""
+    """Whether it is the digest of the data; one that is missing, or of an unknown kind, can't be
+    wrong. Base32, hex or base64.
+    """
     algorithm, _, value = digest.partition(":")
     try:
         found = hashlib.new(algorithm.lower(), data, usedforsecurity=False).digest()
@@ -98,9 +104,11 @@ def fits(data: bytes, digest: str) -> bool:
     try:
         padded = value + "=" * (-len(value) % 4)
         return found in (
-            _tried(base64.b32decode, (value + "=" * (-len(value) % 8)).upper()), _tried(binascii.unhexlify, value),
-            _tried(base64.b64decode, padded), _tried(base64.urlsafe_b64decode, padded),
-        )  # fmt: skip
+            _tried(base64.b32decode, (value + "=" * (-len(value) % 8)).upper()),
+            _tried(binascii.unhexlify, value),
+            _tried(base64.b64decode, padded),
+            _tried(base64.urlsafe_b64decode, padded),
+        )
     except ValueError:
         return False
 

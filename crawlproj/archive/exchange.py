@@ -1,5 +1,7 @@
-"""What an exchange with a server, and its place in the archive, consist of: values that nobody changes. Where there is one
-per page they are not frozen, which would make them three times as slow to make."""
+"""What an exchange with a server, and its place in the archive, consist of: values that nobody
+changes. Where there is one per page they are not frozen, which would make them three times as slow
+to make.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Truncated(StrEnum):
 
 @dataclass(slots=True)
 class Facts:
-    """What was read from a page, for its metadata record. `links` are (URL, kind, ...) as the parser names kinds."""
+    """What was read from a page, for its metadata record. `links` are (URL, kind, ...) as the
+    parser names kinds.
+    """
 
     title: str = ""
     links: Sequence[tuple[Any, ...]] = ()
@@ -33,9 +37,10 @@ class Facts:
 class Exchange:
     """One request and its answer, as they went over the wire.
 
-    `head` is the answer's status line and headers with their line ends and the empty line, byte by byte; empty if the server sent
-    none (HTTP/0.9). `body` is still packed (Content-Encoding), but the chunks of a Transfer-Encoding are joined: no reader agrees
-    with another on the digest of a payload in chunks. `request` is the head of the request as sent, empty if nobody kept it.
+    `head` is the answer's status line and headers with their line ends and the empty line, byte by
+    byte; empty if the server sent none (HTTP/0.9). `body` is still packed (Content-Encoding), but
+    the chunks of a Transfer-Encoding are joined: no reader agrees with another on the digest of a
+    payload in chunks. `request` is the head of the request as sent, empty if nobody kept it.
     """
 
     url: str
@@ -63,7 +68,9 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A record with a payload (never a revisit) that revisit records can point at. `record_id` is empty if it isn't known."""
+    """A record with a payload (never a revisit) that revisit records can point at. `record_id` is
+    empty if it isn't known.
+    """
 
     url: str
     at: datetime
@@ -73,8 +80,10 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the answer of an exchange is: `file` is the name that the file has or will have, `offset` and `length` are those of the
-    gzip member. `original` is what later revisits must point at: this record, or the one that this record points at."""
+    """Where the answer of an exchange is: `file` is the name that the file has or will have,
+    `offset` and `length` are those of the gzip member. `original` is what later revisits must point
+    at: this record, or the one that this record points at.
+    """
 
     file: str
     offset: int

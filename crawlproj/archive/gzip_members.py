@@ -14,10 +14,14 @@ from crawlproj.errors import ArchiveError
 GZIP = 31
 """Window bits that mean gzip, with zlib's largest window."""
 MAGIC = b"\x1f\x8b\x08"
-BY_SIZE, SMALL = 0, 64_000
-"""Level 2 of libdeflate; 1 for small records, which gain little by more effort. Both stay within 8 % of gzip -6."""
+BY_SIZE = 0
+SMALL = 64_000
+"""Level 2 of libdeflate; 1 for small records, which gain little by more effort. Both stay within 8
+% of gzip -6.
+"""
 MAX_RECORD = 1 << 30
-FIRST, PIECE = 4_096, 65_536
+FIRST = 4_096
+PIECE = 65_536
 """Most records are small: a little is read first."""
 
 
@@ -26,7 +30,8 @@ class BrokenError(ArchiveError):
 
     def __init__(self, offset: int, why: str) -> None:
         super().__init__(f"{why} at byte {offset}")
-        self.offset, self.why = offset, why
+        self.offset = offset
+        self.why = why
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +49,14 @@ def pack(data: bytes, level: int = BY_SIZE) -> bytes:
 
 
 def member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> Member | None:
-    """The member at `offset`; None at the end of the file. BrokenError if it is cut, damaged, or unpacked more than `limit`."""
+    """The member at `offset`; None at the end of the file. BrokenError if it is cut, damaged, or
+    unpacked more than `limit`.
+    """
     file.seek(offset)
-    inflater, pieces, length, size = zlib.decompressobj(GZIP), [], 0, 0
+    inflater = zlib.decompressobj(GZIP)
+    pieces = []
+    length = 0
+    size = 0
     chunk = file.read(FIRST)
     if not chunk:
         return None
@@ -77,7 +87,8 @@ def next_member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> Member 
     file.seek(offset)
     tail = b""
     while data := file.read(PIECE):
-        base, data = file.tell() - len(data) - len(tail), tail + data
+        base = file.tell() - len(data) - len(tail)
+        data = tail + data
         at = data.find(MAGIC)
         while at >= 0:
             if (found := _record_at(file, base + at, limit)) is not None:

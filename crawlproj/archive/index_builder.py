@@ -1,5 +1,6 @@
-"""The entries of the records of a file, which come one after the other. That of an answer is known when its request has come, which
-is behind it."""
+"""The entries of the records of a file, which come one after the other. That of an answer is known
+when its request has come, which is behind it.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +20,16 @@ class Listing:
     """`take` all records of the file in their order, then `close`: `give` gets the entries."""
 
     def __init__(self, file: str, give: Callable[[Entry], None]) -> None:
-        self._file, self._give = file, give
+        self._file = file
+        self._give = give
         self._held: Entry | None = None
         self._id = ""
 
     def take(self, stored: Stored) -> None:
         if stored.kind in ("response", "revisit", "resource"):
             self.close()
-            self._held, self._id = Entry.of_stored(stored, self._file), stored.id
+            self._held = Entry.of_stored(stored, self._file)
+            self._id = stored.id
         elif (
             self._held is not None
             and self._id
@@ -42,7 +45,9 @@ class Listing:
 
 
 def _asked(stored: Stored) -> str:
-    """The first record beside an answer is its request; or, if readers would have refused that, the metadata that has its head."""
+    """The first record beside an answer is its request; or, if readers would have refused that, the
+    metadata that has its head.
+    """
     if stored.kind == "request":
         return query_of(*heads.split(stored.block))
     try:

@@ -1,4 +1,6 @@
-"""Lines that are sorted in little memory: sorted runs in unnamed files, merged at the end. And the index of all WARC files."""
+"""Lines that are sorted in little memory: sorted runs in unnamed files, merged at the end. And the
+index of all WARC files.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,17 @@ RUN_BYTES = 4 << 20
 MAX_RUNS = 64
 """So many files are merged, and open, at a time."""
 PART = ".part"
-INDEX, COVER, LOCK = "index.cdxj", "index.json", "index.lock"
+INDEX = "index.cdxj"
+COVER = "index.json"
+LOCK = "index.lock"
 
 
 class Sorter:
     """Takes lines with their line ends, gives them back sorted and once each."""
 
     def __init__(self, folder: Path, run_bytes: int = RUN_BYTES) -> None:
-        self._folder, self._run_bytes = folder, run_bytes
+        self._folder = folder
+        self._run_bytes = run_bytes
         self._lines: list[bytes] = []
         self._size = 0
         self._runs: list[IO[bytes]] = []
@@ -41,7 +46,8 @@ class Sorter:
 
     def _spill(self) -> None:
         run = _run(self._folder, sorted(self._lines))
-        self._lines, self._size = [], 0
+        self._lines = []
+        self._size = 0
         self._runs.append(run)
         if len(self._runs) >= MAX_RUNS:
             merged = _run(self._folder, merge(*map(_from_start, self._runs)))
@@ -55,7 +61,9 @@ class Sorter:
     def close(self) -> None:
         for run in self._runs:
             run.close()
-        self._runs, self._lines, self._size = [], [], 0
+        self._runs = []
+        self._lines = []
+        self._size = 0
 
 
 def _run(folder: Path, lines: Iterable[bytes]) -> IO[bytes]:
@@ -83,7 +91,9 @@ def unique(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def write_file(path: Path, lines: Iterable[bytes]) -> None:
-    """All or nothing: under another name first, locked, on disk, then renamed. What a kill leaves of it is removed by a repair."""
+    """All or nothing: under another name first, locked, on disk, then renamed. What a kill leaves
+    of it is removed by a repair.
+    """
     half = path.with_name(path.name + PART)
     try:
         with os.fdopen(new_locked(half), "wb") as file:
@@ -102,9 +112,11 @@ def parts(folder: Path) -> list[Path]:
 
 
 def merge_indexes(folder: Path) -> Path:
-    """One sorted index of all WARC files in a folder, in flat memory. Workers that do it at once wait for each other.
+    """One sorted index of all WARC files in a folder, in flat memory. Workers that do it at once
+    wait for each other.
 
-    Beside it is written which files it covers and in which state: of a file that is new or was changed, its own index counts.
+    Beside it is written which files it covers and in which state: of a file that is new or was
+    changed, its own index counts.
     """
     with (folder / LOCK).open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -147,7 +159,9 @@ def _states(folder: Path) -> dict[str, list[int]]:
 
 
 def covered(folder: Path) -> tuple[bool, set[str]]:
-    """Whether the common index counts, and the names of those indexes of files that it stands for."""
+    """Whether the common index counts, and the names of those indexes of files that it
+    stands for.
+    """
     try:
         known = json.loads((folder / COVER).read_bytes())
         if state_of(folder / INDEX) != known["index"]:

@@ -1,6 +1,8 @@
-"""Who writes a file holds a lock on it, so that nobody takes it for one that was left behind by a kill.
+"""Who writes a file holds a lock on it, so that nobody takes it for one that was left behind by a
+kill.
 
-Between the making of a file and its lock another may lock and remove it, so a lock counts only if the name still leads to the file.
+Between the making of a file and its lock another may lock and remove it, so a lock counts only if
+the name still leads to the file.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ REWRITE = "rewrite.lock"
 
 
 def locked(path: Path, flags: int = os.O_RDWR) -> int | None:
-    """The file, locked for this process; None if another has it, or if it is gone or renamed meanwhile."""
+    """The file, locked for this process; None if another has it, or if it is gone or renamed
+    meanwhile.
+    """
     try:
         file = os.open(path, flags | os.O_CLOEXEC, 0o644)
     except FileNotFoundError:
@@ -61,8 +65,10 @@ def if_nobody_rewrites(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def rewriting(folder: Path, wait: Callable[[], None]) -> Iterator[None]:
-    """Only one process at a time takes records out of the closed files of a folder, or adds files of others. `wait` is called if
-    another one is at it; then it is waited for. ArchiveError if the disk does not take what is written meanwhile."""
+    """Only one process at a time takes records out of the closed files of a folder, or adds files
+    of others. `wait` is called if another one is at it; then it is waited for. ArchiveError if the
+    disk does not take what is written meanwhile.
+    """
     try:
         make_folder(folder)
         with (folder / REWRITE).open("ab") as lock:

@@ -1,4 +1,6 @@
-"""The WARC file that is being written: `NAME.warc.gz.open`, locked, with an index of its own when it is closed."""
+"""The WARC file that is being written: `NAME.warc.gz.open`, locked, with an index of its own when
+it is closed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from crawlproj.archive.fsync import make_folder, sync_folder
 from crawlproj.archive.index_merge import Sorter, write_file
 from crawlproj.archive.locks import locked
 
-SUFFIX, OPEN = ".warc.gz", ".open"
+SUFFIX = ".warc.gz"
+OPEN = ".open"
 _NAME = re.compile(r"(.+)-\d{17}-\d{5,}-.+\.warc\.gz(?:\.open)?").fullmatch
 _sync = getattr(os, "fdatasync", os.fsync)
 
@@ -54,17 +57,22 @@ def index_path(warc: Path) -> Path:
 
 
 class OpenFile:
-    """Writes are whole or not at all. `synced` is how much of it is surely on disk. OSError if the disk does not take it."""
+    """Writes are whole or not at all. `synced` is how much of it is surely on disk. OSError if the
+    disk does not take it.
+    """
 
     def __init__(self, folder: Path, name: str) -> None:
         make_folder(folder)
-        self.name, self.path, self._folder = name, folder / (name + OPEN), folder
+        self.name = name
+        self.path = folder / (name + OPEN)
+        self._folder = folder
         if (folder / name).exists():
             raise FileExistsError(name)
         file = locked(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         if file is None:
             raise FileExistsError(name)
-        self._file, self._torn = file, False
+        self._file = file
+        self._torn = False
         self.size = self.synced = 0
         self._index = Sorter(folder)
         try:
@@ -75,7 +83,8 @@ class OpenFile:
 
     def write(self, data: bytes) -> int:
         """Returns the offset of what was written."""
-        offset, view = self.size, memoryview(data)
+        offset = self.size
+        view = memoryview(data)
         self._mend()
         try:
             while view:
@@ -100,7 +109,8 @@ class OpenFile:
         """Take back what was written after that."""
         os.ftruncate(self._file, size)
         os.lseek(self._file, size, os.SEEK_SET)
-        self.size, self._torn = size, False
+        self.size = size
+        self._torn = False
         self.synced = min(self.synced, size)
 
     def _mend(self) -> None:
@@ -121,7 +131,8 @@ class OpenFile:
     def leave(self) -> None:
         """As it is, to be repaired like one of a process that was killed."""
         self._index.close()
-        file, self._file = self._file, -1
+        file = self._file
+        self._file = -1
         if file >= 0:
             os.close(file)
 

@@ -1,7 +1,8 @@
 """How an index tells answers to forms, and to anything else that is no GET, from the page itself.
 
-Their keys are those of the URL with method and content of the request behind it (`__wb_method=POST&...`), as pywb and others write
-and look them up: so a replayed form leads to its answer, and a replayed link never does.
+Their keys are those of the URL with method and content of the request behind it
+(`__wb_method=POST&...`), as pywb and others write and look them up: so a replayed form leads to its
+answer, and a replayed link never does.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ NO_BREAKS = dict.fromkeys(map(ord, "\t\r\n"))
 LONGEST = 4_096
 """Characters of the content that count."""
 _METHOD = re.compile(rb"\s*([!#$%&'*+.^_`|~0-9A-Za-z-]{1,40})[ \t]+\S").match
-FORM, JSON, PLAIN, PARTS = (
-    "application/x-www-form-urlencoded",
-    "application/json",
-    "text/plain",
-    "multipart/",
-)
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+PLAIN = "text/plain"
+PARTS = "multipart/"
 
 
 def query_of(head: bytes, body: bytes) -> str:
-    """What distinguishes a request that went over the wire; empty for a GET, and if nobody kept it, or what is kept is none."""
+    """What distinguishes a request that went over the wire; empty for a GET, and if nobody kept it,
+    or what is kept is none.
+    """
     if not head or head.startswith(b"GET ") or (found := _METHOD(head)) is None:
         return ""
     return query_for(found[1].decode().upper(), heads.field(head, "Content-Type"), body)
@@ -85,7 +86,9 @@ def _parts(kind: str, body: bytes) -> Iterator[tuple[str, str | bytes]]:
 
 
 def _flat(found: Any) -> dict[str, str]:
-    """All values of a JSON text by the names that they have where they are; a name that comes again gets a number."""
+    """All values of a JSON text by the names that they have where they are; a name that comes again
+    gets a number.
+    """
     out: dict[str, str] = {}
     times: dict[str, int] = {}
     for name, value in _leaves(found, ""):

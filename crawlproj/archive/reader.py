@@ -1,4 +1,6 @@
-"""Reading back: by file and offset, or by URL and time from the indexes alone, when there is no database."""
+"""Reading back: by file and offset, or by URL and time from the indexes alone, when there is no
+database.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ PEEK = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One version of a page. `payload` is the body as received; for a revisit it comes from the record that it points at."""
+    """One version of a page. `payload` is the body as received; for a revisit it comes from the
+    record that it points at.
+    """
 
     url: str
     at: datetime
@@ -62,7 +66,9 @@ class Capture:
 
 
 def read_record(path: Path, offset: int, length: int | None = None) -> Stored:
-    """The record at `offset`; with its length it is read at one go. ArchiveError if there is no whole record."""
+    """The record at `offset`; with its length it is read at one go. ArchiveError if there is no
+    whole record.
+    """
     try:
         with path.open("rb", buffering=0 if length else -1) as file:
             found = (
@@ -107,7 +113,10 @@ class Archive:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._seen, self._whole, self._covered, self._others = -1, False, set[str](), list[Path]()
+        self._seen = -1
+        self._whole = False
+        self._covered = set[str]()
+        self._others = list[Path]()
 
     def read(self, file: str, offset: int, length: int | None = None) -> Stored:
         """The record at that place; of a file that is still written, too."""
@@ -118,7 +127,9 @@ class Archive:
         )
 
     def exchange(self, entry: Entry) -> tuple[Stored, Stored | None]:
-        """The record of an entry, and that of the request, which is behind it; None if nobody kept it."""
+        """The record of an entry, and that of the request, which is behind it; None if nobody kept
+        it.
+        """
         path = self.folder / Path(entry.file).name
         try:
             with path.open("rb", buffering=0) as file:
@@ -134,9 +145,11 @@ class Archive:
             raise ArchiveError(f"{path.name} can't be read: {error.strerror}") from error
 
     def versions(self, url: str, asked: str = "") -> list[Entry]:
-        """All entries of a URL, oldest first; of answers to something else than a GET, if that is `asked` (see there).
+        """All entries of a URL, oldest first; of answers to something else than a GET, if that is
+        `asked` (see there).
 
-        The index knows pages by keys that leave out case, scheme and `www.`; other spellings count only if this one isn't there.
+        The index knows pages by keys that leave out case, scheme and `www.`; other spellings count
+        only if this one isn't there.
         """
         found = self.alike(url, asked)
         return [entry for entry in found if entry.url == plain_url(url)] or found
@@ -153,7 +166,9 @@ class Archive:
         return sorted(found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
 
     def entries(self, keys: Container[int] | None = None) -> Iterator[Entry]:
-        """All of all closed files by key and time, in flat memory; or those whose key has one of these hashes."""
+        """All of all closed files by key and time, in flat memory; or those whose key has one of
+        these hashes.
+        """
         self._look()
         with ExitStack() as stack:
             common = [self.folder / INDEX] if self._whole else []
@@ -171,7 +186,9 @@ class Archive:
         return index_path(Path(entry.file)).name in self._covered
 
     def _look(self) -> None:
-        """Which indexes there are; again only if a name in the folder has changed, which its time tells (not to the nanosecond)."""
+        """Which indexes there are; again only if a name in the folder has changed, which its time
+        tells (not to the nanosecond).
+        """
         changed = self.folder.stat().st_mtime_ns if self.folder.is_dir() else 0
         if changed != self._seen:
             self._whole, self._covered = covered(self.folder)
@@ -179,7 +196,9 @@ class Archive:
             self._seen = changed if time.time_ns() - changed > SETTLED_NS else -1
 
     def get(self, url: str, at: datetime | None = None) -> Capture | None:
-        """The version in force at that time: the latest one until then; if all are later, the first. By default the last."""
+        """The version in force at that time: the latest one until then; if all are later, the
+        first. By default the last.
+        """
         entries = self.versions(url)
         if not entries:
             return None
@@ -209,9 +228,11 @@ class Archive:
         target = revisit.refers_to or Original(revisit.url, revisit.at, revisit.digest)
         stamp = timestamp(target.at)
         fitting = [
-            entry for entry in self.versions(target.url)
-            if entry.mime != REVISIT and (entry.digest == target.digest if target.digest else entry.timestamp == stamp)
-        ]  # fmt: skip
+            entry
+            for entry in self.versions(target.url)
+            if entry.mime != REVISIT
+            and (entry.digest == target.digest if target.digest else entry.timestamp == stamp)
+        ]
         for entry in sorted(
             fitting, key=lambda entry: (entry.timestamp != stamp, entry.timestamp > stamp)
         ):
@@ -221,7 +242,8 @@ class Archive:
             ):
                 return record
         raise ArchiveError(
-            f"The original of {revisit.url} of {revisit.at:%Y-%m-%d %H:%M:%S} is not here: {target.url}"
+            f"The original of {revisit.url} of {revisit.at:%Y-%m-%d %H:%M:%S} is not here: "
+            f"{target.url}"
         )
 
     def files(self) -> list[Path]:
@@ -229,7 +251,9 @@ class Archive:
         return sorted(self.folder.glob(f"*{SUFFIX}"))
 
     def records(self) -> Iterator[tuple[Path, Stored]]:
-        """All records of all closed files, in the order in which they were written. Of a damaged file, those before the damage."""
+        """All records of all closed files, in the order in which they were written. Of a damaged
+        file, those before the damage.
+        """
         for path in self.files():
             with path.open("rb", buffering=1 << 18) as file, suppress(BrokenError):
                 for found in members(file):

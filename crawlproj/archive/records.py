@@ -1,4 +1,6 @@
-"""WARC/1.1 records of an exchange: answer (or revisit), request, metadata; and the warcinfo that opens a file."""
+"""WARC/1.1 records of an exchange: answer (or revisit), request, metadata; and the warcinfo that
+opens a file.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,22 @@ from crawlproj.http import heads
 
 NOT_MODIFIED: Final = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 IDENTICAL: Final = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
-ANSWER, REQUEST = "application/http;msgtype=response", "application/http;msgtype=request"
-FIELDS, OCTETS = "application/warc-fields", "application/octet-stream"
+ANSWER = "application/http;msgtype=response"
+REQUEST = "application/http;msgtype=request"
+FIELDS = "application/warc-fields"
+OCTETS = "application/octet-stream"
 HOPS: Final = {
-    "a": "L a/@href", "area": "L area/@href", "img": "E img/@src", "link": "E link/@href", "script": "E script/@src",
-    "iframe": "E iframe/@src", "frame": "E frame/@src", "redirect": "R Location:", "feed": "L feed", "sitemap": "L sitemap",
-}  # fmt: skip
+    "a": "L a/@href",
+    "area": "L area/@href",
+    "img": "E img/@src",
+    "link": "E link/@href",
+    "script": "E script/@src",
+    "iframe": "E iframe/@src",
+    "frame": "E frame/@src",
+    "redirect": "R Location:",
+    "feed": "L feed",
+    "sitemap": "L sitemap",
+}
 """How Heritrix writes kinds of links, which those who read metadata records know."""
 _VARIANT: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 _BASE32: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
@@ -37,8 +49,10 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 @dataclass(slots=True)
 class Record:
-    """`data` is the whole record, not packed. `digest` is that of the payload. `mime` and `status` are for the index, which lists
-    `indexed` records; `asked` is what its request is told by from a GET."""
+    """`data` is the whole record, not packed. `digest` is that of the payload. `mime` and `status`
+    are for the index, which lists `indexed` records; `asked` is what its request is told by from a
+    GET.
+    """
 
     kind: str
     id: str
@@ -54,7 +68,9 @@ class Record:
 
 
 def new_ids(count: int) -> list[str]:
-    """Random UUIDs (version 4): uuid.uuid4 asks the system for each, and takes three times as long."""
+    """Random UUIDs (version 4): uuid.uuid4 asks the system for each, and takes three times
+    as long.
+    """
     text = urandom(16 * count).hex()
     each = [text[start : start + 32] for start in range(0, 32 * count, 32)]
     return [
@@ -86,7 +102,9 @@ def _empty_hash(algorithm: str) -> hashlib._Hash:
 
 
 def _base32(data: bytes) -> str:
-    """As b32encode, in a third of its time for a SHA-1: each five bytes are four numbers of ten bits."""
+    """As b32encode, in a third of its time for a SHA-1: each five bytes are four numbers of ten
+    bits.
+    """
     if len(data) != 20:
         return b32encode(data).decode()
     a, b, c, d, e, f, g, h = _FIVES(data)
@@ -107,8 +125,13 @@ def plain_url(url: str) -> str:
 
 
 def record(
-    kind: str, at: datetime, block: tuple[bytes, ...], content_type: str, fields: Mapping[str, str], algorithm: str = "sha1"
-) -> bytes:  # fmt: skip
+    kind: str,
+    at: datetime,
+    block: tuple[bytes, ...],
+    content_type: str,
+    fields: Mapping[str, str],
+    algorithm: str = "sha1",
+) -> bytes:
     """The bytes of a record with a block of these pieces. Fields without a value are left out."""
     if not "".join(fields.values()).isprintable():
         fields = {name: _BREAKS.sub(" ", value) for name, value in fields.items()}
@@ -132,7 +155,9 @@ def warc_fields(pairs: list[tuple[str, object]]) -> bytes:
 def warcinfo(
     name: str, at: datetime, info: Mapping[str, object], algorithm: str = "sha1"
 ) -> Record:
-    """The first record of the file `name`; `info` says by whom, with what and under which rules it was made."""
+    """The first record of the file `name`; `info` says by whom, with what and under which rules it
+    was made.
+    """
     about = {"software": "crawlproj", "format": "WARC File Format 1.1", **info}
     fields = {"WARC-Record-ID": new_id(), "WARC-Filename": name}
     data = record("warcinfo", at, (warc_fields(list(about.items())),), FIELDS, fields, algorithm)
@@ -142,16 +167,19 @@ def warcinfo(
 def records(
     exchange: Exchange, original: Original | None, info_id: str, algorithm: str = "sha1"
 ) -> tuple[Record, ...]:
-    """The records of an exchange. The answer is first: it is worth most if the process is killed while it writes.
+    """The records of an exchange. The answer is first: it is worth most if the process is killed
+    while it writes.
 
-    With an `original` the answer becomes a revisit, if it is a 304 or has the same payload; else it is stored whole, whatever the
-    caller believed. So is the answer to anything else than a GET: what a revisit refers to is looked up among pages.
+    With an `original` the answer becomes a revisit, if it is a 304 or has the same payload; else it
+    is stored whole, whatever the caller believed. So is the answer to anything else than a GET:
+    what a revisit refers to is looked up among pages.
     """
     asked = exchange.asked
     new, request_id, metadata_id = new_ids(3)
     first = answer(exchange, None if asked else original, info_id, algorithm, new)
     first.asked = asked
-    out, url = [first], first.url
+    out = [first]
+    url = first.url
     common = {"WARC-Warcinfo-ID": info_id, "WARC-Concurrent-To": first.id, "WARC-Target-URI": url}
     if (head := heads.request(exchange.request)) is not None:
         fields = {
@@ -180,10 +208,15 @@ def answer(
     new: str = "",
 ) -> Record:
     """Response, revisit, or (if there is no HTTP in it) resource. `new` is its id."""
-    url, at, new = plain_url(exchange.url), exchange.at, new or new_id()
+    url = plain_url(exchange.url)
+    at = exchange.at
+    new = new or new_id()
     fields = {
-        "WARC-Record-ID": new, "WARC-Warcinfo-ID": info_id, "WARC-Target-URI": url, "WARC-IP-Address": _address(exchange.address),
-    }  # fmt: skip
+        "WARC-Record-ID": new,
+        "WARC-Warcinfo-ID": info_id,
+        "WARC-Target-URI": url,
+        "WARC-IP-Address": _address(exchange.address),
+    }
     if not heads.is_http(exchange.head):
         whole = (exchange.head, exchange.body)
         fields |= {
@@ -205,16 +238,17 @@ def answer(
             True,
             here,
         )
-    head, found, status = (
-        heads.answer(exchange.head),
-        digest(exchange.body, algorithm=algorithm),
-        heads.status(exchange.head),
-    )
+    head = heads.answer(exchange.head)
+    found = digest(exchange.body, algorithm=algorithm)
+    status = heads.status(exchange.head)
     if original is not None and (profile := _profile(exchange, status, found, original)):
         fields |= {
-            "WARC-Profile": profile, "WARC-Refers-To": original.record_id, "WARC-Refers-To-Target-URI": plain_url(original.url),
-            "WARC-Refers-To-Date": date(original.at), "WARC-Payload-Digest": original.digest,
-        }  # fmt: skip
+            "WARC-Profile": profile,
+            "WARC-Refers-To": original.record_id,
+            "WARC-Refers-To-Target-URI": plain_url(original.url),
+            "WARC-Refers-To-Date": date(original.at),
+            "WARC-Payload-Digest": original.digest,
+        }
         data = record("revisit", at, (head,), ANSWER, fields, algorithm)
         return Record(
             "revisit",

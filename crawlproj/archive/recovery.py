@@ -1,8 +1,10 @@
-"""After a kill or a loss of power: files that nobody writes any more are cut after their last whole record, indexed and closed.
+"""After a kill or a loss of power: files that nobody writes any more are cut after their last whole
+record, indexed and closed.
 
-A file that another process is writing is locked by it and left alone. Doing it twice does no harm, nor does a kill in the middle.
-Whole records behind a damaged place (a loss of power can leave one) are not lost: they go to a file of their own. Only those count
-that name the first record of their file: a page that was being written may be a WARC file itself.
+A file that another process is writing is locked by it and left alone. Doing it twice does no harm,
+nor does a kill in the middle. Whole records behind a damaged place (a loss of power can leave one)
+are not lost: they go to a file of their own. Only those count that name the first record of their
+file: a page that was being written may be a WARC file itself.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from crawlproj.archive.stored_record import Stored, parse
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """`file` is the name of the closed file, empty if nothing was in it; `saved` is that of the one with records behind damage."""
+    """`file` is the name of the closed file, empty if nothing was in it; `saved` is that of the one
+    with records behind damage.
+    """
 
     file: str
     records: int
@@ -49,9 +53,11 @@ def repair(folder: Path) -> list[Repaired]:
 
 
 def complete(folder: Path, thorough: bool = False) -> list[Repaired]:
-    """Closed files whose index is missing or half, as a loss of power between two renames leaves them, are indexed; indexes without
-    a file go. For who holds the lock of those who rewrite. `why` says what is wrong with a file behind its last whole record.
-    `thorough`: each line of each index is read."""
+    """Closed files whose index is missing or half, as a loss of power between two renames leaves
+    them, are indexed; indexes without a file go. For who holds the lock of those who rewrite. `why`
+    says what is wrong with a file behind its last whole record. `thorough`: each line of each index
+    is read.
+    """
     found = []
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         if not _ends_well(index_path(path)) or (thorough and not _is_index(index_path(path))):
@@ -70,7 +76,9 @@ def complete(folder: Path, thorough: bool = False) -> list[Repaired]:
 
 
 def _ends_well(path: Path) -> bool:
-    """It is there, and does not end in the middle of a line. One without lines may have lost them."""
+    """It is there, and does not end in the middle of a line. One without lines may have
+    lost them.
+    """
     try:
         with path.open("rb") as file:
             file.seek(-1, os.SEEK_END)
@@ -95,15 +103,22 @@ def _is_index(path: Path) -> bool:
 
 
 def orphans(folder: Path) -> list[Path]:
-    """Indexes whose file is gone. A file that is just being closed has its index first, and another name: that is asked first."""
+    """Indexes whose file is gone. A file that is just being closed has its index first, and another
+    name: that is asked first.
+    """
     return [
-        path for path in parts(folder)
-        if not any((folder / (path.stem + end)).exists() for end in (SUFFIX + OPEN, SUFFIX, ".warc"))
-    ]  # fmt: skip
+        path
+        for path in parts(folder)
+        if not any(
+            (folder / (path.stem + end)).exists() for end in (SUFFIX + OPEN, SUFFIX, ".warc")
+        )
+    ]
 
 
 def index(path: Path) -> int:
-    """Write the index of a closed file anew; returns the number of its records. BrokenError if the file is damaged."""
+    """Write the index of a closed file anew; returns the number of its records. BrokenError if the
+    file is damaged.
+    """
     with path.open("rb") as file:
         count, _, broken = _scan(file, path.name, path)
     if broken is not None:
@@ -112,8 +127,13 @@ def index(path: Path) -> int:
 
 
 def _scan(file: BinaryIO, name: str, path: Path) -> tuple[int, int, BrokenError | None]:
-    """Index all whole records from the start; how many there are, where they end, and what comes then."""
-    lines, count, end, broken = Sorter(path.parent), 0, 0, None
+    """Index all whole records from the start; how many there are, where they end, and what comes
+    then.
+    """
+    lines = Sorter(path.parent)
+    count = 0
+    end = 0
+    broken = None
     listing = Listing(name, lambda entry: lines.add(entry.line()))
     try:
         count, end, broken = walk(file, listing.take)
@@ -131,7 +151,8 @@ def walk(file: BinaryIO, take: Callable[[Stored], None]) -> tuple[int, int, Brok
     try:
         while (found := member(file, end)) is not None:
             take(parse(found))
-            count, end = count + 1, end + found.length
+            count = count + 1
+            end = end + found.length
     except BrokenError as error:
         return count, end, error
     return count, end, None
@@ -154,7 +175,8 @@ def salvaged(file: BinaryIO) -> Iterator[Stored]:
 
 
 def _close(path: Path, file: BinaryIO) -> Repaired:
-    name, folder = path.name.removesuffix(OPEN), path.parent
+    name = path.name.removesuffix(OPEN)
+    folder = path.parent
     size = os.fstat(file.fileno()).st_size
     count, end, broken = _scan(file, name, path)
     saved = _save_rest(folder / name, file, end) if broken is not None else ""
@@ -169,11 +191,14 @@ def _close(path: Path, file: BinaryIO) -> Repaired:
 
 
 def _save_rest(path: Path, file: BinaryIO, end: int) -> str:
-    """Whole records of this file after `end` go to another one, behind its first; returns its name, empty if there are none."""
+    """Whole records of this file after `end` go to another one, behind its first; returns its name,
+    empty if there are none.
+    """
     first = member(file, 0) if end else None
     if first is None:
         return ""
-    places, own = [(0, first.length)], parse(first).id
+    places = [(0, first.length)]
+    own = parse(first).id
     found = _next_record(file, end + 1)
     while found is not None:
         places += (

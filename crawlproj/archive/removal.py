@@ -1,9 +1,11 @@
 """Taking pages out of the archive, for good, and saying so in it.
 
-Places in a file change when something before them goes, and a database may hold places. So a file is never changed: its successor
-(`NAME-r1.warc.gz`) is written beside it, the caller writes the new places down, and then `drop` removes the old file. A kill at any
-moment leaves either state or both; a successor whose predecessor is still there is `unfinished`, and what was left to do is done
-first the next time. Records of other pages that were stored as "the same as this one" become whole: their content is theirs.
+Places in a file change when something before them goes, and a database may hold places. So a file
+is never changed: its successor (`NAME-r1.warc.gz`) is written beside it, the caller writes the new
+places down, and then `drop` removes the old file. A kill at any moment leaves either state or both;
+a successor whose predecessor is still there is `unfinished`, and what was left to do is done first
+the next time. Records of other pages that were stored as "the same as this one" become whole: their
+content is theirs.
 """
 
 from __future__ import annotations
@@ -38,9 +40,10 @@ _NOTE = b"removed: "
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """`moved` tells of each place (offset) in the old file where it is in the new one (offset, length); `removed` how many records
-    went under which name. Without `new` nothing was left. `lost`: captures that went before a kill,
-    perhaps not yet from those who need them."""
+    """`moved` tells of each place (offset) in the old file where it is in the new one (offset,
+    length); `removed` how many records went under which name. Without `new` nothing was left.
+    `lost`: captures that went before a kill, perhaps not yet from those who need them.
+    """
 
     old: Path
     new: Path | None
@@ -51,8 +54,10 @@ class Rewritten:
 
 @dataclass(slots=True)
 class Found:
-    """What one look at a file has found: records that go by name, their bytes in the file, offsets of records of other pages that
-    need something that goes (and what), whether anything else is left, and the size of it all."""
+    """What one look at a file has found: records that go by name, their bytes in the file, offsets
+    of records of other pages that need something that goes (and what), whether anything else is
+    left, and the size of it all.
+    """
 
     going: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
@@ -62,9 +67,14 @@ class Found:
 
 
 def survey(
-    files: Iterable[Path], gone: Gone, lost: Mapping[Capture, str] = NOTHING, see: Callable[[Path, Stored], None] | None = None
-) -> dict[str, Found]:  # fmt: skip
-    """One look at every record of these files; only files that are concerned are told. `see` is called with each record first."""
+    files: Iterable[Path],
+    gone: Gone,
+    lost: Mapping[Capture, str] = NOTHING,
+    see: Callable[[Path, Stored], None] | None = None,
+) -> dict[str, Found]:
+    """One look at every record of these files; only files that are concerned are told. `see` is
+    called with each record first.
+    """
     found: dict[str, Found] = {}
     for path in files:
         here = Found()
@@ -91,7 +101,9 @@ def _look(stored: Stored, gone: Gone, lost: Mapping[Capture, str], here: Found) 
 
 
 def _is_mere_note(stored: Stored) -> bool:
-    """Of a removal that names no records, as of those that were just old: without other records it is of no use."""
+    """Of a removal that names no records, as of those that were just old: without other records it
+    is of no use.
+    """
     return (
         stored.kind == "metadata"
         and stored.block.startswith(_NOTE)
@@ -106,7 +118,8 @@ def _goes(stored: Stored, gone: Gone) -> str:
 def forget(
     archive: Archive, gone: Gone, reasons: Mapping[str, str], now: datetime
 ) -> Iterator[Rewritten]:
-    """Write successors of all files that hold records that are to go; `reasons` are by the names of `gone`, for the record of it.
+    """Write successors of all files that hold records that are to go; `reasons` are by the names of
+    `gone`, for the record of it.
 
     A 304 goes with the version that it speaks of.
     """
@@ -142,7 +155,8 @@ def unfinished(archive: Archive) -> Iterator[Rewritten]:
 
 def _compared(old: Path, new: Path) -> Rewritten | None:
     """By the ids of their records. None if the one is no successor of the other."""
-    after, note = dict[str, tuple[int, int]](), b""
+    after = dict[str, tuple[int, int]]()
+    note = b""
     with new.open("rb", buffering=1 << 18) as file:
         for stored in salvaged(file):
             after[stored.id] = stored.offset, stored.length
@@ -156,7 +170,9 @@ def _compared(old: Path, new: Path) -> Rewritten | None:
     removed = dict(
         zip(names, (int(value) for name, _, value in pairs if name == "records"), strict=False)
     )
-    moved, lost, missing = dict[int, tuple[int, int]](), dict[Capture, str](), 0
+    moved = dict[int, tuple[int, int]]()
+    lost = dict[Capture, str]()
+    missing = 0
     with old.open("rb", buffering=1 << 18) as file:
         for stored in salvaged(file):
             if stored.id in after:
@@ -190,16 +206,24 @@ def predecessor(path: Path) -> Path | None:
 
 
 def rewrite(
-    archive: Archive, path: Path, gone: Gone, heirs: Mapping[int, Capture], reasons: Mapping[str, str], now: datetime,
+    archive: Archive,
+    path: Path,
+    gone: Gone,
+    heirs: Mapping[int, Capture],
+    reasons: Mapping[str, str],
+    now: datetime,
     listed: bool = True,
-) -> Rewritten:  # fmt: skip
+) -> Rewritten:
     """A successor of one file. `listed`: the record of the removal says which records went."""
-    moved, new, removed = dict[int, tuple[int, int]](), successor(path), dict[str, list[str]]()
+    moved = dict[int, tuple[int, int]]()
+    new = successor(path)
+    removed = dict[str, list[str]]()
 
     def pieces(file: BinaryIO) -> Iterator[bytes]:
         at = 0
         for stored in salvaged(file):
-            name, data = _goes(stored, gone), b""
+            name = _goes(stored, gone)
+            data = b""
             if not name:
                 data = (
                     _whole(archive, stored)
@@ -230,7 +254,9 @@ def _note(
     now: datetime,
     listed: bool,
 ) -> bytes:
-    """The record of a removal, the last of its file; every successor has one, and is known by it."""
+    """The record of a removal, the last of its file; every successor has one, and is known
+    by it.
+    """
     whole = [
         ("removed", "nothing"),
         ("reason", "records became whole, since what they repeat was removed"),
@@ -255,7 +281,9 @@ def info_id(file: BinaryIO) -> str:
 
 
 def _whole(archive: Archive, stored: Stored) -> bytes:
-    """A revisit as a response of its own, with its id; empty if it can't be: then it has no content, and would name the page."""
+    """A revisit as a response of its own, with its id; empty if it can't be: then it has no
+    content, and would name the page.
+    """
     if stored.fields.get("warc-profile") == NOT_MODIFIED:
         return b""
     try:

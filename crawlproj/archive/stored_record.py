@@ -20,7 +20,9 @@ HTTP_KINDS = ("response", "revisit")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Names of `fields` are in lower case. `offset` and `length` are those of the member; `block` is what the record holds."""
+    """Names of `fields` are in lower case. `offset` and `length` are those of the member; `block`
+    is what the record holds.
+    """
 
     fields: dict[str, str]
     block: bytes
@@ -60,16 +62,16 @@ class Stored:
 
     @property
     def body(self) -> bytes:
-        """The payload as it was received; for a revisit that of its original is meant, which is elsewhere."""
+        """The payload as it was received; for a revisit that of its original is meant, which is
+        elsewhere.
+        """
         return heads.split(self.block)[1] if self.is_http else self.block
 
     @property
     def refers_to(self) -> Original | None:
         """What a revisit points at; None if it doesn't say."""
-        url, date = (
-            self.fields.get("warc-refers-to-target-uri"),
-            self.fields.get("warc-refers-to-date"),
-        )
+        url = self.fields.get("warc-refers-to-target-uri")
+        date = self.fields.get("warc-refers-to-date")
         if self.kind != "revisit" or not url or not date:
             return None
         try:
@@ -84,7 +86,9 @@ class Stored:
 
 
 def instant(text: str) -> datetime:
-    """A WARC-Date, of whatever precision; ValueError if it is none, or of a time when nobody could write it."""
+    """A WARC-Date, of whatever precision; ValueError if it is none, or of a time when nobody could
+    write it.
+    """
     stamp = text.isdecimal() and len(text) == 14  # as in an index, or in an ARC file
     found = datetime.fromisoformat(
         f"{text[:8]}T{text[8:]}" if stamp else text + {4: "-01-01", 7: "-01"}.get(len(text), "")
@@ -96,7 +100,8 @@ def instant(text: str) -> datetime:
 
 def parse(member: Member) -> Stored:
     """The record in a member; BrokenError if it is not exactly one whole record."""
-    data, fields = member.data, dict[str, str]()
+    data = member.data
+    fields = dict[str, str]()
     version = _VERSION.match(data)
     if version is None:
         raise BrokenError(member.offset, "no WARC record")
@@ -108,7 +113,8 @@ def parse(member: Member) -> Stored:
         at = found.end()
     if data[at : at + 2] != b"\r\n" or not fields.get("content-length", "").isdecimal():
         raise BrokenError(member.offset, "no whole WARC header")
-    start, end = at + 2, at + 2 + int(fields["content-length"])
+    start = at + 2
+    end = at + 2 + int(fields["content-length"])
     if data[end:] != _END or end > len(data):
         raise BrokenError(member.offset, "Content-Length and record differ")
     return Stored(fields, data[start:end], member.offset, member.length)

@@ -1,6 +1,8 @@
-"""Keys of the index: SURT, the URL with its host turned round, in lower case, without what rarely matters.
+"""Keys of the index: SURT, the URL with its host turned round, in lower case, without what rarely
+matters.
 
-The rules are those of the Internet Archive's wayback machine, because pywb and others look pages up by them.
+The rules are those of the Internet Archive's wayback machine, because pywb and others look pages up
+by them.
 """
 
 from __future__ import annotations
@@ -48,8 +50,10 @@ def surt(url: str) -> str:
     if parts is None:
         return quote_from_bytes(url.encode("utf-8", "replace"), safe=_SAFE + "%#") or "-"
     scheme, host, port, path, query = parts.groups()
-    path, query = _path(path or "/"), _query(query or "")
-    return f"{_turned(scheme.lower(), host, (port or '').lstrip('0'))}){path}{'?' if query else ''}{query}"
+    path = _path(path or "/")
+    query = _query(query or "")
+    place = _turned(scheme.lower(), host, (port or "").lstrip("0"))
+    return f"{place}){path}?{query}" if query else f"{place}){path}"
 
 
 def _path(path: str) -> str:

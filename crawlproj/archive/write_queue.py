@@ -1,4 +1,6 @@
-"""What waits to be written, and who waits for it: a queue between an event loop, which must never wait, and a thread."""
+"""What waits to be written, and who waits for it: a queue between an event loop, which must never
+wait, and a thread.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,18 @@ from dataclasses import dataclass
 from crawlproj.archive.exchange import Exchange, Original, Place
 from crawlproj.errors import ArchiveError
 
-WAKE_BYTES, WAKE_S = 1_000_000, 1.0
-"""The thread is woken for so much, after so long, or for a flush: two threads that take turns at every page cost more than the
-writing does."""
+WAKE_BYTES = 1_000_000
+WAKE_S = 1.0
+"""The thread is woken for so much, after so long, or for a flush: two threads that take turns at
+every page cost more than the writing does.
+"""
 
 
 @dataclass(slots=True, eq=False)
 class Receipt:
-    """`place` is there when the record is on disk; `error` if this exchange can't be written at all."""
+    """`place` is there when the record is on disk; `error` if this exchange can't be written at
+    all.
+    """
 
     place: Place | None = None
     error: Exception | None = None
@@ -41,11 +47,15 @@ Item = Job | Future[None]
 
 
 class Inbox:
-    """Jobs and flushes in the order in which they came. It is bounded by those who ask if it is `full` before they fetch."""
+    """Jobs and flushes in the order in which they came. It is bounded by those who ask if it is
+    `full` before they fetch.
+    """
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes, self._bytes = max_bytes, 0
-        self._wake_bytes, self._unheard = min(WAKE_BYTES, max_bytes // 2), 0
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._wake_bytes = min(WAKE_BYTES, max_bytes // 2)
+        self._unheard = 0
         self._items: deque[Item] = deque()
         self._rooms: list[Future[None]] = []
         self._changed = threading.Condition()
@@ -96,13 +106,16 @@ class Inbox:
     # for the thread that empties it
 
     def take(self, timeout_s: float | None) -> deque[Item]:
-        """All that has come; nothing if that takes longer (than a second at most), or if it is closed and empty."""
+        """All that has come; nothing if that takes longer (than a second at most), or if it is
+        closed and empty.
+        """
         with self._changed:
             self._changed.wait_for(
                 lambda: self._items or self.closed,
                 WAKE_S if timeout_s is None else min(timeout_s, WAKE_S),
             )
-            taken, self._items = self._items, deque()
+            taken = self._items
+            self._items = deque()
             return taken
 
     def back(self, items: Iterable[Item]) -> None:
@@ -123,7 +136,8 @@ class Inbox:
             futures = [item for item in self._items if isinstance(item, Future)]
             self._items = deque(item for item in self._items if not isinstance(item, Future))
             if self.closed:
-                futures, self._rooms = futures + self._rooms, []
+                futures = futures + self._rooms
+                self._rooms = []
             self._asked = False
         for future in futures:
             settle(future, ArchiveError(text))

@@ -1,11 +1,14 @@
 """The thread that writes WARC files.
 
-Who fetches pages must not wait for a disk, and a page counts only when its record is on disk. So `put` returns at once with a
-receipt, and `flush` with a future that is done when all that was put before is on disk; only then do receipts say where. An event
-loop awaits `asyncio.wrap_future(writer.flush())`, a thread calls `.result()`. While it is `full` no new page is to be fetched;
-`room()` is a future that is done when it isn't any more. `put` itself never refuses and never waits: what is fetched is fetched.
+Who fetches pages must not wait for a disk, and a page counts only when its record is on disk. So
+`put` returns at once with a receipt, and `flush` with a future that is done when all that was put
+before is on disk; only then do receipts say where. An event loop awaits
+`asyncio.wrap_future(writer.flush())`, a thread calls `.result()`. While it is `full` no new page is
+to be fetched; `room()` is a future that is done when it isn't any more. `put` itself never refuses
+and never waits: what is fetched is fetched.
 
-If the disk is full, every flush says so (ArchiveError), nothing is lost, and it is tried again with each flush and each second.
+If the disk is full, every flush says so (ArchiveError), nothing is lost, and it is tried again with
+each flush and each second.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ WRITE_BYTES = 256_000
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How files are made: when the next begins, how much may wait, how often it is synced unasked, packed how, which digests."""
+    """How files are made: when the next begins, how much may wait, how often it is synced unasked,
+    packed how, which digests.
+    """
 
     max_bytes: int = 1_000_000_000
     max_age_s: float = 86_400.0
@@ -52,7 +57,9 @@ DEFAULT = Shape()
 
 @dataclass(slots=True)
 class Written:
-    """A job that is in the file, perhaps not yet on disk: what is promised when it is, and its line of the index."""
+    """A job that is in the file, perhaps not yet on disk: what is promised when it is, and its line
+    of the index.
+    """
 
     job: Job
     place: Place
@@ -64,33 +71,44 @@ def _utc_now() -> datetime:
 
 
 class Writer:
-    """Files of one worker in `folder`: PREFIX-TIME-SERIAL-WORKER.warc.gz. `info` is what the warcinfo record says."""
+    """Files of one worker in `folder`: PREFIX-TIME-SERIAL-WORKER.warc.gz. `info` is what the
+    warcinfo record says.
+    """
 
     def __init__(
-        self, folder: Path, prefix: str, worker: str, info: Mapping[str, object], shape: Shape = DEFAULT,
-        now: Callable[[], datetime] = _utc_now, monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
-        self._folder, self._prefix, self._worker, self._info, self._shape = (
-            folder,
-            prefix,
-            worker,
-            info,
-            shape,
-        )
-        self._now, self._monotonic = now, monotonic
+        self,
+        folder: Path,
+        prefix: str,
+        worker: str,
+        info: Mapping[str, object],
+        shape: Shape = DEFAULT,
+        now: Callable[[], datetime] = _utc_now,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = folder
+        self._prefix = prefix
+        self._worker = worker
+        self._info = info
+        self._shape = shape
+        self._now = now
+        self._monotonic = monotonic
         self._inbox = Inbox(shape.queue_bytes)
         self._hand: deque[Item] = deque()
         """What the thread has taken and not yet done."""
         self._unsynced: list[Written] = []
         self._file: OpenFile | None = None
-        self._info_id, self._opened_s, self._serial = "", 0.0, 0
+        self._info_id = ""
+        self._opened_s = 0.0
+        self._serial = 0
         self.failure: str | None = None
         """Why nothing can be written at the moment."""
         self._thread = threading.Thread(target=self._run, name="warc", daemon=True)
         self._thread.start()
 
     def put(self, exchange: Exchange, original: Original | None = None) -> Receipt:
-        """Queue an exchange; with an `original`, the answer is written as a revisit of it if it is one."""
+        """Queue an exchange; with an `original`, the answer is written as a revisit of it if it is
+        one.
+        """
         receipt = Receipt()
         self._inbox.put(Job(exchange, original, receipt))
         return receipt
@@ -103,7 +121,9 @@ class Writer:
         return self._inbox.room()
 
     def flush(self) -> Future[None]:
-        """Done when all that was put before is on disk. ArchiveError if it can't be written now; it stays queued."""
+        """Done when all that was put before is on disk. ArchiveError if it can't be written now; it
+        stays queued.
+        """
         return self._inbox.flush()
 
     def turn(self) -> Future[None]:
@@ -111,7 +131,9 @@ class Writer:
         return self._inbox.flush(close=True)
 
     def close(self) -> None:
-        """Write all, close the file and end the thread; ArchiveError if the disk does not take it. It waits."""
+        """Write all, close the file and end the thread; ArchiveError if the disk does not take it.
+        It waits.
+        """
         self._inbox.close()
         self._thread.join()
         if self.failure:
@@ -181,7 +203,9 @@ class Writer:
     def _write(self) -> None:
         """The jobs that come first, as many as are worth a write."""
         file = self._file or self._begin()
-        made, pieces, end = list[Written](), list[bytes](), file.size
+        made = list[Written]()
+        pieces = list[bytes]()
+        end = file.size
         enough = min(end + WRITE_BYTES, self._shape.max_bytes)
         while self._hand and isinstance(job := self._hand[0], Job) and (end < enough or not made):
             self._hand.popleft()
@@ -238,7 +262,8 @@ class Writer:
         except OSError:
             self._take_back()
             raise
-        done, self._unsynced = self._unsynced, []
+        done = self._unsynced
+        self._unsynced = []
         for written in done:
             written.job.receipt.place = written.place
             if written.line:
@@ -254,8 +279,11 @@ class Writer:
     # when the disk does not take it
 
     def _take_back(self) -> None:
-        """After a sync that failed nobody knows what is on disk: that part is cut off and written again, to another file."""
-        file, self._file = self._file, None
+        """After a sync that failed nobody knows what is on disk: that part is cut off and written
+        again, to another file.
+        """
+        file = self._file
+        self._file = None
         self._hand.extendleft(written.job for written in reversed(self._unsynced))
         self._unsynced = []
         assert file is not None
@@ -277,7 +305,8 @@ class Writer:
 
     def _refuse(self, text: str) -> None:
         """Jobs stay, nobody waits any more."""
-        hand, self._hand = self._hand, deque()
+        hand = self._hand
+        self._hand = deque()
         self._inbox.back(hand)
         self._inbox.refuse(text)
 

@@ -1,7 +1,8 @@
-"""What all commands share: clear errors and exit codes, the database while they run, tables and JSON.
+"""What all commands share: clear errors and exit codes, the database while they run, tables and
+JSON.
 
-Exit codes: 0 fine; 1 could not run; 2 bad usage, settings or input; 3 ran, but nothing could be fetched, or a rule was broken;
-130 stopped.
+Exit codes: 0 fine; 1 could not run; 2 bad usage, settings or input; 3 ran, but nothing could be
+fetched, or a rule was broken; 130 stopped.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ from crawlproj.errors import ConfigError, CrawlprojError
 from crawlproj.frontier.takedown import refused
 from crawlproj.urls.canonical import MAX_URL, canonical, host
 
-FINE, COULD_NOT_RUN, BAD_INPUT, NOTHING_FETCHED, STOPPED = 0, 1, 2, 3, 130
+FINE = 0
+COULD_NOT_RUN = 1
+BAD_INPUT = 2
+NOTHING_FETCHED = 3
+STOPPED = 130
 RULES_BROKEN = NOTHING_FETCHED
 DEFAULT_CRAWL = "site"
 HOST = re.compile(r"[\w.-]*\w|\[[0-9a-f:]+\]")
@@ -84,7 +89,9 @@ def add_crawl(parser: argparse.ArgumentParser) -> None:
 
 
 def check_words(words: Sequence[str], least: int, most: int, usage: str) -> None:
-    """Scrapy hands unknown options over as words: an option that is not known, or a word too many, is refused."""
+    """Scrapy hands unknown options over as words: an option that is not known, or a word too many,
+    is refused.
+    """
     strange = [word for word in words if word.startswith("-")]
     if strange:
         raise ConfigError(f"unknown option {strange[0]} (usage: {usage})")
@@ -94,7 +101,9 @@ def check_words(words: Sequence[str], least: int, most: int, usage: str) -> None
 
 @contextmanager
 def exit_codes(log_file: str | None = None) -> Iterator[None]:
-    """Whatever ends the block ends the program: with its exit code, and with one line instead of a traceback."""
+    """Whatever ends the block ends the program: with its exit code, and with one line instead of a
+    traceback.
+    """
     if sys.stdout is None:  # `>&-`
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - it lives as long as the program
     try:
@@ -160,7 +169,8 @@ def read_urls(words: Sequence[str]) -> list[str]:
 def warn_of_forgotten(database: Database, urls: Sequence[str]) -> None:
     for url in refused(database, urls):
         complain(
-            f"{url} was forgotten and is not fetched (scrapy explain says why, scrapy forget --undo allows it)"
+            f"{url} was forgotten and is not fetched (scrapy explain says why, scrapy forget "
+            "--undo allows it)"
         )
 
 

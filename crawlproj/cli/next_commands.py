@@ -14,9 +14,12 @@ from crawlproj.config import Config
 
 
 def option_words(config: Config, settings: Any) -> str:
-    """What a command line needs besides, to mean the same folder and database as this one. Never a password."""
+    """What a command line needs besides, to mean the same folder and database as this one. Never a
+    password.
+    """
     words = ""
-    given, kept = given_to_make(), os.environ.keys()
+    given = given_to_make()
+    kept = os.environ.keys()
     if config.crawl_dir != Path(".crawl").absolute() and "CRAWL_DIR" not in kept - given:
         words += f" -s CRAWL_DIR={shlex.quote(str(settings['CRAWL_DIR']))}"
     if config.database_url and "DATABASE_URL" not in kept - given:
@@ -36,7 +39,9 @@ def program() -> str:
 
 
 def given_to_make() -> set[str]:
-    """Variables of make's command line: they are in our environment, but not in that of the user's next command."""
+    """Variables of make's command line: they are in our environment, but not in that of the user's
+    next command.
+    """
     return set(re.findall("(?:^| )([A-Z_]+)=", os.environ.get("MAKEFLAGS", "")))
 
 

@@ -33,7 +33,9 @@ LOG_BYTES = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """A crawl that may start. `embedded` is held until it has ended, so that the server does not come and go in between."""
+    """A crawl that may start. `embedded` is held until it has ended, so that the server does not
+    come and go in between.
+    """
 
     config: Config
     embedded: Embedded | None
@@ -41,7 +43,9 @@ class Cleared:
 
 
 def preflight(settings: BaseSettings, spider_name: str, arguments: Mapping[str, str]) -> Cleared:
-    """ConfigError: something given is wrong; any other CrawlprojError: it can't run here and now."""
+    """ConfigError: something given is wrong; any other CrawlprojError: it can't run here
+    and now.
+    """
     check_copies()
     config = check_settings(settings, spider_name)
     spider = make_spider(settings, spider_name, arguments)
@@ -62,12 +66,14 @@ def check_copies() -> None:
     if folders := different_folders():
         places = "; ".join(f"{name} from {folder}" for name, folder in folders.items())
         raise CrawlprojError(
-            f"two copies of the code are mixed on the path: {places}. Remove one, or change PYTHONPATH"
+            f"two copies of the code are mixed on the path: {places}. Remove one, or change "
+            "PYTHONPATH"
         )
 
 
 def check_settings(settings: BaseSettings, spider_name: str) -> Config:
-    config, read = read_config(settings, spider_name), Reader(settings)
+    config = read_config(settings, spider_name)
+    read = Reader(settings)
     read("PANEL", one_of(*MODES))
     read("PANEL_INTERVAL", seconds)
     choose_policy(config.policy, config.bounds, config.increase, config.decrease)
@@ -82,7 +88,9 @@ def check_settings(settings: BaseSettings, spider_name: str) -> Config:
 
 
 def make_spider(settings: BaseSettings, name: str, arguments: Mapping[str, str]) -> Any:
-    """The spider, made once on trial; it refuses arguments that make no sense. None for spiders that are not ours."""
+    """The spider, made once on trial; it refuses arguments that make no sense. None for spiders
+    that are not ours.
+    """
     loader = get_spider_loader(settings)
     try:
         spidercls = loader.load(name)
@@ -94,10 +102,13 @@ def make_spider(settings: BaseSettings, name: str, arguments: Mapping[str, str])
 
 
 def check_contact(config: Config, seeds: Sequence[str]) -> None:
-    """Whoever crawls others says who they are; and addresses that the guard will refuse are refused now."""
+    """Whoever crawls others says who they are; and addresses that the guard will refuse are refused
+    now.
+    """
     if not config.robot_contact and not config.guard.allow_private:
         raise ConfigError(
-            "ROBOT_CONTACT is empty: say who crawls, e.g. -s ROBOT_CONTACT=mailto:you@example.org, so that sites can reach you"
+            "ROBOT_CONTACT is empty: say who crawls, e.g. -s ROBOT_CONTACT=mailto:you@example.org, "
+            "so that sites can reach you"
             " (without it only this machine may be crawled, with GUARD_ALLOW_PRIVATE=1)"
         )
     resolver = Resolver(StaticNames(dict(config.dns_hosts)))
@@ -107,11 +118,13 @@ def check_contact(config: Config, seeds: Sequence[str]) -> None:
             address = resolver.known(name)
             if not config.robot_contact and not _is_loopback(address or look_up(name) or ""):
                 raise ConfigError(
-                    f"ROBOT_CONTACT is empty: without it only this machine may be crawled, not {name}"
+                    "ROBOT_CONTACT is empty: without it only this machine may be crawled, not "
+                    f"{name}"
                 )
             if refusal := config.guard.refusal(address) if address else "":
                 raise ConfigError(
-                    f"the seed host {name} is refused: {refusal} (GUARD_ALLOW_PRIVATE=1 allows private addresses)"
+                    f"the seed host {name} is refused: {refusal} (GUARD_ALLOW_PRIVATE=1 allows "
+                    "private addresses)"
                 )
     finally:
         resolver.close()
@@ -142,7 +155,8 @@ def check_log(settings: BaseSettings) -> None:
     level = str(settings.get("LOG_LEVEL"))
     if not level.isdigit() and level not in logging.getLevelNamesMapping():
         raise ConfigError(
-            f"LOG_LEVEL = {level!r} makes no sense: it must be DEBUG, INFO, WARNING, ERROR or CRITICAL"
+            f"LOG_LEVEL = {level!r} makes no sense: it must be DEBUG, INFO, WARNING, ERROR or "
+            "CRITICAL"
         )
     if file := settings.get("LOG_FILE"):
         try:

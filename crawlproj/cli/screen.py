@@ -1,4 +1,6 @@
-"""Where a crawl is shown: lines that stay, and on a terminal a few at the bottom that are drawn anew."""
+"""Where a crawl is shown: lines that stay, and on a terminal a few at the bottom that are drawn
+anew.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,20 @@ from contextlib import suppress
 from typing import TextIO
 
 DEFAULT_WIDTH = 100
-BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
-UP, CLEAR_BELOW, WRAP_OFF, WRAP_ON = "\x1b[{}F", "\x1b[J", "\x1b[?7l", "\x1b[?7h"
+BOLD = "\x1b[1m"
+PLAIN = "\x1b[0m"
+UP = "\x1b[{}F"
+CLEAR_BELOW = "\x1b[J"
+WRAP_OFF = "\x1b[?7l"
+WRAP_ON = "\x1b[?7h"
 
 
 class Screen:
-    """Safe to use from several threads. `live` None: live if the stream is a terminal that can do it.
+    """Safe to use from several threads. `live` None: live if the stream is a terminal that can do
+    it.
 
-    A stream that is gone (a closed pipe or terminal) is no reason to stop a crawl: nothing more is shown.
+    A stream that is gone (a closed pipe or terminal) is no reason to stop a crawl: nothing more is
+    shown.
     """
 
     def __init__(self, stream: TextIO, live: bool | None = None) -> None:
@@ -52,7 +60,8 @@ class Screen:
         with self._lock:
             title, *rest = lines
             first = f"{BOLD}{title}{PLAIN}" if self._bold else title
-            # One write, and lines that are never wrapped: nothing flickers, and going up hits the right line.
+            # One write, and lines that are never wrapped: nothing flickers, and going up hits the
+            # right line.
             self._write(self._erase() + WRAP_OFF + "\n".join([first, *rest]) + "\n" + WRAP_ON)
             self._drawn = list(lines)
 
@@ -61,7 +70,8 @@ class Screen:
             self._write(self._erase())
 
     def _erase(self) -> str:
-        size, self._drawn = len(self._drawn), []
+        size = len(self._drawn)
+        self._drawn = []
         return UP.format(size) + CLEAR_BELOW if size else ""
 
     def _write(self, text: str) -> None:

@@ -22,10 +22,12 @@ ENDINGS = {
     "memusage_exceeded": "it needed too much memory",
     "scheduler_error": "something in the crawler broke (see the log); what it knows is safe",
     "database_lost": "the database was lost; what was not stored is fetched again by the next run",
-    "archive_lost": "the archive could not be written; what was not stored is fetched again by the next run",
+    "archive_lost": "the archive could not be written; what was not stored is fetched again by the "
+    "next run",
 }
 ADVICE = {
-    "forbidden/guard": "private addresses are refused unless GUARD_ALLOW_PRIVATE=1; all others need ROBOT_CONTACT",
+    "forbidden/guard": "private addresses are refused unless GUARD_ALLOW_PRIVATE=1; all others "
+    "need ROBOT_CONTACT",
     "failed/dns": "the name of the host could not be resolved",
     "failed/refused": "no server listens there",
     "failed/unreachable": "the server could not be reached",
@@ -89,17 +91,20 @@ def _pages(end: Ending, width: int) -> list[str]:
             lines += _reasons(end, area, total, width)
     if tally.robots_unreachable:
         lines.append(
-            f"  {'robots.txt':<10} {tally.robots_unreachable:>6,}  could not be read: these hosts are left alone for now"
+            f"  {'robots.txt':<10} {tally.robots_unreachable:>6,}  could not be read: these hosts "
+            "are left alone for now"
         )
     return lines
 
 
 def _reasons(end: Ending, area: str, total: int, width: int) -> list[str]:
     reasons = sorted(end.tally.reasons[area].items(), key=lambda pair: -pair[1])
-    lines, label = [], f"  {area.capitalize():<10} {total:>6,}"
+    lines = []
+    label = f"  {area.capitalize():<10} {total:>6,}"
     for reason, number in reasons[:TOP]:
         name = f"{area}/{reason.replace(' ', '_')}"
-        example, advice = end.examples.get(name, ""), f" ({ADVICE[name]})" if name in ADVICE else ""
+        example = end.examples.get(name, "")
+        advice = f" ({ADVICE[name]})" if name in ADVICE else ""
         text = f"{reason}{advice} {number:,} x" if number > 1 else f"{reason}{advice}"
         text += (
             f", such as {example}" if example and number > 1 else f": {example}" if example else ""
@@ -115,14 +120,13 @@ def _reasons(end: Ending, area: str, total: int, width: int) -> list[str]:
 
 
 def _known(end: Ending) -> list[str]:
-    counts, outlook = end.counts, end.outlook
+    counts = end.counts
+    outlook = end.outlook
     if not counts:
         return []
     lines = ["", f"  {count(counts['known'], 'URL')} known in all. Of them:"]
-    first, soon = (
-        _first(outlook.next_visit, end.now),
-        "" if counts["new"] else _first(outlook.soonest, end.now),
-    )
+    first = _first(outlook.next_visit, end.now)
+    soon = "" if counts["new"] else _first(outlook.soonest, end.now)
     if counts["new"]:
         lines.append(
             f"    {count(counts['new'], 'waits', 'wait')} to be fetched for the first time"
@@ -132,9 +136,14 @@ def _known(end: Ending) -> list[str]:
         lines.append(f"    {read} visited again{first}")
     if counts["retry"]:
         lines.append(f"    {counts['retry']:,} failed and will be tried again{soon}")
-    ended = {"moved": ("has moved", "have moved"), "gone": ("is gone", "are gone"), "forbidden": ("may not be fetched",) * 2,
-             "retired": ("is gone for good", "are gone for good"), "dead": ("failed for good",) * 2,
-             "ignored": ("is left out (depth or quota)", "are left out (depth or quota)")}  # fmt: skip
+    ended = {
+        "moved": ("has moved", "have moved"),
+        "gone": ("is gone", "are gone"),
+        "forbidden": ("may not be fetched",) * 2,
+        "retired": ("is gone for good", "are gone for good"),
+        "dead": ("failed for good",) * 2,
+        "ignored": ("is left out (depth or quota)", "are left out (depth or quota)"),
+    }
     rest = [count(counts[state], *words) for state, words in ended.items() if counts.get(state)]
     if rest:
         lines.append(f"    {', '.join(rest)}")

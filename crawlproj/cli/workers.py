@@ -1,4 +1,6 @@
-"""Several workers of one crawl on this machine: started, watched, stopped. Each is a process of its own."""
+"""Several workers of one crawl on this machine: started, watched, stopped. Each is a process of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from types import FrameType
 LOOK_S = 0.1
 RESTARTS = 5
 WITHIN_S = 60.0
-COULD_NOT_RUN, STOPPED = 1, 130
+COULD_NOT_RUN = 1
+STOPPED = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -34,7 +37,9 @@ class Worker:
 
 @dataclass(slots=True)
 class Workforce:
-    """`say` gets one line for everything that happens. A worker that somebody kills is started again, a few times a minute."""
+    """`say` gets one line for everything that happens. A worker that somebody kills is started
+    again, a few times a minute.
+    """
 
     commands: Mapping[int, Sequence[str]]
     say: Callable[[str], None]
@@ -44,7 +49,9 @@ class Workforce:
     _restarted: deque[float] = field(default_factory=deque)
 
     def run(self, tick: Callable[[int], None]) -> int:
-        """Until all have ended; the worst of their exit codes. `tick` is called now and then with the number that run."""
+        """Until all have ended; the worst of their exit codes. `tick` is called now and then with
+        the number that run.
+        """
         with self._signals():
             try:
                 for number, command in self.commands.items():
@@ -76,14 +83,17 @@ class Workforce:
             worker.code = STOPPED
             self.say(f"{worker.name} was killed")
         elif self._may_restart():
-            before, worker.process = worker.name, _start(worker.command)
+            before = worker.name
+            worker.process = _start(worker.command)
             self.say(
-                f"{before} was killed by signal {-code}: started again as process {worker.process.pid}"
+                f"{before} was killed by signal {-code}: started again as process "
+                f"{worker.process.pid}"
             )
         else:
             worker.code = COULD_NOT_RUN
             self.say(
-                f"{worker.name} was killed by signal {-code}: given up after {RESTARTS} new starts in a minute"
+                f"{worker.name} was killed by signal {-code}: given up after {RESTARTS} new starts "
+                "in a minute"
             )
 
     def _may_restart(self) -> bool:
@@ -97,7 +107,9 @@ class Workforce:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Ctrl-C and the like reach this process only (the workers have sessions of their own) and are passed on."""
+        """Ctrl-C and the like reach this process only (the workers have sessions of their own) and
+        are passed on.
+        """
         before = {number: signal.signal(number, self._stop) for number in SIGNALS}
         try:
             yield

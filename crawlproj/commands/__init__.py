@@ -1,1 +1,3 @@
-"""`scrapy NAME`: one module per command, and nothing but commands in here; what they share is in `crawlproj.cli.command`."""
+"""`scrapy NAME`: one module per command, and nothing but commands in here; what they share is in
+`crawlproj.cli.command`.
+"""

@@ -1,4 +1,6 @@
-"""scrapy crawl: Scrapy's own, with everything checked before, and an exit code that tells how it went."""
+"""scrapy crawl: Scrapy's own, with everything checked before, and an exit code that tells how it
+went.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,10 @@ class Command(crawl.Command):
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}. scrapy crawl site -a seeds=URL[,URL] [-a seeds_file=FILE] [-a include=REGEX] [-a exclude=REGEX]"
-            " [-a depth=N]. Exit codes: 0 fine, 1 could not run, 2 bad usage or settings, 3 ran but could fetch nothing,"
+            f"{self.short_desc()}. scrapy crawl site -a seeds=URL[,URL] [-a seeds_file=FILE] [-a "
+            "include=REGEX] [-a exclude=REGEX]"
+            " [-a depth=N]. Exit codes: 0 fine, 1 could not run, 2 bad usage or settings, 3 ran "
+            "but could fetch nothing,"
             " 130 stopped."
         )
 
@@ -61,7 +65,8 @@ class Command(crawl.Command):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None
-        crawler, embedded = self._create_crawler(args[0]), self.cleared.embedded
+        crawler = self._create_crawler(args[0])
+        embedded = self.cleared.embedded
         failure = run_to_end(
             self.crawler_process, crawler, opts.spargs, embedded.close if embedded else lambda: None
         )
@@ -78,10 +83,12 @@ class Command(crawl.Command):
             complain(f"the crawl could not start: {type(failure).__name__}: {failure} (see {log})")
             return COULD_NOT_RUN
         stats = crawler.stats.get_stats()
-        reason, done = stats.get("finish_reason"), tally(stats)
+        reason = stats.get("finish_reason")
+        done = tally(stats)
         if reason in BROKEN or stats.get("scheduler/errors"):
             complain(
-                f"the crawl broke ({reason}): see {log}; what was not stored is fetched again by the next run"
+                f"the crawl broke ({reason}): see {log}; what was not stored is fetched again by "
+                "the next run"
             )
             return COULD_NOT_RUN
         if reason is None:

@@ -31,19 +31,27 @@ class Command(ProjectCommand):
 
     def syntax(self) -> str:
         return (
-            "migrate | url | stop [--force] | clean [-n] [--older AGE [--keep first,last --per month | --strict]] [--dead AGE]"
+            "migrate | url | stop [--force] | clean [-n] [--older AGE [--keep first,last --per "
+            "month | --strict]] [--dead AGE]"
             " [--logs AGE]"
         )
 
     def short_desc(self) -> str:
-        return "Bring the tables up to date, say where the database is, stop our own, or clean database and archive"
+        return (
+            "Bring the tables up to date, say where the database is, stop our own, or clean "
+            "database and archive"
+        )
 
     def long_desc(self) -> str:
         return (
-            "migrate: make the tables or bring them up to date. url: print the URL for psql and other programs; our own server is"
-            " started if need be, and then runs until it is stopped or the next crawl ends. stop: stop our own server. clean:"
-            " remove what is older than the RETENTION_ settings or these options say, and put in order what crashed runs left;"
-            " the last capture of a page stays, except with --strict. An AGE is a duration such as 365d."
+            "migrate: make the tables or bring them up to date. url: print the URL for psql and "
+            "other programs; our own server is"
+            " started if need be, and then runs until it is stopped or the next crawl ends. stop: "
+            "stop our own server. clean:"
+            " remove what is older than the RETENTION_ settings or these options say, and put in "
+            "order what crashed runs left;"
+            " the last capture of a page stays, except with --strict. An AGE is a duration such as "
+            "365d."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -137,7 +145,8 @@ class Command(ProjectCommand):
             found = embedded.start()
             embedded.leave_running()
             print(
-                "The database was started. It runs until `scrapy db stop`, or until the next crawl ends.",
+                "The database was started. It runs until `scrapy db stop`, or until the next crawl "
+                "ends.",
                 file=sys.stderr,
             )
         say(found)
@@ -158,14 +167,18 @@ class Command(ProjectCommand):
             or "another process"
         )
         complain(
-            f"the database is in use and was not stopped (--force stops it all the same). Used by {who}"
+            "the database is in use and was not stopped (--force stops it all the same). Used by "
+            f"{who}"
         )
         return COULD_NOT_RUN
 
 
 def as_text(done: Cleaned, dry_run: bool) -> list[str]:
     """What went, or would go; nothing is not said."""
-    files = f"{count(done.files_rewritten, 'file')} rewritten, {done.files_dropped} dropped, {done.freed_bytes:,} bytes freed"
+    files = (
+        f"{count(done.files_rewritten, 'file')} rewritten, {done.files_dropped} dropped, "
+        f"{done.freed_bytes:,} bytes freed"
+    )
     lines = (
         [f"{count(done.records, 'record')} of the archive: {files}"]
         if done.records or done.files_rewritten
@@ -173,7 +186,8 @@ def as_text(done: Cleaned, dry_run: bool) -> list[str]:
     )
     if done.waiting:
         lines.append(
-            f"{count(done.waiting, 'older record')} in files of which too little would go: they stay for now"
+            f"{count(done.waiting, 'older record')} in files of which too little would go: they "
+            "stay for now"
         )
     kinds = (
         ("version", done.versions),

@@ -43,8 +43,10 @@ class Command(crawl.Command):
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}. A dozen small sites, whose pages appear, change and vanish, are served on this machine while the"
-            " command runs. The same web goes on at the next run. Settings given by -s win over those that make it a quick show."
+            f"{self.short_desc()}. A dozen small sites, whose pages appear, change and vanish, are "
+            "served on this machine while the"
+            " command runs. The same web goes on at the next run. Settings given by -s win over "
+            "those that make it a quick show."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -64,7 +66,8 @@ class Command(crawl.Command):
             check_words(args, 0, 0, f"scrapy demo {self.syntax()}")
             if opts.spargs:
                 raise ConfigError(
-                    "scrapy demo takes no -a: to crawl other sites use scrapy crawl site -a seeds=URL"
+                    "scrapy demo takes no -a: to crawl other sites use scrapy crawl site -a "
+                    "seeds=URL"
                 )
             folder = crawl_dir(settings)
             check_folder(folder)

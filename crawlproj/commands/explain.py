@@ -49,10 +49,12 @@ class Command(ProjectCommand):
             now = frontier.now()
             if is_host(word):
                 facts = explain_host(database, frontier, config, word.lower().rstrip("."))
-                known, lines = facts["known"], host_in_words(facts, now)
+                known = facts["known"]
+                lines = host_in_words(facts, now)
             else:
                 facts = explain_url(database, frontier, config, word, url)
-                known, lines = facts["state"] is not None, url_in_words(facts, now)
+                known = facts["state"] is not None
+                lines = url_in_words(facts, now)
         if opts.json:
             say_json(facts)
         else:

@@ -31,15 +31,20 @@ class Command(ProjectCommand):
     words = (0, sys.maxsize)
 
     def syntax(self) -> str:
-        return "URL|HOST... [--reason TEXT] [--keep-crawling] [-n] | --undo URL|HOST... | --list  [--json]"
+        return (
+            "URL|HOST... [--reason TEXT] [--keep-crawling] [-n] | --undo URL|HOST... | --list  "
+            "[--json]"
+        )
 
     def short_desc(self) -> str:
         return "Remove pages from the database and the archive for good, and fetch them no more"
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}. A URL is meant exactly, a host with all its URLs but without names below it; '*.example.org' is"
-            " all names below example.org. It holds for all crawls of the database. The removal is on record in the archive and in"
+            f"{self.short_desc()}. A URL is meant exactly, a host with all its URLs but without "
+            "names below it; '*.example.org' is"
+            " all names below example.org. It holds for all crawls of the database. The removal is "
+            "on record in the archive and in"
             " the database. A crawl may be running. If it is stopped in the middle, do it again."
         )
 
@@ -85,7 +90,10 @@ class Command(ProjectCommand):
             say_json({"forgotten": [_values(row) for row in rows], "files": files})
             return FINE
         for _, what, _, barred, _, _, _, urls, versions, records, files in rows:
-            found = f"{count(urls, 'URL')}, {count(versions, 'version')}, {count(records, 'record')} in {count(files, 'WARC file')}"
+            found = (
+                f"{count(urls, 'URL')}, {count(versions, 'version')}, "
+                f"{count(records, 'record')} in {count(files, 'WARC file')}"
+            )
             fate = "it is not fetched again" if barred else "it is still fetched"
             say(f"Forgotten: {in_words(what)} ({found}); {fate}.")
         self._neighbours(database, names)
@@ -104,7 +112,8 @@ class Command(ProjectCommand):
             if row[0] not in names
         ]:
             say(
-                f"Other hosts stay, such as {', '.join(found[:3])}: *.{plain[0]} means all below it."
+                f"Other hosts stay, such as {', '.join(found[:3])}: *.{plain[0]} means all below "
+                "it."
             )
 
     def _preview(self, config: Config, names: list[str], opts: argparse.Namespace) -> int:
@@ -123,7 +132,8 @@ class Command(ProjectCommand):
         say(f"Would forget {', '.join(map(in_words, names))}:")
         say(f"  {kept} in the database")
         say(
-            f"  {count(facts['records'], 'record')} ({facts['bytes']:,} bytes) in {count(len(facts['files']), 'WARC file')}"
+            f"  {count(facts['records'], 'record')} ({facts['bytes']:,} bytes) in "
+            f"{count(len(facts['files']), 'WARC file')}"
         )
         return FINE
 
@@ -133,7 +143,8 @@ class Command(ProjectCommand):
             say_json({"undone": undone, "queued": queued})
         elif undone:
             say(
-                f"May be fetched again: {', '.join(map(in_words, undone))}; {count(queued, 'URL')} queued."
+                f"May be fetched again: {', '.join(map(in_words, undone))}; {count(queued, 'URL')} "
+                "queued."
             )
         if missing := [name for name in names if name not in undone]:
             complain(f"was not forgotten: {', '.join(missing)}")
@@ -165,6 +176,15 @@ def _values(row: tuple[Any, ...]) -> dict[str, Any]:
         "not ended" if ended is None else "barred" if barred else "undone" if undone else "removed"
     )
     return {
-        "what": what, "reason": reason, "state": state, "barred": barred, "asked": asked, "ended": ended, "undone": undone,
-        "urls": urls, "versions": versions, "records": records, "files": files,
-    }  # fmt: skip
+        "what": what,
+        "reason": reason,
+        "state": state,
+        "barred": barred,
+        "asked": asked,
+        "ended": ended,
+        "undone": undone,
+        "urls": urls,
+        "versions": versions,
+        "records": records,
+        "files": files,
+    }

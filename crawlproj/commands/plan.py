@@ -23,7 +23,10 @@ class Command(ProjectCommand):
         return "The next URLs in the order in which they would be fetched"
 
     def long_desc(self) -> str:
-        return f"{self.short_desc()}, and when. A forecast for one worker: what pages say, and when they answer, may change it."
+        return (
+            f"{self.short_desc()}, and when. A forecast for one worker: what pages say, and "
+            "when they answer, may change it."
+        )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
@@ -54,15 +57,22 @@ class Command(ProjectCommand):
 
 def as_json(planned: Planned) -> dict[str, object]:
     return {
-        "at": planned.at, "url": planned.url, "host": planned.host, "lane": planned.lane.name.lower(), "state": planned.state,
-        "due": planned.due, "depth": planned.depth, "score": planned.score,
-    }  # fmt: skip
+        "at": planned.at,
+        "url": planned.url,
+        "host": planned.host,
+        "lane": planned.lane.name.lower(),
+        "state": planned.state,
+        "due": planned.due,
+        "depth": planned.depth,
+        "score": planned.score,
+    }
 
 
 def as_text(found: list[Planned], name: str, now: datetime) -> list[str]:
     if not found:
         return [
-            f"Crawl {name} has nothing to fetch, now or later. Give it a page: scrapy push URL --crawl {name}"
+            f"Crawl {name} has nothing to fetch, now or later. Give it a page: scrapy push URL "
+            f"--crawl {name}"
         ]
     rows = [[when(p.at or now, now), p.lane.name.lower(), str(p.depth), p.url] for p in found]
     return table(["at", "lane", "depth", "url"], rows)

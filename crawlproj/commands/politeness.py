@@ -1,4 +1,6 @@
-"""scrapy politeness audit: were the rules kept? Asked of the request logs of all workers together."""
+"""scrapy politeness audit: were the rules kept? Asked of the request logs of all
+workers together.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,10 @@ class Command(ProjectCommand):
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}, for all workers together: give the logs of all that ran at the time. A folder means all"
-            " requests-*.jsonl in it; without any, CRAWL_DIR/log is taken. Exits with 3 if a rule was broken, with 2 if a line"
+            f"{self.short_desc()}, for all workers together: give the logs of all that ran at the "
+            "time. A folder means all"
+            " requests-*.jsonl in it; without any, CRAWL_DIR/log is taken. Exits with 3 if a rule "
+            "was broken, with 2 if a line"
             " can't be read."
         )
 
@@ -91,22 +95,38 @@ def read(files: Sequence[Path]) -> Evidence:
 def as_values(evidence: Evidence, found: Sequence[Violation]) -> dict[str, Any]:
     sent = [line for line in evidence.lines if line.sent]
     return {
-        "requests": len(sent), "refusals": len(evidence.lines) - len(sent), "hosts": len({line.host for line in sent}),
-        "addresses": len({line.ip for line in sent}), "workers": len({line.worker for line in evidence.lines}),
-        "unreadable": evidence.bad, "lost": evidence.lost,
+        "requests": len(sent),
+        "refusals": len(evidence.lines) - len(sent),
+        "hosts": len({line.host for line in sent}),
+        "addresses": len({line.ip for line in sent}),
+        "workers": len({line.worker for line in evidence.lines}),
+        "unreadable": evidence.bad,
+        "lost": evidence.lost,
         "violations": [
-            {"rule": v.rule, "who": v.who, "by_s": round(v.by_s, 6), "says": v.says, "first": v.first and shown(v.first),
-             "second": shown(v.second)}
+            {
+                "rule": v.rule,
+                "who": v.who,
+                "by_s": round(v.by_s, 6),
+                "says": v.says,
+                "first": v.first and shown(v.first),
+                "second": shown(v.second),
+            }
             for v in found
         ],
-    }  # fmt: skip
+    }
 
 
 def shown(line: Line) -> dict[str, Any]:
     return {
-        "place": line.place, "start": line.start, "end": line.end, "worker": line.worker, "url": line.url, "ip": line.ip,
-        "status": line.status, "reason": line.reason,
-    }  # fmt: skip
+        "place": line.place,
+        "start": line.start,
+        "end": line.end,
+        "worker": line.worker,
+        "url": line.url,
+        "ip": line.ip,
+        "status": line.status,
+        "reason": line.reason,
+    }
 
 
 def as_text(evidence: Evidence, found: Sequence[Violation]) -> list[str]:
@@ -114,11 +134,15 @@ def as_text(evidence: Evidence, found: Sequence[Violation]) -> list[str]:
     lines = [sentence(violation) for violation in found[:SHOWN]]
     if len(found) > SHOWN:
         lines.append(f"... and {len(found) - SHOWN:,} more (--json prints all)")
-    seen = f"{count(facts['requests'], 'request')} to {count(facts['hosts'], 'host')} by {count(facts['workers'], 'worker')}"
+    seen = (
+        f"{count(facts['requests'], 'request')} to {count(facts['hosts'], 'host')} by "
+        f"{count(facts['workers'], 'worker')}"
+    )
     seen += f", {count(facts['refusals'], 'URL')} not asked"
     if evidence.lost:
         lines.append(
-            f"{count(evidence.lost, 'line')} could not be written when the disk was full: nothing is known of them"
+            f"{count(evidence.lost, 'line')} could not be written when the disk was full: nothing "
+            "is known of them"
         )
     rules = ", ".join(
         f"{rule} {number:,}" for rule, number in Counter(v.rule for v in found).most_common()

@@ -48,13 +48,16 @@ class Command(ProjectCommand):
             else "they are the first that the next run fetches"
         )
         say(
-            f"Pushed {count(len(urls), 'URL')} into crawl {name} ({done.added} not known before): {fate}."
+            f"Pushed {count(len(urls), 'URL')} into crawl {name} ({done.added} not known before): "
+            f"{fate}."
         )
         return FINE
 
 
 def pushed(crawl: str, url: str, known: Mapping[int, Found]) -> NewUrl:
-    """As deep as it is known to be; a new one is no seed, so that its host does not become part of the crawl."""
+    """As deep as it is known to be; a new one is no seed, so that its host does not become part of
+    the crawl.
+    """
     id_ = key(crawl, url)
     depth = known[id_].depth if id_ in known else 1
     return NewUrl(id_, url, host(url), depth, score(depth), None, Lane.URGENT)

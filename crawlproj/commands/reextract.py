@@ -47,16 +47,22 @@ class Command(BaseRunSpiderCommand):
     requires_project = True
 
     def syntax(self) -> str:
-        return "SPIDER [--since TIME] [--until TIME] [--versions last|all] [--callback NAME] [-a NAME=VALUE]... [-o FILE]"
+        return (
+            "SPIDER [--since TIME] [--until TIME] [--versions last|all] [--callback NAME] [-a "
+            "NAME=VALUE]... [-o FILE]"
+        )
 
     def short_desc(self) -> str:
         return "Run a spider's parsing again on the archive, without the network"
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}. Callbacks, spider middlewares, item pipelines, feeds, -a, -o and -s work as in scrapy crawl;"
-            " nothing is asked over the network, and neither the archive nor the frontier is changed. What the archive can't answer"
-            " is counted and left out. Exit codes: 0 fine, 1 could not run, 2 bad usage, 3 no capture was found, 130 stopped."
+            f"{self.short_desc()}. Callbacks, spider middlewares, item pipelines, feeds, -a, -o "
+            "and -s work as in scrapy crawl;"
+            " nothing is asked over the network, and neither the archive nor the frontier is "
+            "changed. What the archive can't answer"
+            " is counted and left out. Exit codes: 0 fine, 1 could not run, 2 bad usage, 3 no "
+            "capture was found, 130 stopped."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -150,7 +156,8 @@ class Command(BaseRunSpiderCommand):
             return STOPPED
         if not stats.get("reextract/captures"):
             complain(
-                "no capture of this crawl was found in the archive (-s CRAWL_NAME=NAME if it was not named like the spider)"
+                "no capture of this crawl was found in the archive (-s CRAWL_NAME=NAME if it was "
+                "not named like the spider)"
             )
             return NOTHING_FETCHED
         return FINE
@@ -160,7 +167,8 @@ def check_archive(config: Config) -> None:
     if not Archive(config.warc_dir).files():
         left = len(list(config.warc_dir.glob(f"*{SUFFIX}{OPEN}")))
         more = (
-            f", only {count(left, 'file')} being written or left open by a kill (scrapy warc repair closes those)"
+            f", only {count(left, 'file')} being written or left open by a kill (scrapy warc "
+            "repair closes those)"
             if left
             else ""
         )

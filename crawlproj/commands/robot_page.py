@@ -1,4 +1,6 @@
-"""scrapy robot_page: the page for webmasters. (Scrapy names commands after modules, so it has no hyphen.)"""
+"""scrapy robot_page: the page for webmasters. (Scrapy names commands after modules, so it has no
+hyphen.)
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ class Command(ProjectCommand):
         return "Make a page for webmasters: who is this robot, how fast is it, how to stop it"
 
     def long_desc(self) -> str:
-        return f"{self.short_desc()}. HTML, made from the settings; put it where ROBOT_CONTACT leads, or link it from there."
+        return (
+            f"{self.short_desc()}. HTML, made from the settings; put it where ROBOT_CONTACT "
+            "leads, or link it from there."
+        )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

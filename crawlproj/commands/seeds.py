@@ -56,7 +56,8 @@ class Command(ProjectCommand):
             )
             warn_of_forgotten(database, urls)
         say(
-            f"{count(len(urls), 'seed')} for crawl {name}, {done.added} not known before. Start with: scrapy crawl {name}"
+            f"{count(len(urls), 'seed')} for crawl {name}, {done.added} not known before. Start "
+            f"with: scrapy crawl {name}"
         )
         return FINE
 

@@ -74,7 +74,10 @@ def as_text(crawls: dict[str, dict[str, Any]], now: datetime) -> list[str]:
             if crawl["leased_servers"]
             else ""
         )
-        held = f"{count(crawl['urls']['documents'], 'page')} read in {count(crawl['versions'], 'version')}"
+        held = (
+            f"{count(crawl['urls']['documents'], 'page')} read in "
+            f"{count(crawl['versions'], 'version')}"
+        )
         kept = f"; archive of {volume(crawl['warc_bytes'])}" if crawl["warc_bytes"] else ""
         lines.append(f"{name}: {held}; {due}; {count(crawl['hosts'], 'host')}{servers}{kept}.")
     return lines

@@ -1,4 +1,6 @@
-"""scrapy warc: read the archive back, check it, repair it, add to it. The database is needed only to know what is added."""
+"""scrapy warc: read the archive back, check it, repair it, add to it. The database is needed only
+to know what is added.
+"""
 
 from __future__ import annotations
 
@@ -69,16 +71,25 @@ class Command(ProjectCommand):
     words = (1, sys.maxsize)
 
     def syntax(self) -> str:
-        return "check [FILE...] | repair | versions URL | get URL [--at TIME] | diff URL [TIME TIME] | import FILE..."
+        return (
+            "check [FILE...] | repair | versions URL | get URL [--at TIME] | diff URL [TIME "
+            "TIME] | import FILE..."
+        )
 
     def short_desc(self) -> str:
-        return "Read pages back from the archive, compare versions, check, repair and import WARC files"
+        return (
+            "Read pages back from the archive, compare versions, check, repair and import WARC "
+            "files"
+        )
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}. The files are in CRAWL_DIR/warc; their indexes are enough, the database need not be there."
-            " check: exits with 3 if something is wrong. get: writes the page to the screen or to a file. diff: of the versions in"
-            " force at two times; without times, the last two that differ. import: pages and versions go into the database, too."
+            f"{self.short_desc()}. The files are in CRAWL_DIR/warc; their indexes are enough, the "
+            "database need not be there."
+            " check: exits with 3 if something is wrong. get: writes the page to the screen or to "
+            "a file. diff: of the versions in"
+            " force at two times; without times, the last two that differ. import: pages and "
+            "versions go into the database, too."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -108,9 +119,13 @@ class Command(ProjectCommand):
         ):
             raise ConfigError(f"usage: scrapy warc {self.syntax()}")
         verbs = {
-            "check": self._check, "repair": self._repair, "versions": self._versions, "get": self._get, "diff": self._diff,
+            "check": self._check,
+            "repair": self._repair,
+            "versions": self._versions,
+            "get": self._get,
+            "diff": self._diff,
             "import": self._import,
-        }  # fmt: skip
+        }
         return verbs[verb](config, rest, opts)
 
     def _check(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
@@ -135,12 +150,14 @@ class Command(ProjectCommand):
             say([*map(str, found), f"{count(len(files), 'file')}, {count(len(found), 'problem')}"])
             if left:
                 say(
-                    f"{count(len(left), 'file')} being written, or left open by a kill (scrapy warc repair closes those)"
+                    f"{count(len(left), 'file')} being written, or left open by a kill (scrapy "
+                    "warc repair closes those)"
                 )
         return RULES_BROKEN if found else FINE
 
     def _repair(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
-        folder, broken = config.warc_dir, 0
+        folder = config.warc_dir
+        broken = 0
         if not folder.is_dir():
             say(f"There is no archive in {folder}.")
             return FINE
@@ -227,7 +244,8 @@ class Command(ProjectCommand):
                 else ""
             )
             say(
-                f"{count(taken.new, 'exchange')} added, {taken.known} there already, {taken.left_out} left out{forgotten}"
+                f"{count(taken.new, 'exchange')} added, {taken.known} there already, "
+                f"{taken.left_out} left out{forgotten}"
             )
             if taken.passed:
                 kinds = ", ".join(
@@ -251,7 +269,8 @@ class Command(ProjectCommand):
             return stack.enter_context(writing(config))
         except DatabaseError as error:
             complain(
-                f"{error}; so the pages go into the archive only: do it again when the database is there"
+                f"{error}; so the pages go into the archive only: do it again when the database is "
+                "there"
             )
             return None
 

@@ -21,7 +21,9 @@ from crawlproj.reports.facts import status
 
 MOST = 64
 RARE = 20
-"""The line with totals costs at most so small a part of the time: a big database is counted less often."""
+"""The line with totals costs at most so small a part of the time: a big database is counted less
+often.
+"""
 
 
 class Command(ProjectCommand):
@@ -35,8 +37,10 @@ class Command(ProjectCommand):
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}. Each has a log of its own, CRAWL_DIR/log/CRAWL-1.log and so on. Ctrl-C stops all within a few"
-            " seconds, a second one at once. A worker that is killed is started again. The exit code is the worst of theirs."
+            f"{self.short_desc()}. Each has a log of its own, CRAWL_DIR/log/CRAWL-1.log and so on. "
+            "Ctrl-C stops all within a few"
+            " seconds, a second one at once. A worker that is killed is started again. The exit "
+            "code is the worst of theirs."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -100,7 +104,10 @@ class Totals:
     def __init__(
         self, database: Database, crawl: str, interval_s: float, say: Callable[[str], None]
     ) -> None:
-        self._database, self._crawl, self._interval_s, self._say = database, crawl, interval_s, say
+        self._database = database
+        self._crawl = crawl
+        self._interval_s = interval_s
+        self._say = say
         self._started = time.monotonic()
         self._next = self._started + interval_s
 
@@ -113,7 +120,11 @@ class Totals:
                 crawl := status(self._database, self._database.value("now")).get(self._crawl)
             ) is not None:
                 urls = crawl["urls"]
-                text = f"{count(urls['known'], 'URL')} known, {urls['fetched']:,} visited, {urls['documents']:,} pages read"
-                text += f"; {crawl['due_now']:,} due now; {count(crawl['leased_servers'], 'server')} in use"
+                text = (
+                    f"{count(urls['known'], 'URL')} known, {urls['fetched']:,} visited, "
+                    f"{urls['documents']:,} pages read"
+                )
+                servers = count(crawl["leased_servers"], "server")
+                text += f"; {crawl['due_now']:,} due now; {servers} in use"
                 self._say(f"{now - self._started:.0f} s  {count(running, 'worker')}: {text}")
         self._next = time.monotonic() + max(self._interval_s, RARE * (time.monotonic() - now))

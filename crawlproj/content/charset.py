@@ -1,7 +1,7 @@
 """Which characters do these bytes mean? Always an answer, never an error.
 
-The order is the browser's: byte order mark, HTTP header, meta element, then the bytes themselves. Labels lie, so one
-counts only while the bytes do not contradict it.
+The order is the browser's: byte order mark, HTTP header, meta element, then the bytes themselves.
+Labels lie, so one counts only while the bytes do not contradict it.
 """
 
 from __future__ import annotations
@@ -28,26 +28,78 @@ _META: Final = re.compile(
 )
 _COMMENT: Final = re.compile(rb"<!--.*?(?:-->|$)", re.S)
 
-# Python's name of a codec -> the codec the web uses for it. What is missing here is not decoded by label.
+# Python's name of a codec -> the codec the web uses for it. What is missing here is not decoded by
+# label.
 _WEB: Final = {
-    **{name: name for name in ("utf-8", "utf-16-le", "utf-16-be", "koi8-r", "koi8-u", "cp866", "cp874", "gb18030")},
-    **{name: name for name in ("euc_jp", "iso2022_jp", "cp932", "cp949", "mac-roman", "mac-cyrillic", "big5hkscs")},
+    **{
+        name: name
+        for name in (
+            "utf-8",
+            "utf-16-le",
+            "utf-16-be",
+            "koi8-r",
+            "koi8-u",
+            "cp866",
+            "cp874",
+            "gb18030",
+        )
+    },
+    **{
+        name: name
+        for name in (
+            "euc_jp",
+            "iso2022_jp",
+            "cp932",
+            "cp949",
+            "mac-roman",
+            "mac-cyrillic",
+            "big5hkscs",
+        )
+    },
     **{f"cp125{n}": f"cp125{n}" for n in range(9)},
     **{f"iso8859-{n}": f"iso8859-{n}" for n in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)},
-    "ascii": FALLBACK, "iso8859-1": FALLBACK, "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
-    "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs",
-    "utf-16": "utf-16-le", "utf-8-sig": UTF8,
-}  # fmt: skip
+    "ascii": FALLBACK,
+    "iso8859-1": FALLBACK,
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "big5": "big5hkscs",
+    "utf-16": "utf-16-le",
+    "utf-8-sig": UTF8,
+}
 _MAGIC: Final = (
-    b"\x89PNG", b"GIF87a", b"GIF89a", b"\xff\xd8\xff", b"%PDF-", b"PK\x03\x04", b"\x1f\x8b\x08", b"OggS", b"ID3\x03",
-    b"ID3\x04", b"\x7fELF", b"wOFF", b"wOF2", b"7z\xbc\xaf", b"Rar!\x1a", b"BZh9", b"\xfd7zXZ", b"\xd0\xcf\x11\xe0",
-    b"\x28\xb5\x2f\xfd", b"{\\rtf",
-)  # fmt: skip
+    b"\x89PNG",
+    b"GIF87a",
+    b"GIF89a",
+    b"\xff\xd8\xff",
+    b"%PDF-",
+    b"PK\x03\x04",
+    b"\x1f\x8b\x08",
+    b"OggS",
+    b"ID3\x03",
+    b"ID3\x04",
+    b"\x7fELF",
+    b"wOFF",
+    b"wOF2",
+    b"7z\xbc\xaf",
+    b"Rar!\x1a",
+    b"BZh9",
+    b"\xfd7zXZ",
+    b"\xd0\xcf\x11\xe0",
+    b"\x28\xb5\x2f\xfd",
+    b"{\\rtf",
+)
 _TEXT_BYTES: Final = bytes((*range(0x20, 0x7F), *range(0x80, 0x100), 0x09, 0x0A, 0x0C, 0x0D, 0x1B))
 
 
 def looks_binary(body: bytes) -> bool:
-    """Is this a picture, an archive, a program, whatever the server calls it? Looks at the first KB only."""
+    """Is this a picture, an archive, a program, whatever the server calls it? Looks at the first KB
+    only.
+    """
     if body.startswith(_MAGIC) or (
         body.startswith(b"RIFF") and body[8:12] in (b"WEBP", b"WAVE", b"AVI ")
     ):
@@ -62,7 +114,9 @@ def looks_binary(body: bytes) -> bool:
 
 
 def utf8(body: bytes, label: str | None = None) -> tuple[bytes, str]:
-    """The body as valid UTF-8 without byte order mark and NULs, and the charset it was in; `label` is the header's."""
+    """The body as valid UTF-8 without byte order mark and NULs, and the charset it was in; `label`
+    is the header's.
+    """
     for mark, name in _BOMS:
         if body.startswith(mark):
             return _recoded(body[len(mark) :], name), web_name(name)
@@ -80,7 +134,9 @@ def web_name(codec: str) -> str:
 
 @lru_cache(maxsize=512)
 def codec(label: str) -> str | None:
-    """The codec behind a label as the web understands it (iso-8859-1 is windows-1252), None if it has none."""
+    """The codec behind a label as the web understands it (iso-8859-1 is windows-1252), None if it
+    has none.
+    """
     name = resolve_encoding(label.strip().strip("\"'"))
     try:
         return _WEB.get(codecs.lookup(name).name) if name else None
@@ -128,7 +184,8 @@ def _mostly_utf8(body: bytes) -> bool:
 
 def _utf16(head: bytes) -> str | None:
     """UTF-16 without a mark shows as a NUL in every other byte."""
-    even, odd = head[::2].count(0), head[1::2].count(0)
+    even = head[::2].count(0)
+    odd = head[1::2].count(0)
     if len(head) < 4 or max(even, odd) * 10 < len(head) * 3 or min(even, odd) * 10 > len(head):
         return None
     return "utf-16-le" if odd > even else "utf-16-be"

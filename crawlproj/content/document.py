@@ -10,11 +10,25 @@ from typing import Final, Literal, NamedTuple, get_args
 from crawlproj.content.robots_directives import NO_ORDERS, Orders
 
 Kind = Literal[
-    "a", "area", "img", "media", "iframe", "script", "link", "canonical", "alternate", "next", "feed", "sitemap",
-    "refresh", "onclick", "text",
-]  # fmt: skip
-"""What holds the link. `link`: styles, icons and such; `next`: rel=next and prev; `text`: found in script
-text, or written in a plain text or a document."""
+    "a",
+    "area",
+    "img",
+    "media",
+    "iframe",
+    "script",
+    "link",
+    "canonical",
+    "alternate",
+    "next",
+    "feed",
+    "sitemap",
+    "refresh",
+    "onclick",
+    "text",
+]
+"""What holds the link. `link`: styles, icons and such; `next`: rel=next and prev; `text`: found in
+script text, or written in a plain text or a document.
+"""
 
 KINDS: Final[frozenset[str]] = frozenset(get_args(Kind))
 PAGE_KINDS: Final[frozenset[str]] = frozenset(
@@ -37,7 +51,9 @@ def without(text: str, characters: str) -> str:
 
 
 class Link(NamedTuple):
-    """A link of the page; `url` is canonical, `text` the anchor's (or a picture's alternative) text."""
+    """A link of the page; `url` is canonical, `text` the anchor's (or a picture's alternative)
+    text.
+    """
 
     url: str
     kind: Kind
@@ -49,8 +65,9 @@ class Link(NamedTuple):
 class Block(NamedTuple):
     """A run of text between two borders; never empty, white space collapsed.
 
-    `path` is the chain of `tag.firstclass` of the non-inline elements around it, `main` says whether the innermost
-    landmark is main or article, `links` is the share of the text that stands in links (0 to 1).
+    `path` is the chain of `tag.firstclass` of the non-inline elements around it, `main` says
+    whether the innermost landmark is main or article, `links` is the share of the text that stands
+    in links (0 to 1).
     """
 
     text: str
@@ -61,7 +78,9 @@ class Block(NamedTuple):
 
 @dataclass(slots=True)
 class Document:
-    """One page, read. `base` is what its links were resolved against, `canonical` its rel=canonical."""
+    """One page, read. `base` is what its links were resolved against, `canonical` its
+    rel=canonical.
+    """
 
     url: str
     base: str = ""
@@ -83,7 +102,9 @@ class Document:
 
     @property
     def digest(self) -> bytes:
-        """16 bytes that say whether two captures show the same text: deaf to case, layout and invisible joiners."""
+        """16 bytes that say whether two captures show the same text: deaf to case, layout and
+        invisible joiners.
+        """
         if not self._digest:
             text = self.text.lower()
             self._digest = blake2b(

@@ -1,7 +1,7 @@
 """Feeds and sitemaps: lists of links that say when. Also: what is this body really?
 
-XML is read without entities, without network, with libxml2's own size limits, and recovers from errors: many feeds are
-broken, none may hurt.
+XML is read without entities, without network, with libxml2's own size limits, and recovers from
+errors: many feeds are broken, none may hurt.
 """
 
 from __future__ import annotations
@@ -40,13 +40,16 @@ _PROLOG: Final = re.compile(
 _FEED_ROOTS: Final = frozenset((b"rss", b"feed", b"rdf"))
 _SITEMAP_ROOTS: Final = frozenset((b"urlset", b"sitemapindex"))
 _TAG: Final = re.compile(
-    rb"<(?:!doctype html|html|head|body|title|meta|script|div|p|a|h1|table|br|span|link|style)[\s/>]",
+    rb"<(?:!doctype html|html|head|body|title|meta|script|div|p|a|h1|table|br|span|link|style)"
+    rb"[\s/>]",
     re.I,
 )
 
 
 class Entry(NamedTuple):
-    """One line of a feed or sitemap. `date` is as written: last change if given, else publication."""
+    """One line of a feed or sitemap. `date` is as written: last change if given,
+    else publication.
+    """
 
     url: str
     kind: EntryKind
@@ -80,7 +83,8 @@ def sniff(body: bytes, content_type: str = "") -> Sniffed:
 
 
 def entries(body: bytes, url: str, charset: str | None = None) -> list[Entry]:
-    """The entries of an RSS, RDF, Atom or JSON feed, a sitemap or a sitemap index; broken ones give what can be read.
+    """The entries of an RSS, RDF, Atom or JSON feed, a sitemap or a sitemap index; broken ones give
+    what can be read.
 
     A sitemap that is plain text has one URL per line. Each URL is listed once.
     """
@@ -101,9 +105,16 @@ def entries(body: bytes, url: str, charset: str | None = None) -> list[Entry]:
 
 def _from_xml(text: bytes, url: str) -> Iterator[Entry]:
     parser = etree.XMLParser(
-        encoding="utf-8", recover=True, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False,
-        remove_comments=True, remove_pis=True, strip_cdata=True,
-    )  # fmt: skip
+        encoding="utf-8",
+        recover=True,
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+        strip_cdata=True,
+    )
     try:
         root = etree.fromstring(text, parser)
     except etree.LxmlError:
@@ -116,7 +127,8 @@ def _from_xml(text: bytes, url: str) -> Iterator[Entry]:
 
 def _entry(element: Any, name: str, join: Joiner) -> Iterator[Entry]:
     texts: dict[str, str] = {}
-    href, news = "", False
+    href = ""
+    news = False
     for child in element:
         tag = _name(child)
         if tag == "link" and child.get("href"):

@@ -37,7 +37,8 @@ def parse(
 ) -> Document:
     """Read a page; any bytes give a Document, broken ones a poor and binary ones an empty one.
 
-    `charset` is the HTTP header's. `agents` are the names (lower case) whose meta elements are orders for us.
+    `charset` is the HTTP header's. `agents` are the names (lower case) whose meta elements are
+    orders for us.
     """
     if charsets.looks_binary(body):
         return Document(url, base=url, charset="")
@@ -91,7 +92,8 @@ def _read(text: bytes, agents: tuple[str, ...]) -> tuple[Reader, bool]:
 def _read_guarded(text: bytes, agents: tuple[str, ...]) -> tuple[Reader, bool]:
     """In pieces, because libxml2 reads what it was given to the end, whatever its target says."""
     reader = GuardedReader(agents)
-    parser, cut = reader.parser, False
+    parser = reader.parser
+    cut = False
     try:
         for at in range(0, len(text), _PIECE):
             parser.feed(text[at : at + _PIECE])
@@ -115,7 +117,9 @@ def _with_scripts(reader: Reader) -> list[RawLink]:
 
 
 def resolved(raw: list[RawLink], join: Joiner) -> list[Link]:
-    """Canonical links, each (url, kind) once, in document order; a later one only lends its anchor text."""
+    """Canonical links, each (url, kind) once, in document order; a later one only lends its anchor
+    text.
+    """
     found: list[Link] = []
     places: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for url, (_, kind, text, title, nofollow) in zip(

@@ -1,4 +1,5 @@
-"""What each element means to the reader: a border between blocks, a link, a fact, or no text at all.
+"""What each element means to the reader: a border between blocks, a link, a fact, or no text at
+all.
 
 Elements without an entry are borders: what is not known to be inline ends a block.
 """
@@ -32,9 +33,16 @@ _LANDMARKS: Final = {
     "dialog": False,
 }
 _ROLES: Final = {
-    "main": True, "article": True, "navigation": False, "contentinfo": False, "complementary": False, "banner": False,
-    "search": False, "dialog": False, "alertdialog": False,
-}  # fmt: skip
+    "main": True,
+    "article": True,
+    "navigation": False,
+    "contentinfo": False,
+    "complementary": False,
+    "banner": False,
+    "search": False,
+    "dialog": False,
+    "alertdialog": False,
+}
 _NOFOLLOW: Final = frozenset(("nofollow", "ugc", "sponsored"))
 _FEEDS: Final = (
     "application/rss+xml",
@@ -105,13 +113,11 @@ def _a(reader: Reader, tag: str, attrib: Attrs) -> None:
     if reader.skip:
         reader.links.append((href, "a", "", tip, nofollow))
         return
-    reader.href, reader.nofollow, reader.tip, reader.anchor, reader.alt = (
-        href,
-        nofollow,
-        tip,
-        "",
-        "",
-    )
+    reader.href = href
+    reader.nofollow = nofollow
+    reader.tip = tip
+    reader.anchor = ""
+    reader.alt = ""
     reader.mark = len(reader.buffer)
 
 
@@ -129,7 +135,8 @@ def _area(reader: Reader, tag: str, attrib: Attrs) -> None:
 
 
 def _img(reader: Reader, tag: str, attrib: Attrs) -> None:
-    alt, tip = attrib.get("alt", ""), attrib.get("title", "")
+    alt = attrib.get("alt", "")
+    tip = attrib.get("title", "")
     if alt:
         alt = " ".join(alt.split())[:MAX_ANCHOR]
         reader.alt = reader.alt or alt
@@ -237,22 +244,25 @@ def _embedded(reader: Reader, tag: str, attrib: Attrs) -> None:
 
 # fmt: off
 _INLINE: Final = (
-    "abbr", "acronym", "b", "bdi", "bdo", "big", "body", "cite", "code", "data", "del", "dfn", "em", "font", "head",
-    "i", "ins", "kbd", "label", "mark", "nobr", "picture", "q", "rp", "rt", "ruby", "s", "samp", "small", "span",
-    "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr", "input", "param", "track", "col", "path", "use",
-    "g",
+    "abbr", "acronym", "b", "bdi", "bdo", "big", "body", "cite", "code", "data", "del", "dfn", "em",
+    "font", "head", "i", "ins", "kbd", "label", "mark", "nobr", "picture", "q", "rp", "rt", "ruby",
+    "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+    "input", "param", "track", "col", "path", "use", "g",
 )
-_SKIPPED: Final = ("style", "template", "noscript", "svg", "math", "title", "textarea", "noembed", "noframes")
+_SKIPPED: Final = (
+    "style", "template", "noscript", "svg", "math", "title", "textarea", "noembed", "noframes",
+)
 _VOID: Final[dict[str, Start]] = {
-    "br": _break, "hr": _break, "img": _img, "link": _link, "meta": _meta, "base": _base, "area": _area,
-    "source": _media, "embed": _media, "frame": _media, "html": _html,
+    "br": _break, "hr": _break, "img": _img, "link": _link, "meta": _meta, "base": _base,
+    "area": _area, "source": _media, "embed": _media, "frame": _media, "html": _html,
 }
 _HOLDING: Final[dict[str, Start]] = {"script": _script, "iframe": _embedded, "object": _embedded}
 STARTS: Final[dict[str, Start | None]] = {
-    **dict.fromkeys(_INLINE), **_VOID, **dict.fromkeys(_LANDMARKS, _landmark), **dict.fromkeys(_SKIPPED, _skip),
-    **_HOLDING, "a": _a, "video": _player, "audio": _player,
+    **dict.fromkeys(_INLINE), **_VOID, **dict.fromkeys(_LANDMARKS, _landmark),
+    **dict.fromkeys(_SKIPPED, _skip), **_HOLDING, "a": _a, "video": _player, "audio": _player,
 }
 ENDS: Final[dict[str, End | None]] = {
-    **dict.fromkeys(_INLINE), **dict.fromkeys(_VOID), **dict.fromkeys((*_SKIPPED, *_HOLDING), _skip_end), "a": _a_end,
+    **dict.fromkeys(_INLINE), **dict.fromkeys(_VOID),
+    **dict.fromkeys((*_SKIPPED, *_HOLDING), _skip_end), "a": _a_end,
 }
 # fmt: on

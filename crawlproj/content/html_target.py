@@ -1,8 +1,9 @@
 """The parser's target: what is taken from each tag while libxml2 reads a page.
 
-No tree is built. That is cheaper than walking one, cannot keep one alive, and has no quadratic case in depth. This runs
-for every tag of every page, so the hot methods are written for speed: `data` is the buffer's own append, elements are
-found in one dictionary, and the guard that only few pages need is in a subclass.
+No tree is built. That is cheaper than walking one, cannot keep one alive, and has no quadratic case
+in depth. This runs for every tag of every page, so the hot methods are written for speed: `data` is
+the buffer's own append, elements are found in one dictionary, and the guard that only few pages
+need is in a subclass.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from crawlproj.content.robots_directives import NO_ORDERS, Orders
 from crawlproj.content.script_urls import in_handler
 
 MAX_DEPTH: Final = 512
-"""Documents with very many tags are read no deeper: a closing tag costs libxml2 time in proportion to the depth."""
+"""Documents with very many tags are read no deeper: a closing tag costs libxml2 time in proportion
+to the depth.
+"""
 
 RawLink: TypeAlias = tuple[str, Kind, str, str, bool]
 RawBlock: TypeAlias = tuple[str, str, bool, float]
@@ -30,12 +33,35 @@ class TooDeepError(Exception):
 
 
 class Reader:
-    """Collects raw links and blocks, and the head's few facts. A link is listed where its element ends."""
+    """Collects raw links and blocks, and the head's few facts. A link is listed where its element
+    ends.
+    """
 
     __slots__ = (
-        "agents", "alt", "anchor", "base", "blocks", "buffer", "data", "href", "language", "linked", "links", "main",
-        "mark", "nofollow", "parser", "path", "robots", "scripts", "skip", "skip_mark", "stack", "tip", "title",
-    )  # fmt: skip
+        "agents",
+        "alt",
+        "anchor",
+        "base",
+        "blocks",
+        "buffer",
+        "data",
+        "href",
+        "language",
+        "linked",
+        "links",
+        "main",
+        "mark",
+        "nofollow",
+        "parser",
+        "path",
+        "robots",
+        "scripts",
+        "skip",
+        "skip_mark",
+        "stack",
+        "tip",
+        "title",
+    )
 
     def __init__(self, agents: tuple[str, ...]) -> None:
         self.buffer: list[str] = []
@@ -44,7 +70,9 @@ class Reader:
         self.begin(agents)
 
     def begin(self, agents: tuple[str, ...]) -> None:
-        """Forget the page before. A parser costs as much as a small page to make, and dies in a cycle with its reader: kept."""
+        """Forget the page before. A parser costs as much as a small page to make, and dies in a
+        cycle with its reader: kept.
+        """
         self.agents = agents
         self.buffer.clear()
         self.links: list[RawLink] = []
@@ -88,7 +116,8 @@ class Reader:
 
     def anchored(self) -> str:
         """Text of the open anchor; the part since the mark is counted as linked."""
-        buffer, mark = self.buffer, self.mark
+        buffer = self.buffer
+        mark = self.mark
         text = buffer[mark] if len(buffer) == mark + 1 else "".join(buffer[mark:])
         if "\n" in text or "  " in text or not text.isascii() or "\t" in text:
             text = " ".join(text.split())

@@ -11,10 +11,22 @@ from typing import Final
 
 _KNOWN: Final = frozenset(
     (
-        "noindex", "nofollow", "noarchive", "nocache", "none", "all", "index", "follow", "archive", "nosnippet",
-        "noimageindex", "notranslate", "nositelinkssearchbox", "indexifembedded",
+        "noindex",
+        "nofollow",
+        "noarchive",
+        "nocache",
+        "none",
+        "all",
+        "index",
+        "follow",
+        "archive",
+        "nosnippet",
+        "noimageindex",
+        "notranslate",
+        "nositelinkssearchbox",
+        "indexifembedded",
     )
-)  # fmt: skip
+)
 _WITH_VALUE: Final = ("max-snippet", "max-image-preview", "max-video-preview")
 _UNTIL: Final = "unavailable_after"
 _ROBOT: Final = re.compile(r"\s*([A-Za-z*][\w.*-]*)\s*:(.*)", re.S)
@@ -47,7 +59,9 @@ class Orders:
 
     @property
     def expires(self) -> datetime | None:
-        """When the page is to be taken for gone; None if it does not say, or not so that we understand it."""
+        """When the page is to be taken for gone; None if it does not say, or not so that we
+        understand it.
+        """
         return date(self.unavailable_after) if self.unavailable_after else None
 
 
@@ -75,7 +89,9 @@ def _moment(text: str) -> datetime:
 
 
 def read(content: str) -> Orders:
-    """Orders in the content of a meta element. A date may hold commas: what is no known word belongs to it."""
+    """Orders in the content of a meta element. A date may hold commas: what is no known word
+    belongs to it.
+    """
     words: set[str] = set()
     until: list[str] = []
     for part in content.split(","):
@@ -95,7 +111,9 @@ def read(content: str) -> Orders:
 
 
 def read_headers(values: Iterable[str], agents: tuple[str, ...] = ("robots",)) -> Orders:
-    """Orders of all X-Robots-Tag headers. What follows `name:` holds for that robot only, up to the next name."""
+    """Orders of all X-Robots-Tag headers. What follows `name:` holds for that robot only, up to the
+    next name.
+    """
     total = NO_ORDERS
     for value in values:
         ours: list[str] = []
@@ -103,7 +121,8 @@ def read_headers(values: Iterable[str], agents: tuple[str, ...] = ("robots",)) -
         for part in value.split(","):
             named = _ROBOT.fullmatch(part)
             if named and not named[1].lower().startswith((_UNTIL, *_WITH_VALUE)):
-                listening, part = named[1].lower() in (*agents, "*"), named[2]
+                listening = named[1].lower() in (*agents, "*")
+                part = named[2]
             if listening:
                 ours.append(part)
         total |= read(",".join(ours))

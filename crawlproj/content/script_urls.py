@@ -1,6 +1,7 @@
 """URLs that are written in programs: onclick handlers and script text.
 
-Found by linear-time patterns, not by running anything, so they are guesses and carry their own kinds.
+Found by linear-time patterns, not by running anything, so they are guesses and carry their own
+kinds.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from itertools import accumulate, chain, islice
 from typing import Final, TypeAlias
 
 _Mark: TypeAlias = tuple[str, str, int]
-"""What ends before a slash: its last character, all since the slash before, and where the slash is."""
+"""What ends before a slash: its last character, all since the slash before, and where the
+slash is.
+"""
 
 MAX_SCRIPT: Final = 200_000
 MAX_LINKS: Final = 200
@@ -31,9 +34,27 @@ _ROOTED: Final = re.compile(
     rf"/(?:(?:{_SEGMENT}){{0,20}}{_FILE}|(?:{_SEGMENT}){{2,20}})[{_QUOTES}]"
 ).match
 _ASSET: Final = (
-    ".js", ".mjs", ".css", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".ico", ".woff", ".woff2", ".ttf",
-    ".mp3", ".mp4", ".webm", ".m3u8", ".map", ".wasm",
-)  # fmt: skip
+    ".js",
+    ".mjs",
+    ".css",
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".gif",
+    ".svg",
+    ".webp",
+    ".avif",
+    ".ico",
+    ".woff",
+    ".woff2",
+    ".ttf",
+    ".mp3",
+    ".mp4",
+    ".webm",
+    ".m3u8",
+    ".map",
+    ".wasm",
+)
 
 _VOCABULARIES: Final = (
     "http://schema.org",
@@ -44,13 +65,18 @@ _VOCABULARIES: Final = (
 
 
 def in_handler(code: str) -> list[str]:
-    """Where an onclick handler would go: `location.href='...'`, `window.open('...')` and the like."""
+    """Where an onclick handler would go: `location.href='...'`, `window.open('...')` and
+    the like.
+    """
     return [single or double for single, double in _HANDLER.findall(code[:4000])]
 
 
 def in_script(code: str) -> list[str]:
-    """Quoted absolute URLs, then quoted paths that look like pages; no pictures, styles, programs."""
-    # Cut at the slashes once: to look for each mark before a slash ("://" and the quotes) reads a long script four times.
+    """Quoted absolute URLs, then quoted paths that look like pages; no pictures,
+    styles, programs.
+    """
+    # Cut at the slashes once: to look for each mark before a slash ("://" and the quotes) reads a
+    # long script four times.
     *pieces, last = code[:MAX_SCRIPT].split("/")
     if "\\" in (ends := [piece[-1:] for piece in pieces]):
         pieces = [

@@ -14,7 +14,9 @@ _PAIRS: Final = {")": "(", "]": "["}
 
 
 def urls_in(text: str) -> list[str]:
-    """Each once, in order; what ends the sentence or closes a bracket around the URL is not part of it."""
+    """Each once, in order; what ends the sentence or closes a bracket around the URL is not part of
+    it.
+    """
     if "://" not in text:
         return []
     found: dict[str, None] = {}

@@ -1,1 +1,3 @@
-"""Postgres: connection, named queries, migrations, the embedded server. The only importer of psycopg2."""
+"""Postgres: connection, named queries, migrations, the embedded server. The only importer of
+psycopg2.
+"""

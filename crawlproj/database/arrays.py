@@ -1,6 +1,7 @@
 """Columns of values as Postgres array literals: one parameter per column, however many rows.
 
-Postgres reads such a literal many times faster than the same values as separate expressions, and Python writes it faster.
+Postgres reads such a literal many times faster than the same values as separate expressions, and
+Python writes it faster.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ SEPARATOR = "\x1f"
 
 
 def array(values: Iterable[object]) -> str:
-    """`{1,NULL,"text"}`. NULs are dropped and lone surrogates replaced, since Postgres can't store them."""
+    """`{1,NULL,"text"}`. NULs are dropped and lone surrogates replaced, since Postgres can't store
+    them.
+    """
     values = values if isinstance(values, list | tuple) else list(values)
     kinds = set(map(type, values))
     if kinds == {int}:

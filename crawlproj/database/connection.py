@@ -1,6 +1,8 @@
-"""Postgres: one connection, named queries, transactions, notifications. The only importer of psycopg2.
+"""Postgres: one connection, named queries, transactions, notifications. The only importer of
+psycopg2.
 
-Whatever the driver raises comes out as DatabaseError (bad URLs as ConfigError), and no text holds a password.
+Whatever the driver raises comes out as DatabaseError (bad URLs as ConfigError), and no text holds a
+password.
 """
 
 from __future__ import annotations
@@ -29,11 +31,17 @@ DEFAULTS = {
     "keepalives_interval": 10,
     "keepalives_count": 3,
 }
-# The server looks after dead peers too: else a worker that lost its network keeps its row locks for hours. Pages at random are
-# mostly in memory: by Postgres's own guess, made for turning disks, hundreds of look-ups cost more than reading a whole table.
+# The server looks after dead peers too: else a worker that lost its network keeps its row locks for
+# hours. Pages at random are mostly in memory: by Postgres's own guess, made for turning disks,
+# hundreds of look-ups cost more than reading a whole table.
 SESSION = """
-set time zone 'UTC'; set search_path = crawlproj; set client_min_messages = warning; set plan_cache_mode = force_generic_plan;
-set random_page_cost = 1.1; set lock_timeout = '30s'; set idle_in_transaction_session_timeout = '5min';
+set time zone 'UTC';
+set search_path = crawlproj;
+set client_min_messages = warning;
+set plan_cache_mode = force_generic_plan;
+set random_page_cost = 1.1;
+set lock_timeout = '30s';
+set idle_in_transaction_session_timeout = '5min';
 set tcp_keepalives_idle = 30; set tcp_keepalives_interval = 10; set tcp_keepalives_count = 3;
 """
 
@@ -47,10 +55,13 @@ BYTES_ARRAY = extensions.new_array_type((1001,), "BYTES_ARRAY", BYTES)
 
 
 class Transaction(Queries):
-    """Queries that are committed together. Ends with its connection: nothing of it is repeated on another one."""
+    """Queries that are committed together. Ends with its connection: nothing of it is repeated on
+    another one.
+    """
 
     def __init__(self, database: Database, connection: Any) -> None:
-        self._database, self._connection = database, connection
+        self._database = database
+        self._connection = connection
 
     def _statement(self, query: Query) -> str:
         with self._database._errors(query.name):
@@ -65,7 +76,9 @@ class Transaction(Queries):
 
 
 class Database(Queries):
-    """One connection, made at first use and again after a loss; threads take turns. Single queries commit at once."""
+    """One connection, made at first use and again after a loss; threads take turns. Single queries
+    commit at once.
+    """
 
     def __init__(self, dsn: str, application_name: str = "crawlproj") -> None:
         self._arguments = DEFAULTS | {"application_name": application_name} | parse_dsn(dsn)
@@ -77,7 +90,9 @@ class Database(Queries):
         self._plans = Plans()
 
     def another(self) -> Database:
-        """A connection of its own to the same place, for another thread that must not take turns with this one."""
+        """A connection of its own to the same place, for another thread that must not take turns
+        with this one.
+        """
         twin = Database("")
         twin._arguments = dict(self._arguments)
         return twin
@@ -88,7 +103,8 @@ class Database(Queries):
     @property
     def place(self) -> str:
         """Where it is, for messages."""
-        host, port = self._arguments.get("host", "localhost"), self._arguments.get("port", "5432")
+        host = self._arguments.get("host", "localhost")
+        port = self._arguments.get("port", "5432")
         return f"{host}:{port}/{self._arguments.get('dbname', '')}"
 
     def connect(self) -> None:
@@ -119,8 +135,9 @@ class Database(Queries):
         return 0.0 if asked_at is None else time.monotonic() - asked_at
 
     def hang_up(self) -> None:
-        """Cut the connection under a thread that waits for an answer: it gets a DatabaseError. A network that swallows packets
-        would let it wait for many minutes."""
+        """Cut the connection under a thread that waits for an answer: it gets a DatabaseError. A
+        network that swallows packets would let it wait for many minutes.
+        """
         connection = self._connection
         with (
             suppress(OSError, psycopg2.Error, AttributeError),
@@ -130,7 +147,9 @@ class Database(Queries):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """All or nothing: committed at the end of the block, rolled back if it raises. Other threads wait."""
+        """All or nothing: committed at the end of the block, rolled back if it raises. Other
+        threads wait.
+        """
         with self._lock:
             self._refuse_inside()
             self.connect()
@@ -157,7 +176,9 @@ class Database(Queries):
             self._on_channel("notify {}, {}", channel, payload)
 
     def notifications(self, timeout_s: float = 0) -> list[tuple[str, str]]:
-        """Channels and payloads that have come, waiting up to `timeout_s` for the first. A DatabaseError means some may be lost."""
+        """Channels and payloads that have come, waiting up to `timeout_s` for the first. A
+        DatabaseError means some may be lost.
+        """
         with self._lock:
             self._refuse_inside()
             self.connect()
@@ -166,7 +187,8 @@ class Database(Queries):
                 poll = select.poll()  # select() fails beyond 1024 open files
                 poll.register(connection.fileno(), select.POLLIN)
                 wait_ms = timeout_s * 1000
-                # The first look at a lost connection only reads the server's farewell; the next one raises.
+                # The first look at a lost connection only reads the server's farewell; the next one
+                # raises.
                 while not connection.notifies and poll.poll(wait_ms):
                     connection.poll()
                     wait_ms = 0
@@ -212,7 +234,8 @@ class Database(Queries):
         if connection.server_version < MINIMUM_VERSION * 10_000:
             version = f"{connection.server_version // 10_000}.{connection.server_version % 10_000}"
             raise DatabaseError(
-                f"Postgres at {self.place} is version {version}: {MINIMUM_VERSION} or newer is needed"
+                f"Postgres at {self.place} is version {version}: {MINIMUM_VERSION} or newer is "
+                "needed"
             )
         encoding = connection.get_parameter_status("server_encoding")
         if encoding != "UTF8":
@@ -227,7 +250,9 @@ class Database(Queries):
                 cursor.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
 
     def _end(self, connection: Any) -> None:
-        """Back to committing at once. What cannot be rolled back was lost, and is rolled back by the server."""
+        """Back to committing at once. What cannot be rolled back was lost, and is rolled back by
+        the server.
+        """
         if connection is self._connection:
             try:
                 connection.rollback()
@@ -237,7 +262,9 @@ class Database(Queries):
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
-        """Driver errors as ours, without their chain: its texts may quote what was typed into the URL."""
+        """Driver errors as ours, without their chain: its texts may quote what was typed into the
+        URL.
+        """
         self._asked_at = time.monotonic()
         try:
             yield
@@ -268,7 +295,9 @@ class Database(Queries):
 
 
 def parse_dsn(dsn: str) -> dict[str, Any]:
-    """The parts of a URL or of `key=value` pairs. ConfigError without quoting it: half of it may be the password."""
+    """The parts of a URL or of `key=value` pairs. ConfigError without quoting it: half of it may be
+    the password.
+    """
     try:
         parts: dict[str, Any] = extensions.parse_dsn(dsn)
     except psycopg2.Error:

@@ -1,7 +1,8 @@
 """Tables made and brought up to date.
 
-`sql/schema.sql` is the present; `sql/migrations/NNNN_name.sql` lead to it step by step, 0001 being the first schema.
-A new database gets the present at once; an older one the steps it lacks. A test keeps both ways equal.
+`sql/schema.sql` is the present; `sql/migrations/NNNN_name.sql` lead to it step by step, 0001 being
+the first schema. A new database gets the present at once; an older one the steps it lacks. A test
+keeps both ways equal.
 """
 
 from __future__ import annotations
@@ -45,12 +46,16 @@ def migrations() -> list[Migration]:
 
 
 def pending(db: Database) -> list[str]:
-    """Names of the steps that `migrate` would bring; MigrationError if the database is newer than this code."""
+    """Names of the steps that `migrate` would bring; MigrationError if the database is newer than
+    this code.
+    """
     return [step.name for step in _missing(db)]
 
 
 def migrate(db: Database) -> list[str]:
-    """Bring the tables up to date in one transaction, or leave all as it was; names of the steps that were missing."""
+    """Bring the tables up to date in one transaction, or leave all as it was; names of the steps
+    that were missing.
+    """
     with db.transaction() as tx:
         tx.script("set local lock_timeout = 0")  # another worker's migration may take long
         tx.run("migration_lock")
@@ -73,7 +78,8 @@ def _missing(db: Queries) -> list[Migration]:
     newest = max(applied, default=0)
     if newest > len(steps):
         raise MigrationError(
-            f"the database is at migration {newest:04}, this code knows only {len(steps):04}: update crawlproj"
+            f"the database is at migration {newest:04}, this code knows only {len(steps):04}: "
+            "update crawlproj"
         )
     return [step for step in steps if step.number not in applied]
 

@@ -12,10 +12,13 @@ from crawlproj.errors import DatabaseError
 
 log = logging.getLogger(__name__)
 
-RECOVERY_S, STARTING_S = 600.0, 60.0
+RECOVERY_S = 600.0
+STARTING_S = 60.0
 """How long our own server may recover, and how long another that is just being started."""
 NOT_YET = ("starting up", "not yet accepting", "in recovery mode")
-"""In the words of Postgres, which gives no code to those it does not let in; ours speaks English."""
+"""In the words of Postgres, which gives no code to those it does not let in; ours
+speaks English.
+"""
 
 
 def open_database(database_url: str, crawl_dir: Path) -> tuple[Database, Embedded | None]:
@@ -32,7 +35,9 @@ def open_database(database_url: str, crawl_dir: Path) -> tuple[Database, Embedde
 
 def _connected(dsn: str, patience_s: float) -> Database:
     """A server that recovers from a crash already answers, but lets nobody in yet."""
-    database, begun, said = Database(dsn), time.monotonic(), False
+    database = Database(dsn)
+    begun = time.monotonic()
+    said = False
     while True:
         try:
             database.connect()

@@ -1,8 +1,9 @@
 """Statements that a connection knows already: parsed once, planned once.
 
-A worker asks the same few questions again and again, and for many of them Postgres would need longer to plan than to answer. The
-second time a query is asked on a connection it is prepared, unless it says that its plan depends on the arguments. Plans are made
-anew when `discard` is sent, which the frontier does while its tables grow fast, and by Postgres itself after each ANALYZE.
+A worker asks the same few questions again and again, and for many of them Postgres would need
+longer to plan than to answer. The second time a query is asked on a connection it is prepared,
+unless it says that its plan depends on the arguments. Plans are made anew when `discard` is sent,
+which the frontier does while its tables grow fast, and by Postgres itself after each ANALYZE.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from crawlproj.database.queries import Query
 
 
 class Plans:
-    """Of one connection: none of them outlives it. `patience`: how often a query is asked plainly before it is prepared."""
+    """Of one connection: none of them outlives it. `patience`: how often a query is asked plainly
+    before it is prepared.
+    """
 
     patience = 1
 

@@ -1,4 +1,6 @@
-"""SQL by name: `sql/queries.sql` read once, each `-- name: x` up to the next one; arguments are named, `%(x)s`."""
+"""SQL by name: `sql/queries.sql` read once, each `-- name: x` up to the next one; arguments are
+named, `%(x)s`.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ class Query:
     def prepare(self) -> str:
         """The statement that makes the server keep it, arguments in the order of their names."""
         numbers = {name: f"${number}" for number, name in enumerate(sorted(self.arguments), 1)}
-        return f'prepare "{self.name}" as {PERCENT.sub(lambda match: numbers.get(match[1], "%"), self.sql)}'
+        return (
+            f'prepare "{self.name}" as '
+            f"{PERCENT.sub(lambda match: numbers.get(match[1], '%'), self.sql)}"
+        )
 
     @property
     def execute(self) -> str:

@@ -1,4 +1,6 @@
-"""Somebody who notices that the database has fallen silent, since the thread that waits for its answer can't."""
+"""Somebody who notices that the database has fallen silent, since the thread that waits for its
+answer can't.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,14 @@ PART = 2 / 3
 
 
 class Watch(threading.Thread):
-    """Cuts the connection when a question has not been answered for two thirds of `patience_s`; `stop` ends it."""
+    """Cuts the connection when a question has not been answered for two thirds of `patience_s`;
+    `stop` ends it.
+    """
 
     def __init__(self, database: Database, patience_s: float) -> None:
         super().__init__(name="watch", daemon=True)
-        self._database, self._limit_s = database, patience_s * PART
+        self._database = database
+        self._limit_s = patience_s * PART
         self._end = threading.Event()
         self.start()
 

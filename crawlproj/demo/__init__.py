@@ -1,6 +1,8 @@
-"""One changing web on loopback, with profiles: for the demo, the tests, the benchmarks and the simulations.
+"""One changing web on loopback, with profiles: for the demo, the tests, the benchmarks and the
+simulations.
 
-`Web` is the pure model and knows the truth; `DemoServer` and `DemoProcess` serve it and log what they saw.
+`Web` is the pure model and knows the truth; `DemoServer` and `DemoProcess` serve it and log what
+they saw.
 """
 
 from __future__ import annotations

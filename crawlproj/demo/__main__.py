@@ -1,4 +1,6 @@
-"""`python -m crawlproj.demo`: serve the demo web; the first line of the output is JSON with the port and the hosts."""
+"""`python -m crawlproj.demo`: serve the demo web; the first line of the output is JSON with the
+port and the hosts.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
 
 
 async def control(demo: DemoServer) -> None:
-    """Answer each order with a JSON line, once what is being sent is in the log; end with the input."""
+    """Answer each order with a JSON line, once what is being sent is in the log; end with the
+    input.
+    """
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

@@ -1,4 +1,6 @@
-"""The articles of one host: which exist at an age, what they say in which version. Pure functions of seed and age."""
+"""The articles of one host: which exist at an age, what they say in which version. Pure functions
+of seed and age.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """What never changes about an article. `published` is a web age, negative if before the epoch."""
+    """What never changes about an article. `published` is a web age, negative if before
+    the epoch.
+    """
 
     number: int
     section: str
@@ -26,7 +30,9 @@ class Article:
 
 
 class Articles:
-    """Article 0, 1, 2, ... in the order of publication: `spec.articles` before the epoch, then one per arrival."""
+    """Article 0, 1, 2, ... in the order of publication: `spec.articles` before the epoch, then one
+    per arrival.
+    """
 
     def __init__(self, spec: HostSpec, world: World) -> None:
         self._spec = spec
@@ -40,7 +46,9 @@ class Articles:
         return self._spec.articles + self.arrivals.count(age)
 
     def kept(self, count: int, section: str = "") -> tuple[int, ...]:
-        """Numbers of the articles that still stand when `count` have been published, newest first."""
+        """Numbers of the articles that still stand when `count` have been published,
+        newest first.
+        """
         numbers = range(count - 1, max(0, count - self._spec.keep) - 1, -1)
         return tuple(n for n in numbers if not section or self.get(n).section == section)
 
@@ -49,8 +57,10 @@ class Articles:
         return self.get(count - 1).published if count else -1.0
 
     def _get(self, number: int) -> Article:
-        spec, stream = self._spec, self._world.stream(self._spec.name, "article", number)
-        voice, first = Voice(stream), spec.articles
+        spec = self._spec
+        stream = self._world.stream(self._spec.name, "article", number)
+        voice = Voice(stream)
+        first = spec.articles
         title = voice.title()
         section = stream.choice(spec.sections)
         published = (number - first) * 3 * HOUR_S - stream.random() * HOUR_S
@@ -60,7 +70,9 @@ class Articles:
         return Article(number, section, title, path, voice.name(), published, stream.randint(6, 12))
 
     def state(self, number: int, age: float) -> tuple[int, float]:
-        """How often article `number` has changed by `age`, and the age of the last change (or of publication)."""
+        """How often article `number` has changed by `age`, and the age of the last change (or of
+        publication).
+        """
         edits = self._edits.get(number)
         published = self.get(number).published
         if edits is None:
@@ -71,7 +83,9 @@ class Articles:
         return version, edits.time(version) if version else published
 
     def text(self, number: int, version: int) -> tuple[str, ...]:
-        """The paragraphs of a version. Change k rewrites one paragraph, in turn: versions are near-copies."""
+        """The paragraphs of a version. Change k rewrites one paragraph, in turn: versions are
+        near-copies.
+        """
         size = self.get(number).paragraphs
         latest = (
             (version - 1 - i) // size * size + i + 1 if version > i else 0 for i in range(size)
@@ -83,5 +97,7 @@ class Articles:
 
 
 def stamp(changed: float) -> int:
-    """The version number of a page that is put together from others: the millisecond of its last change."""
+    """The version number of a page that is put together from others: the millisecond of its last
+    change.
+    """
     return max(0, round(changed * 1000))

@@ -1,4 +1,5 @@
-"""Every fault under a path (`/timeout`) and on a host of its own (`timeout.fault.demo.test`), and odd answers.
+"""Every fault under a path (`/timeout`) and on a host of its own (`timeout.fault.demo.test`), and
+odd answers.
 
 `PATHS` names the paths to ask on each fault's own host: `http://NAME.fault.demo.test:PORT` + path.
 """
@@ -120,7 +121,8 @@ def families(site: Site) -> dict[str, PathMaker]:
         found = re.fullmatch(r"/status/([1-9]\d\d)(?:\?retry_after=(.*))?", key)
         if not found:
             return None
-        code, wait = int(found[1]), found[2]
+        code = int(found[1])
+        wait = found[2]
         headers = (("Retry-After", wait),) if wait else ()
         if code == 200:
             return site.plain("Status 200")
@@ -145,7 +147,9 @@ def broken(site: Site) -> None:
 
 
 def fault_index(site: Site) -> None:
-    """Links to each fault on a host of its own, so that one bad host does not hold up the others."""
+    """Links to each fault on a host of its own, so that one bad host does not hold up
+    the others.
+    """
     for spec in (other.spec for other in site.sites.values()):
         if spec.robots:
             paths: tuple[str, ...] = ("/", "/private/report.html")

@@ -1,4 +1,6 @@
-"""The demo web's time: any callable that gives unix seconds. Tests hold it still, the demo uses `time.time`."""
+"""The demo web's time: any callable that gives unix seconds. Tests hold it still, the demo uses
+`time.time`.
+"""
 
 from __future__ import annotations
 

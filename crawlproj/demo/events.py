@@ -8,7 +8,8 @@ from bisect import bisect_right
 
 
 class Poisson:
-    """Events at the mean rate of one per `every_s` seconds after `start_s`; none at all if `every_s` is 0.
+    """Events at the mean rate of one per `every_s` seconds after `start_s`; none at all if
+    `every_s` is 0.
 
     The times depend on the stream only, not on who asks or when: they are drawn in order and kept.
     """

@@ -1,6 +1,8 @@
-"""The special collections a host can have, by name: redirects, copies, traps, orders to robots, oddities, faults.
+"""The special collections a host can have, by name: redirects, copies, traps, orders to robots,
+oddities, faults.
 
-Each function fills the host's `Extra`: links for the box on its front page, and the pages behind them.
+Each function fills the host's `Extra`: links for the box on its front page, and the pages behind
+them.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ def redirect(status: int, to: str) -> Maker:
 
 
 def redirects(site: Site) -> None:
-    """One hop, a chain of three to a page that is linked nowhere else, two loops, and a way to another host."""
+    """One hop, a chain of three to a page that is linked nowhere else, two loops, and a way to
+    another host.
+    """
 
     def url(path: str) -> str:
         return site.world.url(site.spec.name, path)
@@ -54,7 +58,9 @@ def dead(site: Site) -> None:
 
 
 def copies(site: Site) -> None:
-    """Exact copies of three own articles under another URL, and print versions that differ a little."""
+    """Exact copies of three own articles under another URL, and print versions that differ a
+    little.
+    """
     for number in range(min(3, site.spec.articles)):
         path = site.articles.get(number).path
         site.extra.pages[f"/copy{path}"] = partial(site.article, number)
@@ -122,10 +128,8 @@ def deeper(site: Site) -> None:
 
 def orders(site: Site) -> None:
     """Pages that tell robots something: noindex, nofollow, by meta, by header, on one link."""
-    after, hidden = (
-        site.link("/notes/after-noindex.html", "Go on"),
-        site.link("/notes/hidden.html", "Hidden"),
-    )
+    after = site.link("/notes/after-noindex.html", "Go on")
+    hidden = site.link("/notes/hidden.html", "Hidden")
     noindex = site.plain(
         "Please do not index", (after,), meta='<meta name="robots" content="noindex">'
     )

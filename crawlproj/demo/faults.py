@@ -1,4 +1,6 @@
-"""What servers do wrong on the wire, as data: raw bytes and a bad end per fault, and what is wrong with robots.txt."""
+"""What servers do wrong on the wire, as data: raw bytes and a bad end per fault, and what is wrong
+with robots.txt.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +50,14 @@ def _endless(type: str, first: bytes, filler: bytes) -> Callable[[], Iterator[by
 
 @cache
 def bomb() -> bytes:
-    """A gzip file of about 130 KB that unpacks to `BOMB_BYTES` of HTML blanks; made from one repeated deflate block."""
+    """A gzip file of about 130 KB that unpacks to `BOMB_BYTES` of HTML blanks; made from one
+    repeated deflate block.
+    """
     block = b" " * (1024 * 1024)
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
-    times, crc = BOMB_BYTES // len(block), 0
+    times = BOMB_BYTES // len(block)
+    crc = 0
     for _ in range(times):
         crc = zlib.crc32(block, crc)
     end = zlib.compressobj(9, zlib.DEFLATED, -15).flush()

@@ -1,4 +1,6 @@
-"""Real documents, as small as they can be: a PDF and a Word file with a sentence and a link each."""
+"""Real documents, as small as they can be: a PDF and a Word file with a sentence and a
+link each.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,23 @@ def pdf(title: str, text: str, url: str) -> bytes:
     objects = (
         "<</Type/Catalog/Pages 2 0 R/Lang(en)>>",
         "<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>/Annots[6 0 R]>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 "
+        "R>>>>/Annots[6 0 R]>>",
         f"<</Length {len(show)}>>stream\n{show}\nendstream",
         "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
         f"<</Type/Annot/Subtype/Link/Rect[30 90 590 130]/A<</S/URI/URI({url})>>>>",
         f"<</Title({title})>>",
     )
-    body, places = "%PDF-1.4\n", []
+    body = "%PDF-1.4\n"
+    places = []
     for number, text_ in enumerate(objects, 1):
         places.append(len(body))
         body += f"{number} 0 obj{text_}endobj\n"
     table = "".join(f"{place:010} 00000 n \n" for place in places)
-    end = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer<</Root 1 0 R/Info 7 0 R/Size {len(objects) + 1}>>\n"
+    end = (
+        f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer<</Root 1 0 R/Info 7 0 "
+        f"R/Size {len(objects) + 1}>>\n"
+    )
     return f"{body}{end}startxref\n{len(body)}\n%%EOF\n".encode("latin-1")
 
 
@@ -36,15 +43,21 @@ def docx(title: str, text: str, url: str) -> bytes:
     link = f'<w:hyperlink r:id="rId1"><w:r><w:t>{text}</w:t></w:r></w:hyperlink>'
     main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
     parts = {
-        "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" ContentType="application/'
-        'vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>'
+        "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"><Default Extension="rels" '
+        'ContentType="application/'
+        'vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" '
+        'ContentType="application/xml"/>'
         f'<Override PartName="/word/document.xml" ContentType="{main}"/></Types>',
-        "_rels/.rels": f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship Id="rId1" Type="{RELATION}/officeDocument" '
+        "_rels/.rels": f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship Id="rId1" '
+        f'Type="{RELATION}/officeDocument" '
         'Target="word/document.xml"/></Relationships>',
         "docProps/core.xml": f'<c:coreProperties xmlns:c="{PACKAGE}/metadata/core-properties" '
-        f'xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{title}</dc:title><dc:language>en</dc:language></c:coreProperties>',
-        "word/document.xml": f'<w:document xmlns:w="{WORD}" xmlns:r="{RELATION}"><w:body><w:p>{link}</w:p></w:body></w:document>',
-        "word/_rels/document.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship Id="rId1" '
+        f'xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{title}</dc:title>'
+        "<dc:language>en</dc:language></c:coreProperties>",
+        "word/document.xml": f'<w:document xmlns:w="{WORD}" '
+        f'xmlns:r="{RELATION}"><w:body><w:p>{link}</w:p></w:body></w:document>',
+        "word/_rels/document.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships">'
+        f'<Relationship Id="rId1" '
         f'Type="{RELATION}/hyperlink" Target="{url}" TargetMode="External"/></Relationships>',
     }
     return packed(parts)

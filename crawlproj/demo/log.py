@@ -1,4 +1,6 @@
-"""What the demo web saw: one record per request, in memory and, if wanted, as JSON lines in a file."""
+"""What the demo web saw: one record per request, in memory and, if wanted, as JSON lines in
+a file.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,10 @@ PATIENCE_S = 5.0
 class Record:
     """One request, seen from the server.
 
-    `started`: the last byte of its head had arrived; `ended`: the last byte of the answer was given to the kernel, or
-    the connection was gone. Both on this machine's monotonic clock, `started_at` and `ended_at` in unix time.
-    `status` 0: no valid status line was sent. `retry_after_s` is what the answer told the client to wait.
+    `started`: the last byte of its head had arrived; `ended`: the last byte of the answer was given
+    to the kernel, or the connection was gone. Both on this machine's monotonic clock, `started_at`
+    and `ended_at` in unix time. `status` 0: no valid status line was sent. `retry_after_s` is what
+    the answer told the client to wait.
     """
 
     started: float
@@ -42,10 +45,12 @@ class Record:
 
 
 class Log:
-    """Append-only and safe to use from several threads; with a path, each record is in the file when `add` returns.
+    """Append-only and safe to use from several threads; with a path, each record is in the file
+    when `add` returns.
 
-    A client has an answer before the server has written it down. So the server says `begin` before it sends, and
-    `records` waits for what has begun: whoever has read an answer finds it in the log.
+    A client has an answer before the server has written it down. So the server says `begin` before
+    it sends, and `records` waits for what has begun: whoever has read an answer finds it in the
+    log.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -69,7 +74,9 @@ class Log:
             self._lock.notify_all()
 
     def records(self) -> tuple[Record, ...]:
-        """All records so far, in the order in which the answers ended; waits a little for those being sent."""
+        """All records so far, in the order in which the answers ended; waits a little for those
+        being sent.
+        """
         with self._lock:
             self._lock.wait_for(lambda: not self.pending, PATIENCE_S)
             return tuple(self._records)

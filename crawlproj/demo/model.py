@@ -1,4 +1,6 @@
-"""The values of the demo web: what a host is (data), what a page is at a moment, what is asked and answered."""
+"""The values of the demo web: what a host is (data), what a page is at a moment, what is asked and
+answered.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ Then = Literal["close", "reset", "hang"]
 
 @dataclass(frozen=True, slots=True)
 class HostSpec:
-    """One host as data. Durations are seconds of web time, or of real time where the server does the waiting."""
+    """One host as data. Durations are seconds of web time, or of real time where the server does
+    the waiting.
+    """
 
     name: str
     """First part of the host name: `news1` is `news1.demo.test`."""
@@ -29,7 +33,9 @@ class HostSpec:
     appear_s: float = 0.0
     """Mean seconds between new articles; 0: none appear."""
     change_s: tuple[float, ...] = (0.0,)
-    """Mean seconds between changes of an article; each article draws one of these; 0: it never changes."""
+    """Mean seconds between changes of an article; each article draws one of these; 0: it never
+    changes.
+    """
     per_page: int = 8
     feed: Literal["", "rss", "atom"] = ""
     sitemap: bool = False
@@ -44,7 +50,9 @@ class HostSpec:
     """Every so many-th page request gets 429; until its Retry-After has passed, all others too."""
     retry_after_s: int = 1
     noise: bool = False
-    """Clock, counter and token on each page, different at every request although the content is the same."""
+    """Clock, counter and token on each page, different at every request although the content is the
+    same.
+    """
     dead_every: int = 0
     """Every so many-th article holds a link to a page that is not there."""
     extras: tuple[str, ...] = ()
@@ -61,7 +69,9 @@ class HostSpec:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A named web: its hosts, the hosts whose front pages are the seeds, and the depth up to which it is finite."""
+    """A named web: its hosts, the hosts whose front pages are the seeds, and the depth up to which
+    it is finite.
+    """
 
     name: str
     hosts: tuple[HostSpec, ...]
@@ -71,7 +81,9 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link as the model knows it: `target` is canonical and absolute, `href` is what the page says."""
+    """A link as the model knows it: `target` is canonical and absolute, `href` is what the page
+    says.
+    """
 
     target: str
     text: str = ""
@@ -86,7 +98,9 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Bytes that a server should not send, or not in this way: raw chunks, pauses between them, and a bad end."""
+    """Bytes that a server should not send, or not in this way: raw chunks, pauses between them, and
+    a bad end.
+    """
 
     name: str
     says: str
@@ -110,8 +124,9 @@ def nothing() -> bytes:
 class Page:
     """What stands under one URL at one moment.
 
-    `changed` is the web age (seconds since the epoch, negative: before it) of the last change of the content and
-    `version` rises with each change. `body` is called only when somebody wants the bytes.
+    `changed` is the web age (seconds since the epoch, negative: before it) of the last change of
+    the content and `version` rises with each change. `body` is called only when somebody wants the
+    bytes.
     """
 
     kind: str
@@ -151,7 +166,9 @@ class Answer:
 
 @dataclass(slots=True)
 class World:
-    """What all hosts share: the seed, the epoch `t0` (unix), the speed of time, and the port they are served on."""
+    """What all hosts share: the seed, the epoch `t0` (unix), the speed of time, and the port they
+    are served on.
+    """
 
     seed: int
     t0: float

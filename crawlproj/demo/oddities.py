@@ -1,4 +1,6 @@
-"""Special collections about how things are written: charsets, `<base>`, variants of a URL, links outside of `<a>`."""
+"""Special collections about how things are written: charsets, `<base>`, variants of a URL, links
+outside of `<a>`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ RUSSIAN = (
 
 
 def charsets(site: Site) -> None:
-    """UTF-16 with a mark, windows-1251 named only in a meta element, Latin-1 by header, UTF-8 with a mark; `<base>`."""
+    """UTF-16 with a mark, windows-1251 named only in a meta element, Latin-1 by header, UTF-8 with
+    a mark; `<base>`.
+    """
 
     def coded(name: str, text: Iterable[str], meta: str, codec: str, header: str) -> None:
         link = site.link(
@@ -43,16 +47,23 @@ def charsets(site: Site) -> None:
 
 def _base(site: Site) -> None:
     link = site.link("/text/folder/page.html", "Relative to the base", href="page.html")
-    html = f'<!DOCTYPE html><html><head><base href="/text/folder/"><title>Base</title></head><body>{render.anchor(link)}'
-    body = f"{html}{render.paragraphs(['A page whose links start elsewhere.'])}</body></html>\n".encode()
+    html = (
+        "<!DOCTYPE html><html><head><base "
+        f'href="/text/folder/"><title>Base</title></head><body>{render.anchor(link)}'
+    )
+    text = render.paragraphs(["A page whose links start elsewhere."])
+    body = f"{html}{text}</body></html>\n".encode()
     site.extra.pages["/text/base.html"] = fixed(Page("page", LONG_AGO, 0, (link,), lambda: body))
     site.extra.pages["/text/folder/page.html"] = fixed(site.plain("In the folder"))
     site.extra.entries.append(site.link("/text/base.html", "With a base"))
 
 
 def variants(site: Site) -> None:
-    """The same page written in many ways: tracking, session, fragment, order of parameters, dots, upper case."""
-    item, offer = "/shop/item.html", "/shop/offer.html?colour=red&size=2"
+    """The same page written in many ways: tracking, session, fragment, order of parameters, dots,
+    upper case.
+    """
+    item = "/shop/item.html"
+    offer = "/shop/offer.html?colour=red&size=2"
     site.extra.pages[item] = fixed(site.plain("An item"))
     site.extra.pages[offer] = fixed(site.plain("An offer"))
     for tail in (
@@ -71,7 +82,9 @@ def variants(site: Site) -> None:
 
 
 def scripts(site: Site) -> None:
-    """Links outside of `<a>`: in onclick, in script text (whole and as a path), in an image map, in a frame."""
+    """Links outside of `<a>`: in onclick, in script text (whole and as a path), in an image map, in
+    a frame.
+    """
     full = site.world.url(site.spec.name, "/odd/script-url.html")
     odd = (
         site.link("/odd/onclick.html", "Press", "onclick"),
@@ -89,7 +102,9 @@ def _path(link: Link) -> str:
 
 
 def documents(site: Site) -> None:
-    """What is no HTML: a plain text, a PDF and a Word file. Each is the only one that links a page."""
+    """What is no HTML: a plain text, a PDF and a Word file. Each is the only one that links
+    a page.
+    """
     kinds = {"report.pdf": "application/pdf", "minutes.docx": DOCX, "hours.txt": "text/plain"}
     links = {name: site.link(f"/files/from-{name}.html", name) for name in kinds}
     bodies = {
@@ -99,7 +114,9 @@ def documents(site: Site) -> None:
         "minutes.docx": files.docx(
             "The minutes", "Minutes of the last meeting", links["minutes.docx"].target
         ),
-        "hours.txt": f"Open every day from nine to five, see {links['hours.txt'].target}.\n".encode(),
+        "hours.txt": (
+            f"Open every day from nine to five, see {links['hours.txt'].target}.\n".encode()
+        ),
     }
     for name, kind in kinds.items():
         page = Page(

@@ -1,4 +1,6 @@
-"""The demo web in a child process: for tests that kill, and to keep its CPU time out of a crawler's."""
+"""The demo web in a child process: for tests that kill, and to keep its CPU time out of a
+crawler's.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ from crawlproj.demo.web import Web
 
 
 class DemoProcess:
-    """Like `DemoServer`, for a named profile. The child ends with the `with` block, and also when this process dies.
+    """Like `DemoServer`, for a named profile. The child ends with the `with` block, and also when
+    this process dies.
 
-    `frozen=True`: its time stands still and moves only by `advance`. The log is read back from its file.
+    `frozen=True`: its time stands still and moves only by `advance`. The log is read back from its
+    file.
     """
 
     def __init__(

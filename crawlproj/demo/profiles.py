@@ -210,7 +210,9 @@ def profile(name: str) -> Profile:
 def grid(
     hosts: int, addresses: int = 1, like: HostSpec | None = None, name: str = "grid"
 ) -> Profile:
-    """Many hosts alike (`like`), spread in turn over 127.0.0.1, 127.0.0.2, ...; each links the next, all are seeds."""
+    """Many hosts alike (`like`), spread in turn over 127.0.0.1, 127.0.0.2, ...; each links the
+    next, all are seeds.
+    """
     model = like or HostSpec("")
     names = [f"h{n}" for n in range(1, hosts + 1)]
     after = dict(pairwise([*names, names[0]])) if hosts > 1 else {}

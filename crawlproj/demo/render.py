@@ -1,4 +1,6 @@
-"""How the demo web looks: HTML, feeds, sitemaps and pictures from titles, texts and links. No decisions here."""
+"""How the demo web looks: HTML, feeds, sitemaps and pictures from titles, texts and links. No
+decisions here.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ def css(name: str) -> str:
 
 
 def anchor(link: Link, text: str = "") -> str:
-    href, label = escape(link.written), text or escape(link.text)
+    href = escape(link.written)
+    label = text or escape(link.text)
     if link.kind == "onclick":
         return f'<button type="button" onclick="location.href=\'{href}\'">{label}</button>'
     if link.kind == "script":
@@ -58,7 +61,10 @@ def anchor(link: Link, text: str = "") -> str:
     if link.kind == "iframe":
         return f'<iframe src="{href}" title="{label}" width="100%" height="120"></iframe>'
     if link.kind == "area":
-        return f'<map name="m"><area shape="rect" coords="0,0,60,40" href="{href}" alt="{label}"></map>'
+        return (
+            f'<map name="m"><area shape="rect" coords="0,0,60,40" href="{href}" '
+            f'alt="{label}"></map>'
+        )
     if link.kind == "img":
         return f'<img src="{href}" alt="{label}">'
     rel = ' rel="nofollow"' if link.nofollow else ""
@@ -72,7 +78,10 @@ def items(links: Iterable[Link]) -> str:
 def head_link(link: Link) -> str:
     if link.kind == "feed":
         kind = "application/rss+xml"
-        return f'<link rel="alternate" type="{kind}" title="{escape(link.text)}" href="{escape(link.written)}">'
+        return (
+            f'<link rel="alternate" type="{kind}" title="{escape(link.text)}" '
+            f'href="{escape(link.written)}">'
+        )
     return f'<link rel="canonical" href="{escape(link.written)}">'
 
 
@@ -83,7 +92,8 @@ def paragraphs(texts: Iterable[str]) -> str:
 def card(link: Link, picture: Link, when: datetime, summary: str) -> str:
     return (
         f'<div class="card">{anchor(picture)}<div><h2>{anchor(link)}</h2>'
-        f'<div class="meta">{when:%d %B %Y, %H:%M}</div><p>{escape(summary, quote=False)}</p></div></div>\n'
+        f'<div class="meta">{when:%d %B %Y, %H:%M}</div>'
+        f"<p>{escape(summary, quote=False)}</p></div></div>\n"
     )
 
 
@@ -100,16 +110,21 @@ def layout(
     head: str = "",
     noise: bool = False,
 ) -> str:
-    """A whole HTML page: head, coloured top with navigation, main column, box at the side, footer."""
+    """A whole HTML page: head, coloured top with navigation, main column, box at the
+    side, footer.
+    """
     side = f"<aside>{aside}</aside>" if aside else ""
     mark = NOISE if noise else ""
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f"<title>{escape(title)} | {escape(brand)}</title>\n"
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">{head}\n<style>{style}</style></head>\n'
-        f'<body><header class="top"><div class="wrap"><div class="brand">{anchor(home)}</div><nav>{items(nav)}</nav>'
+        '<meta name="viewport" content="width=device-width, '
+        f'initial-scale=1">{head}\n<style>{style}</style></head>\n'
+        '<body><header class="top"><div class="wrap"><div '
+        f'class="brand">{anchor(home)}</div><nav>{items(nav)}</nav>'
         f'{mark}</div></header>\n<div class="wrap cols"><main>{main}</main>{side}</div>\n'
-        f'<footer><div class="wrap">{items(footer)}<p>{escape(brand)}: a demo web, all of it made up.</p>'
+        f'<footer><div class="wrap">{items(footer)}<p>{escape(brand)}: a demo web, all of it made '
+        "up.</p>"
         f"{mark}</div></footer></body></html>\n"
     )
 
@@ -125,7 +140,8 @@ def noise(token: str, count: int, clock: str) -> bytes:
 def rss(brand: str, home: str, entries: Iterable[tuple[Link, datetime, str]]) -> str:
     body = "".join(
         f"<item><title>{escape(link.text)}</title><link>{escape(link.target)}</link>"
-        f'<guid isPermaLink="true">{escape(link.target)}</guid><pubDate>{format_datetime(when, usegmt=True)}</pubDate>'
+        f'<guid isPermaLink="true">{escape(link.target)}</guid>'
+        f"<pubDate>{format_datetime(when, usegmt=True)}</pubDate>"
         f"<description>{escape(text)}</description></item>\n"
         for link, when, text in entries
     )
@@ -137,13 +153,15 @@ def rss(brand: str, home: str, entries: Iterable[tuple[Link, datetime, str]]) ->
 
 def atom(brand: str, home: str, entries: Iterable[tuple[Link, datetime, datetime]]) -> str:
     body = "".join(
-        f'<entry><title>{escape(link.text)}</title><link href="{escape(link.target)}"/><id>{escape(link.target)}</id>'
+        f"<entry><title>{escape(link.text)}</title><link "
+        f'href="{escape(link.target)}"/><id>{escape(link.target)}</id>'
         f"<published>{published.isoformat()}</published><updated>{updated.isoformat()}</updated></entry>\n"
         for link, published, updated in entries
     )
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">'
-        f'<title>{escape(brand)}</title><id>{escape(home)}</id><link href="{escape(home)}"/>\n{body}</feed>\n'
+        f"<title>{escape(brand)}</title><id>{escape(home)}</id><link "
+        f'href="{escape(home)}"/>\n{body}</feed>\n'
     )
 
 
@@ -152,17 +170,25 @@ def sitemap(entries: Iterable[tuple[Link, datetime]]) -> str:
         f"<url><loc>{escape(link.target)}</loc><lastmod>{when.isoformat()}</lastmod></url>\n"
         for link, when in entries
     )
-    return f'<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{body}</urlset>\n'
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n<urlset '
+        f'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{body}</urlset>\n'
+    )
 
 
 def picture(name: str) -> str:
     """A small landscape for an article, as SVG."""
     number = zlib.crc32(name.encode())
-    hue, sun, hill = number % 360, 60 + number // 360 % 240, 90 + number // 7 % 60
+    hue = number % 360
+    sun = 60 + number // 360 % 240
+    hill = 90 + number // 7 % 60
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 360 200">'
-        f'<rect width="360" height="200" fill="hsl({hue},45%,82%)"/><circle cx="{sun}" cy="60" r="26" fill="#fff6d8"/>'
-        f'<path d="M0 {hill} Q90 {hill - 50} 180 {hill} T360 {hill} V200 H0Z" fill="hsl({hue},35%,55%)"/>'
-        f'<path d="M0 {hill + 40} Q120 {hill} 220 {hill + 40} T360 {hill + 30} V200 H0Z" fill="hsl({hue},35%,38%)"/>'
+        f'<rect width="360" height="200" fill="hsl({hue},45%,82%)"/><circle cx="{sun}" cy="60" '
+        'r="26" fill="#fff6d8"/>'
+        f'<path d="M0 {hill} Q90 {hill - 50} 180 {hill} T360 {hill} V200 H0Z" '
+        f'fill="hsl({hue},35%,55%)"/>'
+        f'<path d="M0 {hill + 40} Q120 {hill} 220 {hill + 40} T360 {hill + 30} V200 H0Z" '
+        f'fill="hsl({hue},35%,38%)"/>'
         "</svg>\n"
     )

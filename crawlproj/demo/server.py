@@ -33,7 +33,8 @@ class PortInUse(OSError):
 def bind(wanted: tuple[str, ...], port: int) -> dict[str, socket.socket]:
     """A listening socket per loopback address, all on one port (0: any free one), by address.
 
-    Addresses that this machine does not have (127.0.0.2 on some systems) are left out: their hosts are served on
+    Addresses that this machine does not have (127.0.0.2 on some systems) are left out: their hosts
+    are served on
     127.0.0.1. Nothing but loopback is ever bound.
     """
     for _ in range(TRIES):
@@ -73,11 +74,15 @@ def _listen(found: dict[str, socket.socket], address: str, port: int) -> None:
 
 
 class Busy:
-    """A host that has had enough: each `every`-th request, and all that come before the wait is over, get 429."""
+    """A host that has had enough: each `every`-th request, and all that come before the wait is
+    over, get 429.
+    """
 
     def __init__(self, every: int, wait_s: int) -> None:
-        self._every, self._wait_s = every, wait_s
-        self._seen, self._until = 0, 0.0
+        self._every = every
+        self._wait_s = wait_s
+        self._seen = 0
+        self._until = 0.0
 
     def refuse(self, now: float) -> Answer | None:
         if now < self._until:
@@ -97,8 +102,10 @@ class Busy:
 
 
 class DemoServer:
-    """Serves a profile until the `with` block ends. `clock` gives the web's time, `t0` its first moment (default: the
-    clock's time at the start), `speed` makes its articles appear and change faster."""
+    """Serves a profile until the `with` block ends. `clock` gives the web's time, `t0` its first
+    moment (default: the clock's time at the start), `speed` makes its articles appear and change
+    faster.
+    """
 
     def __init__(
         self,
@@ -156,7 +163,9 @@ class DemoServer:
             self._loop.close()
 
     async def serve(self) -> None:
-        """Serve until `stop`; all connections are cut at the end, and what was under way is in the log."""
+        """Serve until `stop`; all connections are cut at the end, and what was under way is in the
+        log.
+        """
         servers = [
             await asyncio.start_server(self._connected, sock=sock, limit=MAX_HEAD_BYTES)
             for sock in self._sockets.values()
@@ -193,7 +202,8 @@ class DemoServer:
         if request is None:
             return False
         ask, keep = request
-        started, sent = wire.arrived(), 0
+        started = wire.arrived()
+        sent = 0
         answer = self._answer(ask)
         begun = False
         try:
@@ -203,7 +213,8 @@ class DemoServer:
                 begun = True
                 self.log.begin()
             if answer.fault:
-                keep, sent = False, await wire.play(answer.fault)
+                keep = False
+                sent = await wire.play(answer.fault)
             else:
                 data = pack(answer, ask.method, keep)
                 await wire.send(data)

@@ -1,4 +1,6 @@
-"""The demo web of one folder, run after run the same: its port (which is part of every URL) and its first moment are kept."""
+"""The demo web of one folder, run after run the same: its port (which is part of every URL) and its
+first moment are kept.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from crawlproj.demo.server import PortInUse, bind
 from crawlproj.errors import ConfigError, CrawlprojError
 
 PORTS = range(8780, 8880)
-"""Below those that systems give to outgoing connections, so that it is likely to be free the next time too."""
+"""Below those that systems give to outgoing connections, so that it is likely to be free the next
+time too.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +32,13 @@ class Kept:
 
 
 class Session:
-    """`start` serves the web in a process of its own until the `with` block ends, or this process."""
+    """`start` serves the web in a process of its own until the `with` block ends, or
+    this process.
+    """
 
     def __init__(self, file: Path, port: int = 0) -> None:
-        self._file, self._port = file, port
+        self._file = file
+        self._port = port
         self._stack = ExitStack()
         self._process: DemoProcess
 
@@ -41,7 +48,8 @@ class Session:
             kept = Kept(self._port or _free_port(), time.time())
         elif self._port not in (0, kept.port):
             raise ConfigError(
-                f"this demo web has port {kept.port} in its URLs: for another port take another CRAWL_DIR"
+                f"this demo web has port {kept.port} in its URLs: for another port take another "
+                "CRAWL_DIR"
             )
         _check_free(kept, self._file)
         process = DemoProcess(kept.profile, t0=kept.t0, seed=kept.seed, port=kept.port)
@@ -89,7 +97,8 @@ def _free_port() -> int:
             continue
         return port
     raise CrawlprojError(
-        f"no port from {PORTS.start} to {PORTS.stop - 1} is free for the demo web: give one with --port"
+        f"no port from {PORTS.start} to {PORTS.stop - 1} is free for the demo web: give one with "
+        "--port"
     )
 
 
@@ -103,8 +112,10 @@ def _check_free(kept: Kept, file: Path) -> None:
         _try(kept.port, kept.profile)
     except PortInUse:
         raise CrawlprojError(
-            f"port {kept.port} is in use, and the URLs of the demo web contain it: stop what uses it (another demo?),"
-            f" or begin with a new demo web in another folder: -s CRAWL_DIR=FOLDER (the port is kept in {file})"
+            f"port {kept.port} is in use, and the URLs of the demo web contain it: stop what uses "
+            "it (another demo?),"
+            " or begin with a new demo web in another folder: -s CRAWL_DIR=FOLDER (the port is "
+            f"kept in {file})"
         ) from None
     except OSError as error:
         raise CrawlprojError(

@@ -1,4 +1,6 @@
-"""One host of the demo web: which page stands under a path at an age, with its links, and how it is rendered."""
+"""One host of the demo web: which page stands under a path at an age, with its links, and how it is
+rendered.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ PathMaker = Callable[[str, float], "Page | None"]
 
 @dataclass(slots=True)
 class Extra:
-    """A special collection: links shown on the front page, fixed pages, and families of pages under a prefix."""
+    """A special collection: links shown on the front page, fixed pages, and families of pages under
+    a prefix.
+    """
 
     entries: list[Link] = field(default_factory=list)
     pages: dict[str, Maker] = field(default_factory=dict)
@@ -30,7 +34,9 @@ class Extra:
 
 
 def canonical(target: str) -> str:
-    """Path and query as the model names them: no fragment, no tracking parameters, the rest sorted."""
+    """Path and query as the model names them: no fragment, no tracking parameters, the
+    rest sorted.
+    """
     path, _, query = target.partition("#")[0].partition("?")
     kept = sorted(
         (k, v) for k, v in parse_qsl(query, keep_blank_values=True) if not TRACKING.fullmatch(k)
@@ -44,10 +50,14 @@ def fixed(page: Page) -> Maker:
 
 
 class Site:
-    """A host. `sites` are all hosts of the web by name, for redirects and copies that lead to others."""
+    """A host. `sites` are all hosts of the web by name, for redirects and copies that lead to
+    others.
+    """
 
     def __init__(self, spec: HostSpec, world: World, sites: dict[str, Site]) -> None:
-        self.spec, self.world, self.sites = spec, world, sites
+        self.spec = spec
+        self.world = world
+        self.sites = sites
         self.articles = Articles(spec, world)
         self.extra = Extra()
         self.style = render.css(spec.name)
@@ -127,7 +137,8 @@ class Site:
     def article(self, number: int, age: float) -> Page:
         item = self.articles.get(number)
         version, changed = self.articles.state(number, age)
-        inline, related = self._inline(item), self._related(number)
+        inline = self._inline(item)
+        related = self._related(number)
         picture = self.link(f"/img/{number}.svg", "A view", "img")
         head = (
             self.link(item.path, kind="canonical", href=self.world.url(self.spec.name, item.path)),
@@ -176,9 +187,12 @@ class Site:
         return self._listing(key, self.articles.count(age))
 
     def _shown(self, key: str, count: int) -> tuple[tuple[int, ...], int] | None:
-        """Numbers of the articles on a list page and how many pages the list has; None: no such page."""
+        """Numbers of the articles on a list page and how many pages the list has; None: no such
+        page.
+        """
         path, _, query = key.partition("?")
-        size, section = self.spec.per_page, path[1:]
+        size = self.spec.per_page
+        section = path[1:]
         if path == "/":
             return self.articles.kept(count)[: size + 2], 1
         page = int(query[5:]) if re.fullmatch(r"page=\d{1,6}", query) else 1
@@ -226,7 +240,8 @@ class Site:
 
     def _list_changed(self, key: str, count: int) -> float:
         """The age of the last arrival that changed what a list page shows."""
-        now, first = self._shown(key, count), self.spec.articles
+        now = self._shown(key, count)
+        first = self.spec.articles
         for earlier in range(count - 1, first - 1, -1):
             if self._shown(key, earlier) != now:
                 return self.articles.arrived(earlier + 1)
@@ -282,7 +297,9 @@ class Site:
 
 def _meta(item: Article, world: World) -> str:
     return (
-        f'<meta name="author" content="{item.author}"><meta property="og:title" content="{item.title}">'
-        f'<meta property="article:published_time" content="{world.when(item.published).isoformat()}">'
+        f'<meta name="author" content="{item.author}"><meta property="og:title" '
+        f'content="{item.title}">'
+        '<meta property="article:published_time" '
+        f'content="{world.when(item.published).isoformat()}">'
         f'<meta property="article:section" content="{item.section}">'
     )

@@ -1,4 +1,6 @@
-"""Feeds, sitemaps and robots.txt of a host: where a crawler learns of pages without following links."""
+"""Feeds, sitemaps and robots.txt of a host: where a crawler learns of pages without following
+links.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,13 @@ FEED_SIZE = 10
 
 def feed(site: Site, age: float) -> Page:
     """RSS changes when an article appears, Atom also when one of those shown changes."""
-    articles, world, brand = site.articles, site.world, site.spec.title
+    articles = site.articles
+    world = site.world
+    brand = site.spec.title
     count = articles.count(age)
     numbers = articles.kept(count)[:FEED_SIZE]
-    home, links = site.link("/"), tuple(site.teaser(n) for n in numbers)
+    home = site.link("/")
+    links = tuple(site.teaser(n) for n in numbers)
     published = [world.when(articles.get(n).published) for n in numbers]
     changes = [articles.state(n, age)[1] for n in numbers]
     arrived = articles.arrived(count)
@@ -67,7 +72,9 @@ def robots(site: Site) -> bytes:
 
 
 def allowed(spec: HostSpec, target: str) -> bool:
-    """Whether robots.txt lets everybody ask for `target`: the longest rule that fits decides, Allow wins a tie."""
+    """Whether robots.txt lets everybody ask for `target`: the longest rule that fits decides, Allow
+    wins a tie.
+    """
     fits = [(len(rule), True) for rule in spec.allow if _fits(rule, target)]
     fits += [(len(rule), False) for rule in spec.disallow if _fits(rule, target)]
     return target == "/robots.txt" or max(fits, default=(0, True))[1]

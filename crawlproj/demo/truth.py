@@ -14,15 +14,17 @@ if TYPE_CHECKING:
     from crawlproj.demo.web import Web
 
 FOLLOWED = frozenset({"a", "area", "iframe", "feed", "onclick", "script", "sitemap", "canonical"})
-"""Kinds of links that lead to pages. `script`: a URL written inside script text. Not followed: `img`."""
+"""Kinds of links that lead to pages. `script`: a URL written inside script text. Not followed:
+`img`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PageTruth:
     """One page: its kind, its shortest depth from the seeds, its version, and what its bytes are.
 
-    `changed_at` is the unix time of the last change; `digest` is the SHA-256 of the body before compression, without
-    the noise of noisy hosts.
+    `changed_at` is the unix time of the last change; `digest` is the SHA-256 of the body before
+    compression, without the noise of noisy hosts.
     """
 
     kind: str
@@ -36,16 +38,18 @@ class PageTruth:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What is reachable at one moment. All URLs are absolute and canonical (no fragment, no tracking parameters,
-    sorted query); every set is disjoint from the others.
+    """What is reachable at one moment. All URLs are absolute and canonical (no fragment, no
+    tracking parameters, sorted query); every set is disjoint from the others.
 
-    - `pages`: answer 200: HTML, documents, feeds, sitemaps; also `noindex` ones, also copies under URLs of their own
+    - `pages`: answer 200: HTML, documents, feeds, sitemaps; also `noindex` ones, also copies under
+    URLs of their own
     - `redirects`: URL -> the URL it leads to, which is in another set (or the same, in a loop)
     - `errors`: URL -> status 4xx or 5xx; also dead links
     - `faults`: URL -> name of the fault; what a crawler makes of it is the crawler's affair
     - `robots`: the robots.txt of every host that has a URL in one of the above or in `forbidden`
     - `forbidden`: linked, but robots.txt says no; what they link is not known to anybody
-    - `too_deep`, `unfollowed`: linked only beyond the depth limit; only by links marked nofollow or not followed
+    - `too_deep`, `unfollowed`: linked only beyond the depth limit; only by links marked nofollow or
+    not followed
     - `images`: pictures that pages show; recorded, not fetched
     - `outside`: linked, but no host of this web
     """
@@ -64,7 +68,9 @@ class Truth:
 
     @property
     def asked(self) -> frozenset[str]:
-        """Every URL that a complete crawl asks for, each once: pages, redirects, errors, faults and robots.txt."""
+        """Every URL that a complete crawl asks for, each once: pages, redirects, errors, faults and
+        robots.txt.
+        """
         return (
             frozenset(self.pages)
             | frozenset(self.redirects)
@@ -86,8 +92,12 @@ class _Walk:
         sources: bool,
         follow: Collection[str],
     ) -> None:
-        self.web, self.at, self.limit = web, at, limit
-        self.nofollow, self.sources, self.follow = nofollow, sources, follow
+        self.web = web
+        self.at = at
+        self.limit = limit
+        self.nofollow = nofollow
+        self.sources = sources
+        self.follow = follow
         self.queue: deque[tuple[str, int]] = deque()
         self.pages: dict[str, PageTruth] = {}
         self.redirects: dict[str, str] = {}
@@ -144,10 +154,8 @@ class _Walk:
                 self._offer(self.web.url(site.spec.name, "/sitemap.xml"), depth + 1)
 
     def _keep(self, site: Site, url: str, target: str, page: Page, depth: int) -> None:
-        digest, changed = (
-            self.web.rendered(site, target, page).digest,
-            self.web.world.unix(page.changed),
-        )
+        digest = self.web.rendered(site, target, page).digest
+        changed = self.web.world.unix(page.changed)
         self.pages[url] = PageTruth(
             page.kind, depth, page.version, changed, digest, page.noindex, page.links
         )
@@ -196,9 +204,10 @@ def walk(
 ) -> Truth:
     """Follow the model's own links from `seeds` (depth 0) up to `depth` clicks.
 
-    A link is one deeper than its page; a redirect's target is as deep as the redirect; a sitemap named in robots.txt is
-    one deeper than the first URL of its host, its entries and a feed's entries one deeper than the sitemap or feed.
-    `nofollow=False` follows links marked nofollow; `sources=False` leaves out feeds and sitemaps.
+    A link is one deeper than its page; a redirect's target is as deep as the redirect; a sitemap
+    named in robots.txt is one deeper than the first URL of its host, its entries and a feed's
+    entries one deeper than the sitemap or feed. `nofollow=False` follows links marked nofollow;
+    `sources=False` leaves out feeds and sitemaps.
     """
     way = _Walk(web, at, depth, nofollow, sources, follow)
     way.queue.extend((url, 0) for url in seeds)

@@ -1,7 +1,8 @@
-"""The whole demo web as a pure model: what each host answers at a time. No sockets, no threads, no files.
+"""The whole demo web as a pure model: what each host answers at a time. No sockets, no threads, no
+files.
 
-Everything follows from the profile, the seed, the epoch and the time asked for: two webs made alike are alike, also in
-two processes. Only the noise of noisy hosts is counted per answer.
+Everything follows from the profile, the seed, the epoch and the time asked for: two webs made alike
+are alike, also in two processes. Only the noise of noisy hosts is counted per answer.
 """
 
 from __future__ import annotations
@@ -146,8 +147,9 @@ class Web:
     def _validators(
         self, spec: HostSpec, page: Page, made: Rendered, now: float
     ) -> tuple[tuple[str, str], ...]:
-        """ETag and Last-Modified as the host gives them. A change in this very second has no Last-Modified yet, because
-        a second change in the same second could not be told from it."""
+        """ETag and Last-Modified as the host gives them. A change in this very second has no
+        Last-Modified yet, because a second change in the same second could not be told from it.
+        """
         found: list[tuple[str, str]] = []
         if spec.validators in ("both", "etag"):
             weak = "W/" if spec.gzip else ""
@@ -186,7 +188,9 @@ class Web:
         sources: bool = True,
         follow: Collection[str] = FOLLOWED,
     ) -> Truth:
-        """What a crawl from `seeds` finds at the time `at`; see `Truth` and `truth.walk` for what counts."""
+        """What a crawl from `seeds` finds at the time `at`; see `Truth` and `truth.walk` for what
+        counts.
+        """
         limit = self.profile.depth if depth is None else depth
         return walk(
             self,
@@ -199,7 +203,9 @@ class Web:
         )
 
     def allowed(self, site: Site, target: str) -> bool:
-        """Whether robots.txt lets a crawler ask for `target`, as RFC 9309 says also for a robots.txt that is broken."""
+        """Whether robots.txt lets a crawler ask for `target`, as RFC 9309 says also for a
+        robots.txt that is broken.
+        """
         if site.spec.robots in faults.ROBOTS_KEEP_AWAY:
             return target == "/robots.txt"
         return sources.allowed(site.spec, target)

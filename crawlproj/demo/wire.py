@@ -1,4 +1,6 @@
-"""One connection of the demo server: read a request, write an answer or play a fault, write down what happened."""
+"""One connection of the demo server: read a request, write an answer or play a fault, write down
+what happened.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,16 @@ from crawlproj.demo.model import Answer, Ask, Fault
 
 MAX_HEAD_BYTES = 64 * 1024
 IDLE_S = 75.0
-LAST_DATA_SENT, LAST_DATA_RECEIVED, TCP_INFO_BYTES = 44, 52, 56
+LAST_DATA_SENT = 44
+LAST_DATA_RECEIVED = 52
+TCP_INFO_BYTES = 56
 """Where Linux' `struct tcp_info` holds the milliseconds since data went and came."""
 
 
 def parse(head: bytes) -> tuple[Ask, bool]:
-    """The request and whether the connection stays open after it; ValueError: this is not HTTP/1."""
+    """The request and whether the connection stays open after it; ValueError: this is
+    not HTTP/1.
+    """
     lines = head.decode("latin-1").split("\r\n")
     method, target, version = lines[0].split(" ")
     if not version.startswith("HTTP/1."):
@@ -83,8 +89,9 @@ class Wire:
         return self._moment(LAST_DATA_RECEIVED)
 
     def _moment(self, place: int) -> tuple[float, float]:
-        """On the monotonic clock and in unix time: as the kernel saw it, where it tells, since this process may have been too
-        busy to look."""
+        """On the monotonic clock and in unix time: as the kernel saw it, where it tells, since this
+        process may have been too busy to look.
+        """
         ago_s = 0.0
         if sys.platform == "linux":
             with contextlib.suppress(OSError):
@@ -99,7 +106,9 @@ class Wire:
         await self.writer.drain()
 
     async def play(self, fault: Fault) -> int:
-        """Send a fault's chunks and end as it ends; returns the bytes sent. The connection is then of no use."""
+        """Send a fault's chunks and end as it ends; returns the bytes sent. The connection is then
+        of no use.
+        """
         sent = 0
         for number, chunk in enumerate(fault.chunks()):
             if number and fault.pause_s:
@@ -124,8 +133,10 @@ class Wire:
             await self.writer.wait_closed()
 
     def record(self, ask: Ask, answer: Answer, started: tuple[float, float], sent: int) -> Record:
-        peer, local = self.writer.get_extra_info("peername"), self.writer.get_extra_info("sockname")
-        header, replied = ask.headers.get, dict(answer.headers)
+        peer = self.writer.get_extra_info("peername")
+        local = self.writer.get_extra_info("sockname")
+        header = ask.headers.get
+        replied = dict(answer.headers)
         wait = replied.get("Retry-After", "")
         ended = self._moment(LAST_DATA_SENT) if sent else (time.monotonic(), time.time())
         return Record(

@@ -10,42 +10,45 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 ADJECTIVES = _words("""
-    quiet northern late broad careful narrow public coastal modest rapid open costly annual rural gentle
-    early sharp steady local joint hidden ancient bright shared uneven formal rare popular plain silver
-    regional wooden
+    quiet northern late broad careful narrow public coastal modest rapid open costly annual rural
+    gentle early sharp steady local joint hidden ancient bright shared uneven formal rare popular
+    plain silver regional wooden
 """)
 NOUNS = _words("""
-    harbour bridge council market orchard ferry library railway festival museum budget river school theatre
-    garden factory lighthouse station survey archive workshop choir valley reservoir bakery observatory
-    tunnel vineyard hospital stadium laboratory meadow quarry gallery canal windmill
+    harbour bridge council market orchard ferry library railway festival museum budget river school
+    theatre garden factory lighthouse station survey archive workshop choir valley reservoir bakery
+    observatory tunnel vineyard hospital stadium laboratory meadow quarry gallery canal windmill
 """)
 PEOPLE = _words("""
-    residents engineers teachers farmers sailors nurses students architects drivers volunteers musicians
-    historians traders gardeners players bakers researchers officials visitors carpenters
+    residents engineers teachers farmers sailors nurses students architects drivers volunteers
+    musicians historians traders gardeners players bakers researchers officials visitors carpenters
 """)
 VERBS = _words("""
-    repaired questioned measured opened defended visited delayed described painted counted welcomed planned
-    restored compared financed closed photographed discussed extended inspected celebrated rebuilt praised
-    examined
+    repaired questioned measured opened defended visited delayed described painted counted welcomed
+    planned restored compared financed closed photographed discussed extended inspected celebrated
+    rebuilt praised examined
 """)
 THINGS = _words("""
-    timetable roof entrance accounts promise collection programme harvest season plan map signal agreement
-    painting report orchestra timber footpath record machine concert experiment wall ticket song recipe
-    telescope contract fence statue
+    timetable roof entrance accounts promise collection programme harvest season plan map signal
+    agreement painting report orchestra timber footpath record machine concert experiment wall
+    ticket song recipe telescope contract fence statue
 """)
 ADVERBS = _words("""
-    slowly quietly twice carefully openly early again together gladly reluctantly overnight briefly finally
-    abroad
+    slowly quietly twice carefully openly early again together gladly reluctantly overnight briefly
+    finally abroad
 """)
 PLACES = _words("""
-    Aldermoor Brackwater Carrowby Dunlace Eastmere Fallowick Greyhaven Hollin Kestrel-on-Sea Larkfield
-    Marrowdale Netherby Oxley Pendrake Quillham Ravensey Stonebeck Thornbury-Vale Ullermere Wexcombe
+    Aldermoor Brackwater Carrowby Dunlace Eastmere Fallowick Greyhaven Hollin Kestrel-on-Sea
+    Larkfield Marrowdale Netherby Oxley Pendrake Quillham Ravensey Stonebeck Thornbury-Vale
+    Ullermere Wexcombe
 """)
 FIRST = _words("""
-    Ada Bram Clara Dov Elin Farid Greta Hugo Ines Jonas Kaya Leo Mira Nils Oona Pavel Rosa Sami Tess Yusuf
+    Ada Bram Clara Dov Elin Farid Greta Hugo Ines Jonas Kaya Leo Mira Nils Oona Pavel Rosa Sami Tess
+    Yusuf
 """)
 LAST = _words("""
-    Amberley Brandt Castell Dorn Eskil Farrow Garde Holm Ivers Jessop Kell Lindqvist Marsh Novak Orme Petrov
+    Amberley Brandt Castell Dorn Eskil Farrow Garde Holm Ivers Jessop Kell Lindqvist Marsh Novak
+    Orme Petrov
 """)
 TIMES = [
     "last winter",

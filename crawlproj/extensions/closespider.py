@@ -1,4 +1,6 @@
-"""Scrapy's CLOSESPIDER_* limits, right for a crawler that fetches robots.txt through the scheduler and runs on uvloop."""
+"""Scrapy's CLOSESPIDER_* limits, right for a crawler that fetches robots.txt through the scheduler
+and runs on uvloop.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,9 @@ if TYPE_CHECKING:
 
 
 class CloseCrawl(CloseSpider):
-    """robots.txt is no page. uvloop's timers may come a moment early, and Scrapy's looping call then comes twice; the second time
-    counts nothing."""
+    """robots.txt is no page. uvloop's timers may come a moment early, and Scrapy's looping call
+    then comes twice; the second time counts nothing.
+    """
 
     _checked_at = 0.0
 

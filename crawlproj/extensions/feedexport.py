@@ -1,5 +1,6 @@
-"""Feeds, and the pipelines of other projects, hold what spiders yield. Pages are kept in the database, and are too much for a line
-of JSON."""
+"""Feeds, and the pipelines of other projects, hold what spiders yield. Pages are kept in the
+database, and are too much for a line of JSON.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ class ItemFeeds(FeedExporter):
 
 
 class SpiderItems(ItemPipelineManager):
-    """The add-on's ITEM_PROCESSOR: Pages go through our own pipelines only, since no other has ever heard of them."""
+    """The add-on's ITEM_PROCESSOR: Pages go through our own pipelines only, since no other has ever
+    heard of them.
+    """
 
     async def process_item_async(self, item: Any) -> Any:
         if not isinstance(item, Page):

@@ -25,7 +25,8 @@ PASSWORD = re.compile(r"(://[^\s:/@'\"]*:)[^\s/'\"]+@")
 def without_passwords(record: logging.LogRecord) -> bool:
     """Those in URLs of databases are nobody's business."""
     if "://" in (text := record.getMessage()):
-        record.msg, record.args = PASSWORD.sub(r"\1***@", text), None
+        record.msg = PASSWORD.sub(r"\1***@", text)
+        record.args = None
     return True
 
 

@@ -1,4 +1,6 @@
-"""Parts of Scrapy without the steps that an ordinary page does not need; what comes out is the same. See docs/cost.md."""
+"""Parts of Scrapy without the steps that an ordinary page does not need; what comes out is the
+same. See docs/cost.md.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +44,18 @@ log = logging.getLogger(__name__)
 
 
 class Counts(MemoryStatsCollector):
-    """Scrapy looks at each use whether somebody gives a spider, which is out of date. That takes longer than to count."""
+    """Scrapy looks at each use whether somebody gives a spider, which is out of date. That takes
+    longer than to count.
+    """
 
     def __getattribute__(self, name: str) -> Any:
         return object.__getattribute__(self, name)
 
 
 class Signals(SignalManager):
-    """Looks first whether anybody listens; and makes tasks only for listeners that wait for something."""
+    """Looks first whether anybody listens; and makes tasks only for listeners that wait for
+    something.
+    """
 
     def send_catch_log(self, signal: Any, **named: Any) -> list[tuple[Any, Any]]:
         return (
@@ -113,7 +119,8 @@ def _future(result: Awaitable[Any]) -> Awaitable[Any]:
 
 
 def _caught(receiver: Any, error: Exception, named: dict[str, Any]) -> Exception:
-    words, more = "Error caught on signal handler: %(receiver)s", {"spider": named.get("spider")}
+    words = "Error caught on signal handler: %(receiver)s"
+    more = {"spider": named.get("spider")}
     log.error(words, {"receiver": receiver}, exc_info=error, extra=more)
     return error
 
@@ -127,7 +134,9 @@ def _heard(sender: Any, signal: Any) -> bool:
 
 
 class DirectDownloader(Downloader):
-    """A request whose slot is free and has no delay, as the scheduler hands them out, is not queued and needs no second task."""
+    """A request whose slot is free and has no delay, as the scheduler hands them out, is not queued
+    and needs no second task.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -180,7 +189,9 @@ class DirectHandlers(DownloadHandlers):
 
 
 class DirectMiddlewares(DownloaderMiddlewareManager):
-    """Waits for those methods only that make it wait: most return nothing, or the answer as it came."""
+    """Waits for those methods only that make it wait: most return nothing, or the answer as it
+    came.
+    """
 
     async def _process_request(
         self, request: Request, download_func: Callable[[Request], Coroutine[Any, Any, Response]]
@@ -219,7 +230,9 @@ def _sound(result: Any, method: Callable[..., Any]) -> Response | Request:
 
 
 class DirectItems(ItemPipelineManager):
-    """Waits for those pipelines only that make it wait; the others just return what goes to the next one."""
+    """Waits for those pipelines only that make it wait; the others just return what goes to the
+    next one.
+    """
 
     async def open_spider_async(self) -> None:
         assert self.crawler is not None and self.crawler.engine is not None
@@ -246,8 +259,10 @@ MOST_JUDGED = 1_000
 
 
 def warn_once(spider: Spider, callable: Callable[..., Any]) -> None:  # Scrapy names it so
-    """Scrapy looks into the code of each callback, each time it is called, for a value that a generator returns: what it notes of
-    a method is lost with the bound method, which is another one each time."""
+    """Scrapy looks into the code of each callback, each time it is called, for a value that a
+    generator returns: what it notes of a method is lost with the bound method, which is another one
+    each time.
+    """
     function = callable.__func__ if isinstance(callable, MethodType) else None
     if function not in _judged:
         warn_on_generator_with_return_value(spider, callable)
@@ -256,7 +271,9 @@ def warn_once(spider: Spider, callable: Callable[..., Any]) -> None:  # Scrapy n
 
 
 class DirectScraper(Scraper):
-    """What a callback yields is worked off here and now; a queue and two tasks per response are for several items at a time."""
+    """What a callback yields is worked off here and now; a queue and two tasks per response are for
+    several items at a time.
+    """
 
     async def handle_spider_output_async(
         self, result: Any, request: Request, response: Response | Failure

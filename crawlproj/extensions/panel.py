@@ -1,4 +1,6 @@
-"""The crawl on the screen: a live panel on a terminal, a line every few seconds elsewhere, a summary at the end."""
+"""The crawl on the screen: a live panel on a terminal, a line every few seconds elsewhere, a
+summary at the end.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +36,17 @@ ALIKE = 5
 
 
 class Panel:
-    """A Scrapy extension. `PANEL`: auto, live, lines or off; `PANEL_INTERVAL`: seconds between two lines."""
+    """A Scrapy extension. `PANEL`: auto, live, lines or off; `PANEL_INTERVAL`: seconds between two
+    lines.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         read = Reader(crawler.settings)
         mode = read("PANEL", one_of(*MODES))
         if mode == "off":
             raise NotConfigured
-        self._crawler, self._config = (
-            crawler,
-            read_config(crawler.settings, crawler.spidercls.name or ""),
-        )
+        self._crawler = crawler
+        self._config = read_config(crawler.settings, crawler.spidercls.name or "")
         self._screen = Screen(stream_of(crawler), live={"live": True, "lines": False}.get(mode))
         self._interval_s = (
             REFRESH_S if self._screen.live else max(0.1, read("PANEL_INTERVAL", seconds))
@@ -75,15 +77,11 @@ class Panel:
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._tick)
-        done, at = (
-            tally(self._crawler.stats.get_stats()),
-            hosts(self._scheduler.dispatcher, self._scheduler.dispatcher.times.now()),
-        )
-        elapsed_s, rate, stopping = (
-            time.monotonic() - self._started,
-            self._rate(done.read),
-            self._stopping(),
-        )
+        done = tally(self._crawler.stats.get_stats())
+        at = hosts(self._scheduler.dispatcher, self._scheduler.dispatcher.times.now())
+        elapsed_s = time.monotonic() - self._started
+        rate = self._rate(done.read)
+        stopping = self._stopping()
         if self._screen.live:
             title = f"crawlproj  {self._config.spec.name}"
             self._screen.draw(panel(title, done, at, rate, elapsed_s, stopping, self._screen.width))
@@ -110,16 +108,28 @@ class Panel:
         scheduler = self._scheduler
         now = scheduler.dispatcher.times.now()
         end = Ending(
-            self._config.spec.name, reason, time.monotonic() - self._started, tally(self._crawler.stats.get_stats()), now,
-            scheduler.counts, scheduler.dispatcher.holdings.outlook, scheduler.examples, self._places(), self._commands(),
-        )  # fmt: skip
+            self._config.spec.name,
+            reason,
+            time.monotonic() - self._started,
+            tally(self._crawler.stats.get_stats()),
+            now,
+            scheduler.counts,
+            scheduler.dispatcher.holdings.outlook,
+            scheduler.examples,
+            self._places(),
+            self._commands(),
+        )
         for text in summary(end, self._screen.width):
             self._screen.line(text)
         logging.root.removeHandler(self._handler)
 
     def _places(self) -> dict[str, str]:
-        settings, config = self._crawler.settings, self._config
-        own = f"our own Postgres in {config.crawl_dir / 'pg'} (scrapy db url{option_words(config, settings)})"
+        settings = self._crawler.settings
+        config = self._config
+        own = (
+            f"our own Postgres in {config.crawl_dir / 'pg'} (scrapy db "
+            f"url{option_words(config, settings)})"
+        )
         places = {"Database": self._scheduler.place if config.database_url else own}
         if config.warc is not None:
             places["Archive"] = str(config.warc_dir)
@@ -128,7 +138,8 @@ class Panel:
         return places | {"Folder": str(config.crawl_dir)}
 
     def _commands(self) -> dict[str, str]:
-        config, scrapy = self._config, program()
+        config = self._config
+        scrapy = program()
         words = option_words(config, self._crawler.settings)
         crawl = f" --crawl {shlex.quote(config.spec.name)}{words}"
         example = next((url for url in self._seeds() if len(url) < 80), "URL")
@@ -145,7 +156,10 @@ class Panel:
 
 
 def pages_text(done: Tally, rate: float) -> str:
-    return f"{count(done.read, 'page')}, {rate:.1f}/s: {done.new:,} new, {done.changed:,} changed, {done.unchanged:,} unchanged"
+    return (
+        f"{count(done.read, 'page')}, {rate:.1f}/s: {done.new:,} new, {done.changed:,} "
+        f"changed, {done.unchanged:,} unchanged"
+    )
 
 
 def others_text(done: Tally) -> str:
@@ -213,5 +227,8 @@ class TerminalLog(logging.Handler):
         if self._seen[kind] > ALIKE or len(self._seen) > 1000:
             return
         more = " (more of these are in the log only)" if self._seen[kind] == ALIKE else ""
-        text = f"{datetime.now():%H:%M:%S} {record.levelname.lower()}: {record.getMessage().strip().partition(os.linesep)[0]}"
+        text = (
+            f"{datetime.now():%H:%M:%S} {record.levelname.lower()}: "
+            f"{record.getMessage().strip().partition(os.linesep)[0]}"
+        )
         self._screen.line(short(text, 200) + more)

@@ -1,4 +1,6 @@
-"""The network end: Scrapy's aiohttp handler with our addresses, the guard at the socket, and an end at shutdown."""
+"""The network end: Scrapy's aiohttp handler with our addresses, the guard at the socket, and an end
+at shutdown.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,11 @@ if TYPE_CHECKING:
 
 
 KEEP_ALIVE_S = 1.0
-"""Servers close idle connections after two seconds and more. One that we use at that moment would fail for nothing."""
-MAX_HEADER, MAX_HEADERS = 65_536, 1_000
+"""Servers close idle connections after two seconds and more. One that we use at that moment would
+fail for nothing.
+"""
+MAX_HEADER = 65_536
+MAX_HEADERS = 1_000
 """As much as browsers take."""
 PARTIAL = {"dataloss": Truncated.DISCONNECT, "download_stopped": Truncated.UNSPECIFIED}
 """Flags that Scrapy gives to answers whose body is not whole."""
@@ -44,10 +49,13 @@ ABORT = object()
 
 
 class Names(AbstractResolver):
-    """The address that a leased host is pinned to, and no other; else static names, then the system's resolver in a thread."""
+    """The address that a leased host is pinned to, and no other; else static names, then the
+    system's resolver in a thread.
+    """
 
     def __init__(self, names: StaticNames, crawler: Crawler) -> None:
-        self._names, self._crawler = names, crawler
+        self._names = names
+        self._crawler = crawler
         self._system = aiohttp.ThreadedResolver()
 
     async def resolve(
@@ -80,7 +88,9 @@ _address = lru_cache(maxsize=10_000)(ip_address)
 
 
 def guarded_socket(guard: Guard) -> Any:
-    """Makes the sockets of all connections, after the name was resolved: no name and no redirect gets around it."""
+    """Makes the sockets of all connections, after the name was resolved: no name and no redirect
+    gets around it.
+    """
 
     def make(info: tuple[Any, ...]) -> socket.socket:
         family, kind, proto, _, where = info
@@ -96,8 +106,9 @@ _asked: ContextVar[Request] = ContextVar("asked")
 
 
 def response_class(crawler: Crawler, keeps: bool) -> type[_ClientResponse]:
-    """Scrapy's, which also tells the clocks when the request has left, perhaps later than planned, and keeps what came over the
-    wire, also if that is no whole head."""
+    """Scrapy's, which also tells the clocks when the request has left, perhaps later than planned,
+    and keeps what came over the wire, also if that is no whole head.
+    """
 
     class Timed(_ClientResponse):
         wire: Wire | None = None
@@ -107,21 +118,26 @@ def response_class(crawler: Crawler, keeps: bool) -> type[_ClientResponse]:
             scheduler: Any = crawler.engine.scheduler
             window = scheduler.dispatcher.window
             if (host := window.hosts.get(self.url.raw_host or "")) is not None:
-                # The event loop writes at the end of its round: in the next one the request has left for sure.
+                # The event loop writes at the end of its round: in the next one the request has
+                # left for sure.
                 asyncio.get_running_loop().call_soon(lambda: window.sent(host, time.monotonic()))
             try:
                 return await super().start(connection)
             finally:
                 if keeps and (wire := wire_of(self, end)) is not None:
-                    request, peer = _asked.get(), self._peername
-                    wire.request_body, wire.address = request.body, str(peer[0]) if peer else ""
+                    request = _asked.get()
+                    peer = self._peername
+                    wire.request_body = request.body
+                    wire.address = str(peer[0]) if peer else ""
                     request.meta["wire"] = self.wire = wire
 
     return Timed
 
 
 class BareRequest(aiohttp.ClientRequest):
-    """An empty body is none: so a GET says no Content-Length, as in browsers, and no task is made to write nothing."""
+    """An empty body is none: so a GET says no Content-Length, as in browsers, and no task is made
+    to write nothing.
+    """
 
     def __init__(self, method: str, url: Any, *, data: Any = None, **options: Any) -> None:
         super().__init__(method, url, data=data or None, **options)
@@ -138,17 +154,26 @@ class GuardedHandler(AiohttpDownloadHandler):
         self._session.detach()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                local_addr=self._bind_address, limit=self._pool_size_total, limit_per_host=self._pool_size_per_host,
-                resolver=Names(StaticNames(dict(config.dns_hosts)), crawler), socket_factory=guarded_socket(config.guard),
-                use_dns_cache=False, keepalive_timeout=KEEP_ALIVE_S,
+                local_addr=self._bind_address,
+                limit=self._pool_size_total,
+                limit_per_host=self._pool_size_per_host,
+                resolver=Names(StaticNames(dict(config.dns_hosts)), crawler),
+                socket_factory=guarded_socket(config.guard),
+                use_dns_cache=False,
+                keepalive_timeout=KEEP_ALIVE_S,
             ),
-            cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False,
-            request_class=BareRequest, response_class=response_class(crawler, config.warc is not None),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            request_class=BareRequest,
+            response_class=response_class(crawler, config.warc is not None),
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
-            max_line_size=MAX_HEADER, max_field_size=MAX_HEADER, max_headers=MAX_HEADERS,
-        )  # fmt: skip
+            max_line_size=MAX_HEADER,
+            max_field_size=MAX_HEADER,
+            max_headers=MAX_HEADERS,
+        )
         tap(self._session.connector)
-        # A second try that nobody planned would come without a pause; another try is the frontier's to make.
+        # A second try that nobody planned would come without a pause; another try is the frontier's
+        # to make.
         self._session._retry_connection = False
         self._running: set[asyncio.Timeout] = set()
         crawler.signals.connect(self.abort, signal=ABORT)
@@ -171,13 +196,18 @@ class GuardedHandler(AiohttpDownloadHandler):
         response: _ClientResponse, request: Request, headers: Headers
     ) -> Any:
         """Called when the head of the answer has come."""
-        version, peer, tls = response.version, response._peername, response._ssl_object
+        version = response.version
+        peer = response._peername
+        tls = response._ssl_object
         assert peer is not None
         return {
-            "status": response.status, "url": request.url, "headers": headers,
-            "certificate": tls.getpeercert(binary_form=True) if tls is not None else None, "ip_address": _address(peer[0]),
+            "status": response.status,
+            "url": request.url,
+            "headers": headers,
+            "certificate": tls.getpeercert(binary_form=True) if tls is not None else None,
+            "ip_address": _address(peer[0]),
             "protocol": f"HTTP/{version.major}.{version.minor}" if version else "HTTP/1.1",
-        }  # fmt: skip
+        }
 
     @staticmethod
     def _iter_body_chunks(response: _ClientResponse) -> AsyncIterator[bytes]:
@@ -185,7 +215,8 @@ class GuardedHandler(AiohttpDownloadHandler):
         return response.content.iter_any() if wire is None else wire.keep(response.content)
 
     async def download_request(self, request: Request) -> Response:
-        limit, token = asyncio.timeout(None), _asked.set(request)
+        limit = asyncio.timeout(None)
+        token = _asked.set(request)
         self._running.add(limit)
         try:
             async with limit:
@@ -197,14 +228,18 @@ class GuardedHandler(AiohttpDownloadHandler):
             _asked.reset(token)
 
     async def _read_response(self, response: _ClientResponse, request: Request) -> Response:
-        """With `read_at_most` in its meta, a request is content with that much of the body, unpacked, and hangs up after it: so a
-        file that is huge, endless or a bomb is used as far as it is wanted."""
+        """With `read_at_most` in its meta, a request is content with that much of the body,
+        unpacked, and hangs up after it: so a file that is huge, endless or a bomb is used as far as
+        it is wanted.
+        """
         limit = request.meta.get("read_at_most")
         wire: Wire | None = getattr(response, "wire", None)
         if limit is None:
             whole = await super()._read_response(response, request)
             if wire is not None:
-                wire.whole, wire.chunks = True, [whole.body]  # the same bytes once
+                # the same bytes once
+                wire.whole = True
+                wire.chunks = [whole.body]
                 wire.truncated = next(
                     (kind for flag, kind in PARTIAL.items() if flag in whole.flags), None
                 )
@@ -218,7 +253,8 @@ class GuardedHandler(AiohttpDownloadHandler):
         if cut:
             response.close()
         if wire is not None:
-            wire.whole, wire.truncated = True, Truncated.LENGTH if cut else None
+            wire.whole = True
+            wire.truncated = Truncated.LENGTH if cut else None
         if unpacker is not None:
             headers.pop("Content-Encoding", None)
         return make_response(

@@ -124,7 +124,8 @@ def name_of(failure: Failure) -> str:
 
 def page_of_failure(failure: Failure, times: Times) -> Page:
     """A Page without answer; or with one, if Scrapy calls the answer an error."""
-    error, request = failure.value, failure.request  # type: ignore[attr-defined]  # Scrapy puts it there
+    error = failure.value
+    request = failure.request  # type: ignore[attr-defined]  # Scrapy puts it there
     assert error is not None
     if isinstance(error, HttpError):
         return page_of_response(error.response, request, times)
@@ -153,10 +154,18 @@ def page_of_response(
     }
     started_s, ended_s = _when(request, times)
     page = Page(
-        ticket, response.url, response.status, times.now(), started_s=started_s, ended_s=ended_s,
-        content_type=headers.get("content-type", ""), headers=headers, body=response.body, address=str(response.ip_address or ""),
+        ticket,
+        response.url,
+        response.status,
+        times.now(),
+        started_s=started_s,
+        ended_s=ended_s,
+        content_type=headers.get("content-type", ""),
+        headers=headers,
+        body=response.body,
+        address=str(response.ip_address or ""),
         wire=request.meta.get("wire"),
-    )  # fmt: skip
+    )
     if page.status == 304 or 200 <= page.status < 300:
         page.orders = read_headers(
             [value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")], agents
@@ -179,7 +188,9 @@ def _text(value: bytes) -> str:
 
 
 def unpacked(body: bytes) -> bytes:
-    """The inside of a file that is packed itself, as sitemaps often are; whatever can't be unpacked stays as it is."""
+    """The inside of a file that is packed itself, as sitemaps often are; whatever can't be unpacked
+    stays as it is.
+    """
     if not body.startswith(b"\x1f\x8b"):
         return body
     try:
@@ -189,8 +200,11 @@ def unpacked(body: bytes) -> bytes:
 
 
 def document_of(page: Page, body: bytes, agents: tuple[str, ...]) -> Document | None:
-    """Links and text, if it is something that can be read here and now; a document is read elsewhere, see middlewares/pages.py."""
-    kind, charset = page.kind, http_content_type_encoding(page.content_type)
+    """Links and text, if it is something that can be read here and now; a document is read
+    elsewhere, see middlewares/pages.py.
+    """
+    kind = page.kind
+    charset = http_content_type_encoding(page.content_type)
     if kind in ("html", "text"):
         return parse(
             body, page.url, charset, page.content_type if kind == "html" else "text/plain", agents
@@ -210,7 +224,8 @@ def document_of(page: Page, body: bytes, agents: tuple[str, ...]) -> Document | 
 
 def _when(request: Request, times: Times) -> tuple[float | None, float | None]:
     """When the politeness middleware let it pass, and when it saw what came back."""
-    started, ended = request.meta.get("started"), request.meta.get("ended")
+    started = request.meta.get("started")
+    ended = request.meta.get("ended")
     return (
         (None, None)
         if started is None or ended is None

@@ -1,6 +1,7 @@
 """Ordinary Scrapy requests as JSON, and tickets as Scrapy requests.
 
-A spider may yield any Request: it lives in the same table as the URLs, in a JSON column. What JSON can't hold is refused.
+A spider may yield any Request: it lives in the same table as the URLs, in a JSON column. What JSON
+can't hold is refused.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from crawlproj.http.status import REDIRECTS
 from crawlproj.items import RobotsTicket
 from crawlproj.politeness.robotstxt import MAX_BYTES
 
-OURS = frozenset(
-    "ticket depth parent started ended wire download_slot download_latency download_timeout is_start_request".split()  # noqa: SIM905
-)
+OURS = frozenset({
+    "ticket", "depth", "parent", "started", "ended", "wire",
+    "download_slot", "download_latency", "download_timeout", "is_start_request",
+})  # fmt: skip
 """Keys of `meta` that belong to one handing-out, not to the request."""
 
 
@@ -32,14 +34,23 @@ HANDED = frozenset({"dont_redirect", "dont_retry", "verbatim_url"})
 def is_plain(request: Request) -> bool:
     """A GET that needs nothing but its URL, to be parsed by the spider's `parse`."""
     return (
-        request.method == "GET" and type(request) is Request and not request.body and request.callback is None
-        and request.errback is None and not request._cb_kwargs and not request._headers and not request._cookies
-        and not request._flags and not set(request.meta) - OURS
-    )  # fmt: skip
+        request.method == "GET"
+        and type(request) is Request
+        and not request.body
+        and request.callback is None
+        and request.errback is None
+        and not request._cb_kwargs
+        and not request._headers
+        and not request._cookies
+        and not request._flags
+        and not set(request.meta) - OURS
+    )
 
 
 def dump(request: Request, spider: Spider) -> str:
-    """ValueError or TypeError if there is something in it that JSON can't hold, such as a lambda as callback."""
+    """ValueError or TypeError if there is something in it that JSON can't hold, such as a lambda as
+    callback.
+    """
     fields = request.to_dict(spider=spider)
     fields["meta"] = {key: value for key, value in request.meta.items() if key not in OURS}
     fields["body"] = b64encode(request.body).decode() if request.body else ""
@@ -49,7 +60,8 @@ def dump(request: Request, spider: Spider) -> str:
     text = json.dumps(fields, allow_nan=False)
     if json.loads(text) != fields:
         raise TypeError(
-            "meta or cb_kwargs hold something that JSON gives back differently (a tuple, a key that is no string)"
+            "meta or cb_kwargs hold something that JSON gives back differently (a tuple, a key "
+            "that is no string)"
         )
     return text
 
@@ -64,8 +76,9 @@ def load(fields: dict[str, Any], spider: Spider) -> Request:
 
 
 def detach(request: Request, spider: Spider) -> None:
-    """A spider made this request out of one that was handed out: by copying it, or its meta. What belongs to the handing-out is
-    taken from it, what the first request had itself stays."""
+    """A spider made this request out of one that was handed out: by copying it, or its meta. What
+    belongs to the handing-out is taken from it, what the first request had itself stays.
+    """
     ticket = request.meta["ticket"]
     first: dict[str, Any] = getattr(ticket, "request", None) or {"meta": {}, "errback": None}
     for name in (OURS | HANDED) - first["meta"].keys():

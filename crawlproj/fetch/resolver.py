@@ -13,7 +13,9 @@ from crawlproj.politeness.guard import NO_ADDRESS, StaticNames
 from crawlproj.politeness.networks import SharedNetworks
 
 PATIENCE_S = 30.0
-"""A look-up that takes longer counts as failed; its thread is left to itself. Those that wait for a thread are not asked yet."""
+"""A look-up that takes longer counts as failed; its thread is left to itself. Those that wait for a
+thread are not asked yet.
+"""
 THREADS = 64
 
 
@@ -23,17 +25,18 @@ def address_of(server: str) -> str:
 
 
 class Resolver:
-    """`submit` names, `finished` gives servers: one pinned address per host, IPv4 before IPv6. On shared networks the key is
-    address and host; a name without address gets a key of its own (`?name`)."""
+    """`submit` names, `finished` gives servers: one pinned address per host, IPv4 before IPv6. On
+    shared networks the key is address and host; a name without address gets a key of its own
+    (`?name`).
+    """
 
     def __init__(
         self, names: StaticNames, shared: SharedNetworks | None = None, threads: int = THREADS
     ) -> None:
-        self._names, self._shared = names, shared or SharedNetworks(())
-        self._pool, self._threads = (
-            ThreadPoolExecutor(threads, thread_name_prefix="resolve"),
-            threads,
-        )
+        self._names = names
+        self._shared = shared or SharedNetworks(())
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="resolve")
+        self._threads = threads
         self._waiting: list[str] = []
         self._wanted: set[str] = set()
         self._asked: dict[str, tuple[float, Future[str | None]]] = {}
@@ -54,7 +57,9 @@ class Resolver:
         self._ask()
 
     def _ask(self) -> None:
-        """As many at once as there are threads, in any order: whoever came with a thousand dead names holds nobody up for long."""
+        """As many at once as there are threads, in any order: whoever came with a thousand dead
+        names holds nobody up for long.
+        """
         while self._waiting and len(self._asked) < self._threads:
             place = randrange(len(self._waiting))
             self._waiting[place], self._waiting[-1] = self._waiting[-1], self._waiting[place]
@@ -72,7 +77,8 @@ class Resolver:
                 )
                 answer.cancel()
         self._ask()
-        found, self._found = self._found, {}
+        found = self._found
+        self._found = {}
         return found
 
     def server(self, host: str, address: str | None) -> str:

@@ -1,8 +1,9 @@
-"""What really went over the wire: the head of an answer byte by byte, the request as it was sent, the body as it came.
+"""What really went over the wire: the head of an answer byte by byte, the request as it was sent,
+the body as it came.
 
-aiohttp's parser gives headers in their order and case, but not the status line, odd spaces or line ends, and refuses what browsers
-read. The bytes are there for a moment, when they are received; keeping those of the head costs one look at the first piece of each
-answer.
+aiohttp's parser gives headers in their order and case, but not the status line, odd spaces or line
+ends, and refuses what browsers read. The bytes are there for a moment, when they are received;
+keeping those of the head costs one look at the first piece of each answer.
 """
 
 from __future__ import annotations
@@ -42,8 +43,10 @@ class FramingError(Exception):
 
 @dataclass(slots=True)
 class Wire:
-    """`chunks` are the pieces of the body that have come: unpacked from their frames, but not from their Content-Encoding. `whole`:
-    all that was wanted has come; `truncated`: that is not all there was."""
+    """`chunks` are the pieces of the body that have come: unpacked from their frames, but not from
+    their Content-Encoding. `whole`: all that was wanted has come; `truncated`: that is not all
+    there was.
+    """
 
     request: bytes
     head: bytes
@@ -81,8 +84,10 @@ def _may_be_http(word: bytes) -> bool:
 
 
 class Tap(ResponseHandler):
-    """aiohttp's end of a connection, which keeps the head of an answer, and passes it on when it is whole, in a form that the
-    parser takes. `head` is all that has come, if that is no whole head; `rest` is what came behind one that was refused."""
+    """aiohttp's end of a connection, which keeps the head of an answer, and passes it on when it is
+    whole, in a form that the parser takes. `head` is all that has come, if that is no whole head;
+    `rest` is what came behind one that was refused.
+    """
 
     def __init__(self, loop: Any) -> None:
         super().__init__(loop)
@@ -92,12 +97,16 @@ class Tap(ResponseHandler):
 
     @property
     def came(self) -> bytes:
-        """The head; if there is none, the 1xx that came in place of one, and what came behind it."""
+        """The head; if there is none, the 1xx that came in place of one, and what came
+        behind it.
+        """
         return self.head if not self._interim or is_http(self.head) else self._interim + self.head
 
     def is_connected(self) -> bool:
-        """Whether it can be used. An idle connection on which something has come is out of step, or at its end: the next page would
-        get the answer to another question. The event loop may not have seen it yet."""
+        """Whether it can be used. An idle connection on which something has come is out of step, or
+        at its end: the next page would get the answer to another question. The event loop may not
+        have seen it yet.
+        """
         return super().is_connected() and not (self._is_idle and self._is_readable())
 
     @property
@@ -111,14 +120,19 @@ class Tap(ResponseHandler):
         return bool(end.poll(0))
 
     def set_response_params(self, **params: Any) -> None:
-        """A request is about to be sent. An answer that is here already is to no question of ours."""
+        """A request is about to be sent. An answer that is here already is to no question
+        of ours.
+        """
         self.head = self.rest = self._interim = b""
-        self._listens, self._bodiless, self._left = True, params.get("skip_payload", False), None
+        self._listens = True
+        self._bodiless = params.get("skip_payload", False)
+        self._left = None
         self._buffer.clear()
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
-        # What comes before there is a parser is kept by aiohttp and comes again; nothing at all means that its parser may go on.
+        # What comes before there is a parser is kept by aiohttp and comes again; nothing at all
+        # means that its parser may go on.
         if self._parser is None or not data:
             super().data_received(data)
         elif self._listens:
@@ -134,17 +148,21 @@ class Tap(ResponseHandler):
                 self._open(end.end())
                 return
             self._interim += self.head[: end.end()]
-            self.head, start = self.head[end.end() :], 0
+            self.head = self.head[end.end() :]
+            start = 0
         if len(self.head) + len(self._interim) > MAX_HEAD:
             self._refuse("endless head")
         elif not _may_be_http(self.head.lstrip(b"\r\n")[:5].upper()):
             self._refuse("no HTTP")
 
     def _open(self, end: int) -> None:
-        """The head is whole. It goes to the parser on its own, or what is wrong in the body would spoil it, unless the length of
-        the body is known and nothing can be wrong."""
-        whole, self._listens = self.head, False
-        self.head, made = whole[:end], framed(whole[:end])
+        """The head is whole. It goes to the parser on its own, or what is wrong in the body would
+        spoil it, unless the length of the body is known and nothing can be wrong.
+        """
+        whole = self.head
+        self._listens = False
+        self.head = whole[:end]
+        made = framed(whole[:end])
         if made is None:
             self._refuse("no sound head")
         else:
@@ -164,7 +182,9 @@ class Tap(ResponseHandler):
             self.rest = whole[end:]
 
     def _pass_on(self, data: bytes) -> None:
-        """The body, and no more. A server that goes on talking is not asked on this connection again."""
+        """The body, and no more. A server that goes on talking is not asked on this connection
+        again.
+        """
         over = self._left == 0 or self._is_idle
         if over or (self._left is not None and len(data) > self._left):
             self.force_close()
@@ -179,7 +199,9 @@ class Tap(ResponseHandler):
             self._fail(FramingError(str(self._exception), data))
 
     def _fail(self, why: BaseException) -> None:
-        """aiohttp leaves the reader of a body without an end waiting for it, or takes it for whole."""
+        """aiohttp leaves the reader of a body without an end waiting for it, or takes it
+        for whole.
+        """
         if self._payload is not None and not self._payload.is_eof():
             error = aiohttp.ClientPayloadError(str(why))
             error.__cause__ = why
@@ -205,12 +227,16 @@ def tap(connector: aiohttp.BaseConnector | None) -> None:
 
 
 def sent(info: aiohttp.RequestInfo) -> bytes:
-    """The head of a request as aiohttp wrote it (not through a proxy): made again of the same parts by the same function."""
+    """The head of a request as aiohttp wrote it (not through a proxy): made again of the same parts
+    by the same function.
+    """
     return bytes(_serialize_headers(f"{info.method} {info.url.raw_path_qs} HTTP/1.1", info.headers))  # type: ignore[arg-type]
 
 
 def wire_of(response: aiohttp.ClientResponse, end: object) -> Wire | None:
-    """Of an answer whose head has come, or has failed to come, at that end of a connection; None if nobody listened."""
+    """Of an answer whose head has come, or has failed to come, at that end of a connection; None if
+    nobody listened.
+    """
     return (
         Wire(sent(response.request_info), end.came, [end.rest] if end.rest else [])
         if isinstance(end, Tap)

@@ -1,16 +1,20 @@
 """The frontier: every URL ever seen, what came of it, and which ones may be fetched next.
 
-The Protocol below is the only door to it. Two implementations pass one contract suite: `memory.MemoryFrontier` (tests,
-simulator) and `postgres.PostgresFrontier` (the real one). Rules that both keep:
+The Protocol below is the only door to it. Two implementations pass one contract suite:
+`memory.MemoryFrontier` (tests, simulator) and `postgres.PostgresFrontier` (the real one). Rules
+that both keep:
 
-- A URL is one row, known by `id` (64 bits of a hash of crawl and canonical form). It enters the queue once, however often it
-  is added. Adding it again can only shorten its depth, push it into the urgent lane, or revive it (retired, or ignored for
-  its depth).
-- Only queued URLs have a lane. Lanes with a *rank* (urgent, new, backfill) are served lowest rank first; lanes with a *time*
-  (revisit, retry) are served earliest first, and never before their time.
-- A worker may hand out URLs only of servers that it has leased. Handing out writes nothing: the visit number, which grows by
-  one at each end, and the epoch of the lease make an end count exactly once, and never after the lease has moved on.
-- `commit` is the only way an end, the links and the new URLs of a page are written: together, or not at all.
+- A URL is one row, known by `id` (64 bits of a hash of crawl and canonical form). It enters the
+  queue once, however often it is added. Adding it again can only shorten its depth, push it into
+  the urgent lane, or revive it (retired, or ignored for its depth).
+- Only queued URLs have a lane. Lanes with a *rank* (urgent, new, backfill) are served lowest rank
+  first; lanes with a *time* (revisit, retry) are served earliest first, and never before their
+  time.
+- A worker may hand out URLs only of servers that it has leased. Handing out writes nothing: the
+  visit number, which grows by one at each end, and the epoch of the lease make an end count
+  exactly once, and never after the lease has moved on.
+- `commit` is the only way an end, the links and the new URLs of a page are written: together, or
+  not at all.
 """
 
 from __future__ import annotations
@@ -82,12 +86,16 @@ class CrawlSpec:
     bytes: int = 0
     lease: timedelta = timedelta(seconds=120)
     domain_hosts: int = 0
-    """So many hosts below one registered domain are found by links; who answers to every name can't fill the frontier with them."""
+    """So many hosts below one registered domain are found by links; who answers to every name can't
+    fill the frontier with them.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class NewUrl:
-    """A URL on its way in. `request` is an ordinary Scrapy request as JSON text; None for a plain GET."""
+    """A URL on its way in. `request` is an ordinary Scrapy request as JSON text; None for a plain
+    GET.
+    """
 
     id: int
     url: str
@@ -102,7 +110,9 @@ class NewUrl:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """One handing-out of a URL: what to fetch, on whose lease, and what the last visit left behind."""
+    """One handing-out of a URL: what to fetch, on whose lease, and what the last visit
+    left behind.
+    """
 
     id: int
     url: str
@@ -133,7 +143,9 @@ class Ticket:
 
     @property
     def unread(self) -> bool:
-        """There was a page, but its document could not be read, by chance perhaps: `tries` says how often."""
+        """There was a page, but its document could not be read, by chance perhaps: `tries` says how
+        often.
+        """
         return self.state is State.WAITING and self.tries > 0
 
 
@@ -167,7 +179,9 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of one visit. `next_visit` is set for queued states and for forbidden; `content` None keeps what is stored."""
+    """The end of one visit. `next_visit` is set for queued states and for forbidden; `content` None
+    keeps what is stored.
+    """
 
     id: int
     visit: int
@@ -187,7 +201,9 @@ class Outcome:
     elapsed_s: float = 0.0
     received: int = 0
     depth: int | None = None
-    """The depth that its links were counted from. If the URL was found nearer meanwhile, so are they."""
+    """The depth that its links were counted from. If the URL was found nearer meanwhile, so are
+    they.
+    """
     content: Content | None = None
     expires: datetime | None = None
     """When the page is to be taken for gone. None keeps what is stored, unless there is content."""
@@ -207,8 +223,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class RobotsRow:
-    """robots.txt of an origin as stored. `status` 0: not reached. `failures` counts tries that did not reach it. `body` is empty
-    only if no file was read; while the file can't be reached it is what was read before."""
+    """robots.txt of an origin as stored. `status` 0: not reached. `failures` counts tries that did
+    not reach it. `body` is empty only if no file was read; while the file can't be reached it is
+    what was read before.
+    """
 
     origin: str
     host: str
@@ -223,7 +241,9 @@ class RobotsRow:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A clock as stored: not before `until`, and why. For hosts also the requests since the last general pause, and failures."""
+    """A clock as stored: not before `until`, and why. For hosts also the requests since the last
+    general pause, and failures.
+    """
 
     until: datetime
     reason: str = ""
@@ -233,8 +253,9 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host that came with a lease. `pause` is its clock; `room` is what its quota leaves (None: no limit); `prepared`: its
-    robots.txt was answered at least once."""
+    """A host that came with a lease. `pause` is its clock; `room` is what its quota leaves (None:
+    no limit); `prepared`: its robots.txt was answered at least once.
+    """
 
     name: str
     server: int
@@ -245,8 +266,10 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A worker's exclusive right to a server until `until`, and the server's hosts that have work in this crawl. `taken_over`: the
-    worker before did not give it back. `kind` says by which order it was chosen: ranked, timed or unprepared."""
+    """A worker's exclusive right to a server until `until`, and the server's hosts that have work
+    in this crawl. `taken_over`: the worker before did not give it back. `kind` says by which order
+    it was chosen: ranked, timed or unprepared.
+    """
 
     server: int
     address: str
@@ -260,7 +283,9 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Another living worker. `ours`: of this crawl; `wanting`: it found no server to lease; `held`: how many it has."""
+    """Another living worker. `ours`: of this crawl; `wanting`: it found no server to lease; `held`:
+    how many it has.
+    """
 
     name: str
     ours: bool
@@ -270,7 +295,9 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """Ask for up to `count` URLs of each lane of a leased host (`urgent`: of that lane only), none of them in `holding`."""
+    """Ask for up to `count` URLs of each lane of a leased host (`urgent`: of that lane only), none
+    of them in `holding`.
+    """
 
     host: str
     server: int
@@ -295,7 +322,9 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a commit did: ends counted and ends that came too late; URLs that were new, revived, or found nearer."""
+    """What a commit did: ends counted and ends that came too late; URLs that were new, revived, or
+    found nearer.
+    """
 
     done: frozenset[int] = frozenset()
     late: int = 0
@@ -314,9 +343,11 @@ MANY = 100
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Is there more to do? `ready`: hosts with a URL that may be fetched now (rest of the host aside), counted up to MANY;
-    `soonest`: when the next host may be asked or the next retry is due; `next_visit`: earliest revisit; `leased_elsewhere`:
-    servers with work here that other workers hold; `spent`: the total quota is used up."""
+    """Is there more to do? `ready`: hosts with a URL that may be fetched now (rest of the host
+    aside), counted up to MANY; `soonest`: when the next host may be asked or the next retry is due;
+    `next_visit`: earliest revisit; `leased_elsewhere`: servers with work here that other workers
+    hold; `spent`: the total quota is used up.
+    """
 
     ready: int = 0
     soonest: datetime | None = None
@@ -360,24 +391,33 @@ class Frontier(Protocol):
         """The one clock that leases and due times are judged by."""
 
     def open(self) -> None:
-        """Make the crawl known. A changed order re-ranks new URLs, a changed depth limit re-judges them."""
+        """Make the crawl known. A changed order re-ranks new URLs, a changed depth limit re-judges
+        them.
+        """
 
     def add(self, urls: Sequence[NewUrl]) -> Committed:
         """Same as a commit of nothing but URLs."""
 
     def commit(self, batch: Batch, worker: str = "") -> Committed:
-        """Write all of it or nothing. Ends whose visit or epoch is no longer current, or whose server `worker` does not hold,
-        are ignored and counted as late; clocks of a server that `worker` does not hold can only make a rest longer."""
+        """Write all of it or nothing. Ends whose visit or epoch is no longer current, or whose
+        server `worker` does not hold, are ignored and counted as late; clocks of a server that
+        `worker` does not hold can only make a rest longer.
+        """
 
     def unresolved(self, limit: int) -> list[str]:
-        """Hosts with queued URLs whose address is not known; each is given to one worker for a minute."""
+        """Hosts with queued URLs whose address is not known; each is given to one worker for a
+        minute.
+        """
 
     def outdated(self, limit: int) -> list[str]:
-        """The same for hosts that come next and whose address is not known for sure any more (a day; five minutes after failures)
-        while no one holds their server."""
+        """The same for hosts that come next and whose address is not known for sure any more (a
+        day; five minutes after failures) while no one holds their server.
+        """
 
     def resolved(self, addresses: Mapping[str, str]) -> None:
-        """Host -> address. The address is the server; a name that can't be resolved gets a server of its own."""
+        """Host -> address. The address is the server; a name that can't be resolved gets a server
+        of its own.
+        """
 
     def lease(
         self,
@@ -387,20 +427,26 @@ class Frontier(Protocol):
         unprepared: int | None = None,
         unseen: int = 0,
     ) -> list[Lease]:
-        """Lease up to so many free servers that have due URLs of this crawl on hosts that may be asked soon: `ranked` of them by
-        best rank (default: the proportion of the shares), the others by earliest time, what one class leaves to the other; of
-        them at most `unprepared` (default: all) for hosts that are not prepared yet. A server whose worker died is taken over:
-        each of its hosts may have been asked `unseen` times more than is stored."""
+        """Lease up to so many free servers that have due URLs of this crawl on hosts that may be
+        asked soon: `ranked` of them by best rank (default: the proportion of the shares), the
+        others by earliest time, what one class leaves to the other; of them at most `unprepared`
+        (default: all) for hosts that are not prepared yet. A server whose worker died is taken
+        over: each of its hosts may have been asked `unseen` times more than is stored.
+        """
 
     def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
-        """The leases that this worker holds, with those of their hosts that have work and may be asked soon and are not `known`:
-        hosts that are new, or whose time has come, since the server was leased. Only leases with such hosts are given."""
+        """The leases that this worker holds, with those of their hosts that have work and may be
+        asked soon and are not `known`: hosts that are new, or whose time has come, since the server
+        was leased. Only leases with such hosts are given.
+        """
 
     def borrow(
         self, worker: str, names: Sequence[str], unseen: int = 0
     ) -> tuple[list[Lease], list[str]]:
-        """Leases of the servers of these hosts, whether there is work for us or not, as far as they are free or this worker's
-        already, and may be asked soon; each with those hosts only. Also the names whose address is not known yet."""
+        """Leases of the servers of these hosts, whether there is work for us or not, as far as they
+        are free or this worker's already, and may be asked soon; each with those hosts only. Also
+        the names whose address is not known yet.
+        """
 
     def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
         """New ends of the leases that this worker still holds; a missing server is lost."""
@@ -409,8 +455,10 @@ class Frontier(Protocol):
         """Those of the servers that other crawls have due URLs on."""
 
     def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
-        """Give servers back. Only what this worker holds is touched. `yielding`: other crawls come first for a moment. The turn of
-        their hosts is over: hosts that have waited for longer come first, the slow and the failing ones later."""
+        """Give servers back. Only what this worker holds is touched. `yielding`: other crawls come
+        first for a moment. The turn of their hosts is over: hosts that have waited for longer come
+        first, the slow and the failing ones later.
+        """
 
     def crowded(self) -> bool:
         """Are there free servers with due URLs of this crawl?"""
@@ -422,22 +470,26 @@ class Frontier(Protocol):
         """This worker lives no more."""
 
     def bury(self, workers: Sequence[str], rest: timedelta) -> int:
-        """These workers are dead for sure: their leases end now, but their servers rest for `rest`, or until the lease would have
-        ended if that is sooner. How many servers."""
+        """These workers are dead for sure: their leases end now, but their servers rest for `rest`,
+        or until the lease would have ended if that is sooner. How many servers.
+        """
 
     def refill(self, wants: Sequence[Want], held: int | None = None) -> list[Ticket]:
-        """Due URLs of leased hosts in the order of their lanes. Of pages that were never read (new, backfill, and retries of such)
-        no more than the quotas leave beside what is held: of the host by its want, in all by `held`, the number of tickets that the
-        worker holds in all its hosts (default: the sum of the wants). A quota that is used up closes the lanes of new URLs, but
-        retries still go out."""
+        """Due URLs of leased hosts in the order of their lanes. Of pages that were never read (new,
+        backfill, and retries of such) no more than the quotas leave beside what is held: of the
+        host by its want, in all by `held`, the number of tickets that the worker holds in all its
+        hosts (default: the sum of the wants). A quota that is used up closes the lanes of new URLs,
+        but retries still go out.
+        """
 
     def robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
         """What is stored of these origins' robots.txt, expired or not."""
 
     def rejudge(self, origin: str, allows: Callable[[str], bool]) -> int:
-        """The rules of an origin have changed: its URLs that robots.txt forbade (`why` starts with "robots") and that are allowed
-        now are new again, in all crawls, unless they are too deep. How many of this crawl. Rules for other crawls' quotas are
-        theirs to enforce."""
+        """The rules of an origin have changed: its URLs that robots.txt forbade (`why` starts with
+        "robots") and that are allowed now are new again, in all crawls, unless they are too deep.
+        How many of this crawl. Rules for other crawls' quotas are theirs to enforce.
+        """
 
     def outlook(self, worker: str = "") -> Outlook:
         """What is left, for a worker that holds nothing more."""
@@ -446,7 +498,9 @@ class Frontier(Protocol):
         """Rows by id."""
 
     def seeds(self) -> list[str]:
-        """URLs at depth 0, oldest first: seeds, pushes, and where these redirect to; 10,000 at most."""
+        """URLs at depth 0, oldest first: seeds, pushes, and where these redirect to; 10,000 at
+        most.
+        """
 
     def counts(self) -> dict[str, int]:
         """URLs per state, and `known` in all."""
@@ -455,9 +509,10 @@ class Frontier(Protocol):
 
 
 def lane_of(outcome: Outcome) -> Lane | None:
-    """Where the URL of an ended visit waits. A page without a next visit is kept, but not queued. A forbidden URL with one is
-    tried again then, since that is how we learn that robots.txt has changed where it forbids everything; so is a URL that has
-    moved for a while only."""
+    """Where the URL of an ended visit waits. A page without a next visit is kept, but not queued. A
+    forbidden URL with one is tried again then, since that is how we learn that robots.txt has
+    changed where it forbids everything; so is a URL that has moved for a while only.
+    """
     lane = (
         Lane.REVISIT
         if outcome.state in (State.FORBIDDEN, State.MOVED)

@@ -1,4 +1,6 @@
-"""The frontier's clock, told on this worker's own, so that no worker's wrong time of day matters."""
+"""The frontier's clock, told on this worker's own, so that no worker's wrong time of
+day matters.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,10 @@ JUMP_S = 5.0
 class Times:
     """Moments on the worker's monotonic clock (seconds) as moments on the frontier's, and back.
 
-    The frontier is asked for its time again and again. It answered at some moment between asking and hearing: so each answer gives
-    bounds of the difference between both clocks, and the narrowest bounds of the last answers hold, however slow the others were.
-    What must not come too soon is told by one bound, what must not last too long by the other.
+    The frontier is asked for its time again and again. It answered at some moment between asking
+    and hearing: so each answer gives bounds of the difference between both clocks, and the
+    narrowest bounds of the last answers hold, however slow the others were. What must not come too
+    soon is told by one bound, what must not last too long by the other.
     """
 
     __slots__ = ("_high_s", "_low_s", "_samples")
@@ -27,8 +30,11 @@ class Times:
         self.hear(now, asked, heard)
 
     def hear(self, now: datetime, asked: float, heard: float) -> None:
-        """The frontier was asked at `asked`, said that it is `now`, and its answer was here at `heard`."""
-        low, high = now.timestamp() - heard, now.timestamp() - asked
+        """The frontier was asked at `asked`, said that it is `now`, and its answer was here at
+        `heard`.
+        """
+        low = now.timestamp() - heard
+        high = now.timestamp() - asked
         if self._samples and (low > self._high_s + JUMP_S or high < self._low_s - JUMP_S):
             self._samples.clear()
         self._samples.append((low, high))

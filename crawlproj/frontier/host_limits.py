@@ -14,7 +14,9 @@ def is_found(url: NewUrl) -> bool:
 
 
 def surplus(names: Iterable[str], counts: Mapping[str, int], limit: int) -> set[str]:
-    """Those of the new names that are too many, the domain itself aside. `counts`: how many names below each domain are known."""
+    """Those of the new names that are too many, the domain itself aside. `counts`: how many names
+    below each domain are known.
+    """
     left = {name: limit - count for name, count in counts.items()}
     refused = set()
     for name in sorted(names):

@@ -19,12 +19,15 @@ SOON = timedelta(seconds=10)
 """A host that rests longer than this is not leased yet."""
 YIELD = timedelta(seconds=2)
 """So long other crawls come first on a server that was given back for them."""
-UNPREPARED, PREPARED = 1, 2
+UNPREPARED = 1
+PREPARED = 2
 """Stages of a host in `crawl_host`; those of 0 have no server."""
 
 
 class Leases:
-    """Those of one crawl. `now` and `spent` (is a total quota used up?) are asked inside the transaction that they are for."""
+    """Those of one crawl. `now` and `spent` (is a total quota used up?) are asked inside the
+    transaction that they are for.
+    """
 
     def __init__(
         self,
@@ -34,7 +37,10 @@ class Leases:
         spent: Callable[[Queries], bool],
     ) -> None:
         self.crawl = 0
-        self._db, self._spec, self._now, self._spent = database, spec, now, spent
+        self._db = database
+        self._spec = spec
+        self._now = now
+        self._spent = spent
 
     def lease(
         self,
@@ -75,7 +81,9 @@ class Leases:
         args: Mapping[str, Any],
         spent: bool,
     ) -> dict[int, str]:
-        """Servers by best rank and by earliest time, and the kind of each. Each class first gets its places, then what is left."""
+        """Servers by best rank and by earliest time, and the kind of each. Each class first gets
+        its places, then what is left.
+        """
 
         def look(
             kind: str, stages: Sequence[int], limit: int, besides: Iterable[int] = ()
@@ -96,7 +104,8 @@ class Leases:
             ]
             return _merged(walks)[:limit]
 
-        new, revisit = self._spec.shares.get("new", 0.0), self._spec.shares.get("revisit", 0.0)
+        new = self._spec.shares.get("new", 0.0)
+        revisit = self._spec.shares.get("revisit", 0.0)
         quota = (
             ranked
             if ranked is not None
@@ -118,7 +127,8 @@ class Leases:
     def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
         if not servers:
             return []
-        now, spent = self._now(self._db), self._spent(self._db)
+        now = self._now(self._db)
+        spent = self._spent(self._db)
         args = {
             "crawl": self.crawl,
             "worker": worker,
@@ -247,7 +257,8 @@ class Leases:
         if not workers:
             return 0
         with self._db.transaction() as tx:
-            now, names = self._now(tx), array(workers)
+            now = self._now(tx)
+            names = array(workers)
             tx.run("forget_workers", workers=names)
             return tx.run("bury", workers=names, now=now, rested=now + rest)
 

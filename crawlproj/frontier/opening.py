@@ -24,16 +24,20 @@ class NoCrawlYet(CrawlprojError):
 
 @contextmanager
 def reading(config: Config) -> Iterator[Database]:
-    """The database, for looking only: nothing is made. NoCrawlYet if there is nothing to look at."""
+    """The database, for looking only: nothing is made. NoCrawlYet if there is nothing to
+    look at.
+    """
     if not config.database_url and not (config.crawl_dir / "pg").exists():
         raise NoCrawlYet(
-            f"nothing was crawled yet in {config.crawl_dir}: scrapy crawl site -a seeds=URL, or scrapy demo"
+            f"nothing was crawled yet in {config.crawl_dir}: scrapy crawl site -a seeds=URL, or "
+            "scrapy demo"
         )
     with _connected(config) as database:
         steps = pending(database)
         if steps and not database.value("migration_table"):
             raise NoCrawlYet(
-                "nothing was crawled yet in this database: scrapy crawl site -a seeds=URL, or scrapy demo"
+                "nothing was crawled yet in this database: scrapy crawl site -a seeds=URL, or "
+                "scrapy demo"
             )
         if steps:
             raise DatabaseError("the tables are older than this code: scrapy db migrate")
@@ -62,7 +66,9 @@ def _connected(config: Config) -> Iterator[Database]:
 def frontier_of(
     database: Database, config: Config, name: str, make: bool = False
 ) -> PostgresFrontier:
-    """The frontier of a crawl as it is: its order and depth limit are not changed by looking or adding."""
+    """The frontier of a crawl as it is: its order and depth limit are not changed by looking or
+    adding.
+    """
     known = database.row("crawl_named", name=name)
     if known is None and not make:
         names = ", ".join(row[0] for row in database.rows("crawl_names"))

@@ -48,13 +48,17 @@ T = TypeVar("T")
 
 TRIES = 5
 CONFLICTS = frozenset({"40001", "40P01", "55P03"})
-"""Two commits that lock the same rows the other way round: Postgres ends one, which is then simply done again."""
+"""Two commits that lock the same rows the other way round: Postgres ends one, which is then simply
+done again.
+"""
 SUM_EVERY = 1000
 """Commits after which what they have counted is summed up."""
 
 
 class PostgresFrontier:
-    """One crawl in one database. See `base` for the contract; SQL is in `sql/queries.sql` under the names used here."""
+    """One crawl in one database. See `base` for the contract; SQL is in `sql/queries.sql` under the
+    names used here.
+    """
 
     def __init__(
         self, database: Database, spec: CrawlSpec, clock: Callable[[], datetime] | None = None
@@ -88,14 +92,18 @@ class PostgresFrontier:
             tx.run("sum_counts", crawl=self._crawl)
 
     def _mend_clocks(self, tx: Transaction) -> None:
-        """Pauses and leases that end later than any that we make are from a time when the database's clock was wrong."""
+        """Pauses and leases that end later than any that we make are from a time when the
+        database's clock was wrong.
+        """
         now = self._now(tx)
         tx.run("mend_host_clocks", latest=now + LONGEST)
         tx.run("mend_server_clocks", latest=now + LONGEST, now=now)
 
     def _change(self, tx: Transaction, order: bool, depth: bool) -> None:
         """The spider came back with another order or depth limit: known URLs follow it."""
-        crawl, ordering, max_depth = self._crawl, self.spec.order, self.spec.max_depth
+        crawl = self._crawl
+        ordering = self.spec.order
+        max_depth = self.spec.max_depth
         tx.run("crawl_change", crawl=crawl, ordering=ordering, max_depth=max_depth)
         if order:
             tx.run("rerank", crawl=crawl, ordering=ordering)
@@ -143,7 +151,9 @@ class PostgresFrontier:
     def _end(
         self, tx: Transaction, outcomes: Sequence[Outcome], worker: str, touched: set[int]
     ) -> Ended:
-        """Of several ends of one URL the first current one counts, so the later ones are tried only if the earlier are late."""
+        """Of several ends of one URL the first current one counts, so the later ones are tried only
+        if the earlier are late.
+        """
         ended = Ended()
         left = list(outcomes)
         while left:
@@ -170,8 +180,10 @@ class PostgresFrontier:
         counted: Mapping[int, Sequence[int]],
         now: datetime,
     ) -> None:
-        """What hosts have given, and have to offer. Their rows are locked first, in one order: what another commit has just added
-        is seen then, and what it adds later waits for us. Else a host could be noted as empty that is not."""
+        """What hosts have given, and have to offer. Their rows are locked first, in one order: what
+        another commit has just added is seen then, and what it adds later waits for us. Else a host
+        could be noted as empty that is not.
+        """
         if hosts:
             tx.run("lock_hosts", crawl=self._crawl, hosts=array(hosts))
         self._count(tx, counted)
@@ -180,11 +192,14 @@ class PostgresFrontier:
     def _count(self, tx: Transaction, counted: Mapping[int, Sequence[int]]) -> None:
         if any(pages or size for pages, size in counted.values()):
             hosts = sorted(counted)
-            pages, size = array(counted[h][0] for h in hosts), array(counted[h][1] for h in hosts)
+            pages = array(counted[h][0] for h in hosts)
+            size = array(counted[h][1] for h in hosts)
             tx.run("count_pages", crawl=self._crawl, host=array(hosts), pages=pages, bytes=size)
 
     def _sweep(self, tx: Transaction, hosts: Sequence[int], now: datetime) -> None:
-        """New URLs of hosts that are over their quota are ignored; then what each host has to offer is noted."""
+        """New URLs of hosts that are over their quota are ignored; then what each host has to offer
+        is noted.
+        """
         if full := self._writer.full(tx, hosts):
             tx.run("ignore_over_quota", crawl=self._crawl, hosts=array(full))
         if hosts:
@@ -194,16 +209,19 @@ class PostgresFrontier:
         if batch.clocks:
             pauses = list(batch.clocks.values())
             tx.run(
-                "put_clocks", name=array(batch.clocks), at=array(p.until for p in pauses), reason=array(p.reason for p in pauses),
-                asked=array(p.asked for p in pauses), failures=array(p.failures for p in pauses), worker=worker,
-            )  # fmt: skip
+                "put_clocks",
+                name=array(batch.clocks),
+                at=array(p.until for p in pauses),
+                reason=array(p.reason for p in pauses),
+                asked=array(p.asked for p in pauses),
+                failures=array(p.failures for p in pauses),
+                worker=worker,
+            )
         if batch.server_clocks:
             rests = list(batch.server_clocks.values())
-            ids, at, why = (
-                array(batch.server_clocks),
-                array(p.until for p in rests),
-                array(p.reason for p in rests),
-            )
+            ids = array(batch.server_clocks)
+            at = array(p.until for p in rests)
+            why = array(p.reason for p in rests)
             tx.run("put_server_clocks", id=ids, at=at, reason=why, worker=worker)
 
     def _put_robots(self, tx: Transaction, rows: Sequence[RobotsRow]) -> None:
@@ -246,7 +264,9 @@ class PostgresFrontier:
             self._firmly(lambda tx: tx.run("put_addresses", now=self._now(tx), **columns))
 
     def _totals(self, queries: Queries) -> tuple[bool, int]:
-        """Is a total quota used up, and how many pages were read; not looked up if there is no such quota."""
+        """Is a total quota used up, and how many pages were read; not looked up if there is no such
+        quota.
+        """
         spec = self.spec
         if not spec.pages and not spec.bytes:
             return False, 0

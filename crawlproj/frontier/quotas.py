@@ -10,7 +10,9 @@ NEVER_READ = frozenset({Lane.NEW, Lane.BACKFILL})
 
 
 class Room:
-    """Gets smaller with each page that is let through. Whatever is held takes a place, since it may yet become a page."""
+    """Gets smaller with each page that is let through. Whatever is held takes a place, since it may
+    yet become a page.
+    """
 
     def __init__(
         self, spec: CrawlSpec, spent: bool, pages: int, host_pages: Mapping[str, int]
@@ -41,7 +43,8 @@ class Room:
         if ticket.lane not in NEVER_READ and not again:
             return True
         if self._spent or ticket.host in self._full:
-            # Leases and outlook offer retries also when a quota is used up, so a worker would wait for them without end.
+            # Leases and outlook offer retries also when a quota is used up, so a worker would wait
+            # for them without end.
             return again
         if (self._total is not None and self._total <= 0) or self._hosts.get(ticket.host, 1) <= 0:
             return False

@@ -1,4 +1,6 @@
-"""How the Postgres frontier judges URLs again when a robots.txt has changed: batch by batch, the rules themselves being Python."""
+"""How the Postgres frontier judges URLs again when a robots.txt has changed: batch by batch, the
+rules themselves being Python.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def rejudge(
     allows: Callable[[str], bool],
     queued: Callable[[Transaction, int, list[int]], None],
 ) -> dict[int, int]:
-    """Crawl -> how many of its URLs are new again. `queued` is called with each crawl and its hosts that have more to offer."""
+    """Crawl -> how many of its URLs are new again. `queued` is called with each crawl and its hosts
+    that have more to offer.
+    """
     revived: dict[int, int] = defaultdict(int)
     for ids in _allowed(db, f"{origin}/", allows):
         with db.transaction() as tx:
@@ -33,7 +37,8 @@ def rejudge(
 
 def _allowed(db: Database, root: str, allows: Callable[[str], bool]) -> Iterator[list[int]]:
     """Ids of forbidden URLs below the root that are allowed now, some at a time."""
-    first, name = -(2**63), host(root)
+    first = -(2**63)
+    name = host(root)
     while rows := db.rows("forbidden_urls", host=name, root=root, first=first, count=AT_ONCE):
         if ids := [key for key, url in rows if allows(url)]:
             yield ids

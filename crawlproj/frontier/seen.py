@@ -1,4 +1,6 @@
-"""From the links of a page to URLs for the frontier, in bulk: what is known already never becomes an object."""
+"""From the links of a page to URLs for the frontier, in bulk: what is known already never becomes
+an object.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ FOLLOWED = PAGE_KINDS | {"feed", "sitemap", "canonical"}
 """Images, scripts and style sheets are recorded only."""
 OUTSIDE = 0
 """In place of an id: this URL does not belong to the crawl."""
-BITS, SIGN = (1 << 64) - 1, 1 << 63
+BITS = (1 << 64) - 1
+SIGN = 1 << 63
 NEVER = 1 << 30
 """Deeper than anything: it has not gone through yet."""
 
@@ -23,18 +26,22 @@ def score(depth: int) -> float:
 
 
 class Sieve:
-    """Lets a URL of this crawl through once, and again only if it was found nearer. Bounded: what it forgets, Postgres knows.
+    """Lets a URL of this crawl through once, and again only if it was found nearer. Bounded: what
+    it forgets, Postgres knows.
 
-    What it knows is two numbers per URL, Python's hash of it and, in one number, depth and id: less than half of the memory
-    that the texts take, and 64 bits can be trusted here as they are in the ids. When half of the room is used, it is put aside and
-    the other half, what has not been met since, is dropped as a whole: dicts that only grow stay small.
+    What it knows is two numbers per URL, Python's hash of it and, in one number, depth and id: less
+    than half of the memory that the texts take, and 64 bits can be trusted here as they are in the
+    ids. When half of the room is used, it is put aside and the other half, what has not been met
+    since, is dropped as a whole: dicts that only grow stay small.
     """
 
     def __init__(
         self, crawl: str, wants: Callable[[str], bool], limit: int, follow_nofollow: bool = False
     ) -> None:
         self.wants = wants
-        self._crawl, self._half, self._follow_nofollow = crawl, max(1, limit // 2), follow_nofollow
+        self._crawl = crawl
+        self._half = max(1, limit // 2)
+        self._follow_nofollow = follow_nofollow
         self._known: dict[int, int] = {}
         self._older: dict[int, int] = {}
         self.too_long = 0
@@ -85,7 +92,8 @@ class Sieve:
             self.too_long += 1
             return NEVER << 64 | OUTSIDE + SIGN
         if len(self._known) >= self._half:
-            self._older, self._known = self._known, {}
+            self._older = self._known
+            self._known = {}
         seen = (
             self._older.get(hash(url))
             or NEVER << 64 | (key(self._crawl, url) if self.wants(url) else OUTSIDE) + SIGN

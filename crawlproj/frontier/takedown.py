@@ -1,4 +1,6 @@
-"""What is to be forgotten: a URL, a host, or all hosts below a name. Rules as values, and how they are told from each other."""
+"""What is to be forgotten: a URL, a host, or all hosts below a name. Rules as values, and how they
+are told from each other.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ BELOW = "*."
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`what` is a canonical URL, a host name, or `*.` and a name. Barred: it is not fetched again; else only what was captured
-    until `asked` goes."""
+    """`what` is a canonical URL, a host name, or `*.` and a name. Barred: it is not fetched again;
+    else only what was captured until `asked` goes.
+    """
 
     id: int
     what: str
@@ -74,7 +77,8 @@ def target(word: str) -> str:
     url = canonical(f"http://{name}/") if name and not set(name) & set("/?#@*") else None
     if url is None or (":" in name and not name.endswith("]")):
         raise ConfigError(
-            f"{word[:100]!r} is no URL (with http:// or https://), no host (example.org) and not all below one (*.example.org)"
+            f"{word[:100]!r} is no URL (with http:// or https://), no host (example.org) and not "
+            "all below one (*.example.org)"
         )
     return (BELOW if word.startswith(BELOW) else "") + host(url)
 

@@ -24,9 +24,22 @@ from crawlproj.frontier.host_limits import is_found, surplus
 from crawlproj.urls.domains import domain
 
 KIND_LETTERS = {
-    "a": "a", "area": "r", "link": "l", "img": "i", "iframe": "f", "script": "s", "feed": "e", "canonical": "c", "alternate": "t",
-    "onclick": "o", "text": "x", "sitemap": "m", "refresh": "h", "media": "d", "next": "n",
-}  # fmt: skip
+    "a": "a",
+    "area": "r",
+    "link": "l",
+    "img": "i",
+    "iframe": "f",
+    "script": "s",
+    "feed": "e",
+    "canonical": "c",
+    "alternate": "t",
+    "onclick": "o",
+    "text": "x",
+    "sitemap": "m",
+    "refresh": "h",
+    "media": "d",
+    "next": "n",
+}
 """One letter per link in `page_links`; anything else is '?'."""
 RECORD = "<urn:uuid:"
 
@@ -45,9 +58,14 @@ class UrlWriter:
         self._hosts.clear()
 
     def write(
-        self, tx: Transaction, urls: Sequence[NewUrl], now: datetime, touched: set[int], nearer: Iterable[tuple[int, int]],
+        self,
+        tx: Transaction,
+        urls: Sequence[NewUrl],
+        now: datetime,
+        touched: set[int],
+        nearer: Iterable[tuple[int, int]],
         since: datetime | None = None,
-    ) -> Committed:  # fmt: skip
+    ) -> Committed:
         """`nearer`: ids and depths of pages whose links are to be counted anew."""
         offered = _folded(urls)
         batch = self._within_domains(tx, offered)
@@ -182,7 +200,8 @@ class UrlWriter:
     def _known(
         self, tx: Transaction, urls: Sequence[NewUrl], since: datetime | None
     ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-        ordering, max_depth = self.spec.order, self.spec.max_depth
+        ordering = self.spec.order
+        max_depth = self.spec.max_depth
         names = {"id": array(u.id for u in urls), "canonical": array(u.url for u in urls)}
         nearer = tx.rows(
             "nearer_urls",
@@ -205,7 +224,9 @@ class UrlWriter:
     def _spread(
         self, tx: Transaction, nearer: Iterable[tuple[int, int]], touched: set[int]
     ) -> list[tuple[Any, ...]]:
-        """Carry shorter depths on along stored links, ring by ring, the nearest first; rows that came within the depth limit."""
+        """Carry shorter depths on along stored links, ring by ring, the nearest first; rows that
+        came within the depth limit.
+        """
         rings: dict[int, set[int]] = defaultdict(set)
         for key, depth in nearer:
             rings[depth].add(key)
@@ -234,7 +255,9 @@ class UrlWriter:
 
 @dataclass(slots=True)
 class Ended:
-    """What the ends of a commit came to: `counted` is pages and bytes per host, `nearer` pages that were found nearer meanwhile."""
+    """What the ends of a commit came to: `counted` is pages and bytes per host, `nearer` pages that
+    were found nearer meanwhile.
+    """
 
     done: set[int] = field(default_factory=set)
     read: list[Outcome] = field(default_factory=list)
@@ -262,7 +285,9 @@ class Ended:
 
 
 def _folded(urls: Sequence[NewUrl]) -> dict[int, NewUrl]:
-    """Each id once, sorted, so that two commits meet on rows in the same order; as if added one after the other."""
+    """Each id once, sorted, so that two commits meet on rows in the same order; as if added one
+    after the other.
+    """
     batch: dict[int, NewUrl] = {}
     for url in urls:
         seen = batch.get(url.id)
@@ -281,9 +306,22 @@ def _folded(urls: Sequence[NewUrl]) -> dict[int, NewUrl]:
 
 def end_columns(outcomes: Sequence[Outcome]) -> dict[str, str]:
     plain = (
-        "id", "visit", "server", "epoch", "at", "status", "why", "next_visit", "tries", "interval_s", "changed", "moved_to", "etag",
-        "modified", "expires",
-    )  # fmt: skip
+        "id",
+        "visit",
+        "server",
+        "epoch",
+        "at",
+        "status",
+        "why",
+        "next_visit",
+        "tries",
+        "interval_s",
+        "changed",
+        "moved_to",
+        "etag",
+        "modified",
+        "expires",
+    )
     columns = {name: array([getattr(o, name) for o in outcomes]) for name in plain}
     columns["state"] = array([o.state.value for o in outcomes])
     columns["lane"] = array([lane_of(o) for o in outcomes])
@@ -295,11 +333,14 @@ def end_columns(outcomes: Sequence[Outcome]) -> dict[str, str]:
 
 
 def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) -> None:
-    """Page and links of each outcome; a version where `fresh` says that it is the first or another one."""
+    """Page and links of each outcome; a version where `fresh` says that it is the first or another
+    one.
+    """
     if not outcomes:
         return
     pages = [(o, o.content) for o in outcomes if o.content is not None]
-    url, at = array([o.id for o, _ in pages]), array([o.at for o, _ in pages])
+    url = array([o.id for o, _ in pages])
+    at = array([o.at for o, _ in pages])
     length = array([c.length for _, c in pages])
     texts = {
         name: array([getattr(c, name) for _, c in pages])
@@ -308,7 +349,8 @@ def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) 
     orders = {
         name: array([getattr(c, name) for _, c in pages]) for name in ("noindex", "noarchive")
     }
-    elapsed_s, places = array([o.elapsed_s for o, _ in pages]), place_columns([o for o, _ in pages])
+    elapsed_s = array([o.elapsed_s for o, _ in pages])
+    places = place_columns([o for o, _ in pages])
     tx.run(
         "put_pages", url=url, at=at, length=length, elapsed_s=elapsed_s, **orders, **texts, **places
     )

@@ -1,1 +1,3 @@
-"""HTTP as bytes: heads, framing, content encodings, what a status means. Pure; imports nothing of ours."""
+"""HTTP as bytes: heads, framing, content encodings, what a status means. Pure; imports nothing of
+ours.
+"""

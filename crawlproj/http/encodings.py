@@ -1,4 +1,6 @@
-"""Bodies without their Content-Encoding: gzip, deflate, br, zstd, in layers. What a server says about a body need not be true."""
+"""Bodies without their Content-Encoding: gzip, deflate, br, zstd, in layers. What a server says
+about a body need not be true.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ BROKEN = (zlib.error, zstd.ZstdError, brotli.error, EOFError, ValueError)
 def decode(body: bytes, encoding: str, limit: int = MAX_BYTES) -> bytes:
     """The body as a reader sees it, `limit` bytes of it at most.
 
-    A layer that isn't there is passed over; of one that is cut or damaged comes what can be had. An unknown one ends the unpacking.
+    A layer that isn't there is passed over; of one that is cut or damaged comes what can be had. An
+    unknown one ends the unpacking.
     """
     names = [
         name
@@ -46,7 +49,9 @@ def decode(body: bytes, encoding: str, limit: int = MAX_BYTES) -> bytes:
 
 
 def is_packed(body: bytes, encoding: str) -> bool:
-    """Whether what is left of such a body is still packed, or the ruin of it, rather than something that never was packed."""
+    """Whether what is left of such a body is still packed, or the ruin of it, rather than something
+    that never was packed.
+    """
     if body.startswith(MAGIC):
         return True
     return (
@@ -78,15 +83,22 @@ def _pieces(
     new: Callable[[], Any],
     step: Callable[[Any, bytes], tuple[bytes, bytes]],
 ) -> bytes | None:
-    """Through one decompressor after another: a stream may be several in a row. None if the first fails at its start.
+    """Through one decompressor after another: a stream may be several in a row. None if the first
+    fails at its start.
 
-    It is given a little at a time: what it leaves is copied, and a body may be half a million streams of nothing.
+    It is given a little at a time: what it leaves is copied, and a body may be half a million
+    streams of nothing.
     """
-    out, data, at, layer, started = bytearray(), b"", 0, new(), False
+    out = bytearray()
+    data = b""
+    at = 0
+    layer = new()
+    started = False
     try:
         while len(out) < limit:
             if not data:
-                data, at = body[at : at + SMALL], at + SMALL
+                data = body[at : at + SMALL]
+                at = at + SMALL
             piece, data = step(layer, data)
             out += piece
             started = started or bool(piece) or layer.eof
@@ -125,7 +137,9 @@ def _brotli(body: bytes, limit: int) -> bytes:
 
 
 def _brotli_before_junk(body: bytes, limit: int) -> bytes:
-    """Of a whole stream with something behind it, at which the decoder fails: it must get the end byte by byte."""
+    """Of a whole stream with something behind it, at which the decoder fails: it must get the end
+    byte by byte.
+    """
     pieces = [body[at : at + SMALL] for at in range(0, len(body), SMALL)]
     _, _, failed = _unbrotli(pieces, limit)
     if failed is not None:
@@ -135,8 +149,11 @@ def _brotli_before_junk(body: bytes, limit: int) -> bytes:
 
 
 def _unbrotli(pieces: list[bytes], limit: int) -> tuple[bytes, bool, int | None]:
-    """What comes of them, whether that is a whole stream or all that is wanted of it, and which of them is broken."""
-    layer, out = brotli.Decompressor(), bytearray()
+    """What comes of them, whether that is a whole stream or all that is wanted of it, and which of
+    them is broken.
+    """
+    layer = brotli.Decompressor()
+    out = bytearray()
     for number, data in enumerate(pieces):
         try:
             while len(out) < limit and not layer.is_finished():

@@ -1,8 +1,9 @@
 """How long the body of an answer is, and its head as a strict parser takes it.
 
-Servers get heads wrong in many ways that browsers read all the same: a line without a colon, blanks before it, NULs, two equal
-lengths, a length beside chunks, a version or a status line of their own. aiohttp's parser refuses such an answer as a whole, so it
-gets the head in a form that it takes. What came is kept as it came, see wire.py.
+Servers get heads wrong in many ways that browsers read all the same: a line without a colon, blanks
+before it, NULs, two equal lengths, a length beside chunks, a version or a status line of their own.
+aiohttp's parser refuses such an answer as a whole, so it gets the head in a form that it takes.
+What came is kept as it came, see wire.py.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _DIGITS: Final = 18
 
 
 class Framed(NamedTuple):
-    """`length` None: the body ends with its last chunk, or with the connection. `sound`: the head is as it came."""
+    """`length` None: the body ends with its last chunk, or with the connection. `sound`: the head
+    is as it came.
+    """
 
     head: bytes
     length: int | None
@@ -51,9 +54,13 @@ def _is_number(value: bytes) -> bool:
 
 
 def _mended(head: bytes) -> Framed | None:
-    """Chunks go before lengths; lengths that are no numbers, and ways of transfer that nobody knows, count for nothing."""
+    """Chunks go before lengths; lengths that are no numbers, and ways of transfer that nobody
+    knows, count for nothing.
+    """
     status, *fields = heads.lines(head)
-    lengths, codings, kept = list[bytes](), list[bytes](), [status]
+    lengths = list[bytes]()
+    codings = list[bytes]()
+    kept = [status]
     for field in fields:
         name, _, value = field.partition(b":")
         if name.lower() == b"content-length":

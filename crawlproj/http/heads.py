@@ -1,11 +1,13 @@
 """HTTP heads as the archive keeps them.
 
-A head that is well formed is kept byte by byte. Readers of WARC files differ in what they make of any other, and one that finds
-the end of a head elsewhere finds another payload, with another digest. So lines that are no header become `X-Crawler-Line: ...`,
-empty ones go, control characters become spaces, and a status line that readers refuse is replaced and kept as
-`X-Crawler-Status-Line`. FastWARC gives up a file at a head of more than 32 KB, so the longest headers are left out of such a head
-and counted in `X-Crawler-Omitted`. Heads that had to be changed are in the metadata record as they came. The chunks of a body are
-joined when it is received, so `Transfer-Encoding` becomes `X-Crawler-Transfer-Encoding`: a reader must not look for chunks again.
+A head that is well formed is kept byte by byte. Readers of WARC files differ in what they make of
+any other, and one that finds the end of a head elsewhere finds another payload, with another
+digest. So lines that are no header become `X-Crawler-Line: ...`, empty ones go, control characters
+become spaces, and a status line that readers refuse is replaced and kept as
+`X-Crawler-Status-Line`. FastWARC gives up a file at a head of more than 32 KB, so the longest
+headers are left out of such a head and counted in `X-Crawler-Omitted`. Heads that had to be changed
+are in the metadata record as they came. The chunks of a body are joined when it is received, so
+`Transfer-Encoding` becomes `X-Crawler-Transfer-Encoding`: a reader must not look for chunks again.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ MAX_HEAD = 32_000
 
 
 def is_http(head: bytes) -> bool:
-    """Whether it starts as an answer does, perhaps after empty lines; some servers send a page and nothing else."""
+    """Whether it starts as an answer does, perhaps after empty lines; some servers send a page and
+    nothing else.
+    """
     start = head.lstrip(b"\r\n")[:5].upper()
     return start.startswith(STARTS) and _STATUS(head) is not None
 
@@ -69,13 +73,17 @@ def answer(head: bytes) -> bytes:
 
 
 def request(head: bytes) -> bytes | None:
-    """The head of a request as it is stored, without its longest headers if it is too long; None if readers would refuse it."""
+    """The head of a request as it is stored, without its longest headers if it is too long; None if
+    readers would refuse it.
+    """
     head = _shortened(head)
     return head if _PLAIN_REQUEST(head) else None
 
 
 def lines(head: bytes) -> list[bytes]:
-    """Status line and headers without what is no header, each on one line, for a parser that is strict."""
+    """Status line and headers without what is no header, each on one line, for a parser that is
+    strict.
+    """
     return [
         line
         for line in _FOLD.sub(b" ", _repaired(head)).split(b"\r\n")
@@ -112,7 +120,8 @@ def _shortened(head: bytes) -> bytes:
         return head
     status, *lines = _LINE.findall(head)[:-1]
     status = status[: MAX_HEAD // 2].rstrip() + b"\r\n"
-    left, kept = MAX_HEAD - len(status) - 50, set[int]()
+    left = MAX_HEAD - len(status) - 50
+    kept = set[int]()
     for number in sorted(range(len(lines)), key=lambda number: len(lines[number])):
         left -= len(lines[number])
         if left < 0:
@@ -125,7 +134,9 @@ def _shortened(head: bytes) -> bytes:
 
 
 def split(block: bytes) -> tuple[bytes, bytes]:
-    """Head (with its empty line) and body of a stored block; all of it is head if there is no empty line."""
+    """Head (with its empty line) and body of a stored block; all of it is head if there is no empty
+    line.
+    """
     end = _END.search(block)
     return (block, b"") if end is None else (block[: end.end()], block[end.end() :])
 
@@ -143,7 +154,9 @@ def field(head: bytes, name: str) -> str:
 
 
 def fields(head: bytes) -> list[tuple[bytes, bytes]]:
-    """All headers of a stored answer, in their order, as the server sent them: those that were renamed have their own names."""
+    """All headers of a stored answer, in their order, as the server sent them: those that were
+    renamed have their own names.
+    """
     found = []
     for line in _LINE.findall(head)[1:]:
         name, colon, value = line.partition(b":")

@@ -1,4 +1,6 @@
-"""The first bytes of a body, unpacked on the way: no more is read, and no more is unpacked, than is wanted."""
+"""The first bytes of a body, unpacked on the way: no more is read, and no more is unpacked, than is
+wanted.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,22 @@ from typing import Self
 
 WINDOWS = {"gzip": zlib.MAX_WBITS + 16, "x-gzip": zlib.MAX_WBITS + 16, "deflate": zlib.MAX_WBITS}
 MAX_LAYERS = 3
-PIECE, SMALL = 65_536, 4_096
+PIECE = 65_536
+SMALL = 4_096
 SLACK = 1_000
 """Headers and trailers of what is packed."""
 GZIP = b"\x1f\x8b"
 
 
 class Layer:
-    """One layer of packing. Gzip may be several members in a row; what is behind the last of them is nothing."""
+    """One layer of packing. Gzip may be several members in a row; what is behind the last of them
+    is nothing.
+    """
 
     def __init__(self, window: int) -> None:
-        self._window, self._stream, self._is_next = window, zlib.decompressobj(window), False
+        self._window = window
+        self._stream = zlib.decompressobj(window)
+        self._is_next = False
         self.done = False
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
@@ -33,13 +40,17 @@ class Layer:
         self._is_next = self._is_next and not piece
         if not self._stream.eof:
             return piece, self._stream.unconsumed_tail
-        rest, self.done = self._stream.unused_data, self._window != WINDOWS["gzip"]
-        self._stream, self._is_next = zlib.decompressobj(self._window), True
+        rest = self._stream.unused_data
+        self.done = self._window != WINDOWS["gzip"]
+        self._stream = zlib.decompressobj(self._window)
+        self._is_next = True
         return piece, rest
 
 
 class Unpacker:
-    """Takes layers of gzip and deflate off a stream. A stream that is not packed at all, whatever its header says, is passed on."""
+    """Takes layers of gzip and deflate off a stream. A stream that is not packed at all, whatever
+    its header says, is passed on.
+    """
 
     def __init__(self, encodings: list[str]) -> None:
         self._layers = [Layer(WINDOWS[name]) for name in reversed(encodings)]
@@ -48,11 +59,14 @@ class Unpacker:
             [],
             *([[Layer(-zlib.MAX_WBITS)]] if encodings == ["deflate"] else []),
         ]
-        self._head, self._started = bytearray(), False
+        self._head = bytearray()
+        self._started = False
 
     @classmethod
     def of(cls, header: str) -> Self | None:
-        """For the value of a Content-Encoding; None if it names nothing, or something that is not ours to unpack."""
+        """For the value of a Content-Encoding; None if it names nothing, or something that is not
+        ours to unpack.
+        """
         names = [
             name
             for part in header.lower().split(",")
@@ -65,7 +79,9 @@ class Unpacker:
         )
 
     def feed(self, data: bytes, limit: int) -> bytes:
-        """What comes of the next bytes, `limit` of it at most; zlib.error if the stream is broken on its way."""
+        """What comes of the next bytes, `limit` of it at most; zlib.error if the stream is broken
+        on its way.
+        """
         if not self._started:
             self._head += data
         while True:
@@ -81,14 +97,18 @@ class Unpacker:
                 return out
 
     def _through(self, number: int, data: bytes, limit: int) -> bytes:
-        """Through this layer and those below it, in pieces, so that a bomb is never unpacked further than is wanted."""
+        """Through this layer and those below it, in pieces, so that a bomb is never unpacked
+        further than is wanted.
+        """
         if number == len(self._layers):
             return data[:limit]
-        layer, out = self._layers[number], bytearray()
+        layer = self._layers[number]
+        out = bytearray()
         for at in range(
             0, len(data), SMALL
         ):  # a little at a time: what a member leaves is copied, and there may be many
-            rest, piece = data[at : at + SMALL], b""
+            rest = data[at : at + SMALL]
+            piece = b""
             while (rest or len(piece) == PIECE) and len(out) < limit and not layer.done:
                 piece, rest = layer.take(rest)
                 out += self._through(number + 1, piece, limit - len(out))
@@ -98,8 +118,11 @@ class Unpacker:
 async def first_bytes(
     chunks: AsyncIterator[bytes], limit: int, unpacker: Unpacker | None = None
 ) -> tuple[bytes, bool]:
-    """Up to `limit` bytes, and whether there may have been more. What is packed and becomes no smaller by it is given up too."""
-    body, received = bytearray(), 0
+    """Up to `limit` bytes, and whether there may have been more. What is packed and becomes no
+    smaller by it is given up too.
+    """
+    body = bytearray()
+    received = 0
     async for chunk in chunks:
         received += len(chunk)
         body += unpacker.feed(chunk, limit - len(body)) if unpacker else chunk

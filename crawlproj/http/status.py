@@ -37,7 +37,9 @@ AGAIN = frozenset(
 
 
 def retry_after_s(value: str | None, now: datetime) -> float | None:
-    """Seconds that a Retry-After header asks for: a number or a date; None if it says nothing sensible."""
+    """Seconds that a Retry-After header asks for: a number or a date; None if it says nothing
+    sensible.
+    """
     if not value:
         return None
     text = value.strip()

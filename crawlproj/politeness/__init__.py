@@ -1,1 +1,3 @@
-"""Who may be asked, when, and why not: clocks, robots.txt, the guard, and the auditor of the request logs."""
+"""Who may be asked, when, and why not: clocks, robots.txt, the guard, and the auditor of the
+request logs.
+"""

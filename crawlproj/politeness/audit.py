@@ -1,7 +1,9 @@
-"""Were the rules of politeness kept? Judged from the request logs of all workers together, not from what the crawler believes.
+"""Were the rules of politeness kept? Judged from the request logs of all workers together, not from
+what the crawler believes.
 
-Every rule is derived anew from two lines: what one request and its answer demand, and when the next one started. The rules are
-those that the worker of the earlier line said it keeps. DESIGN: Clocks and Leases.
+Every rule is derived anew from two lines: what one request and its answer demand, and when the next
+one started. The rules are those that the worker of the earlier line said it keeps. DESIGN: Clocks
+and Leases.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ OWN_FAULT = ("decompression", "shutdown")
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """`second` came `by_s` seconds too early after `first`, or should not have come at all (`by_s` 0)."""
+    """`second` came `by_s` seconds too early after `first`, or should not have come at all (`by_s`
+    0).
+    """
 
     rule: str
     who: str
@@ -59,7 +63,9 @@ def audit(evidence: Evidence, tolerance_s: float = TOLERANCE_S) -> list[Violatio
 
 
 def server_of(line: Line) -> str:
-    """Whom the server's rules protect: the address, or the host where an address is shared by many or not known."""
+    """Whom the server's rules protect: the address, or the host where an address is shared by many
+    or not known.
+    """
     return line.ip if is_server(line.rules, line.ip) else f"host {line.host}"
 
 
@@ -97,7 +103,9 @@ class _CrawlDelays:
                 self._read[line.origin].append(line)
 
     def after(self, line: Line) -> float:
-        """The Crawl-delay that was known when `line` ended; its own, if it is robots.txt, counts only from the next request on."""
+        """The Crawl-delay that was known when `line` ended; its own, if it is robots.txt, counts
+        only from the next request on.
+        """
         known = [
             read
             for read in self._read.get(line.origin, ())
@@ -118,7 +126,8 @@ def _host_pauses(
 
 def _demands(line: Line, failures: int, crawl_delay_s: float) -> dict[str, tuple[float, str]]:
     """Rule -> when the host may be asked again after `line`, and what the rule says."""
-    rules, elapsed_s = line.rules, line.end - line.start
+    rules = line.rules
+    elapsed_s = line.end - line.start
     demands = {
         "host delay": (line.start + rules.delay_s, f"{rules.delay_s:g} s from start to start")
     }
@@ -178,7 +187,9 @@ def _hosts_in_flight(
 
 
 def _general_pause(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[Violation]:
-    """After so many requests to a host its server rests. After any time so long without a new request all begin to count anew."""
+    """After so many requests to a host its server rests. After any time so long without a new
+    request all begin to count anew.
+    """
     counts: Counter[str] = Counter()
     resting: Line | None = None
     before = requests[0]
@@ -186,7 +197,10 @@ def _general_pause(name: str, requests: Sequence[Line], tolerance_s: float) -> I
         if line.start - before.start >= line.rules.pause_s - tolerance_s:
             counts.clear()
         if resting is not None and line.start > resting.end:
-            says = f"{resting.rules.pause_s:g} s of rest after {resting.rules.pause_after:g} requests to {resting.host}"
+            says = (
+                f"{resting.rules.pause_s:g} s of rest after {resting.rules.pause_after:g} "
+                f"requests to {resting.host}"
+            )
             yield from _too_early(
                 "general pause",
                 name,
@@ -206,7 +220,8 @@ def _general_pause(name: str, requests: Sequence[Line], tolerance_s: float) -> I
 
 def _lease(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[Violation]:
     """One worker at a time has a server, and each taking has a number that only grows."""
-    who, last = f"server {name}", requests[0]
+    who = f"server {name}"
+    last = requests[0]
     for line in requests[1:]:
         if line.worker != last.worker:
             yield from _too_early(
@@ -235,8 +250,9 @@ def _was_read(line: Line, at: float | None, horizon: float, reads: Sequence[floa
 def _robots_first(
     name: str, lines: Sequence[Line], horizon: float, reads: Sequence[float], tolerance_s: float
 ) -> Iterator[Violation]:
-    """No page before robots.txt was read, nor when it is too old, nor while it can't be reached. One that has moved to another host
-    may have been read there (`reads`: when any was read)."""
+    """No page before robots.txt was read, nor when it is too old, nor while it can't be reached.
+    One that has moved to another host may have been read there (`reads`: when any was read).
+    """
     read: Line | None = None
     for line in lines:
         if line.robots and line.away is not None:

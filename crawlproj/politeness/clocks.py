@@ -1,4 +1,6 @@
-"""When may this host, this server be asked next, and why. Pure values: times go in, the next time and its reason come out."""
+"""When may this host, this server be asked next, and why. Pure values: times go in, the next time
+and its reason come out.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ class HostRules:
 
 @dataclass(frozen=True, slots=True)
 class ServerRules:
-    """What the settings say about every server. After `pause_after` requests to one of its hosts (0: never) it rests `pause_s`."""
+    """What the settings say about every server. After `pause_after` requests to one of its hosts
+    (0: never) it rests `pause_s`.
+    """
 
     delay_s: float = 0.5
     hosts: int = 4
@@ -30,9 +34,11 @@ class ServerRules:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What politeness needs to know of one exchange. `failed`: no answer, or one that says the server is in trouble. `sent`: when
-    the request left, after its connection was made, which may have taken long; the host's delay counts from there. `luck`, from 0
-    to 1, lengthens a back-off by up to a quarter, so that hosts which failed together don't all come back together."""
+    """What politeness needs to know of one exchange. `failed`: no answer, or one that says the
+    server is in trouble. `sent`: when the request left, after its connection was made, which may
+    have taken long; the host's delay counts from there. `luck`, from 0 to 1, lengthens a back-off
+    by up to a quarter, so that hosts which failed together don't all come back together.
+    """
 
     started: float
     ended: float
@@ -44,8 +50,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class HostClock:
-    """`next_at` on the caller's clock in seconds; `reason` names the rule that set it; `asked` counts the requests since the last
-    general pause."""
+    """`next_at` on the caller's clock in seconds; `reason` names the rule that set it; `asked`
+    counts the requests since the last general pause.
+    """
 
     next_at: float = 0.0
     reason: str = "new"
@@ -101,7 +108,9 @@ class ServerClock:
     def after(
         self, host: HostClock, ended: float, rules: ServerRules
     ) -> tuple[ServerClock, HostClock]:
-        """The clocks after an exchange with a host whose own clock is set already: a general pause if it was asked often enough."""
+        """The clocks after an exchange with a host whose own clock is set already: a general pause
+        if it was asked often enough.
+        """
         if not rules.pause_after or host.asked < rules.pause_after:
             return self, host
         return self.resting_until(ended + rules.pause_s, "general pause"), replace(host, asked=0)

@@ -1,4 +1,6 @@
-"""Lines of request logs as values that the auditor can judge. Pure: text in, values out; what can't be read is named."""
+"""Lines of request logs as values that the auditor can judge. Pure: text in, values out; what can't
+be read is named.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ Network = IPv4Network | IPv6Network
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rules:
-    """The rules that a worker said it keeps. A rule that its log does not name was not in force: 0, or endless."""
+    """The rules that a worker said it keeps. A rule that its log does not name was not in force: 0,
+    or endless.
+    """
 
     delay_s: float = 0.0
     slowdown: float = 0.0
@@ -37,7 +41,9 @@ class Rules:
 
 @lru_cache(maxsize=100_000)
 def is_server(rules: Rules, address: str) -> bool:
-    """Whether an address is a server of its own; not if it is no address, or one of a network that many sites share."""
+    """Whether an address is a server of its own; not if it is no address, or one of a network that
+    many sites share.
+    """
     try:
         ip = ip_address(address)
     except ValueError:
@@ -60,10 +66,12 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """One request, or one URL that was not asked (`sent` False). `place` is where it stands: file:number.
+    """One request, or one URL that was not asked (`sent` False). `place` is where it stands:
+    file:number.
 
-    `host` is that of the URL, whoever's ticket it was; `server` and `epoch` are of the lease. For robots.txt, `origin` is the one
-    it was read for, and `away` is None if the answer only led elsewhere. `robots_at`: when the robots.txt in force had been read.
+    `host` is that of the URL, whoever's ticket it was; `server` and `epoch` are of the lease. For
+    robots.txt, `origin` is the one it was read for, and `away` is None if the answer only led
+    elsewhere. `robots_at`: when the robots.txt in force had been read.
     """
 
     place: str
@@ -90,7 +98,9 @@ class Line:
 
 @dataclass(slots=True)
 class Evidence:
-    """All logs together. `bad`: lines that can't be read, and why; `lost`: how many a full disk swallowed."""
+    """All logs together. `bad`: lines that can't be read, and why; `lost`: how many a full disk
+    swallowed.
+    """
 
     lines: list[Line] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
@@ -100,12 +110,16 @@ class Evidence:
 
     @property
     def horizon(self) -> float:
-        """What was read before need not be in these logs: they begin later, or their first parts are gone."""
+        """What was read before need not be in these logs: they begin later, or their first parts
+        are gone.
+        """
         times = [at for _, at in self.first.values()]
         return max([min(times, default=inf), *(at for part, at in self.first.values() if part)])
 
     def read(self, name: str, texts: Iterable[bytes]) -> None:
-        """Take in one file. A last line that is not ended is still being written and is left out."""
+        """Take in one file. A last line that is not ended is still being written and is
+        left out.
+        """
         rules: Rules | None = None
         for number, text in enumerate(texts, 1):
             if not text.endswith(b"\n"):
@@ -149,7 +163,8 @@ def _line(fields: Mapping[str, Any], place: str, rules: Rules) -> Line:
     url = canonical(fields["url"])
     if url is None:
         raise ValueError(f"not a web address: {fields['url']!r}")
-    started, robots = fields["started"], fields["kind"] == "robots"
+    started = fields["started"]
+    robots = fields["kind"] == "robots"
     start = (
         datetime.fromisoformat(fields["time"]).timestamp() if started is None else _time(started)
     )
@@ -157,11 +172,27 @@ def _line(fields: Mapping[str, Any], place: str, rules: Rules) -> Line:
     if end < start:
         raise ValueError(f"it ended at {end} before it started at {start}")
     return Line(
-        place, rules, started is not None, start, end, intern(str(fields["worker"])), url, intern(host(url)),
-        intern(str(fields["origin"] if robots else origin(url))), intern(str(fields["ip"])), int(fields["server"]),
-        int(fields["epoch"]), int(fields["status"]), str(fields["reason"]), robots, float(fields["delay_s"]),
-        _maybe(fields, "retry_after_s"), _maybe(fields, "crawl_delay_s"), _maybe(fields, "robots_at"), fields.get("away"),
-    )  # fmt: skip
+        place,
+        rules,
+        started is not None,
+        start,
+        end,
+        intern(str(fields["worker"])),
+        url,
+        intern(host(url)),
+        intern(str(fields["origin"] if robots else origin(url))),
+        intern(str(fields["ip"])),
+        int(fields["server"]),
+        int(fields["epoch"]),
+        int(fields["status"]),
+        str(fields["reason"]),
+        robots,
+        float(fields["delay_s"]),
+        _maybe(fields, "retry_after_s"),
+        _maybe(fields, "crawl_delay_s"),
+        _maybe(fields, "robots_at"),
+        fields.get("away"),
+    )
 
 
 def _maybe(fields: Mapping[str, Any], name: str) -> float | None:

@@ -1,8 +1,11 @@
-"""robots.txt of an origin: what came of asking for it, what is stored, and whether a URL may be fetched.
+"""robots.txt of an origin: what came of asking for it, what is stored, and whether a URL may be
+fetched.
 
-RFC 9309: a file that is there rules; one that is *unavailable* (4xx, too many redirects) allows everything; while it is
-*unreachable* (5xx, 429, no answer) the origin is left alone and asked again rarer and rarer. Rules that were read before stay in
-force meanwhile, however long it takes: the RFC would let us forget them after 30 days, but nobody has told us so.
+RFC 9309: a file that is there rules; one that is *unavailable* (4xx, too many redirects) allows
+everything; while it is
+*unreachable* (5xx, 429, no answer) the origin is left alone and asked again rarer and rarer. Rules
+that were read before stay in force meanwhile, however long it takes: the RFC would let us forget
+them after 30 days, but nobody has told us so.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ CACHED_CHARACTERS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Robots:
-    """What holds for one origin. Without a file everything is allowed, or nothing while it is `unreachable`."""
+    """What holds for one origin. Without a file everything is allowed, or nothing while it is
+    `unreachable`.
+    """
 
     row: RobotsRow
     unreachable: bool
@@ -51,7 +56,9 @@ class Robots:
 
 
 def is_unreachable(status: int) -> bool:
-    """Server errors, "too many requests" and no answer at all mean: keep away and ask again later."""
+    """Server errors, "too many requests" and no answer at all mean: keep away and ask
+    again later.
+    """
     return status == 0 or status == 429 or status >= 500
 
 
@@ -65,20 +72,29 @@ def same_rules(one: RobotsRow, other: RobotsRow) -> bool:
 
 
 def answered(
-    url: str, host: str, status: int, body: bytes, now: datetime, ttl: timedelta, earlier: RobotsRow | None = None,
+    url: str,
+    host: str,
+    status: int,
+    body: bytes,
+    now: datetime,
+    ttl: timedelta,
+    earlier: RobotsRow | None = None,
     headers: Mapping[str, str] | None = None,
-) -> RobotsRow:  # fmt: skip
+) -> RobotsRow:
     """What to store of an answer; `headers` by their names in lower case."""
     headers = headers or {}
     known = earlier is not None and bool(earlier.body)
     if is_unreachable(status) or (status == 304 and not known):
-        # A file that has not changed since we never read it is there, but we do not know what it says.
+        # A file that has not changed since we never read it is there, but we do not know what it
+        # says.
         return _unreached(
             url, host, 0 if status == 304 else status, now, earlier, headers.get("retry-after")
         )
-    etag, modified = headers.get("etag"), headers.get("last-modified")
+    etag = headers.get("etag")
+    modified = headers.get("last-modified")
     if status == 304 and earlier is not None:
-        etag, modified = etag or earlier.etag, modified or earlier.modified
+        etag = etag or earlier.etag
+        modified = modified or earlier.modified
         return replace(
             earlier,
             status=200,
@@ -115,13 +131,16 @@ def _unreached(
 
 
 class RobotsCache:
-    """Rules of the origins that are being crawled, bounded in number and size; the store behind it is the frontier's."""
+    """Rules of the origins that are being crawled, bounded in number and size; the store behind it
+    is the frontier's.
+    """
 
     def __init__(
         self, agent: str, limit: int = 10_000, characters: int = CACHED_CHARACTERS
     ) -> None:
         self.agent = agent
-        self._limit, self._characters = limit, characters
+        self._limit = limit
+        self._characters = characters
         self._known: dict[str, Robots] = {}
         self._size = 0
         self._probes: set[str] = set()
@@ -142,8 +161,9 @@ class RobotsCache:
             self._probes.discard(place)
 
     def probe(self, url: str) -> datetime | None:
-        """When to try a forbidden URL again: one of each origin, once the rules have expired. Where everything is forbidden nothing
-        else would make us read them again."""
+        """When to try a forbidden URL again: one of each origin, once the rules have expired. Where
+        everything is forbidden nothing else would make us read them again.
+        """
         robots = self.get(url)
         if robots is None or robots.row.origin in self._probes:
             return None

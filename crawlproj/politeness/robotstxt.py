@@ -1,10 +1,13 @@
-"""What a robots.txt file tells one robot, by RFC 9309: which of its groups hold for it, and whether a URL may be fetched.
+"""What a robots.txt file tells one robot, by RFC 9309: which of its groups hold for it, and whether
+a URL may be fetched.
 
-Generous where people make mistakes that leave no doubt (typos, missing colons, old line ends), strict where a guess could be wrong:
-the robot's name must be the whole word. Any text gives rules, and matching takes time linear in the URL for each rule.
+Generous where people make mistakes that leave no doubt (typos, missing colons, old line ends),
+strict where a guess could be wrong: the robot's name must be the whole word. Any text gives rules,
+and matching takes time linear in the URL for each rule.
 
-Paths are compared in one spelling: percent-encoded characters that may stand bare are bare, all others are encoded, hex digits
-are in upper case. So `/~joe`, `/%7Ejoe` and `/%7ejoe` are one path, while `/a%2Fb` and `/a/b` are two.
+Paths are compared in one spelling: percent-encoded characters that may stand bare are bare, all
+others are encoded, hex digits are in upper case. So `/~joe`, `/%7Ejoe` and `/%7ejoe` are one path,
+while `/a%2Fb` and `/a/b` are two.
 """
 
 from __future__ import annotations
@@ -21,19 +24,27 @@ MAX_BYTES: Final = 500 * 1024
 """RFC 9309 lets a robot stop reading here."""
 LONGEST_S: Final = 1e9
 
-AGENT, ALLOW, DISALLOW, DELAY, RATE, SITEMAP = (
-    "agent",
-    "allow",
-    "disallow",
-    "delay",
-    "rate",
-    "sitemap",
-)
+AGENT = "agent"
+ALLOW = "allow"
+DISALLOW = "disallow"
+DELAY = "delay"
+RATE = "rate"
+SITEMAP = "sitemap"
 _FIELDS: Final = {
-    "useragent": AGENT, "useragents": AGENT, "allow": ALLOW, "disallow": DISALLOW, "dissallow": DISALLOW, "dissalow": DISALLOW,
-    "disalow": DISALLOW, "disallaw": DISALLOW, "diasllow": DISALLOW, "crawldelay": DELAY, "requestrate": RATE,
-    "sitemap": SITEMAP, "sitemaps": SITEMAP,
-}  # fmt: skip
+    "useragent": AGENT,
+    "useragents": AGENT,
+    "allow": ALLOW,
+    "disallow": DISALLOW,
+    "dissallow": DISALLOW,
+    "dissalow": DISALLOW,
+    "disalow": DISALLOW,
+    "disallaw": DISALLOW,
+    "diasllow": DISALLOW,
+    "crawldelay": DELAY,
+    "requestrate": RATE,
+    "sitemap": SITEMAP,
+    "sitemaps": SITEMAP,
+}
 """Names of lines, without the blanks, hyphens and underscores that people put in or leave out."""
 
 _LINE_ENDS: Final = re.compile(r"\r\n|\r|\n")
@@ -102,12 +113,15 @@ def _kind(name: str) -> str | None:
 _BARE: Final = frozenset(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!'(),:;=@[]&+"
 )
-"""Characters that mean the same bare and encoded. `/` and `?` do not, `*` and `$` mean something in rules."""
+"""Characters that mean the same bare and encoded. `/` and `?` do not, `*` and `$` mean something in
+rules.
+"""
 _ODD: Final = re.compile(r"%([0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~!'(),:;=@\[\]&+/?]")
 
 
 def _spell(match: re.Match[str]) -> str:
-    digits, found = match[1], match[0]
+    digits = match[1]
+    found = match[0]
     if digits:
         character = chr(int(digits, 16))
         return character if character in _BARE else "%" + digits.upper()
@@ -148,7 +162,8 @@ class Wild(NamedTuple):
     anchored: bool
 
     def matches(self, path: str) -> bool:
-        first, last = self.parts[0], self.parts[-1]
+        first = self.parts[0]
+        last = self.parts[-1]
         if not path.startswith(first):
             return False
         if len(self.parts) == 1:
@@ -168,7 +183,9 @@ class Wild(NamedTuple):
 
 @dataclass(slots=True)
 class Rules:
-    """What one robot is told. Plain rules are looked up by their text, the few others are tried, longest first."""
+    """What one robot is told. Plain rules are looked up by their text, the few others are tried,
+    longest first.
+    """
 
     delay_s: float | None = None
     plain: dict[str, bool] = field(default_factory=dict)
@@ -176,7 +193,9 @@ class Rules:
     wild: list[Wild] = field(default_factory=list)
 
     def allows(self, url: str) -> bool:
-        """The longest rule that fits decides; of two equal ones Allow; none: allowed. robots.txt itself always is."""
+        """The longest rule that fits decides; of two equal ones Allow; none: allowed. robots.txt
+        itself always is.
+        """
         path = target(url)
         if path.partition("?")[0] == "/robots.txt":
             return True
@@ -199,7 +218,9 @@ class Rules:
             self.delay_s = max(self.delay_s or 0.0, pause)
 
     def _add(self, value: str, allowed: bool) -> None:
-        """A rule that starts neither at the root nor with a star fits nothing; an empty one says nothing."""
+        """A rule that starts neither at the root nor with a star fits nothing; an empty one says
+        nothing.
+        """
         if not value.startswith(("/", "*")):
             return
         anchored = value.endswith("$")
@@ -224,11 +245,13 @@ def token(agent: str) -> str:
 def rules_for(text: str, agent: str) -> Rules:
     """All groups that name the robot, taken together; if there is none, those for everybody.
 
-    Lines that we do not know, and Sitemap, neither end a group nor the names at its head. Crawl-delay and Request-rate, which are
-    not the RFC's either, belong to a group like Disallow: where a group holds nothing else, the next one must not run into it.
+    Lines that we do not know, and Sitemap, neither end a group nor the names at its head.
+    Crawl-delay and Request-rate, which are not the RFC's either, belong to a group like Disallow:
+    where a group holds nothing else, the next one must not run into it.
     """
     name = token(agent)
-    ours, everybody = Rules(), Rules()
+    ours = Rules()
+    everybody = Rules()
     heads: set[str] = set()
     named = naming = False
     for kind, value in records(text):
@@ -252,7 +275,9 @@ def seconds(value: str) -> float | None:
 
 
 def rate_s(value: str) -> float | None:
-    """Request-rate as a pause: `1/10` is one request in ten seconds; the hours for which it is meant are not looked at."""
+    """Request-rate as a pause: `1/10` is one request in ten seconds; the hours for which it is
+    meant are not looked at.
+    """
     match = _RATE.fullmatch(value)
     return (
         int(match[2]) * _UNITS[match[3].lower()] / int(match[1])

@@ -1,6 +1,8 @@
-"""Settings of a run on the archive: nothing that asks, paces or stores, but all that a project parses and keeps its items with.
+"""Settings of a run on the archive: nothing that asks, paces or stores, but all that a project
+parses and keeps its items with.
 
-An add-on comes after the project's own settings, the spider's and those of other add-ons, and can see which components there are.
+An add-on comes after the project's own settings, the spider's and those of other add-ons, and can
+see which components there are.
 """
 
 from __future__ import annotations
@@ -16,11 +18,19 @@ from crawlproj.addon import DEFAULTS
 PRIORITY = 1_000
 """Above the command line: no setting leads to the network."""
 FIXED: dict[str, Any] = {
-    "SCHEDULER": "crawlproj.reextract.scheduler.ArchiveScheduler", "DOWNLOADER": "crawlproj.extensions.overrides.DirectDownloader",
-    "DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter", "JOBDIR": None, "DOWNLOAD_DELAY": 0, "DOWNLOAD_SLOTS": {},
-    "AUTOTHROTTLE_ENABLED": False, "CONCURRENT_REQUESTS": 16, "CONCURRENT_REQUESTS_PER_DOMAIN": 16, "CONCURRENT_REQUESTS_PER_IP": 0,
-    "TELNETCONSOLE_ENABLED": False, "REMOTE_CONTROL_ENABLED": False,
-}  # fmt: skip
+    "SCHEDULER": "crawlproj.reextract.scheduler.ArchiveScheduler",
+    "DOWNLOADER": "crawlproj.extensions.overrides.DirectDownloader",
+    "DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter",
+    "JOBDIR": None,
+    "DOWNLOAD_DELAY": 0,
+    "DOWNLOAD_SLOTS": {},
+    "AUTOTHROTTLE_ENABLED": False,
+    "CONCURRENT_REQUESTS": 16,
+    "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
+    "CONCURRENT_REQUESTS_PER_IP": 0,
+    "TELNETCONSOLE_ENABLED": False,
+    "REMOTE_CONTROL_ENABLED": False,
+}
 HANDLER = "crawlproj.reextract.handler.ArchiveHandler"
 COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
 UNPACKS = (
@@ -33,8 +43,9 @@ STAY = (
     "crawlproj.extensions.feedexport.ItemFeeds",
 )
 ADDED = {
-    "EXTENSIONS": {"crawlproj.reextract.progress.Progress": 500}, "SPIDER_MIDDLEWARES": {"crawlproj.reextract.depth.Depths": 10},
-}  # fmt: skip
+    "EXTENSIONS": {"crawlproj.reextract.progress.Progress": 500},
+    "SPIDER_MIDDLEWARES": {"crawlproj.reextract.depth.Depths": 10},
+}
 
 
 class ReextractAddon:
@@ -50,7 +61,9 @@ class ReextractAddon:
 
 
 def kept(name: str, components: BaseSettings) -> dict[Any, Any]:
-    """Without those of ours that work for the frontier, and without Scrapy's own on the way to the network."""
+    """Without those of ours that work for the frontier, and without Scrapy's own on the way to the
+    network.
+    """
     ours = {
         path for path in getattr(import_module(DEFAULTS), name) if not path.startswith("scrapy.")
     }

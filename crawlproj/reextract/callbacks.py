@@ -15,7 +15,9 @@ def has_default(spider: Spider) -> bool:
 
 
 def default_request(spider: Spider, url: str, callback: str = "") -> Request | None:
-    """None if the spider would not know what to do with it. `callback` is the name of a method that takes them all."""
+    """None if the spider would not know what to do with it. `callback` is the name of a method that
+    takes them all.
+    """
     if callback:
         return Request(url, callback=getattr(spider, callback))
     if isinstance(spider, SitemapSpider):

@@ -24,8 +24,9 @@ _METHOD = re.compile(rb"[A-Z]+").match
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Captures from `since` up to `until`, both included. `callback`: of captures whose request nobody knows; empty: as the
-    spider's kind has it."""
+    """Captures from `since` up to `until`, both included. `callback`: of captures whose request
+    nobody knows; empty: as the spider's kind has it.
+    """
 
     since: datetime | None = None
     until: datetime | None = None
@@ -39,7 +40,10 @@ class Choice:
     def __init__(
         self, archive: Archive, crawl: str, options: Options, count: Callable[[str], None]
     ) -> None:
-        self.archive, self._crawl, self._options, self._count = archive, crawl, options, count
+        self.archive = archive
+        self._crawl = crawl
+        self._options = options
+        self._count = count
         self._since = timestamp(options.since) if options.since else ""
         self._until = timestamp(options.until) if options.until else "9"
         self._owners: dict[str, str | None] = {}
@@ -57,7 +61,9 @@ class Choice:
             yield from found.items()
 
     def entries(self, url: str, ways: Iterable[str] = ("",)) -> list[Entry]:
-        """All captures of a URL, in whichever spelling; if it was no GET, asked for in one of these ways."""
+        """All captures of a URL, in whichever spelling; if it was no GET, asked for in one of these
+        ways.
+        """
         wanted = canonical(url) or url
         spellings = [
             (spelling, asked) for spelling in dict.fromkeys((url, wanted)) for asked in ways
@@ -86,8 +92,9 @@ class Choice:
     def captures(
         self, entries: Sequence[Entry], method: str = "GET", body: bytes = b""
     ) -> Iterator[Capture]:
-        """The answers to such a request: each that differs from the one before it; or the last one only, an error only if there
-        was never a page."""
+        """The answers to such a request: each that differs from the one before it; or the last one
+        only, an error only if there was never a page.
+        """
         if self._options.versions == "all":
             before = None
             for entry in entries:
@@ -112,7 +119,9 @@ class Choice:
         )
 
     def unfinished(self) -> int:
-        """Files of the crawl that are being written, or were left open by a kill: they have no index yet."""
+        """Files of the crawl that are being written, or were left open by a kill: they have no
+        index yet.
+        """
         names = (
             path.name.removesuffix(OPEN) for path in self.archive.folder.glob(f"*{SUFFIX}{OPEN}")
         )
@@ -136,7 +145,9 @@ class Choice:
         return self._crawl if prefix_of(file) == plain_name(self._crawl) else ""
 
     def _read(self, entry: Entry, method: str, body: bytes) -> Capture | None:
-        """None if it answers another request, or was no whole answer: the spider had not seen it either."""
+        """None if it answers another request, or was no whole answer: the spider had not seen it
+        either.
+        """
         try:
             record, asked = self.archive.exchange(entry)
             if not record.is_http or record.fields.get("warc-truncated"):
@@ -149,7 +160,9 @@ class Choice:
 
 
 def fits(asked: Stored | None, method: str, body: bytes) -> bool:
-    """Is it the answer to such a request? One whose request nobody kept is taken for that to a GET."""
+    """Is it the answer to such a request? One whose request nobody kept is taken for that to
+    a GET.
+    """
     if asked is None:
         return method == "GET" and not body
     head, sent = heads.split(asked.block)

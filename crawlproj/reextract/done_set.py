@@ -1,4 +1,6 @@
-"""What was done already, in little memory: a set of 64-bit numbers takes 16 to 32 bytes for each, Python's own 80 and more."""
+"""What was done already, in little memory: a set of 64-bit numbers takes 16 to 32 bytes for each,
+Python's own 80 and more.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,13 @@ FIRST_SIZE = 1 << 12
 
 
 class Marks:
-    """A table of numbers, never more than half full. 0 stands for "free", so the number 0 is kept as 1."""
+    """A table of numbers, never more than half full. 0 stands for "free", so the number 0 is kept
+    as 1.
+    """
 
     def __init__(self, size: int = FIRST_SIZE) -> None:
-        self._slots, self._count = array("q", bytes(8 * size)), 0
+        self._slots = array("q", bytes(8 * size))
+        self._count = 0
 
     def add(self, number: int) -> bool:
         """True if it is new."""
@@ -33,14 +38,16 @@ class Marks:
 
     def _place(self, number: int) -> int:
         """Where it is, or where it would be."""
-        slots, mask = self._slots, len(self._slots) - 1
+        slots = self._slots
+        mask = len(self._slots) - 1
         place = number & mask
         while slots[place] and slots[place] != number:
             place = (place + 1) & mask
         return place
 
     def _grow(self) -> None:
-        old, self._slots = self._slots, array("q", bytes(16 * len(self._slots)))
+        old = self._slots
+        self._slots = array("q", bytes(16 * len(self._slots)))
         for number in old:
             if number:
                 self._slots[self._place(number)] = number

@@ -30,9 +30,13 @@ def response_of(capture: Capture, url: str) -> Response:
     except ValueError:
         address = None
     return make_response(
-        url=url, status=capture.status, headers=Headers(heads.fields(capture.head)), body=capture.payload, ip_address=address,
+        url=url,
+        status=capture.status,
+        headers=Headers(heads.fields(capture.head)),
+        body=capture.payload,
+        ip_address=address,
         protocol=capture.head.partition(b" ")[0].decode("latin-1"),
-    )  # fmt: skip
+    )
 
 
 def target_of(capture: Capture, request: Request, spider: Any) -> str | None:
@@ -75,8 +79,10 @@ def ways(request: Request) -> list[str]:
 
 
 class ArchiveHandler:
-    """For http and https. What the scheduler has handed out comes with its capture; whoever asks the downloader directly (a
-    callback that waits for an answer, a pipeline for images) gets the last one."""
+    """For http and https. What the scheduler has handed out comes with its capture; whoever asks
+    the downloader directly (a callback that waits for an answer, a pipeline for images) gets the
+    last one.
+    """
 
     lazy = False
 

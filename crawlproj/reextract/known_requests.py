@@ -31,7 +31,9 @@ class Ledger:
         return [url for (url,) in self.database.rows("seeds", crawl=self.number)]
 
     def depths(self, urls: Sequence[str]) -> dict[str, int]:
-        """Those of the URLs that are URLs of the crawl, not only part of a spider's own requests, and how deep they are."""
+        """Those of the URLs that are URLs of the crawl, not only part of a spider's own requests,
+        and how deep they are.
+        """
         ids = {key(self.crawl, url): url for url in urls}
         return {
             ids[number]: depth

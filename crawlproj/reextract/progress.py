@@ -24,8 +24,10 @@ log = logging.getLogger(__name__)
 LEFT_OUT = {
     "reextract/missing": "{} not in the archive, left out",
     "reextract/not_whole": "{} not whole when they came, left out",
-    "reextract/unreadable": "{} damaged or without their original, left out (scrapy warc check says more)",
-    "reextract/no_callback": "{} for which the spider has no method, left out (--callback NAME gives them one)",
+    "reextract/unreadable": "{} damaged or without their original, left out (scrapy warc check "
+                            "says more)",
+    "reextract/no_callback": "{} for which the spider has no method, left out (--callback NAME "
+                             "gives them one)",
     "spider_exceptions/count": "{} in the spider, see the log",
 }  # fmt: skip
 NAMES = {
@@ -36,11 +38,14 @@ NAMES = {
 
 
 class Progress:
-    """A line every PANEL_INTERVAL, and at the end what was read and what was left out. With PANEL=off it is in the log only."""
+    """A line every PANEL_INTERVAL, and at the end what was read and what was left out. With
+    PANEL=off it is in the log only.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         read = Reader(crawler.settings)
-        self._crawler, self._interval_s = crawler, max(0.1, read("PANEL_INTERVAL", seconds))
+        self._crawler = crawler
+        self._interval_s = max(0.1, read("PANEL_INTERVAL", seconds))
         self._screen = (
             Screen(stream_of(crawler), live=False)
             if read("PANEL", one_of(*MODES)) != "off"
@@ -68,7 +73,8 @@ class Progress:
     def _tick(self) -> None:
         self._plan()
         self._say(
-            f"{stopwatch(time.monotonic() - self._started)}  {done(self._crawler.stats.get_stats())}"
+            f"{stopwatch(time.monotonic() - self._started)}  "
+            f"{done(self._crawler.stats.get_stats())}"
         )
 
     def spider_closed(self) -> None:
@@ -86,13 +92,17 @@ class Progress:
 
 def unfinished(files: int) -> str:
     return (
-        f"{count(files, 'file')} still being written, or left open by a kill: left out (a crawl closes its files when it ends,"
+        f"{count(files, 'file')} still being written, or left open by a kill: left out (a crawl "
+        "closes its files when it ends,"
         " scrapy warc repair those of a kill)"
     )
 
 
 def done(stats: Mapping[str, Any]) -> str:
-    return f"{count(stats.get('reextract/captures', 0), 'capture')} read, {count(stats.get('item_scraped_count', 0), 'item')}"
+    return (
+        f"{count(stats.get('reextract/captures', 0), 'capture')} read, "
+        f"{count(stats.get('item_scraped_count', 0), 'item')}"
+    )
 
 
 def summary(stats: Mapping[str, Any], elapsed_s: float) -> list[str]:

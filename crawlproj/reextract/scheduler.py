@@ -1,8 +1,10 @@
-"""The archive instead of the frontier: what a spider asks for is answered by captures, each request once.
+"""The archive instead of the frontier: what a spider asks for is answered by captures, each request
+once.
 
-First the spider's own start and all that follows from it; then the URLs of the crawl and what follows from them; then what the
-frontier noted of requests that nothing leads to any more; then pages that nobody knows the request of. So what the spider says now
-goes before what it said when the page was fetched.
+First the spider's own start and all that follows from it; then the URLs of the crawl and what
+follows from them; then what the frontier noted of requests that nothing leads to any more; then
+pages that nobody knows the request of. So what the spider says now goes before what it said when
+the page was fetched.
 """
 
 from __future__ import annotations
@@ -71,7 +73,8 @@ class ArchiveScheduler(BaseScheduler):
 
     def __init__(self, crawler: Crawler) -> None:
         assert crawler.spider is not None
-        self.crawler, self.spider = crawler, crawler.spider
+        self.crawler = crawler
+        self.spider = crawler.spider
         self.config = read_config(crawler.settings, crawler.spider.name)
         self.options: Options = crawler.settings.get(OPTIONS) or Options()
         self.choice = Choice(
@@ -81,7 +84,10 @@ class ArchiveScheduler(BaseScheduler):
             crawler.stats.inc_value,
         )
         self.handed: WeakKeyDictionary[Request, Capture] = WeakKeyDictionary()
-        self._done, self._exhausted, self._starting, self.broken = Marks(), False, False, False
+        self._done = Marks()
+        self._exhausted = False
+        self._starting = False
+        self.broken = False
         self._timer: TimerHandle | None = None
         self._versions: Iterator[Request] = iter(())
 
@@ -90,14 +96,21 @@ class ArchiveScheduler(BaseScheduler):
         return cls(crawler)
 
     def open(self, spider: Spider) -> None:
-        """A queue on disk, as Scrapy's with a JOBDIR: what is to be followed may be more than fits into memory. First in, first
-        out, as in a crawl: of two ways to a page the shorter one counts."""
+        """A queue on disk, as Scrapy's with a JOBDIR: what is to be followed may be more than fits
+        into memory. First in, first out, as in a crawl: of two ways to a page the shorter one
+        counts.
+        """
         with ExitStack() as stack:
             folder = stack.enter_context(TemporaryDirectory(prefix="reextract-"))
             self._queue = Scheduler(
-                BaseDupeFilter(), folder, PickleFifoDiskQueue, FifoMemoryQueue, stats=self.crawler.stats,
-                pqclass=ScrapyPriorityQueue, crawler=self.crawler,
-            )  # fmt: skip
+                BaseDupeFilter(),
+                folder,
+                PickleFifoDiskQueue,
+                FifoMemoryQueue,
+                stats=self.crawler.stats,
+                pqclass=ScrapyPriorityQueue,
+                crawler=self.crawler,
+            )
             self._queue.open(spider)
             self._ledger = self._read_ledger(stack)
             self._stack = stack.pop_all()
@@ -112,12 +125,14 @@ class ArchiveScheduler(BaseScheduler):
             )  # it would wait for more for ever
 
     def _read_ledger(self, stack: ExitStack) -> Ledger | None:
-        ledger, name = None, self.config.spec.name
+        ledger = None
+        name = self.config.spec.name
         with suppress(NoCrawlYet):
             ledger = Ledger.of(stack.enter_context(reading(self.config)), name)
         if ledger is None:
             log.warning(
-                "No database knows the crawl %s: pages go to the callback that the spider has for them by default",
+                "No database knows the crawl %s: pages go to the callback that the spider has for "
+                "them by default",
                 name,
             )
         elif learn := getattr(self.spider, "learn_seeds", None):
@@ -131,7 +146,9 @@ class ArchiveScheduler(BaseScheduler):
         return not self.broken and (not self._exhausted or bool(len(self._queue)))
 
     def enqueue_request(self, request: Request) -> bool:
-        """False if it was there already: also one that is not to be filtered, or what repeats itself would do so for ever."""
+        """False if it was there already: also one that is not to be filtered, or what repeats
+        itself would do so for ever.
+        """
         request.meta.pop(AT, None)
         self._starting = bool(request.meta.get("is_start_request"))
         try:
@@ -153,8 +170,9 @@ class ArchiveScheduler(BaseScheduler):
             return None
 
     def _wait_for_the_start(self) -> None:
-        """Answers come at once here, but in a crawl all that a spider starts with is asked for before any answer is there. So the
-        next of it comes first, unless it takes a while."""
+        """Answers come at once here, but in a crawl all that a spider starts with is asked for
+        before any answer is there. So the next of it comes first, unless it takes a while.
+        """
         self._starting = False
         slot = self.crawler.engine._slot
         if self._timer is not None:
@@ -214,7 +232,9 @@ class ArchiveScheduler(BaseScheduler):
         return engine._start is not None or engine._slot is None or bool(engine._slot.inprogress)
 
     def _answers(self, request: Request, entries: list[Entry]) -> Iterator[Request]:
-        """A request per capture that answers it; a redirect that the archive can follow is followed."""
+        """A request per capture that answers it; a redirect that the archive can follow is
+        followed.
+        """
         found = False
         for capture in self.choice.captures(entries, request.method, request.body):
             found = True
@@ -243,8 +263,9 @@ class ArchiveScheduler(BaseScheduler):
                     yield request, entries
 
     def _unknown(self) -> Iterator[Root]:
-        """Pages that nothing has led to, if it is not the database that decides what belongs to the crawl, or if they were
-        imported."""
+        """Pages that nothing has led to, if it is not the database that decides what belongs to the
+        crawl, or if they were imported.
+        """
         everything = self._ledger is None
         for url, entries in self.choice.pages() if everything or self.choice.imported() else ():
             if self._mark("answered", url) in self._done or url.endswith("/robots.txt"):
@@ -279,12 +300,15 @@ class ArchiveScheduler(BaseScheduler):
                 yield request, self.choice.entries(request.url, ways(request))
 
     def _is_new(self, request: Request) -> bool:
-        """By what the frontier knows requests by: a plain one by its URL, any other by its fingerprint; one that is not to be
-        filtered by all that it says."""
+        """By what the frontier knows requests by: a plain one by its URL, any other by its
+        fingerprint; one that is not to be filtered by all that it says.
+        """
         url = canonical(request.url) or request.url
-        kind, name = "url", url
+        kind = "url"
+        name = url
         if not is_plain(request):
-            kind, name = "request", self._name(request) + said_besides(request)
+            kind = "request"
+            name = self._name(request) + said_besides(request)
         self._done.add(self._mark("answered", url))
         return self._done.add(self._mark(kind, name))
 

@@ -49,7 +49,8 @@ def _forgotten(rule: dict[str, Any] | None, now: datetime) -> list[str]:
     reason = f": {rule['reason']}" if rule["reason"] else ""
     rest = "" if rule["ended"] else " The removal has not ended: do it again."
     return [
-        f"  {rule['what']} was forgotten at {clock(rule['asked'], now)}{reason}. It is not fetched again.{rest}"
+        f"  {rule['what']} was forgotten at {clock(rule['asked'], now)}{reason}. It is not fetched "
+        f"again.{rest}"
     ]
 
 
@@ -59,9 +60,11 @@ def _state(facts: dict[str, Any], now: datetime) -> str:
     if facts["lane"] == "urgent":
         return "It was pushed, and is fetched ahead of all others."
     texts = {
-        State.NEW: f"It waits since {when(facts['first_seen'], now)} to be fetched for the first time.",
+        State.NEW: f"It waits since {when(facts['first_seen'], now)} to be fetched for the first "
+        "time.",
         State.WAITING: "It was read and is not visited again." + why,
-        State.RETRY: f"It failed{why} and is tried again {_at(at, now)}; {count(facts['tries'], 'try', 'tries')} so far.",
+        State.RETRY: f"It failed{why} and is tried again {_at(at, now)}; "
+        f"{count(facts['tries'], 'try', 'tries')} so far.",
         State.DEAD: f"It failed{why} and is not tried again.",
         State.MOVED: f"It has moved to {facts['moved_to']}{why}.",
         State.GONE: f"It was gone{why} and is looked for once more {_at(at, now)}.",
@@ -87,7 +90,8 @@ def _visits(facts: dict[str, Any], now: datetime) -> list[str]:
     changed = f", {count(facts['changes'], 'change')} seen" if facts["changes"] else ""
     last = f", its text is from {when(facts['last_change'], now)}" if facts["last_change"] else ""
     return [
-        f"  Last visit {when(facts['last_visit'], now)}: {answer}. {count(facts['visits'], 'visit')}{changed}{last}."
+        f"  Last visit {when(facts['last_visit'], now)}: {answer}. "
+        f"{count(facts['visits'], 'visit')}{changed}{last}."
     ]
 
 
@@ -104,7 +108,10 @@ def _origin(facts: dict[str, Any], now: datetime) -> str:
         if facts["depth"]
         else "where the crawl begins"
     )
-    return f"Known since {clock(facts['first_seen'], now)}, {where}, {depth}, score {facts['score']:.3g}."
+    return (
+        f"Known since {clock(facts['first_seen'], now)}, {where}, {depth}, score "
+        f"{facts['score']:.3g}."
+    )
 
 
 def _host(facts: dict[str, Any], now: datetime) -> list[str]:
@@ -123,7 +130,10 @@ def _host(facts: dict[str, Any], now: datetime) -> list[str]:
         if facts["address"].startswith(NO_ADDRESS)
         else f"at {facts['address']}"
     )
-    line = f"  Host {facts['name']} {place} {rest}; {span(facts['delay_s'])} between two requests: {source}."
+    line = (
+        f"  Host {facts['name']} {place} {rest}; {span(facts['delay_s'])} between two "
+        f"requests: {source}."
+    )
     if facts["leased_by"]:
         line += (
             f" A running crawl has it (worker {facts['leased_by']}), and knows its clock better."
@@ -151,14 +161,12 @@ def host_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
             if number and name != "known"
         )
         lines.append(f"  {count(facts['urls']['known'], 'URL')} known: {states}.")
-        due = (
-            f"{count(facts['due_now'], 'URL')} due now"
-            if facts["due_now"]
-            else "Nothing is due now"
-        )
-        lines.append(
-            f"  {due}{', the next at ' + when(facts['next_due'], now) if facts['next_due'] else ''}."
-        )
+        due = "Nothing is due now"
+        if facts["due_now"]:
+            due = f"{count(facts['due_now'], 'URL')} due now"
+        if facts["next_due"]:
+            due += f", the next at {when(facts['next_due'], now)}"
+        lines.append(f"  {due}.")
     for row in facts["robots"]:
         answer = f"status {row['status']}" if row["status"] else "no answer"
         times = f"read {when(row['fetched'], now)}, again {when(row['expires'], now)}"

@@ -14,7 +14,9 @@ from crawlproj.urls.canonical import host, key, origin
 
 
 def status(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
-    """Crawl -> its figures. `fetched`: the last visit got an answer; `documents`: there is a reading of it."""
+    """Crawl -> its figures. `fetched`: the last visit got an answer; `documents`: there is a
+    reading of it.
+    """
     crawls: dict[str, dict[str, Any]] = {}
     for name, hosts, leased in db.rows("status_hosts", now=now):
         urls = {"known": 0, **{state.value: 0 for state in State}, "fetched": 0, "documents": 0}
@@ -69,11 +71,23 @@ def explain_url(
 def _facts(row: Found, frontier: Frontier) -> dict[str, Any]:
     parent = frontier.look([row.parent]).get(row.parent) if row.parent is not None else None
     return {
-        "state": row.state.value, "lane": row.lane.name.lower() if row.lane is not None else None, "why": row.why,
-        "depth": row.depth, "score": row.score, "parent": parent.url if parent else None, "status": row.status,
-        "visits": row.visit, "tries": row.tries, "changes": row.changes, "first_seen": row.first_seen, "last_visit": row.last_visit,
-        "last_change": row.last_change, "next_visit": row.next_visit, "interval_s": row.interval_s, "moved_to": row.moved_to,
-    }  # fmt: skip
+        "state": row.state.value,
+        "lane": row.lane.name.lower() if row.lane is not None else None,
+        "why": row.why,
+        "depth": row.depth,
+        "score": row.score,
+        "parent": parent.url if parent else None,
+        "status": row.status,
+        "visits": row.visit,
+        "tries": row.tries,
+        "changes": row.changes,
+        "first_seen": row.first_seen,
+        "last_visit": row.last_visit,
+        "last_change": row.last_change,
+        "next_visit": row.next_visit,
+        "interval_s": row.interval_s,
+        "moved_to": row.moved_to,
+    }
 
 
 def _verdict(row: RobotsRow | None, url: str, agent: str) -> str:
@@ -104,17 +118,24 @@ def _host_facts(
     crawl_delay = min(asked, config.rules.max_crawl_delay_s)
     own = config.rules.delay_s >= crawl_delay
     return {
-        "name": name, "address": address, "next_allowed": allowed, "reason": reason, "failures": failures,
+        "name": name,
+        "address": address,
+        "next_allowed": allowed,
+        "reason": reason,
+        "failures": failures,
         "delay_s": config.rules.delay_s if own else crawl_delay,
-        "delay_source": "POLITENESS_DELAY" if own else "robots.txt", "leased_by": worker, "leased_until": until,
-    }  # fmt: skip
+        "delay_source": "POLITENESS_DELAY" if own else "robots.txt",
+        "leased_by": worker,
+        "leased_until": until,
+    }
 
 
 def explain_host(db: Queries, frontier: Frontier, config: Config, host_name: str) -> dict[str, Any]:
     """Everything about one host; `known` is False if the crawl has no URL of it."""
     now = frontier.now()
     urls: dict[str, int] = {state.value: 0 for state in State}
-    due, next_due = 0, None
+    due = 0
+    next_due = None
     for state, number, ready, at in db.rows(
         "explain_host_urls", host=host_name, crawl=frontier.spec.name, now=now
     ):
@@ -127,6 +148,12 @@ def explain_host(db: Queries, frontier: Frontier, config: Config, host_name: str
     names = ("origin", "status", "fetched", "expires", "failures")
     read = [{name: getattr(row, name) for name in names} for row in rules]
     return {
-        "crawl": frontier.spec.name, "known": known > 0, "urls": {"known": known, **urls}, "due_now": due, "next_due": next_due,
-        "forgotten": takedown.why(db, "", host_name), "robots": read, "host": _host_facts(db, now, host_name, config, rules),
-    }  # fmt: skip
+        "crawl": frontier.spec.name,
+        "known": known > 0,
+        "urls": {"known": known, **urls},
+        "due_now": due,
+        "next_due": next_due,
+        "forgotten": takedown.why(db, "", host_name),
+        "robots": read,
+        "host": _host_facts(db, now, host_name, config, rules),
+    }

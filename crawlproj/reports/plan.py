@@ -1,4 +1,6 @@
-"""What comes next: the frontier's queues played forward on the hosts' clocks. A forecast: answers may change it."""
+"""What comes next: the frontier's queues played forward on the hosts' clocks. A forecast: answers
+may change it.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class Queue:
     lanes: dict[Lane, deque[Planned]] = field(default_factory=dict)
 
     def take(self) -> Planned | None:
-        """The one that would be handed out at `at`; None: nothing then, and `at` moves on to when there is."""
+        """The one that would be handed out at `at`; None: nothing then, and `at` moves on to when
+        there is.
+        """
         while self.later and self.later[0].due is not None and self.later[0].due <= self.at:
             planned = self.later.popleft()
             self.lanes.setdefault(planned.lane, deque()).append(planned)
@@ -100,7 +104,8 @@ def _queues(db: Queries, crawl: int, config: Config, count: int, now: datetime) 
         queues[name] = Queue(
             name, allowed or now, _delay_s(db, name, config), Shares(config.spec.shares)
         )
-    ids, names = array(row[0] for row in hosts), array(row[1] for row in hosts)
+    ids = array(row[0] for row in hosts)
+    names = array(row[1] for row in hosts)
     for row in db.rows("plan_urls", crawl=crawl, host=ids, name=names, count=count):
         _, url, name, _, lane, state, depth, score, read_before, due = row
         planned = Planned(url, name, Lane(lane), state, depth, score, read_before, due)

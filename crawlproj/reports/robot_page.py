@@ -1,4 +1,6 @@
-"""The page for webmasters: who is this robot, how fast is it, how to slow or stop it. Made from the settings, so it is true."""
+"""The page for webmasters: who is this robot, how fast is it, how to slow or stop it. Made from the
+settings, so it is true.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,20 @@ def robot_page(
     """HTML; ConfigError without ROBOT_CONTACT, since a page that leads to nobody helps nobody."""
     if not config.robot_contact:
         raise ConfigError(
-            "ROBOT_CONTACT is empty: say whom webmasters can reach, e.g. -s ROBOT_CONTACT=mailto:you@example.org"
+            "ROBOT_CONTACT is empty: say whom webmasters can reach, e.g. -s "
+            "ROBOT_CONTACT=mailto:you@example.org"
         )
     token = config.robot_name.partition("/")[0]
     limits = _limits(config, server_delay_s, pause_after, pause_s)
     values = {
-        "name": token, "token": token, "token_lower": token.lower(), "user_agent": config.user_agent,
-        "max_crawl_delay": spelled(config.rules.max_crawl_delay_s), "robots_ttl": spelled(config.robots_ttl),
+        "name": token,
+        "token": token,
+        "token_lower": token.lower(),
+        "user_agent": config.user_agent,
+        "max_crawl_delay": spelled(config.rules.max_crawl_delay_s),
+        "robots_ttl": spelled(config.robots_ttl),
         "links": "" if config.follow_nofollow else " Links with rel=nofollow are not followed.",
-    }  # fmt: skip
+    }
     safe = {name: escape(value) for name, value in values.items()}
     items = "\n".join(f"<li>{escape(text)}</li>" for text in limits)
     template = Template(
@@ -50,11 +57,13 @@ def spelled(value: timedelta | float) -> str:
 def _limits(config: Config, server_delay_s: float, pause_after: int, pause_s: float) -> list[str]:
     rules = config.rules
     found = [
-        f"One request at a time to each host, and at least {spelled(rules.delay_s)} from the start of one to the start of the next."
+        f"One request at a time to each host, and at least {spelled(rules.delay_s)} from the start "
+        "of one to the start of the next."
     ]
     if server_delay_s:
         found.append(
-            f"If many hosts share one server: at least {spelled(server_delay_s)} between two requests to the server."
+            f"If many hosts share one server: at least {spelled(server_delay_s)} between two "
+            "requests to the server."
         )
     if pause_after and pause_s:
         found.append(
@@ -63,7 +72,8 @@ def _limits(config: Config, server_delay_s: float, pause_after: int, pause_s: fl
     if rules.slowdown:
         times = f"{rules.slowdown:g} times as long as the last answer took"
         found.append(
-            f"When your server is slow, it waits {times}, up to {spelled(rules.max_delay_s)}, before it asks again."
+            f"When your server is slow, it waits {times}, up to {spelled(rules.max_delay_s)}, "
+            "before it asks again."
         )
     found.append("After errors and time-outs it waits longer each time.")
     return found

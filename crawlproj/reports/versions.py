@@ -1,4 +1,6 @@
-"""Versions of a page: from the indexes of the archive; of files that are still written, from the database, if it is there."""
+"""Versions of a page: from the indexes of the archive; of files that are still written, from the
+database, if it is there.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from crawlproj.urls.canonical import canonical, key
 def versions(
     archive: Archive, word: str, database: Callable[[], AbstractContextManager[Database]]
 ) -> list[Entry]:
-    """All of a URL as it is written, or else in its canonical form; oldest first. `database` is asked only if files are open."""
+    """All of a URL as it is written, or else in its canonical form; oldest first. `database` is
+    asked only if files are open.
+    """
     url = word if "://" in word else f"http://{word}"
     for spelling in dict.fromkeys((url, canonical(url) or url)):
         found = set(archive.versions(spelling))
@@ -51,7 +55,9 @@ def _unlisted(
 
 
 def moment(text: str) -> datetime:
-    """2026-03-01, 2026-03-01T12:00, or 14 digits or fewer as in an index; without a zone it is UTC. ConfigError if it is none."""
+    """2026-03-01, 2026-03-01T12:00, or 14 digits or fewer as in an index; without a zone it is UTC.
+    ConfigError if it is none.
+    """
     digits = text.ljust(14, "0") if text.isdecimal() and 8 <= len(text) <= 14 else ""
     try:
         found = (
@@ -71,7 +77,9 @@ def in_force(entries: list[Entry], at: datetime | None) -> Entry:
 
 
 def last_two(entries: list[Entry]) -> tuple[Entry, Entry] | None:
-    """The last version, and the last one before it that had other content; None if there is none."""
+    """The last version, and the last one before it that had other content; None if there
+    is none.
+    """
     others = [entry for entry in entries if entry.digest != entries[-1].digest]
     return (others[-1], entries[-1]) if others else None
 
@@ -92,11 +100,21 @@ def _lines(page: Capture, text: bool) -> list[str]:
 def as_values(entry: Entry) -> dict[str, object]:
     """For JSON."""
     return {
-        "at": entry.at, "url": entry.url, "status": entry.status, "unchanged": entry.mime == REVISIT, "mime": entry.mime,
-        "digest": entry.digest, "file": entry.file, "offset": entry.offset, "length": entry.length,
-    }  # fmt: skip
+        "at": entry.at,
+        "url": entry.url,
+        "status": entry.status,
+        "unchanged": entry.mime == REVISIT,
+        "mime": entry.mime,
+        "digest": entry.digest,
+        "file": entry.file,
+        "offset": entry.offset,
+        "length": entry.length,
+    }
 
 
 def as_line(entry: Entry) -> str:
     kind = "unchanged" if entry.mime == REVISIT else entry.mime
-    return f"{entry.at:%Y-%m-%d %H:%M:%S}  {entry.status or '-':>3}  {kind:<24} {entry.file} {entry.offset}"
+    return (
+        f"{entry.at:%Y-%m-%d %H:%M:%S}  {entry.status or '-':>3}  {kind:<24} {entry.file} "
+        f"{entry.offset}"
+    )

@@ -1,1 +1,3 @@
-"""When to come back: policies behind one small interface, and the shares between new pages and revisits."""
+"""When to come back: policies behind one small interface, and the shares between new pages and
+revisits.
+"""

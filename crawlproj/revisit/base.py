@@ -1,4 +1,6 @@
-"""The interface of revisit policies: what is known of a page and what the visit brought go in, an interval comes out."""
+"""The interface of revisit policies: what is known of a page and what the visit brought go in, an
+interval comes out.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One visit to a page that was there. `interval` is the one that led to it, None at the first visit; `last_change` is the
-    change detected before this visit."""
+    """One visit to a page that was there. `interval` is the one that led to it, None at the first
+    visit; `last_change` is the change detected before this visit.
+    """
 
     now: datetime
     changed: bool

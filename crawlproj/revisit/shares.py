@@ -1,4 +1,6 @@
-"""Guaranteed shares of the fetch budget, so that neither new pages nor revisits starve (REVISIT.md, 4)."""
+"""Guaranteed shares of the fetch budget, so that neither new pages nor revisits starve (REVISIT.md,
+4).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ CAP = 3.0
 class Shares:
     """One slot after another: `choose` names the class that gets it.
 
-    A class with work waiting gets at least `share * N - 2` of any N slots in a row; what the others leave goes to the first of
-    `CLASSES` that has work.
+    A class with work waiting gets at least `share * N - 2` of any N slots in a row; what the others
+    leave goes to the first of `CLASSES` that has work.
     """
 
     def __init__(self, shares: Mapping[str, float]) -> None:
@@ -37,8 +39,10 @@ class Shares:
 
 
 def places(shares: Mapping[str, float], servers: int, held: Sequence[str]) -> tuple[int, int]:
-    """How many servers may be leased besides those that are held (their kinds), and how many of these by rank: so that the shares
-    hold over what is held, not only over what is new."""
-    new, revisit = shares.get("new", 0.0), shares.get("revisit", 0.0)
+    """How many servers may be leased besides those that are held (their kinds), and how many of
+    these by rank: so that the shares hold over what is held, not only over what is new.
+    """
+    new = shares.get("new", 0.0)
+    revisit = shares.get("revisit", 0.0)
     for_new = ceil(servers * new / (new + revisit)) if new + revisit else servers
     return servers - len(held), max(0, for_new - len(held) + held.count("timed"))

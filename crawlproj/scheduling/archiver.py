@@ -1,4 +1,6 @@
-"""The crawl's end of the archive: each page that came over the network is put into it, and is on disk before its end counts."""
+"""The crawl's end of the archive: each page that came over the network is put into it, and is on
+disk before its end counts.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +39,18 @@ ENDS = {
 
 
 class Vault:
-    """A context manager: what a killed worker left is repaired first; at the end the file is closed and the indexes are merged.
-    With WARC_ENABLED off it keeps nothing and is never full."""
+    """A context manager: what a killed worker left is repaired first; at the end the file is closed
+    and the indexes are merged. With WARC_ENABLED off it keeps nothing and is never full.
+    """
 
     def __init__(self, config: Config, worker: str, settings: Mapping[str, Any]) -> None:
-        self._config, self._folder = config, config.warc_dir
+        self._config = config
+        self._folder = config.warc_dir
         self._writer: Writer | None = None
-        self._rules, self._lock = Rules(), threading.Lock()
-        self._turn, self._unstored = 0, Counter[int]()
+        self._rules = Rules()
+        self._lock = threading.Lock()
+        self._turn = 0
+        self._unstored = Counter[int]()
         self._agents = ("robots", config.robot_name.partition("/")[0].lower())
         if config.warc is not None:
             self._mend()
@@ -75,8 +81,11 @@ class Vault:
             ) from error
 
     def keep(self, page: Page) -> str:
-        """Queue the exchange of a page, once. What was done with it: `exchanges`, `noarchive`, `forgotten` or nothing."""
-        wire, page.wire = page.wire, None
+        """Queue the exchange of a page, once. What was done with it: `exchanges`, `noarchive`,
+        `forgotten` or nothing.
+        """
+        wire = page.wire
+        page.wire = None
         if wire is None or self._writer is None or not (wire.head or wire.chunks):
             return ""
         if self._config.obey_noarchive and is_private(page, wire, self._agents):
@@ -89,9 +98,17 @@ class Vault:
             else ENDS.get(page.reason.partition(":")[0], Truncated.UNSPECIFIED)
         )
         exchange = Exchange(
-            page.url, datetime.fromtimestamp(page.started_s, UTC) if page.started_s is not None else page.at, wire.head, wire.body,
-            wire.request, wire.request_body, wire.address, page.elapsed_s, truncated, facts,
-        )  # fmt: skip
+            page.url,
+            datetime.fromtimestamp(page.started_s, UTC) if page.started_s is not None else page.at,
+            wire.head,
+            wire.body,
+            wire.request,
+            wire.request_body,
+            wire.address,
+            page.elapsed_s,
+            truncated,
+            facts,
+        )
         return self._put(
             page, exchange, page.ticket.original if isinstance(page.ticket, Ticket) else None
         )
@@ -116,7 +133,9 @@ class Vault:
         return self._rules.bars(url)
 
     def obey(self, rules: Rules) -> None:
-        """From now on nothing of these is kept; the file is closed, so that what it has of them can be removed."""
+        """From now on nothing of these is kept; the file is closed, so that what it has of them can
+        be removed.
+        """
         with self._lock:
             self._rules = rules
             self._turn += 1
@@ -145,7 +164,9 @@ class Vault:
         return self._writer is not None and self._writer.full
 
     def settle(self) -> None:
-        """Returns when all that was kept so far is on disk; ArchiveError if the disk does not take it."""
+        """Returns when all that was kept so far is on disk; ArchiveError if the disk does not take
+        it.
+        """
         if self._writer is not None:
             self._writer.flush().result()
 
@@ -177,7 +198,11 @@ def about(config: Config, settings: Mapping[str, Any]) -> dict[str, object]:
         ours = "unknown"
     rules = rules_in_force(settings) | {"POLITENESS_SHARED_NETWORKS": len(config.shared_networks)}
     found: dict[str, object] = {
-        "software": f"crawlproj/{ours} Scrapy/{version('scrapy')}", "isPartOf": config.spec.name, "operator": config.robot_contact,
-        "http-header-user-agent": config.user_agent, "robots": "obey", "settings": json.dumps(rules),
-    }  # fmt: skip
+        "software": f"crawlproj/{ours} Scrapy/{version('scrapy')}",
+        "isPartOf": config.spec.name,
+        "operator": config.robot_contact,
+        "http-header-user-agent": config.user_agent,
+        "robots": "obey",
+        "settings": json.dumps(rules),
+    }
     return {name: value for name, value in found.items() if value}

@@ -1,7 +1,9 @@
-"""The thread between scheduler and frontier: it flushes, renews, leases, refills, so that the event loop never waits.
+"""The thread between scheduler and frontier: it flushes, renews, leases, refills, so that the event
+loop never waits.
 
-The event loop fills the tray and rings; the keeper takes the tray, talks to the frontier and answers with News. Everything in
-memory belongs to the event loop; everything in the database belongs to this thread.
+The event loop fills the tray and rings; the keeper takes the tray, talks to the frontier and
+answers with News. Everything in memory belongs to the event loop; everything in the database
+belongs to this thread.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ DOUBT_GAP_S = 5.0
 PUSH_GAP_S = 0.2
 """How often we listen for pushes while there is nothing else to do."""
 PREPARED_AT_ONCE = 20_000
-"""So many names may wait to be looked up. Those that are known without asking never wait behind them."""
+"""So many names may wait to be looked up. Those that are known without asking never wait behind
+them.
+"""
 FIRST_WANT = 8
 ORIGINS = 5_000
 
@@ -43,23 +47,40 @@ class Keeper(threading.Thread):
     """`tell` is called in this thread with News; `fail` once, with the error that ended it."""
 
     def __init__(
-        self, frontier: Frontier, worker: str, resolver: Resolver, flush_s: float, pushes: Callable[[], Sequence[str]],
-        tell: Callable[[News], None], fail: Callable[[BaseException], None], agent: str = "", patience_s: float = 60.0,
-        heal: Callable[[], object] | None = None, rest_s: float = 60.0, vault: Vault | None = None,
-    ) -> None:  # fmt: skip
-        """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so long the servers of a worker rest
-        that is found dead. `vault`: what an end tells of is on disk there before the end is stored."""
+        self,
+        frontier: Frontier,
+        worker: str,
+        resolver: Resolver,
+        flush_s: float,
+        pushes: Callable[[], Sequence[str]],
+        tell: Callable[[News], None],
+        fail: Callable[[BaseException], None],
+        agent: str = "",
+        patience_s: float = 60.0,
+        heal: Callable[[], object] | None = None,
+        rest_s: float = 60.0,
+        vault: Vault | None = None,
+    ) -> None:
+        """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so
+        long the servers of a worker rest that is found dead. `vault`: what an end tells of is on
+        disk there before the end is stored.
+        """
         super().__init__(name="keeper", daemon=True)
-        self.frontier, self.worker, self.resolver, self.flush_s = (
-            frontier,
-            worker,
-            resolver,
-            flush_s,
-        )
-        self._pushes, self._tell, self._fail, self._agent = pushes, tell, fail, agent
-        self._patience, self._rest = Patience(patience_s, heal), timedelta(seconds=rest_s)
-        self._vault, self._attended_at, self._doubted_at = vault, -CREW_GAP_S, -DOUBT_GAP_S
-        self._wanting, self._turn_s = False, 0.0
+        self.frontier = frontier
+        self.worker = worker
+        self.resolver = resolver
+        self.flush_s = flush_s
+        self._pushes = pushes
+        self._tell = tell
+        self._fail = fail
+        self._agent = agent
+        self._patience = Patience(patience_s, heal)
+        self._rest = timedelta(seconds=rest_s)
+        self._vault = vault
+        self._attended_at = -CREW_GAP_S
+        self._doubted_at = -DOUBT_GAP_S
+        self._wanting = False
+        self._turn_s = 0.0
         self._tray = Tray()
         self._lock = threading.Lock()
         self._bell = threading.Event()
@@ -76,11 +97,15 @@ class Keeper(threading.Thread):
 
     @property
     def away(self) -> bool:
-        """The database or the archive can't store anything, or the archive does not keep up: nothing more is to be handed out."""
+        """The database or the archive can't store anything, or the archive does not keep up:
+        nothing more is to be handed out.
+        """
         return self._patience.away or (self._vault is not None and self._vault.full)
 
     def put(self, fill: Callable[[Tray], None], ring: bool = False) -> None:
-        """Let the event loop put something into the tray; `ring` asks for a turn soon rather than at the next flush."""
+        """Let the event loop put something into the tray; `ring` asks for a turn soon rather than
+        at the next flush.
+        """
         with self._lock:
             fill(self._tray)
         if ring:
@@ -105,7 +130,9 @@ class Keeper(threading.Thread):
             self._fail(error)
 
     def _wait(self) -> None:
-        """Until the bell rings, a push comes, or it is time to flush: what ends now is to be stored within `flush_s`."""
+        """Until the bell rings, a push comes, or it is time to flush: what ends now is to be stored
+        within `flush_s`.
+        """
         until = time.monotonic() + self.flush_s - min(self._turn_s, self.flush_s / 2)
         while (
             not self._pushed
@@ -116,18 +143,23 @@ class Keeper(threading.Thread):
         self._bell.clear()
 
     def _listen(self) -> None:
-        """A push that was heard is not forgotten before a turn has come to its end. One may be lost with the connection."""
+        """A push that was heard is not forgotten before a turn has come to its end. One may be lost
+        with the connection.
+        """
         try:
             self._pushed = bool(self._pushes()) or self._pushed
         except DatabaseError:
             self._pushed = True
 
     def _patiently(self, work: Callable[[Tray], None]) -> None:
-        """A database or a disk that is away for a while is waited for; whatever was not done with the tray stays in it."""
+        """A database or a disk that is away for a while is waited for; whatever was not done with
+        the tray stays in it.
+        """
         since = time.monotonic()
         while True:
             with self._lock:
-                tray, self._tray = self._tray, Tray()
+                tray = self._tray
+                self._tray = Tray()
             try:
                 work(tray)
                 break
@@ -171,8 +203,9 @@ class Keeper(threading.Thread):
                 )
 
     def turn(self, tray: Tray) -> None:
-        """What is released is released after the ends and clocks that came before it are stored. What was leased or renewed is
-        told, even if the database is lost before the turn is over."""
+        """What is released is released after the ends and clocks that came before it are stored.
+        What was leased or renewed is told, even if the database is lost before the turn is over.
+        """
         self._commit(tray)
         self._listen()
         news = News(*moment(self.frontier), quiet=tray.quiet, pushed=self._pushed)
@@ -183,7 +216,9 @@ class Keeper(threading.Thread):
         news.crew = self._attend()
         self._lease(tray, news.pushed)
         self._borrow(tray)
-        news.leases, news.renewed, news.contested = self._leases, self._renewed, contested
+        news.leases = self._leases
+        news.renewed = self._renewed
+        news.contested = contested
         news.asked = tray.wants + [
             Want(h.name, x.server, x.epoch, FIRST_WANT) for x in news.leases for h in x.hosts
         ]
@@ -193,26 +228,29 @@ class Keeper(threading.Thread):
         )
         if tray.quiet is not None and not news.tickets:
             news.outlook = self.frontier.outlook(self.worker)
-        self._leases, self._renewed, self._pushed = [], None, False
+        self._leases = []
+        self._renewed = None
+        self._pushed = False
         self._report(news)
 
     def _report(self, news: News) -> None:
-        news.stored, news.committed, self._stored, self._committed = (
-            self._stored,
-            self._committed,
-            [],
-            [],
-        )
+        news.stored = self._stored
+        news.committed = self._committed
+        self._stored = []
+        self._committed = []
         self._tell(news)
 
     def _release(self, tray: Tray) -> None:
         self.frontier.release(self.worker, tray.release)
         self.frontier.release(self.worker, tray.yielded, yielding=True)
         self._held.difference_update(tray.release, tray.yielded)
-        tray.release, tray.yielded = [], []
+        tray.release = []
+        tray.yielded = []
 
     def _attend(self) -> Crew | None:
-        """Who else is there? Those that died on this machine are buried, so that nobody waits for the end of their leases."""
+        """Who else is there? Those that died on this machine are buried, so that nobody waits for
+        the end of their leases.
+        """
         if time.monotonic() - self._attended_at < min(
             CREW_GAP_S, self.frontier.spec.lease.total_seconds() / 4
         ):
@@ -228,8 +266,9 @@ class Keeper(threading.Thread):
         return crew_of(peer for peer in peers if peer.name not in dead)
 
     def _lease(self, tray: Tray, pushed: bool) -> None:
-        """Names to be resolved, hosts that came up on held servers and new leases: looked for when there is reason to, else twice a
-        second."""
+        """Names to be resolved, hosts that came up on held servers and new leases: looked for when
+        there is reason to, else twice a second.
+        """
         now = time.monotonic()
         reason = pushed or tray.eager or self._found_some or any(c.hosts for c in self._committed)
         if not reason and now - self._leased_at < LEASE_GAP_S:
@@ -264,7 +303,8 @@ class Keeper(threading.Thread):
 
     def _take_changed(self) -> set[str]:
         with self._lock:
-            changed, self._changed = self._changed, set()
+            changed = self._changed
+            self._changed = set()
         return changed
 
     def _resolve(self) -> None:

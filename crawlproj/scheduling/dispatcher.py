@@ -1,4 +1,6 @@
-"""Which ticket next, and what its end sets free: the scheduler's mind, without Scrapy and without waiting."""
+"""Which ticket next, and what its end sets free: the scheduler's mind, without Scrapy and without
+waiting.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +39,19 @@ class Dispatcher:
     """Lives on the event loop. What it hands out comes from `holdings`."""
 
     def __init__(
-        self, config: Config, timeout_s: float, now: tuple[datetime, float, float], count: Callable[[str, int], None],
+        self,
+        config: Config,
+        timeout_s: float,
+        now: tuple[datetime, float, float],
+        count: Callable[[str, int], None],
         name_sitemaps: Callable[[Sequence[str], int], None],
-    ) -> None:  # fmt: skip
-        self.config, self.count, self._name_sitemaps = config, count, name_sitemaps
+    ) -> None:
+        self.config = config
+        self.count = count
+        self._name_sitemaps = name_sitemaps
         self.holdings = Holdings(config, timeout_s, now, count)
-        self.window, self.errands = self.holdings.window, self.holdings.errands
+        self.window = self.holdings.window
+        self.errands = self.holdings.errands
         self.robots = robots.RobotsCache(config.robot_name)
         self._detours: dict[str, tuple[str, int]] = {}
         self.allowed: Ticket | None = None
@@ -88,7 +97,9 @@ class Dispatcher:
                 self.count("scheduler/late", 1)
 
     def _park(self, host: HostWindow) -> None:
-        """However many new hosts there are, only so many are asked for the first time at once; the others wait here."""
+        """However many new hosts there are, only so many are asked for the first time at once; the
+        others wait here.
+        """
         host.parked = True
         self._parked.append(host)
         self.window.ready(host)
@@ -114,8 +125,9 @@ class Dispatcher:
         return self.allowed is not None
 
     def _robots_first(self, host: HostWindow, ticket: Ticket) -> Ticket | RobotsTicket | None:
-        """The ticket, or robots.txt before it, or neither while robots.txt can't be reached. An address that the guard will refuse
-        is not asked for robots.txt either."""
+        """The ticket, or robots.txt before it, or neither while robots.txt can't be reached. An
+        address that the guard will refuse is not asked for robots.txt either.
+        """
         if self.config.guard.refusal(address_of(host.of.address)):
             return ticket
         known = self.robots.current(ticket.url, self.times.now())
@@ -144,7 +156,9 @@ class Dispatcher:
         return RobotsTicket(url, host.name, host.of.id, host.of.epoch, head, hops, etag, modified)
 
     def _heed_delay(self, host: HostWindow, known: robots.Robots) -> None:
-        """A Crawl-delay that was not known when the clock was set counts from when the host was taken over."""
+        """A Crawl-delay that was not known when the clock was set counts from when the host was
+        taken over.
+        """
         host.heed(known.row.origin, known.crawl_delay_s(self.config.robot_name))
         if host.clock.reason == "taken over":
             host.clock = host.clock.resting_until(
@@ -152,7 +166,9 @@ class Dispatcher:
             )
 
     def may_ask(self, ticket: Ticket | RobotsTicket) -> bool:
-        """Is its lease still ours? Asked at the last moment: this process may have been stopped since the ticket was handed out."""
+        """Is its lease still ours? Asked at the last moment: this process may have been stopped
+        since the ticket was handed out.
+        """
         host = self.window.hosts.get(ticket.host)
         return (
             host is not None
@@ -197,9 +213,11 @@ class Dispatcher:
         return not host.waiting
 
     def end_robots(self, page: Page, ticket: RobotsTicket) -> None:
-        """Store what came, go on with the URL that waits for it. If there was no answer at all, that URL ends with a Page of its
-        own, since it can't be fetched either."""
-        home, errand = self.window.hosts.get(ticket.head.host), self.errands.of(ticket)
+        """Store what came, go on with the URL that waits for it. If there was no answer at all,
+        that URL ends with a Page of its own, since it can't be fetched either.
+        """
+        home = self.window.hosts.get(ticket.head.host)
+        errand = self.errands.of(ticket)
         if errand is not None:
             self.errands.finish(errand)
         if (target := self._moved_to(page, ticket)) is None:
@@ -225,7 +243,9 @@ class Dispatcher:
         )
 
     def _place_errands(self) -> None:
-        """Those whose rules are known meanwhile need not go; those that wait too long end as unreachable."""
+        """Those whose rules are known meanwhile need not go; those that wait too long end as
+        unreachable.
+        """
         for place in self.errands.origins():
             if (known := self.robots.current(place + "/", self.times.now())) is not None:
                 self._spare_errands(known.row)

@@ -1,4 +1,6 @@
-"""Looking for cycles took a tenth of the time of a crawl. Less often, and not among what stays anyway, it costs little."""
+"""Looking for cycles took a tenth of the time of a crawl. Less often, and not among what stays
+anyway, it costs little.
+"""
 
 from __future__ import annotations
 

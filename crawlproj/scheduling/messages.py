@@ -55,25 +55,30 @@ class Tray:
 
     def clear_batch(self) -> None:
         """It is stored."""
-        self.outcomes, self.urls, self.robots, self.clocks, self.server_clocks = [], [], [], {}, {}
+        self.outcomes = []
+        self.urls = []
+        self.robots = []
+        self.clocks = {}
+        self.server_clocks = {}
 
     def take_back(self, older: Tray) -> None:
-        """What was to be written or released and could not; what was wanted then is asked for anew."""
-        self.outcomes, self.urls, self.robots = (
-            older.outcomes + self.outcomes,
-            older.urls + self.urls,
-            older.robots + self.robots,
-        )
-        self.clocks, self.server_clocks = (
-            older.clocks | self.clocks,
-            older.server_clocks | self.server_clocks,
-        )
-        self.release, self.yielded = older.release + self.release, older.yielded + self.yielded
+        """What was to be written or released and could not; what was wanted then is asked
+        for anew.
+        """
+        self.outcomes = older.outcomes + self.outcomes
+        self.urls = older.urls + self.urls
+        self.robots = older.robots + self.robots
+        self.clocks = older.clocks | self.clocks
+        self.server_clocks = older.server_clocks | self.server_clocks
+        self.release = older.release + self.release
+        self.yielded = older.yielded + self.yielded
 
 
 @dataclass(slots=True)
 class News:
-    """What a turn brought. `stored`: ends that are safe now; `asked`: whose wants were answered by `tickets`."""
+    """What a turn brought. `stored`: ends that are safe now; `asked`: whose wants were answered by
+    `tickets`.
+    """
 
     now: datetime
     asked_at: float

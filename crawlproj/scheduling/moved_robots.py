@@ -1,7 +1,8 @@
-"""robots.txt that has moved to another host: asked there under that host's own lease and clocks, like everything else.
+"""robots.txt that has moved to another host: asked there under that host's own lease and clocks,
+like everything else.
 
-The host whose rules are elsewhere is parked meanwhile. If it is the other host's own robots.txt that is meant, and that is known,
-nothing is asked at all.
+The host whose rules are elsewhere is parked meanwhile. If it is the other host's own robots.txt
+that is meant, and that is known, nothing is asked at all.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Errands:
         return [origin(e.ticket.url) for e in self._open.values() if is_own(e.ticket.url)]
 
     def place(self, now: float) -> list[Errand]:
-        """Put errands into the queues of hosts that are held now; those that have waited too long are given up and returned."""
+        """Put errands into the queues of hosts that are held now; those that have waited too long
+        are given up and returned.
+        """
         late = []
         for errand in list(self._open.values()):
             if self._window.hosts.get(errand.home.name) is not errand.home:

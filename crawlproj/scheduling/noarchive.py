@@ -1,4 +1,6 @@
-"""Whether what came may be kept: by the page's own words, also of one that nobody has read, such as an error or half a page."""
+"""Whether what came may be kept: by the page's own words, also of one that nobody has read, such as
+an error or half a page.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ _WORDS: Final = re.compile(rb"no(?:archive|cache)", re.IGNORECASE).search
 
 
 def is_private(page: Page, wire: Wire, agents: tuple[str, ...]) -> bool:
-    """Whether the page says noarchive. One that has not changed is not read again, and one that failed can't be: it still says what
-    it said."""
+    """Whether the page says noarchive. One that has not changed is not read again, and one that
+    failed can't be: it still says what it said.
+    """
     ticket = page.ticket
     if (
         isinstance(ticket, Ticket)
@@ -35,7 +38,8 @@ def is_private(page: Page, wire: Wire, agents: tuple[str, ...]) -> bool:
 
 def _says_so(wire: Wire, url: str, agents: tuple[str, ...]) -> bool:
     """By its header, or by an element in what has come of it."""
-    head, body = wire.head, wire.body
+    head = wire.head
+    body = wire.body
     if not heads.is_http(head):
         head, body = b"", head + body
     if _WORDS(head) and read_headers(_tags(head), agents).noarchive:

@@ -1,7 +1,9 @@
-"""What others say while a crawl runs: URLs were pushed, a robots.txt has changed, pages are to be forgotten.
+"""What others say while a crawl runs: URLs were pushed, a robots.txt has changed, pages are to be
+forgotten.
 
-The first two come as notifications, and a lost one does little harm. A call to forget must not be lost, and whoever calls waits for
-the answer: so it is looked for every two seconds, and answered in the worker's row.
+The first two come as notifications, and a lost one does little harm. A call to forget must not be
+lost, and whoever calls waits for the answer: so it is looked for every two seconds, and answered in
+the worker's row.
 """
 
 from __future__ import annotations
@@ -17,12 +19,15 @@ from crawlproj.scheduling.archiver import Vault
 
 log = logging.getLogger(__name__)
 
-PUSHES, ROBOTS = "crawlproj_push", "crawlproj_robots"
+PUSHES = "crawlproj_push"
+ROBOTS = "crawlproj_robots"
 CALL_GAP_S = 2.0
 
 
 class Notices:
-    """Used by the keeper's thread. `changed` is called with origins whose robots.txt another worker has read."""
+    """Used by the keeper's thread. `changed` is called with origins whose robots.txt another worker
+    has read.
+    """
 
     def __init__(
         self,
@@ -31,14 +36,14 @@ class Notices:
         vault: Vault,
         changed: Callable[[Iterable[str]], None],
     ) -> None:
-        self._frontier, self._db, self._worker, self._vault, self._changed = (
-            frontier,
-            frontier.db,
-            worker,
-            vault,
-            changed,
-        )
-        self._obeyed, self._answered, self._looked_at = -1, -1, 0.0
+        self._frontier = frontier
+        self._db = frontier.db
+        self._worker = worker
+        self._vault = vault
+        self._changed = changed
+        self._obeyed = -1
+        self._answered = -1
+        self._looked_at = 0.0
 
     def start(self) -> None:
         """Be known as a worker first: who calls then waits for our answer."""
@@ -60,7 +65,9 @@ class Notices:
         ]
 
     def _look(self) -> None:
-        """The rules are in force before the file is closed, so that nothing barred gets into the next one."""
+        """The rules are in force before the file is closed, so that nothing barred gets into the
+        next one.
+        """
         call = self._db.value("takedown_last_call")
         if call != self._obeyed:
             try:

@@ -1,4 +1,6 @@
-"""What a visit means for its URL: one pure decision from Page to Outcome (DESIGN: States of a URL)."""
+"""What a visit means for its URL: one pure decision from Page to Outcome (DESIGN: States of
+a URL).
+"""
 
 from __future__ import annotations
 
@@ -90,9 +92,16 @@ class Ends:
         next_visit = page.at + pause if expires is None else min(page.at + pause, expires)
         tries = ((ticket.tries if ticket.unread else 0) + 1) if page.unread else 0
         return _outcome(
-            page, ticket, State.WAITING, page.error, tries=tries, next_visit=next_visit, interval_s=pause.total_seconds(),
-            changed=page.changed, expires=expires,
-        )  # fmt: skip
+            page,
+            ticket,
+            State.WAITING,
+            page.error,
+            tries=tries,
+            next_visit=next_visit,
+            interval_s=pause.total_seconds(),
+            changed=page.changed,
+            expires=expires,
+        )
 
     def _gone(self, page: Page, ticket: Ticket) -> Outcome:
         times = ticket.tries + 1 if ticket.state is State.GONE else 1
@@ -104,13 +113,38 @@ class Ends:
 
 
 def _outcome(
-    page: Page, ticket: Ticket, state: State, why: str, *, tries: int = 0, next_visit: datetime | None = None,
-    interval_s: float | None = None, changed: bool = False, moved_to: str | None = None,
+    page: Page,
+    ticket: Ticket,
+    state: State,
+    why: str,
+    *,
+    tries: int = 0,
+    next_visit: datetime | None = None,
+    interval_s: float | None = None,
+    changed: bool = False,
+    moved_to: str | None = None,
     expires: datetime | None = None,
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     return Outcome(
-        id=ticket.id, visit=ticket.visit, server=ticket.server, epoch=ticket.epoch, state=state, at=page.at, status=page.status,
-        why=why[:500], next_visit=next_visit, tries=tries, interval_s=interval_s, changed=changed, moved_to=moved_to,
-        expires=expires, etag=page.headers.get("etag"), modified=page.headers.get("last-modified"), elapsed_s=page.elapsed_s,
-        received=len(page.body), depth=ticket.depth, content=page.content, receipt=page.receipt,
-    )  # fmt: skip
+        id=ticket.id,
+        visit=ticket.visit,
+        server=ticket.server,
+        epoch=ticket.epoch,
+        state=state,
+        at=page.at,
+        status=page.status,
+        why=why[:500],
+        next_visit=next_visit,
+        tries=tries,
+        interval_s=interval_s,
+        changed=changed,
+        moved_to=moved_to,
+        expires=expires,
+        etag=page.headers.get("etag"),
+        modified=page.headers.get("last-modified"),
+        elapsed_s=page.elapsed_s,
+        received=len(page.body),
+        depth=ticket.depth,
+        content=page.content,
+        receipt=page.receipt,
+    )

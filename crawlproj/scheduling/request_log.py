@@ -1,7 +1,9 @@
-"""One line of JSON per request or refusal: for people who search, and for the auditor, who checks them against the rules.
+"""One line of JSON per request or refusal: for people who search, and for the auditor, who checks
+them against the rules.
 
-A worker writes a file of its own, `requests-<worker>.jsonl`. The first line of a run, and of each part when the file grows too big,
-says the rules in force; each other line is one exchange, or one URL that was not asked and why.
+A worker writes a file of its own, `requests-<worker>.jsonl`. The first line of a run, and of each
+part when the file grows too big, says the rules in force; each other line is one exchange, or one
+URL that was not asked and why.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ log = logging.getLogger(__name__)
 
 FLUSH_S = 1.0
 PARTS = 10
-"""So many parts of a run are kept, the oldest goes first; and so many times the size of a part of all runs together."""
+"""So many parts of a run are kept, the oldest goes first; and so many times the size of a part of
+all runs together.
+"""
 AT_ONCE = 1000
 YOUNG_S = 86_400.0
 RULES = ("POLITENESS_", "ROBOTS_")
@@ -52,20 +56,37 @@ def rules_in_force(settings: Mapping[str, Any]) -> dict[str, Any]:
 def entry(
     page: Page, worker: str, crawl: str, address: str, delay_s: float, robots_at: datetime | None
 ) -> dict[str, Any]:
-    """The line of a page that ends. `delay_s` is the host's delay in force, `robots_at` when its robots.txt was read."""
-    ticket, started_s, ended_s, now = page.ticket, page.started_s, page.ended_s, page.at
+    """The line of a page that ends. `delay_s` is the host's delay in force, `robots_at` when its
+    robots.txt was read.
+    """
+    ticket = page.ticket
+    started_s = page.started_s
+    ended_s = page.ended_s
+    now = page.at
     at = now if started_s is None else datetime.fromtimestamp(started_s, UTC)
     line: dict[str, Any] = {
-        "time": at.isoformat(timespec="milliseconds"), "worker": worker, "crawl": crawl, "url": page.url, "status": page.status,
-        "reason": page.reason, "ip": page.address or address, "host": ticket.host, "server": ticket.server, "epoch": ticket.epoch,
-        "started": started_s and round(started_s, 6), "ended": ended_s and round(ended_s, 6),
-        "ms": round(page.elapsed_s * 1000, 1), "bytes": len(page.body), "delay_s": delay_s,
-    }  # fmt: skip
+        "time": at.isoformat(timespec="milliseconds"),
+        "worker": worker,
+        "crawl": crawl,
+        "url": page.url,
+        "status": page.status,
+        "reason": page.reason,
+        "ip": page.address or address,
+        "host": ticket.host,
+        "server": ticket.server,
+        "epoch": ticket.epoch,
+        "started": started_s and round(started_s, 6),
+        "ended": ended_s and round(ended_s, 6),
+        "ms": round(page.elapsed_s * 1000, 1),
+        "bytes": len(page.body),
+        "delay_s": delay_s,
+    }
     if asked := page.headers.get("retry-after"):
         line["retry_after_s"] = retry_after_s(asked, now)
     if isinstance(ticket, RobotsTicket):
         return line | {"kind": "robots", "lane": "robots", "origin": origin(ticket.head.url)}
-    line["kind"], line["lane"] = "page", ticket.lane.name.lower()
+    line["kind"] = "page"
+    line["lane"] = ticket.lane.name.lower()
     if robots_at is not None:
         line["robots_at"] = robots_at.timestamp()
     return line
@@ -76,23 +97,26 @@ def file_name(worker: str) -> str:
 
 
 class RequestLog:
-    """Lines are gathered and written at least each second; `later(seconds, call)` is the event loop's `call_later`, and `clock`
-    tells the frontier's time in unix seconds.
+    """Lines are gathered and written at least each second; `later(seconds, call)` is the event
+    loop's `call_later`, and `clock` tells the frontier's time in unix seconds.
 
-    A disk that is full never stops a crawl: it is said once, the lines are lost, and their number is written when there is room.
+    A disk that is full never stops a crawl: it is said once, the lines are lost, and their number
+    is written when there is room.
     """
 
     def __init__(
-        self, path: Path, header: Mapping[str, Any], max_bytes: int, later: Callable[[float, Callable[[], None]], object],
+        self,
+        path: Path,
+        header: Mapping[str, Any],
+        max_bytes: int,
+        later: Callable[[float, Callable[[], None]], object],
         clock: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
-        self._path, self._header, self._max_bytes, self._later, self._clock = (
-            path,
-            header,
-            max_bytes,
-            later,
-            clock,
-        )
+    ) -> None:
+        self._path = path
+        self._header = header
+        self._max_bytes = max_bytes
+        self._later = later
+        self._clock = clock
         self._lines: list[str] = []
         self._begun = clock()
         self._file: int | None = None
@@ -111,7 +135,8 @@ class RequestLog:
         self._waiting = False
         if not self._lines:
             return
-        lines, self._lines = self._lines, []
+        lines = self._lines
+        self._lines = []
         try:
             if self._file is None:
                 self._open()
@@ -161,7 +186,9 @@ class RequestLog:
         self._size += len(data)
 
     def _turn_over(self) -> None:
-        """Set a full file aside as the next part: its number grows, so that a part never changes its name."""
+        """Set a full file aside as the next part: its number grows, so that a part never changes
+        its name.
+        """
         assert self._file is not None
         os.close(self._file)
         self._file = None
@@ -174,7 +201,9 @@ class RequestLog:
         return self._path.with_suffix(f".{part}.jsonl")
 
     def _tidy(self) -> None:
-        """The oldest files of earlier runs go when all together are too big; never those of the last day."""
+        """The oldest files of earlier runs go when all together are too big; never those of the
+        last day.
+        """
         files = sorted(
             (file.stat().st_mtime, file.stat().st_size, file)
             for file in self._path.parent.glob("requests-*.jsonl")

@@ -13,27 +13,40 @@ log = logging.getLogger(__name__)
 
 AGAIN_S = 0.5
 """Pause between two tries."""
-FULL, CALM_S = "53100", 3.0
-"""A disk that is nearly full takes this and refuses that: it counts as back when it has refused nothing for so long."""
+FULL = "53100"
+CALM_S = 3.0
+"""A disk that is nearly full takes this and refuses that: it counts as back when it has refused
+nothing for so long.
+"""
 HOPELESS = ("22", "23", "42")
-"""Classes of Postgres errors that mean a wrong statement or wrong data: another try would only repeat them."""
+"""Classes of Postgres errors that mean a wrong statement or wrong data: another try would only
+repeat them.
+"""
 
 
 class Patience:
-    """`away`: it failed, and has not succeeded since. `heal` is called meanwhile, and brings the database back if it can."""
+    """`away`: it failed, and has not succeeded since. `heal` is called meanwhile, and brings the
+    database back if it can.
+    """
 
     def __init__(self, limit_s: float, heal: Callable[[], object] | None = None) -> None:
-        self._limit_s, self._heal = limit_s, heal
-        self._since, self._what = 0.0, "database"
-        self._failed_at, self._full = 0.0, False
+        self._limit_s = limit_s
+        self._heal = heal
+        self._since = 0.0
+        self._what = "database"
+        self._failed_at = 0.0
+        self._full = False
         self.away = False
 
     def failed(self, error: ArchiveError | DatabaseError, begun: float) -> None:
-        """Wait a little before the next try; raises when it is of no use. The first try began at `begun`."""
+        """Wait a little before the next try; raises when it is of no use. The first try began at
+        `begun`.
+        """
         code = error.sqlstate if isinstance(error, DatabaseError) else None
         if (code or "")[:2] in HOPELESS:
             raise error
-        self._failed_at, self._full = time.monotonic(), code == FULL
+        self._failed_at = time.monotonic()
+        self._full = code == FULL
         if not self.away:
             self._what = "database" if isinstance(error, DatabaseError) else "archive"
             log.warning(
@@ -42,7 +55,8 @@ class Patience:
                 self._limit_s,
                 error,
             )
-            self._since, self.away = begun, True
+            self._since = begun
+            self.away = True
         if time.monotonic() - self._since > self._limit_s:
             text = (
                 f"no use of the {self._what} for {self._limit_s:g} s (DATABASE_PATIENCE): {error}"

@@ -1,7 +1,8 @@
 """Frontier <-> Scrapy's engine.
 
-`next_request` is synchronous and never waits or queries: it gives the request of the host that may be asked first. The keeper
-thread talks to the database. Whatever goes wrong in here closes the crawl with a reason; nothing hangs, nothing is lost.
+`next_request` is synchronous and never waits or queries: it gives the request of the host that may
+be asked first. The keeper thread talks to the database. Whatever goes wrong in here closes the
+crawl with a reason; nothing hangs, nothing is lost.
 """
 
 from __future__ import annotations
@@ -55,11 +56,14 @@ log = logging.getLogger(__name__)
 
 
 class CrawlScheduler(BaseScheduler):
-    """What Scrapy's engine calls. Pipelines and middlewares reach the rest through `crawler.engine.scheduler`."""
+    """What Scrapy's engine calls. Pipelines and middlewares reach the rest through
+    `crawler.engine.scheduler`.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         assert crawler.spider is not None
-        self.crawler, self.spider = crawler, crawler.spider
+        self.crawler = crawler
+        self.spider = crawler.spider
         self.config = read_config(crawler.settings, crawler.spider.name)
         self.worker = worker_name()
         self.dispatcher: Dispatcher
@@ -111,10 +115,19 @@ class CrawlScheduler(BaseScheduler):
             config, timeout_s, moment(self.frontier), self._count, self._add_sitemaps
         )
         self.dispatcher.holdings.keeper = self._keeper = Keeper(
-            self.frontier, self.worker, resolver, config.flush_s, self._notices.heard, self._later(self._hear),
-            self._later(self._lost), config.robot_name, config.database_patience_s, heal,
-            max(config.rules.delay_s, config.rules.max_delay_s), self.vault,
-        )  # fmt: skip
+            self.frontier,
+            self.worker,
+            resolver,
+            config.flush_s,
+            self._notices.heard,
+            self._later(self._hear),
+            self._later(self._lost),
+            config.robot_name,
+            config.database_patience_s,
+            heal,
+            max(config.rules.delay_s, config.rules.max_delay_s),
+            self.vault,
+        )
         if learn := getattr(spider, "learn_seeds", None):
             learn(self.frontier.seeds())
         self._keeper.start()
@@ -221,9 +234,13 @@ class CrawlScheduler(BaseScheduler):
         return True
 
     def row_of(self, request: Request) -> NewUrl | None:
-        """A row for any request that a spider may make; None, said loudly, if it can't be stored."""
-        meta, url = request.meta, canonical(request.url)
-        depth, parent = int(meta.get("depth", 0)), meta.get("parent")
+        """A row for any request that a spider may make; None, said loudly, if it can't
+        be stored.
+        """
+        meta = request.meta
+        url = canonical(request.url)
+        depth = int(meta.get("depth", 0))
+        parent = meta.get("parent")
         again = bool(request.dont_filter and meta.get("is_start_request"))
         lane = Lane.URGENT if again else Lane.NEW
         if url is None:
@@ -258,16 +275,20 @@ class CrawlScheduler(BaseScheduler):
         self.dispatcher.add([self.sieve.url(url, depth) for url in wanted])
 
     def _replace(self, request: Request, ticket: Ticket | RobotsTicket) -> bool:
-        """A middleware gave another request instead of an answer: the ticket ends here, the request starts anew."""
+        """A middleware gave another request instead of an answer: the ticket ends here, the request
+        starts anew.
+        """
         self._count("requests/replaced")
         if isinstance(ticket, RobotsTicket):
             self.dispatcher.put_back(ticket.head)
             return False
         del request.meta["ticket"]
-        at, why = self.dispatcher.times.now(), "replaced by a middleware"
+        at = self.dispatcher.times.now()
+        why = "replaced by a middleware"
         whose = (ticket.id, ticket.visit, ticket.server, ticket.epoch)
         self.dispatcher.end(ticket, Outcome(*whose, State.MOVED, at, why=why, moved_to=request.url))
-        request.meta["depth"], request.meta["parent"] = ticket.depth, ticket.id
+        request.meta["depth"] = ticket.depth
+        request.meta["parent"] = ticket.id
         request.dont_filter = True
         return self._enqueue(request)
 
@@ -280,7 +301,9 @@ class CrawlScheduler(BaseScheduler):
             self._break(error)
 
     def _watch_for_the_end(self) -> None:
-        """The engine is closing: what is under way gets a few seconds, then it is cut off and stays due."""
+        """The engine is closing: what is under way gets a few seconds, then it is cut off and stays
+        due.
+        """
         stop_if_missed(self.crawler)
         slot = self.crawler.engine._slot
         if slot is not None and slot.closing is not None and not self._leaving:
@@ -313,7 +336,9 @@ class CrawlScheduler(BaseScheduler):
         self._break(error, getattr(error, "end", "scheduler_error"))
 
     def _break(self, error: BaseException, reason: str = "scheduler_error") -> None:
-        """Never hang: say it, count it, close the crawl. What was not stored is still due in the database."""
+        """Never hang: say it, count it, close the crawl. What was not stored is still due in the
+        database.
+        """
         if self.broken:
             return
         self.broken = reason

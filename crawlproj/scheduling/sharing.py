@@ -1,7 +1,8 @@
 """How the workers of one crawl share its servers: pure arithmetic.
 
-A worker that finds no free server says that it is wanting. While one is, the others take no more than their share, and give back
-what they hold beyond it. While nobody is, everybody takes what is free.
+A worker that finds no free server says that it is wanting. While one is, the others take no more
+than their share, and give back what they hold beyond it. While nobody is, everybody takes what is
+free.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from crawlproj.frontier.base import Peer
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """The other workers of this crawl: how many, what they hold in all, and whether one of them is wanting."""
+    """The other workers of this crawl: how many, what they hold in all, and whether one of them is
+    wanting.
+    """
 
     others: int = 0
     held: int = 0
@@ -28,8 +31,9 @@ class Crew:
         return max(0, mine - ceil((mine + self.held) / (self.others + 1)))
 
     def limit(self, mine: int, capacity: int) -> int:
-        """How many servers I may hold. One more than an equal share, or nobody would take a server that comes up when all are
-        equal."""
+        """How many servers I may hold. One more than an equal share, or nobody would take a server
+        that comes up when all are equal.
+        """
         if not self.wanting:
             return capacity
         return min(capacity, (mine + self.held) // (self.others + 1) + 1)

@@ -1,4 +1,6 @@
-"""A running crawl at one moment, in figures: taken from memory only, so that looking costs nothing."""
+"""A running crawl at one moment, in figures: taken from memory only, so that looking
+costs nothing.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ AREAS = ("failed", "forbidden", "gone")
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What became of the URLs that were handed out in this run. `reasons`: area -> reason -> how many."""
+    """What became of the URLs that were handed out in this run. `reasons`: area -> reason -> how
+    many.
+    """
 
     new: int = 0
     changed: int = 0
@@ -53,15 +57,25 @@ def tally(stats: Mapping[str, Any]) -> Tally:
     )
     number = {area: sum(found.values()) for area, found in reasons.items()}
     return Tally(
-        stats.get("pages/first", 0), stats.get("pages/changed", 0), unchanged, stats.get("end/moved", 0),
-        number["gone"], number["forbidden"], number["failed"], stats.get("frontier/added", 0),
-        stats.get("response_received_count", 0), stats.get("robots/unreachable", 0), reasons,
-    )  # fmt: skip
+        stats.get("pages/first", 0),
+        stats.get("pages/changed", 0),
+        unchanged,
+        stats.get("end/moved", 0),
+        number["gone"],
+        number["forbidden"],
+        number["failed"],
+        stats.get("frontier/added", 0),
+        stats.get("response_received_count", 0),
+        stats.get("robots/unreachable", 0),
+        reasons,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Leased hosts: asked at this moment, or resting and why. `waits` says in words why nothing happens, if so."""
+    """Leased hosts: asked at this moment, or resting and why. `waits` says in words why nothing
+    happens, if so.
+    """
 
     known: int = 0
     busy: int = 0
@@ -71,7 +85,8 @@ class Hosts:
 
 
 def hosts(dispatcher: Dispatcher, now: datetime) -> Hosts:
-    window, monotonic = dispatcher.window.hosts.values(), time.monotonic()
+    window = dispatcher.window.hosts.values()
+    monotonic = time.monotonic()
     resting = [
         host.clock
         for host in window

@@ -1,7 +1,8 @@
-"""The small part of the frontier that a worker holds in memory: leased servers, their hosts, the next URLs, the clocks.
+"""The small part of the frontier that a worker holds in memory: leased servers, their hosts, the
+next URLs, the clocks.
 
-Pure: no database, no Scrapy; times are seconds on one monotonic clock. At most one ticket of a host is out at a time, at most so
-many hosts of a server, and none before both clocks allow it.
+Pure: no database, no Scrapy; times are seconds on one monotonic clock. At most one ticket of a host
+is out at a time, at most so many hosts of a server, and none before both clocks allow it.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ def class_of(ticket: Ticket) -> str:
 
 @dataclass(slots=True, eq=False)
 class HostWindow:
-    """One leased host. `holding`: ids that must not be handed out again: waiting here, out, or ended but not yet stored. `errands`:
-    files of other hosts that have moved here. `delays_s`: the Crawl-delay of each of its origins. `pressed`: it may have more that
-    is urgent."""
+    """One leased host. `holding`: ids that must not be handed out again: waiting here, out, or
+    ended but not yet stored. `errands`: files of other hosts that have moved here. `delays_s`: the
+    Crawl-delay of each of its origins. `pressed`: it may have more that is urgent.
+    """
 
     name: str
     of: ServerWindow
@@ -64,7 +66,9 @@ class HostWindow:
 
     @property
     def fixed(self) -> frozenset[int]:
-        """What is held and can't be moved ahead any more: it is out, or has ended, or is urgent already."""
+        """What is held and can't be moved ahead any more: it is out, or has ended, or is urgent
+        already.
+        """
         return frozenset(
             self.holding - {ticket.id for queue in self.classes.values() for ticket in queue}
         )
@@ -93,8 +97,10 @@ class HostWindow:
 
 @dataclass(slots=True, eq=False)
 class ServerWindow:
-    """One lease. `heap` orders its hosts by their clocks; an entry that is not its host's `entry` any more is stale. While a
-    request to one of them has not left yet (`unsent`), nobody knows from when the server's delay counts, and no other starts."""
+    """One lease. `heap` orders its hosts by their clocks; an entry that is not its host's `entry`
+    any more is stale. While a request to one of them has not left yet (`unsent`), nobody knows from
+    when the server's delay counts, and no other starts.
+    """
 
     id: int
     address: str
@@ -130,12 +136,10 @@ class Window:
     ) -> None:
         self.hosts: dict[str, HostWindow] = {}
         self.servers: dict[int, ServerWindow] = {}
-        self._shares, self._size, self._rules, self._server_rules = (
-            shares,
-            size,
-            rules,
-            server_rules,
-        )
+        self._shares = shares
+        self._size = size
+        self._rules = rules
+        self._server_rules = server_rules
         self._heap: list[tuple[float, int, ServerWindow]] = []
         self._order = count()
 
@@ -185,7 +189,9 @@ class Window:
         return taken
 
     def ready(self, host: HostWindow) -> None:
-        """The host may be asked when its clock allows. To be called whenever its clock, its tickets or `out` have changed."""
+        """The host may be asked when its clock allows. To be called whenever its clock, its tickets
+        or `out` have changed.
+        """
         if self.hosts.get(host.name) is not host:
             return
         if host.out is None and host.waiting and not host.parked:
@@ -215,7 +221,9 @@ class Window:
         self._note(server)
 
     def due(self, now: float) -> HostWindow | None:
-        """The host that may be asked for the longest time. `start` takes it out, `ready` puts it back in its place."""
+        """The host that may be asked for the longest time. `start` takes it out, `ready` puts it
+        back in its place.
+        """
         while (
             (server := self._top()) is not None
             and server.entry is not None
@@ -231,8 +239,11 @@ class Window:
         return server.entry[0] if server is not None and server.entry is not None else None
 
     def start(self, host: HostWindow, ticket: object, now: float, asks: bool = True) -> None:
-        """The ticket is handed out. One that will not reach the server (`asks` False) leaves the server's clock alone."""
-        host.out, host.sent = ticket, None
+        """The ticket is handed out. One that will not reach the server (`asks` False) leaves the
+        server's clock alone.
+        """
+        host.out = ticket
+        host.sent = None
         host.of.out += 1
         if asks:
             host.of.clock = host.of.clock.started(now, self._server_rules)
@@ -265,7 +276,9 @@ class Window:
         self.ready(host)
 
     def hungry(self) -> Iterator[HostWindow]:
-        """Hosts that should be refilled: less than half of the window waits, and there may be more."""
+        """Hosts that should be refilled: less than half of the window waits, and there may
+        be more.
+        """
         return (
             h
             for h in self.hosts.values()
@@ -281,8 +294,9 @@ class Window:
         )
 
     def leave(self, soon: float) -> list[HostWindow]:
-        """Let go of hosts that have nothing more, that may not be asked before `soon`, or whose server is to be given back; what
-        they hold is still due elsewhere."""
+        """Let go of hosts that have nothing more, that may not be asked before `soon`, or whose
+        server is to be given back; what they hold is still due elsewhere.
+        """
         leaving = [h for h in self.hosts.values() if h.out is None and _done_with(h, soon)]
         for host in leaving:
             self._forget(host)

@@ -12,8 +12,9 @@ from uuid import uuid4
 
 @cache
 def machine() -> str:
-    """This boot of this machine, and which of its process numbers count here (containers have their own). Empty where that can't
-    be known."""
+    """This boot of this machine, and which of its process numbers count here (containers have their
+    own). Empty where that can't be known.
+    """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return hashlib.sha256(
@@ -24,13 +25,16 @@ def machine() -> str:
 
 
 def worker_name() -> str:
-    """host:process:machine and a random part. Machine and process are for `is_dead`, the rest is for people."""
+    """host:process:machine and a random part. Machine and process are for `is_dead`, the rest is
+    for people.
+    """
     return f"{socket.gethostname()}:{os.getpid()}:{machine() or 'unknown'}-{uuid4().hex[:6]}"
 
 
 def is_dead(worker: str) -> bool:
-    """True only if that worker ran here, in this boot and with our process numbers, and its process is gone. A number that was
-    given to another process meanwhile counts as alive."""
+    """True only if that worker ran here, in this boot and with our process numbers, and its process
+    is gone. A number that was given to another process meanwhile counts as alive.
+    """
     host, _, rest = worker.rpartition(":")
     host, _, number = host.rpartition(":")
     if (
@@ -51,7 +55,8 @@ def _lives(number: int) -> bool:
     except (OSError, OverflowError):
         return True
     try:
-        # "4711 (python) Z ...": dead, and nobody has asked for its exit code yet. The name may hold brackets.
+        # "4711 (python) Z ...": dead, and nobody has asked for its exit code yet. The name may hold
+        # brackets.
         return Path(f"/proc/{number}/stat").read_text(errors="replace").rpartition(")")[2].split()[
             0
         ] not in ("Z", "X")

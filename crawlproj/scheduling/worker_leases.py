@@ -1,4 +1,6 @@
-"""What a worker holds, and what it asks the keeper for: leases, hosts, tickets, clocks. Lives on the event loop, never waits."""
+"""What a worker holds, and what it asks the keeper for: leases, hosts, tickets, clocks. Lives on
+the event loop, never waits.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ SAME_S = 0.01
 
 
 class Holdings:
-    """`exhausted` turns True when nothing is left to do or to wait for. `ending` are ends that are not stored yet."""
+    """`exhausted` turns True when nothing is left to do or to wait for. `ending` are ends that are
+    not stored yet.
+    """
 
     def __init__(
         self,
@@ -39,7 +43,9 @@ class Holdings:
         now: tuple[datetime, float, float],
         count: Callable[[str, int], None],
     ) -> None:
-        self.config, self._timeout_s, self._count = config, timeout_s, count
+        self.config = config
+        self._timeout_s = timeout_s
+        self._count = count
         self.times = Times(*now)
         self.window = Window(config.spec.shares, config.window, config.rules, config.server_rules)
         self.errands = Errands(self.window)
@@ -56,7 +62,9 @@ class Holdings:
         )
         """How often a worker may have asked a host after it last stored a clock."""
         self._moment = 0
-        self._crew, self._gave_at, self._shared = Crew(), 0.0, set[int]()
+        self._crew = Crew()
+        self._gave_at = 0.0
+        self._shared = set[int]()
 
     def touch(self) -> None:
         """Something has happened here: an outlook from before is no longer right."""
@@ -97,11 +105,13 @@ class Holdings:
                 held.more = held.pressed = True
 
     def _admit(self, lease: Lease) -> None:
-        """A server that was taken over from a worker that died starts with a full delay. News of one that has been given back
-        meanwhile come too late."""
+        """A server that was taken over from a worker that died starts with a full delay. News of
+        one that has been given back meanwhile come too late.
+        """
         if self._given_back.get(lease.server) == lease.epoch:
             return
-        now, rules = time.monotonic(), self.config.rules
+        now = time.monotonic()
+        rules = self.config.rules
         server = (
             ServerClock(self.times.not_before(lease.pause.until), lease.pause.reason)
             if lease.pause
@@ -122,8 +132,11 @@ class Holdings:
         self.touch()
 
     def _clock(self, host: Host) -> HostClock:
-        """As it is stored, or as it was when we let go of the host: that may be newer than what was read in the meantime."""
-        pause, left = host.pause, self._left.pop(host.name, HostClock())
+        """As it is stored, or as it was when we let go of the host: that may be newer than what was
+        read in the meantime.
+        """
+        pause = host.pause
+        left = self._left.pop(host.name, HostClock())
         if pause is None:
             return left
         stored = HostClock(
@@ -132,8 +145,9 @@ class Holdings:
         return left if left.next_at > stored.next_at + SAME_S else stored
 
     def _answered_wants(self, news: News) -> None:
-        """A host that was asked for more and had nothing has nothing until a commit or a push says so. Only who asks for what is
-        urgent hears of what waits here already."""
+        """A host that was asked for more and had nothing has nothing until a commit or a push says
+        so. Only who asks for what is urgent hears of what waits here already.
+        """
         got = {ticket.host for ticket in news.tickets}
         urgent = Counter(ticket.host for ticket in news.tickets if ticket.lane is Lane.URGENT)
         for want in news.asked:
@@ -142,7 +156,9 @@ class Holdings:
                 host.more = host.more and (want.urgent or want.host in got)
 
     def _renewed(self, renewed: Mapping[int, datetime], contested: set[int]) -> None:
-        """Leases go on, are lost, or have been held long enough while others wait. Clocks are stored, should this worker die."""
+        """Leases go on, are lost, or have been held long enough while others wait. Clocks are
+        stored, should this worker die.
+        """
         lost = self._kinds.keys() - renewed.keys()
         now = time.monotonic()
         for server in self.window.servers.values():
@@ -162,8 +178,11 @@ class Holdings:
         self._store_clocks(self.window.hosts.values(), self.window.servers.values())
 
     def _share(self, crew: Crew) -> None:
-        """Give back what is beyond our share, servers with least to do first, if another worker of this crawl has too little."""
-        self._crew, now = crew, time.monotonic()
+        """Give back what is beyond our share, servers with least to do first, if another worker of
+        this crawl has too little.
+        """
+        self._crew = crew
+        now = time.monotonic()
         held = [server for server in self.window.servers.values() if not server.leaving]
         if not (excess := crew.excess(len(held))) or now - self._gave_at < GIVE_GAP_S:
             return
@@ -177,7 +196,9 @@ class Holdings:
         self._count("frontier/given", excess)
 
     def _take_turns(self) -> None:
-        """Servers that were held for long enough make room for those that wait: a quarter at a time, the longest held first."""
+        """Servers that were held for long enough make room for those that wait: a quarter at a
+        time, the longest held first.
+        """
         now = time.monotonic()
         held = [server for server in self.window.servers.values() if not server.leaving]
         over = sorted(
@@ -195,8 +216,10 @@ class Holdings:
         return outlook.soonest is None or outlook.soonest > self.times.now() + self.config.patience
 
     def ask(self, pushed: bool) -> None:
-        """Let go of hosts and servers that have nothing to do, and ask for what is wanted; after a push also for what is urgent of
-        hosts that have enough, since it goes ahead of all that waits here."""
+        """Let go of hosts and servers that have nothing to do, and ask for what is wanted; after a
+        push also for what is urgent of hosts that have enough, since it goes ahead of all that
+        waits here.
+        """
         left = self.window.leave(time.monotonic() + REST_S)
         idle = self.window.idle()
         self._store_clocks(left, idle)
@@ -223,10 +246,12 @@ class Holdings:
         ]
 
         def fill(tray: Tray) -> None:
-            tray.wants, tray.known = wants, list(self.window.hosts)
+            tray.wants = wants
+            tray.known = list(self.window.hosts)
             tray.quiet = None if self.window.hosts or self.ending else self._moment
             tray.held = sum(len(h.holding) for h in self.window.hosts.values())
-            tray.errands, tray.elsewhere = self.errands.hosts(), self.errands.origins()
+            tray.errands = self.errands.hosts()
+            tray.elsewhere = self.errands.origins()
             self._say_room(tray)
             tray.eager = eager
             tray.release.extend(
@@ -239,7 +264,8 @@ class Holdings:
         shared = self._shared & {server.id for server in idle}
         self._shared -= shared
         unprepared = sum(not host.prepared for host in self.window.hosts.values())
-        eager, self._unprepared = bool(idle) or unprepared < self._unprepared, unprepared
+        eager = bool(idle) or unprepared < self._unprepared
+        self._unprepared = unprepared
         self.keeper.put(
             fill,
             ring=pushed
@@ -264,9 +290,12 @@ class Holdings:
 
     def _store_clocks(self, hosts: Iterable[HostWindow], servers: Iterable[ServerWindow]) -> None:
         clocks = {
-            h.name: Pause(self.times.date(h.clock.next_at), h.clock.reason, h.clock.asked, h.clock.failures)
-            for h in hosts if h.clock.next_at
-        }  # fmt: skip
+            h.name: Pause(
+                self.times.date(h.clock.next_at), h.clock.reason, h.clock.asked, h.clock.failures
+            )
+            for h in hosts
+            if h.clock.next_at
+        }
         rests = {
             s.id: Pause(self.times.date(s.clock.next_at), s.clock.reason)
             for s in servers

@@ -1,8 +1,10 @@
-"""scrapy db clean: what is too old goes from archive, database and logs, and what crashed runs left is put in order.
+"""scrapy db clean: what is too old goes from archive, database and logs, and what crashed runs left
+is put in order.
 
-The archive decides: a version goes from the database when its record goes. A file is written anew only if that frees a good part of
-it, and dropped if nothing is left. What the frontier needs (the URLs, when they are due, what they are compared with) stays, unless
-nothing older is to stay at all: then pages whose capture went are read in full at their next visit.
+The archive decides: a version goes from the database when its record goes. A file is written anew
+only if that frees a good part of it, and dropped if nothing is left. What the frontier needs (the
+URLs, when they are due, what they are compared with) stays, unless nothing older is to stay at all:
+then pages whose capture went are read in full at their next visit.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Cleaned:
-    """What went, or would go. `waiting`: records that are too old, in files that are not worth rewriting yet."""
+    """What went, or would go. `waiting`: records that are too old, in files that are not worth
+    rewriting yet.
+    """
 
     records: int = 0
     waiting: int = 0
@@ -54,7 +58,8 @@ def clean(
     db: Database, config: Config, retention: Retention, tell: Callable[[str], None]
 ) -> Cleaned:
     """What was asked to be forgotten, and was not ended, comes first."""
-    done, now = Cleaned(), db.value("now")
+    done = Cleaned()
+    now = db.value("now")
     done.leftovers += bool(takedown.pending(db))
     takedown.carry_out(db, config, tell)
     if config.warc_dir.is_dir():
@@ -69,8 +74,13 @@ def clean(
 
 
 def _clean_archive(
-    db: Database, config: Config, retention: Retention, now: datetime, done: Cleaned, tell: Callable[[str], None]
-) -> None:  # fmt: skip
+    db: Database,
+    config: Config,
+    retention: Retention,
+    now: datetime,
+    done: Cleaned,
+    tell: Callable[[str], None],
+) -> None:
     folder = config.warc_dir
     with Rewriting(db, folder, config.database_patience_s, tell) as work:
         done.leftovers += len(work.leftovers) + work.mended
@@ -85,11 +95,9 @@ def _clean_archive(
         concerned, limited = _worth_it(found, chosen, retention.strict)
         result = work.remove(concerned, limited.gone, {NAME: _reason(retention)}, now, listed=False)
         done.versions += result.versions
-        done.records, done.files_rewritten, done.files_dropped = (
-            result.records.total(),
-            result.files,
-            result.dropped,
-        )
+        done.records = result.records.total()
+        done.files_rewritten = result.files
+        done.files_dropped = result.dropped
         done.freed_bytes = result.freed
         done.waiting = sum(
             each.going.total()
@@ -105,7 +113,9 @@ def _is_worth(found: Found, strict: bool) -> bool:
 def _worth_it(
     found: Mapping[str, Found], chosen: Selection, strict: bool
 ) -> tuple[dict[str, Found], Selection]:
-    """Files to be written anew, and what goes when only these are; with those that hold records which need something that goes."""
+    """Files to be written anew, and what goes when only these are; with those that hold records
+    which need something that goes.
+    """
     limited = chosen.limited(name for name, each in found.items() if _is_worth(each, strict))
     out: dict[str, Found] = {}
     for name, each in found.items():
@@ -137,7 +147,8 @@ def _versions(db: Queries, retention: Retention, now: datetime) -> list[tuple[in
     """Versions without a record, which the archive can't decide on."""
     if retention.older is None:
         return []
-    first, last = "first" in retention.keep, "last" in retention.keep
+    first = "first" in retention.keep
+    last = "last" in retention.keep
     rows = db.rows(
         "retention_versions",
         cutoff=now - retention.older,
@@ -183,7 +194,8 @@ def old_logs(folder: Path, retention: Retention, now: datetime) -> list[Path]:
     """Those that nobody has written to for so long, a day at least."""
     if retention.logs is None or not folder.is_dir():
         return []
-    latest, found = (now - max(retention.logs, timedelta(days=1))).timestamp(), []
+    latest = (now - max(retention.logs, timedelta(days=1))).timestamp()
+    found = []
     for path in sorted([*folder.glob("*.log"), *folder.glob("requests-*.jsonl")]):
         with suppress(FileNotFoundError):
             found += [path] if path.stat().st_mtime < latest else []
@@ -192,7 +204,8 @@ def old_logs(folder: Path, retention: Retention, now: datetime) -> list[Path]:
 
 def preview(db: Queries | None, config: Config, retention: Retention, now: datetime) -> Cleaned:
     """What `clean` would do; nothing is changed."""
-    archive, done = Archive(config.warc_dir), Cleaned()
+    archive = Archive(config.warc_dir)
+    done = Cleaned()
     chosen = select(
         archive.entries(),
         retention,
@@ -209,10 +222,8 @@ def preview(db: Queries | None, config: Config, retention: Retention, now: datet
         else:
             done.waiting += each.going.total()
     if db is not None:
-        done.versions, done.urls = (
-            len(_versions(db, retention, now)),
-            len(_urls(db, retention, now)),
-        )
+        done.versions = len(_versions(db, retention, now))
+        done.urls = len(_urls(db, retention, now))
         done.leftovers += bool(takedown.pending(db))
     done.logs = len(old_logs(config.log_dir, retention, now))
     return done

@@ -1,9 +1,11 @@
-"""Pages that came into the archive from elsewhere become known to a crawl, as if it had visited them then.
+"""Pages that came into the archive from elsewhere become known to a crawl, as if it had visited
+them then.
 
-The captures of a URL are played back in the order of time: each is judged as a visit would be, so that state, interval and next
-visit are what the crawl's own rules make of it. What the crawl knows from a later visit of its own is left alone. Links are not
-stored: to which of them a crawl goes is for its spider to say. So validators are left out, and the first visit of its own reads the
-page in full.
+The captures of a URL are played back in the order of time: each is judged as a visit would be, so
+that state, interval and next visit are what the crawl's own rules make of it. What the crawl knows
+from a later visit of its own is left alone. Links are not
+stored: to which of them a crawl goes is for its spider to say. So validators are left out, and the
+first visit of its own reads the page in full.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ _UUID = re.compile(r"<urn:uuid:([0-9a-f-]{36})>")
 
 @dataclass(slots=True)
 class Enrolled:
-    """URLs that were not known, URLs whose last visit is a later one now, versions that were added."""
+    """URLs that were not known, URLs whose last visit is a later one now, versions that
+    were added.
+    """
 
     urls: int = 0
     updated: int = 0
@@ -89,7 +93,9 @@ class Player:
         self._ends = Ends(
             policy, config.retries, config.retry_delay, config.gone_limit, config.bounds.interval
         )
-        self._crawl, self._config, self._archive = crawl, config, archive
+        self._crawl = crawl
+        self._config = config
+        self._archive = archive
         self._agents = ("robots", config.robot_name.partition("/")[0].lower())
 
     def play(self, url: str, entries: list[Entry], stored: Stored) -> History | None:
@@ -105,8 +111,13 @@ class Player:
         ticket = history.ticket
         headers = {name: value for name in HEADERS if (value := capture.header(name))}
         page = Page(
-            ticket, history.url, capture.status, capture.at, headers=headers, content_type=headers.get("content-type", ""),
-        )  # fmt: skip
+            ticket,
+            history.url,
+            capture.status,
+            capture.at,
+            headers=headers,
+            content_type=headers.get("content-type", ""),
+        )
         if 200 <= page.status < 300:
             self._read(history, page, entry, capture, stored)
         outcome = self._ends.decide(page, ticket)
@@ -122,10 +133,19 @@ class Player:
         )
         history.outcome = outcome
         history.ticket = replace(
-            ticket, visit=ticket.visit + 1, state=outcome.state, tries=outcome.tries, last_visit=page.at, last_change=last_change,
-            interval_s=outcome.interval_s or ticket.interval_s, changes=ticket.changes + page.changed, expires=outcome.expires,
-            block_digest=page.content.block_digest if page.content is not None else ticket.block_digest,
-        )  # fmt: skip
+            ticket,
+            visit=ticket.visit + 1,
+            state=outcome.state,
+            tries=outcome.tries,
+            last_visit=page.at,
+            last_change=last_change,
+            interval_s=outcome.interval_s or ticket.interval_s,
+            changes=ticket.changes + page.changed,
+            expires=outcome.expires,
+            block_digest=page.content.block_digest
+            if page.content is not None
+            else ticket.block_digest,
+        )
 
     def _read(
         self, history: History, page: Page, entry: Entry, capture: Capture, stored: Stored
@@ -138,10 +158,8 @@ class Player:
         known = stored.get(page.at)
         content = self._content(page, capture, known)
         history.kind = page.kind
-        page.content, page.changed = (
-            content,
-            history.ticket.block_digest not in (None, content.block_digest),
-        )
+        page.content = content
+        page.changed = history.ticket.block_digest not in (None, content.block_digest)
         place = _place(history.url, entry, capture)
         history.readings.append(Version(page.at, page.status, content, place, known is not None))
 
@@ -150,16 +168,24 @@ class Player:
         readable = unpacked(body)
         page.kind = feeds.sniff(readable, page.content_type if readable is body else "")
         page.body_digest = known[0] if known else sha256(body).digest()[:16]
-        kind, size = page.content_type[:200], len(body)
+        kind = page.content_type[:200]
+        size = len(body)
         if (document := document_of(page, readable, self._agents)) is None:
             return Content(page.body_digest, page.body_digest, content_type=kind, length=size)
         page.orders = read_headers([page.headers.get("x-robots-tag", "")], self._agents) | (
             document.robots or NO_ORDERS
         )
         return Content(
-            page.body_digest, known[1] if known else document.digest, document.title[:1000], kind, document.charset,
-            document.language[:35], size, page.orders.noindex, noarchive=page.orders.noarchive,
-        )  # fmt: skip
+            page.body_digest,
+            known[1] if known else document.digest,
+            document.title[:1000],
+            kind,
+            document.charset,
+            document.language[:35],
+            size,
+            page.orders.noindex,
+            noarchive=page.orders.noarchive,
+        )
 
 
 def _place(url: str, entry: Entry, capture: Capture) -> Place | None:
@@ -183,10 +209,12 @@ def enrol(
     db: Database, frontier: PostgresFrontier, config: Config, archive: Archive, keys: set[int]
 ) -> Enrolled:
     """All pages whose keys in the index have one of these hashes. Doing it again adds nothing."""
-    name, done = frontier.spec.name, Enrolled()
+    name = frontier.spec.name
+    done = Enrolled()
     row = db.row("crawl_named", name=name)
     assert row is not None
-    player, pages = Player(name, config, archive), _pages(archive, keys)
+    player = Player(name, config, archive)
+    pages = _pages(archive, keys)
     while batch := list(islice(pages, AT_ONCE)):
         _enrol_some(
             db, row[0], player, {key(name, url): (url, entries) for url, entries in batch}, done
@@ -195,7 +223,9 @@ def enrol(
 
 
 def _pages(archive: Archive, keys: set[int]) -> Iterator[tuple[str, list[Entry]]]:
-    """URLs in the form that the frontier knows, with their captures, oldest first; without robots.txt."""
+    """URLs in the form that the frontier knows, with their captures, oldest first; without
+    robots.txt.
+    """
     for _, group in groupby(archive.entries(keys) if keys else (), key=lambda entry: entry.key):
         by_url: dict[str, list[Entry]] = {}
         for entry in group:
@@ -257,18 +287,56 @@ def _hosts(tx: Transaction, crawl: int, names: Iterable[str]) -> dict[str, int]:
 def _url_columns(histories: list[History], hosts: Mapping[str, int]) -> dict[str, str]:
     rows: list[tuple[Any, ...]] = []
     for history in sorted(histories, key=lambda history: history.ticket.id):
-        end, ticket = history.outcome, history.ticket
+        end = history.outcome
+        ticket = history.ticket
         assert end is not None
         lane = lane_of(end)
-        rows.append((
-            ticket.id, hosts[ticket.host], history.url, end.state.value, end.why, lane, DEPTH, score(DEPTH), ticket.visit,
-            end.tries, ticket.changes, end.status, history.first_seen, end.at, ticket.last_change, end.next_visit,
-            ticket.interval_s, ticket.block_digest, end.moved_to, end.expires,
-        ))  # fmt: skip
+        rows.append(
+            (
+                ticket.id,
+                hosts[ticket.host],
+                history.url,
+                end.state.value,
+                end.why,
+                lane,
+                DEPTH,
+                score(DEPTH),
+                ticket.visit,
+                end.tries,
+                ticket.changes,
+                end.status,
+                history.first_seen,
+                end.at,
+                ticket.last_change,
+                end.next_visit,
+                ticket.interval_s,
+                ticket.block_digest,
+                end.moved_to,
+                end.expires,
+            )
+        )
     names = (
-        "id", "host", "canonical", "state", "why", "lane", "depth", "score", "visit", "tries", "changes", "status", "first_seen",
-        "last_visit", "last_change", "next_visit", "interval_s", "block_digest", "moved_to", "expires",
-    )  # fmt: skip
+        "id",
+        "host",
+        "canonical",
+        "state",
+        "why",
+        "lane",
+        "depth",
+        "score",
+        "visit",
+        "tries",
+        "changes",
+        "status",
+        "first_seen",
+        "last_visit",
+        "last_change",
+        "next_visit",
+        "interval_s",
+        "block_digest",
+        "moved_to",
+        "expires",
+    )
     return _columns(names, rows)
 
 
@@ -289,10 +357,21 @@ def _placed(place: Place | None) -> tuple[Any, ...]:
 
 def _version_columns(versions: list[tuple[History, Version]]) -> dict[str, str]:
     names = ("url", "at", "status", "body_digest", "block_digest", "length", *PLACE)
-    return _columns(names, [
-        (h.ticket.id, v.at, v.status, v.content.body_digest, v.content.block_digest, v.content.length, *_placed(v.place))
-        for h, v in versions
-    ])  # fmt: skip
+    return _columns(
+        names,
+        [
+            (
+                h.ticket.id,
+                v.at,
+                v.status,
+                v.content.body_digest,
+                v.content.block_digest,
+                v.content.length,
+                *_placed(v.place),
+            )
+            for h, v in versions
+        ],
+    )
 
 
 def _page_columns(latest: list[tuple[History, Version]]) -> dict[str, str]:
@@ -308,7 +387,22 @@ def _page_columns(latest: list[tuple[History, Version]]) -> dict[str, str]:
         "noarchive",
         *PLACE,
     )
-    return _columns(names, [
-        (h.ticket.id, v.at, c.title, c.content_type, c.charset, c.language, c.length, c.noindex, c.noarchive, *_placed(v.place))
-        for h, v in latest for c in (v.content,)
-    ])  # fmt: skip
+    return _columns(
+        names,
+        [
+            (
+                h.ticket.id,
+                v.at,
+                c.title,
+                c.content_type,
+                c.charset,
+                c.language,
+                c.length,
+                c.noindex,
+                c.noarchive,
+                *_placed(v.place),
+            )
+            for h, v in latest
+            for c in (v.content,)
+        ],
+    )

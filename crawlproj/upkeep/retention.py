@@ -1,4 +1,6 @@
-"""What is kept for how long: the settings, and which captures of a page go by them. The last one stays, unless none may."""
+"""What is kept for how long: the settings, and which captures of a page go by them. The last one
+stays, unless none may.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,10 @@ Current = Callable[[Sequence[str]], Mapping[str, set[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Ages; None: for ever. Of captures that are older, `keep` (first, last) of each period stay. `strict`: none of them stays, not
-    even the last one of a page, or one whose file is hardly worth rewriting."""
+    """Ages; None: for ever. Of captures that are older, `keep` (first, last) of each period stay.
+    `strict`: none of them stays, not even the last one of a page, or one whose file is hardly worth
+    rewriting.
+    """
 
     older: timedelta | None = None
     keep: frozenset[str] = frozenset()
@@ -51,20 +55,27 @@ def read_retention(settings: Any, given: Mapping[str, str | None]) -> Retention:
         | {name: text for name, text in given.items() if text is not None}
     )
     found = Retention(
-        read("RETENTION_CAPTURES", _age), read("RETENTION_KEEP", _ends), read("RETENTION_PER", one_of(*PERIODS)),
-        read("RETENTION_DEAD", _age), read("RETENTION_LOGS", _age), read("RETENTION_STRICT", boolean),
-    )  # fmt: skip
+        read("RETENTION_CAPTURES", _age),
+        read("RETENTION_KEEP", _ends),
+        read("RETENTION_PER", one_of(*PERIODS)),
+        read("RETENTION_DEAD", _age),
+        read("RETENTION_LOGS", _age),
+        read("RETENTION_STRICT", boolean),
+    )
     if found.keep and found.older is None:
         raise ConfigError(
-            "RETENTION_KEEP says what stays of what is older than RETENTION_CAPTURES (--older), which is not set"
+            "RETENTION_KEEP says what stays of what is older than RETENTION_CAPTURES (--older), "
+            "which is not set"
         )
     if found.strict and found.older is None:
         raise ConfigError(
-            "RETENTION_STRICT (--strict) is about what is older than RETENTION_CAPTURES (--older), which is not set"
+            "RETENTION_STRICT (--strict) is about what is older than RETENTION_CAPTURES (--older), "
+            "which is not set"
         )
     if found.strict and found.keep:
         raise ConfigError(
-            "RETENTION_STRICT (--strict) keeps nothing that is older, RETENTION_KEEP (--keep) some of it: choose one"
+            "RETENTION_STRICT (--strict) keeps nothing that is older, RETENTION_KEEP (--keep) some "
+            "of it: choose one"
         )
     return found
 
@@ -97,7 +108,9 @@ def _ends(value: object) -> frozenset[str]:
 def going(
     captures: Sequence[Entry], retention: Retention, cutoff: str, current: set[str]
 ) -> list[Entry]:
-    """Which captures of one URL, oldest first, are to go. What stays in a second stays with all of that second."""
+    """Which captures of one URL, oldest first, are to go. What stays in a second stays with all of
+    that second.
+    """
     if retention.strict:
         return [entry for entry in captures if entry.timestamp < cutoff]
     good = [entry for entry in captures if 200 <= entry.status < 300 or not entry.status]
@@ -112,7 +125,9 @@ def going(
 
 
 class Selection:
-    """Captures that are to go, file by file: eight bytes for each. `limited` is the same for some of the files only."""
+    """Captures that are to go, file by file: eight bytes for each. `limited` is the same for some
+    of the files only.
+    """
 
     def __init__(self, cutoff: datetime | None = None) -> None:
         self._cutoff = cutoff
@@ -136,8 +151,9 @@ class Selection:
             self._by_file[entry.file].append(hash((entry.url, entry.timestamp)))
 
     def see(self, path: Path, stored: Stored) -> None:
-        """304s are in no index; they go by their age alone. An answer to a form may be of the same second as a page that does not
-        share its fate."""
+        """304s are in no index; they go by their age alone. An answer to a form may be of the same
+        second as a page that does not share its fate.
+        """
         if (
             self._cutoff is None
             or stored.kind not in ("revisit", "response", "resource")
@@ -168,12 +184,10 @@ class Selection:
         found._others = set(
             chain.from_iterable(self._exact[name] for name in names if name in self._exact)
         )
-        found._exact, found._by_file, found._answers, found._staying = (
-            self._exact,
-            self._by_file,
-            self._answers,
-            self._staying,
-        )
+        found._exact = self._exact
+        found._by_file = self._by_file
+        found._answers = self._answers
+        found._staying = self._staying
         return found
 
     def gone(self, url: str, at: datetime) -> str:
@@ -188,10 +202,13 @@ class Selection:
 def select(
     entries: Iterable[Entry], retention: Retention, now: datetime, current: Current
 ) -> Selection:
-    """From all entries of the index, sorted by key and time. What the next visit of a page compares with stays, too."""
+    """From all entries of the index, sorted by key and time. What the next visit of a page compares
+    with stays, too.
+    """
     if retention.older is None:
         return Selection()
-    found, cutoff = Selection(now - retention.older), timestamp(now - retention.older)
+    found = Selection(now - retention.older)
+    cutoff = timestamp(now - retention.older)
     for batch in _batches(_pages(entries, cutoff, least=1 if retention.strict else 2)):
         kept = current([captures[0].url for captures in batch])
         for captures in batch:
@@ -201,7 +218,9 @@ def select(
 
 
 def _pages(entries: Iterable[Entry], cutoff: str, least: int) -> Iterator[list[Entry]]:
-    """The captures of each URL that has so many, and an old one among them; those of a form in any case."""
+    """The captures of each URL that has so many, and an old one among them; those of a form in any
+    case.
+    """
     for _, group in groupby(entries, key=lambda entry: entry.key):
         by_url: dict[str, list[Entry]] = {}
         for entry in group:

@@ -1,7 +1,9 @@
-"""A take-down: out of the database, out of the archive, never fetched again, and on record. All of it can be done again.
+"""A take-down: out of the database, out of the archive, never fetched again, and on record. All of
+it can be done again.
 
-The rule comes first, behind a fence: whoever adds URLs later sees it. Then the rows go in batches, then the records of the archive.
-A rule is ended when nothing of it is left; those that a kill left are ended by the next run, whatever that one is for.
+The rule comes first, behind a fence: whoever adds URLs later sees it. Then the rows go in batches,
+then the records of the archive. A rule is ended when nothing of it is left; those that a kill left
+are ended by the next run, whatever that one is for.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What rules mean in the database: whole hosts by id and name, and single URLs on some hosts."""
+    """What rules mean in the database: whole hosts by id and name, and single URLs on
+    some hosts.
+    """
 
     hosts: dict[int, str] = field(default_factory=dict)
     some: tuple[int, ...] = ()
@@ -70,7 +74,8 @@ def ask(db: Database, names: Sequence[str], reason: str, barred: bool) -> list[i
 def erase(db: Database, rule: Rule) -> None:
     """All that the database holds of it; with ends of visits that are under way."""
     found = reach(db, [rule.what])
-    ids, until = found.ids(db), FOREVER if rule.barred else rule.asked
+    ids = found.ids(db)
+    until = FOREVER if rule.barred else rule.asked
     for start in range(0, len(ids), AT_ONCE):
         with db.transaction() as tx:
             _erase_some(tx, rule, array(ids[start : start + AT_ONCE]), until)
@@ -106,7 +111,9 @@ def pending(db: Queries) -> Rules:
 
 
 def carry_out(db: Database, config: Config, tell: Callable[[str], None]) -> Done:
-    """All rules that are not ended. ArchiveError if some of it can't be reached now: then they stay so."""
+    """All rules that are not ended. ArchiveError if some of it can't be reached now: then they stay
+    so.
+    """
     rules = pending(db)
     if not rules:
         return Done()
@@ -117,18 +124,22 @@ def carry_out(db: Database, config: Config, tell: Callable[[str], None]) -> Done
         done = work.remove(work.survey(rules.gone), rules.gone, reasons, db.value("now"))
         if left := work.still_open(rules.gone):
             raise ArchiveError(
-                f"some of it is in {', '.join(left)}, which another process writes: do it again when that has ended"
+                f"some of it is in {', '.join(left)}, which another process writes: do it again "
+                "when that has ended"
             )
     db.run("takedown_ended", ids=array(rule.id for rule in rules.all))
     return done
 
 
 def undo(db: Database, names: Sequence[str]) -> tuple[list[str], int]:
-    """Let it be fetched again: which of the names were barred, and how many URLs are queued. What is gone is gone."""
+    """Let it be fetched again: which of the names were barred, and how many URLs are queued. What
+    is gone is gone.
+    """
     with db.transaction() as tx:
         tx.run("takedown_fence")
         undone = [row[0] for row in tx.rows("takedown_undo", what=array(names))]
-    ids, queued = reach(db, undone).ids(db) if undone else [], 0
+    ids = reach(db, undone).ids(db) if undone else []
+    queued = 0
     for start in range(0, len(ids), AT_ONCE):
         with db.transaction() as tx:
             touched = tx.rows("takedown_allow", ids=array(ids[start : start + AT_ONCE]))
@@ -139,7 +150,9 @@ def undo(db: Database, names: Sequence[str]) -> tuple[list[str], int]:
 
 
 def preview(db: Queries | None, config: Config, names: Sequence[str]) -> dict[str, Any]:
-    """What would go, and where it is; nothing is changed. Without a database: what the archive has."""
+    """What would go, and where it is; nothing is changed. Without a database: what the
+    archive has.
+    """
     facts: dict[str, Any] = {"urls": 0, "pages": 0, "versions": 0, "hosts": []}
     if db is not None:
         found = reach(db, names)

@@ -1,8 +1,10 @@
-"""Records go from the archive while the database and running crawls look on: nobody is left with a place that leads nowhere.
+"""Records go from the archive while the database and running crawls look on: nobody is left with a
+place that leads nowhere.
 
-One process at a time does it in a folder. First all workers are called: they read anew what is barred, close the file that they
-write, and answer when every end of a visit whose record is in a closed file is stored. Then, file by file: the successor is
-written, the new places are stored in one transaction, the old file goes. A kill at any moment is made good by the next run.
+One process at a time does it in a folder. First all workers are called: they read anew what is
+barred, close the file that they write, and answer when every end of a visit whose record is in a
+closed file is stored. Then, file by file: the successor is written, the new places are stored in
+one transaction, the old file goes. A kill at any moment is made good by the next run.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ Places = dict[str, list[tuple[str, int, int]]]
 
 @dataclass(slots=True)
 class Done:
-    """Records that went, by name; files that were written anew or dropped; bytes that this freed; versions that went with them."""
+    """Records that went, by name; files that were written anew or dropped; bytes that this freed;
+    versions that went with them.
+    """
 
     records: Counter[str] = field(default_factory=Counter)
     files: int = 0
@@ -55,7 +59,9 @@ class Done:
 
 
 class Rewriting:
-    """A context manager: while it is open, nobody else rewrites files of this folder. `files` are those that may be rewritten."""
+    """A context manager: while it is open, nobody else rewrites files of this folder. `files` are
+    those that may be rewritten.
+    """
 
     def __init__(
         self,
@@ -65,16 +71,16 @@ class Rewriting:
         tell: Callable[[str], None],
         calls: int = 1,
     ) -> None:
-        """A worker that is called may just have begun a file, under rules that it did not know yet: only a second call makes sure
-        that this one is searched, too."""
-        self._calls, self._db, self._folder, self._patience_s, self._tell = (
-            calls,
-            db,
-            folder,
-            patience_s,
-            tell,
-        )
-        self.archive, self.done = Archive(folder), Done()
+        """A worker that is called may just have begun a file, under rules that it did not know yet:
+        only a second call makes sure that this one is searched, too.
+        """
+        self._calls = calls
+        self._db = db
+        self._folder = folder
+        self._patience_s = patience_s
+        self._tell = tell
+        self.archive = Archive(folder)
+        self.done = Done()
         self.files: list[Path] = []
         self.leftovers: list[Rewritten] = []
         self.mended = 0
@@ -107,14 +113,18 @@ class Rewriting:
         self._stack.__exit__(kind, error, trace)
 
     def _call(self) -> None:
-        """Returns when no living worker holds anything back that is about a closed file. ArchiveError if one does not answer."""
-        call, until = self._db.value("takedown_call"), time.monotonic() + self._patience_s
+        """Returns when no living worker holds anything back that is about a closed file.
+        ArchiveError if one does not answer.
+        """
+        call = self._db.value("takedown_call")
+        until = time.monotonic() + self._patience_s
         while deaf := [
             name for (name,) in self._db.rows("takedown_deaf", call=call) if not is_dead(name)
         ]:
             if time.monotonic() > until:
                 raise ArchiveError(
-                    f"a running worker has not closed its WARC file: {', '.join(deaf)}; do it again, or stop it first"
+                    f"a running worker has not closed its WARC file: {', '.join(deaf)}; do it "
+                    "again, or stop it first"
                 )
             time.sleep(LOOK_S)
 
@@ -134,10 +144,17 @@ class Rewriting:
         return found
 
     def remove(
-        self, found: Mapping[str, Found], gone: Gone, reasons: Mapping[str, str], now: datetime, listed: bool = True
-    ) -> Done:  # fmt: skip
-        """Write these files anew, without what goes. Those with records that need something that goes come first, and none of them
-        is dropped before all are written. Then those of which nothing is left, which makes room."""
+        self,
+        found: Mapping[str, Found],
+        gone: Gone,
+        reasons: Mapping[str, str],
+        now: datetime,
+        listed: bool = True,
+    ) -> Done:
+        """Write these files anew, without what goes. Those with records that need something that
+        goes come first, and none of them is dropped before all are written. Then those of which
+        nothing is left, which makes room.
+        """
         paths = [path for path in self.files if path.name in found]
         places = self._places(
             [*(each.old.name for each in self.leftovers), *(path.name for path in paths)]
@@ -163,8 +180,14 @@ class Rewriting:
         return self.done
 
     def _rewrite(
-        self, path: Path, gone: Gone, found: Found, reasons: Mapping[str, str], now: datetime, listed: bool
-    ) -> Rewritten:  # fmt: skip
+        self,
+        path: Path,
+        gone: Gone,
+        found: Found,
+        reasons: Mapping[str, str],
+        now: datetime,
+        listed: bool,
+    ) -> Rewritten:
         """Nothing but its first record left, and no need to say so: then there is no successor."""
         if not found.left and not listed:
             return Rewritten(path, None, dict(found.going), {})
@@ -180,7 +203,9 @@ class Rewriting:
         return places
 
     def _move(self, done: Rewritten, places: Places) -> None:
-        """The new places, all at once. A version whose record is gone is gone; a page without its body stays known."""
+        """The new places, all at once. A version whose record is gone is gone; a page without its
+        body stays known.
+        """
         here = places.pop(done.old.name, [])
         name = done.new.name if done.new is not None else ""
         moves = {
@@ -198,11 +223,13 @@ class Rewriting:
             kept = [row for row in moves["version"] if row[2] is not None]
             tx.run("takedown_move_versions", **_moves(done.old.name, name, kept))
             gone = [row for row in moves["version"] if row[2] is None]
-            urls, old = array(row[0] for row in gone), array(row[1] for row in gone)
+            urls = array(row[0] for row in gone)
+            old = array(row[1] for row in gone)
             self.done.versions += tx.run(
                 "takedown_drop_versions", url=urls, old=old, **{"from": done.old.name}
             )
-            what, records = array(done.removed), array(done.removed.values())
+            what = array(done.removed)
+            records = array(done.removed.values())
             tx.run("takedown_rewrote", what=what, records=records, file=name or done.old.name)
         # Places that lead to the new file may be moved on in this run.
         places[name] += [
@@ -227,7 +254,10 @@ def _moves(
     old: str, new: str, rows: list[tuple[int, int, tuple[int, int] | None]]
 ) -> dict[str, str]:
     return {
-        "from": old, "url": array(row[0] for row in rows), "old": array(row[1] for row in rows),
-        "file": array(new if row[2] else None for row in rows), "start": array(row[2] and row[2][0] for row in rows),
+        "from": old,
+        "url": array(row[0] for row in rows),
+        "old": array(row[1] for row in rows),
+        "file": array(new if row[2] else None for row in rows),
+        "start": array(row[2] and row[2][0] for row in rows),
         "size": array(row[2] and row[2][1] for row in rows),
-    }  # fmt: skip
+    }

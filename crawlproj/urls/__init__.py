@@ -1,1 +1,3 @@
-"""What a URL is: its canonical form, its host and key, its registered domain, whether a crawl wants it. Pure."""
+"""What a URL is: its canonical form, its host and key, its registered domain, whether a crawl wants
+it. Pure.
+"""

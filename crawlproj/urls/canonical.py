@@ -1,11 +1,12 @@
 """The canonical form of a URL, and what is read from it: host, origin, key.
 
-Two spellings of one page must become one string, because the frontier knows a page by it. The canonical form is what a
-browser would ask for (WHATWG parsing, in C) and then: no fragment, no user and password, no trailing dot of the host,
-percent-encoding in one spelling, the query sorted, session ids and tracking parameters dropped. It is idempotent.
+Two spellings of one page must become one string, because the frontier knows a page by it. The
+canonical form is what a browser would ask for (WHATWG parsing, in C) and then: no fragment, no user
+and password, no trailing dot of the host, percent-encoding in one spelling, the query sorted,
+session ids and tracking parameters dropped. It is idempotent.
 
-A crawler sees a hundred links per page, so plain ones (most of them) are joined as strings. Plain is what the
-parser would return unchanged; the tests hold both ways against each other.
+A crawler sees a hundred links per page, so plain ones (most of them) are joined as strings. Plain
+is what the parser would return unchanged; the tests hold both ways against each other.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ MAX_URL: Final = 2000
 
 # fmt: off
 TRACKING: Final = frozenset((
-    "__hsfp", "__hssc", "__hstc", "_branch_match_id", "_bta_c", "_bta_tid", "_ga", "_gl", "_hsenc", "_hsmi",
-    "_openstat", "at_campaign", "at_custom1", "at_custom2", "at_custom3", "at_custom4", "at_medium", "cmpid",
-    "dclid", "dicbo", "epik", "fb_action_ids", "fb_action_types", "fb_ref", "fb_source", "fbclid", "gad_campaignid",
-    "gad_source", "gbraid", "gclid", "gclsrc", "guccounter", "guce_referrer", "guce_referrer_sig", "hsctatracking",
-    "icid", "igsh", "igshid", "irclickid", "irgwc", "li_fat_id", "mc_cid", "mc_eid", "mkt_tok", "ml_subscriber",
-    "ml_subscriber_hash", "msclkid", "ncid", "ns_campaign", "ns_fee", "ns_linkname", "ns_mchannel", "ns_source",
-    "oly_anon_id", "oly_enc_id", "piwik_campaign", "piwik_kwd", "rb_clickid", "ref_src", "ref_url", "s_cid",
-    "sc_cid", "spm", "srsltid", "sscid", "trk_contact", "trk_msg", "trk_sid", "ttclid", "twclid", "vero_conv",
-    "vero_id", "wbraid", "wickedid", "wt_mc", "wt_zmc", "xtor", "yclid", "ysclid",
+    "__hsfp", "__hssc", "__hstc", "_branch_match_id", "_bta_c", "_bta_tid", "_ga", "_gl", "_hsenc",
+    "_hsmi", "_openstat", "at_campaign", "at_custom1", "at_custom2", "at_custom3", "at_custom4",
+    "at_medium", "cmpid", "dclid", "dicbo", "epik", "fb_action_ids", "fb_action_types", "fb_ref",
+    "fb_source", "fbclid", "gad_campaignid", "gad_source", "gbraid", "gclid", "gclsrc",
+    "guccounter", "guce_referrer", "guce_referrer_sig", "hsctatracking", "icid", "igsh", "igshid",
+    "irclickid", "irgwc", "li_fat_id", "mc_cid", "mc_eid", "mkt_tok", "ml_subscriber",
+    "ml_subscriber_hash", "msclkid", "ncid", "ns_campaign", "ns_fee", "ns_linkname", "ns_mchannel",
+    "ns_source", "oly_anon_id", "oly_enc_id", "piwik_campaign", "piwik_kwd", "rb_clickid",
+    "ref_src", "ref_url", "s_cid", "sc_cid", "spm", "srsltid", "sscid", "trk_contact", "trk_msg",
+    "trk_sid", "ttclid", "twclid", "vero_conv", "vero_id", "wbraid", "wickedid", "wt_mc", "wt_zmc",
+    "xtor", "yclid", "ysclid",
 ))
 # fmt: on
 """Parameters that say where a reader came from, never what the page is (lower case)."""
@@ -60,7 +63,8 @@ _PATH_SESSION: Final = re.compile(
 _SID_NAMES: Final = frozenset(("sid", "s", "sess", "session", "sessionid", "session_id"))
 _SID_VALUE: Final = re.compile(r"(?=[^0-9]*[0-9])(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-zA-Z,-]{26})")
 
-# Plain: characters that the parser returns unchanged, where no segment starts with a dot (or %2e) and no session id can hide.
+# Plain: characters that the parser returns unchanged, where no segment starts with a dot (or %2e)
+# and no session id can hide.
 _PATH: Final = "[A-Za-z0-9/._~-]*"
 _WIDE_PATH: Final = "[A-Za-z0-9/._~%!$&*+,=@-]*"
 _TAIL: Final = r"(?:\?([A-Za-z0-9._~=&+,:;@!$()*/%?|\[\]-]*))?(?:#.*)?"
@@ -75,14 +79,17 @@ def canonical(url: str) -> str | None:
 
 
 def join(base: str, href: str) -> str | None:
-    """Canonical form of `href` as it stands on the page `base`; see Joiner for many links of one page."""
+    """Canonical form of `href` as it stands on the page `base`; see Joiner for many links of one
+    page.
+    """
     return Joiner(base)(href)
 
 
 class Joiner:
     """Resolves the links of one page: `Joiner(base)(href)` is the canonical URL or None.
 
-    Links are resolved against the canonical form of the base. An invalid base still lets absolute links through.
+    Links are resolved against the canonical form of the base. An invalid base still lets absolute
+    links through.
     """
 
     __slots__ = ("_base", "_folder", "_origin", "_scheme")
@@ -107,8 +114,10 @@ class Joiner:
         return _parsed(href, self._base)
 
     def many(self, hrefs: list[str]) -> list[str | None]:
-        """The same for a list; each spelling is resolved once. Absurdly long ones are not parsed: what says http is given back
-        as it is, for the caller to count, and the rest (data: and worse) is None."""
+        """The same for a list; each spelling is resolved once. Absurdly long ones are not parsed:
+        what says http is given back as it is, for the caller to count, and the rest (data: and
+        worse) is None.
+        """
         known: dict[str, str | None] = dict.fromkeys(hrefs)
         root = self._origin
         for href in known:
@@ -133,7 +142,9 @@ def origin(url: str) -> str:
 
 
 def key(crawl: str, url: str) -> int:
-    """Signed 64-bit number of a canonical URL in a crawl; fits a bigint. Different crawls give unrelated numbers."""
+    """Signed 64-bit number of a canonical URL in a crawl; fits a bigint. Different crawls give
+    unrelated numbers.
+    """
     hasher = _hasher(crawl).copy()
     hasher.update(url.encode())
     return int.from_bytes(hasher.digest(), "little", signed=True)
@@ -181,7 +192,8 @@ def _parsed(url: str, base: str | None) -> str | None:
     if not dotless:
         return None
     result = f"{scheme}://{dotless}{colon}{port}{clean or '/'}{_query(query)}"
-    # What was cut may leave a dot segment or a number as host: parse again; it got shorter, so this ends.
+    # What was cut may leave a dot segment or a number as host: parse again; it got shorter, so this
+    # ends.
     return canonical(result) if dotless != name or clean != path else result
 
 
@@ -190,7 +202,9 @@ def _port(server: str) -> tuple[str, str, str]:
 
 
 def _percent(text: str) -> str:
-    """Unreserved characters bare, hex digits in upper case, a percent sign that encodes nothing as %25."""
+    """Unreserved characters bare, hex digits in upper case, a percent sign that encodes nothing as
+    %25.
+    """
     return _PERCENT.sub(_escape, text) if "%" in text else text
 
 
@@ -200,7 +214,9 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _query(query: str) -> str:
-    """The query that is left, sorted by name and value, with its question mark; parts without a sign stay so."""
+    """The query that is left, sorted by name and value, with its question mark; parts without a
+    sign stay so.
+    """
     if not query:
         return ""
     parts = [part.partition("=") for part in _percent(query).split("&") if part]

@@ -1,4 +1,6 @@
-"""The domain that somebody registered: all names below it cost him nothing, however many he makes."""
+"""The domain that somebody registered: all names below it cost him nothing, however many
+he makes.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,18 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=1)
 def _suffixes() -> TLDExtract:
-    """The public suffix list as the library ships it; loaded at first use, since that takes 9 MB."""
+    """The public suffix list as the library ships it; loaded at first use, since that takes
+    9 MB.
+    """
     from tldextract import TLDExtract
 
     return TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
 
 
 def domain(host: str) -> str:
-    """`a.b.example.co.uk` -> `example.co.uk`; where the list knows nothing, the last two labels; an address is its own."""
+    """`a.b.example.co.uk` -> `example.co.uk`; where the list knows nothing, the last two labels; an
+    address is its own.
+    """
     try:
         ip_address(host.strip("[]"))
     except ValueError:

@@ -11,11 +11,13 @@ from crawlproj.urls.canonical import MAX_URL, canonical, host
 
 
 class Scope:
-    """A URL is wanted if its host is that of a seed or below it (`www.` does not matter), `include` is found in it and `exclude`
-    is not."""
+    """A URL is wanted if its host is that of a seed or below it (`www.` does not matter), `include`
+    is found in it and `exclude` is not.
+    """
 
     def __init__(self, include: str | None = None, exclude: str | None = None) -> None:
-        self._include, self._exclude = _pattern("include", include), _pattern("exclude", exclude)
+        self._include = _pattern("include", include)
+        self._exclude = _pattern("exclude", exclude)
         self._domains: set[str] = set()
         self._hosts: dict[str, bool] = {}
 

@@ -89,7 +89,8 @@ class Sieve:
         assert (found.url, found.depth, found.score, found.lane) == (url.url, 5, 0.25, Lane.NEW)
 
     def test_the_same_host_in_two_crawls_has_separate_urls(self, world: World) -> None:
-        one, two = world.frontier("one"), world.frontier("two")
+        one = world.frontier("one")
+        two = world.frontier("two")
         assert world.give(one, "/x").added == world.give(two, "/x").added == 1
         assert one.counts()["known"] == two.counts()["known"] == 1
         assert one.look([world.id(two, "/x")]) == {}
@@ -137,7 +138,8 @@ class Sieve:
 
     def test_ids_use_all_64_bits(self, world: World) -> None:
         frontier = world.frontier()
-        low, high = -(2**63), 2**63 - 1
+        low = -(2**63)
+        high = 2**63 - 1
         bits = int(world.tag, 16)
         urls = [replace(world.url(frontier, f"/{n}"), id=n) for n in (low + bits, high - bits)]
         frontier.add(urls)
@@ -243,7 +245,8 @@ class Limits:
         )
 
     def test_quotas_of_two_crawls_are_counted_apart(self, world: World) -> None:
-        one, two = world.frontier("one", host_pages=1), world.frontier("two", host_pages=1)
+        one = world.frontier("one", host_pages=1)
+        two = world.frontier("two", host_pages=1)
         world.give(one, "/1", "/2")
         world.give(two, "/1", "/2")
         hand = Hand(world, one)

@@ -1,4 +1,6 @@
-"""Contract: what a ticket says about the record in the archive that has the body of the last reading."""
+"""Contract: what a ticket says about the record in the archive that has the body of the last
+reading.
+"""
 
 from __future__ import annotations
 

@@ -15,10 +15,8 @@ class Clocks:
         (first,) = frontier.lease("stalled", 9)
         world.clock.advance(121)
         (second,) = frontier.lease("w", 9)
-        later, earlier = (
-            Pause(world.clock.after(5), "delay", asked=9),
-            Pause(world.clock.after(1), "delay", asked=1),
-        )
+        later = Pause(world.clock.after(5), "delay", asked=9)
+        earlier = Pause(world.clock.after(1), "delay", asked=1)
         frontier.commit(
             Batch(clocks={world.host("b"): later}, server_clocks={second.server: later}), "w"
         )
@@ -53,7 +51,8 @@ class Clocks:
 
 class Borrowing(Clocks):
     def test_a_host_without_work_is_borrowed_and_given_back(self, world: World) -> None:
-        frontier, other = world.frontier(), world.frontier("two")
+        frontier = world.frontier()
+        other = world.frontier("two")
         world.give(other, "/", host="b")
         ((lease,), homeless) = frontier.borrow("w", [world.host("b")])
         assert (lease.address, [host.name for host in lease.hosts]) == (

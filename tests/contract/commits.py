@@ -165,17 +165,16 @@ class Robots:
     def row(
         self, world: World, host: str = "a", status: int = 200, body: str = "", failures: int = 0
     ) -> RobotsRow:
-        name, now = world.host(host), world.clock.now
+        name = world.host(host)
+        now = world.clock.now
         return RobotsRow(
             f"http://{name}", name, status, body, now, now + timedelta(days=1), failures
         )
 
     def test_robots_rows_come_back_as_they_were(self, world: World) -> None:
         frontier = world.frontier()
-        one, two = (
-            self.row(world, "a", 200, 'User-agent: *\nDisallow: /"\\é'),
-            self.row(world, "b", 0, "", 3),
-        )
+        one = self.row(world, "a", 200, 'User-agent: *\nDisallow: /"\\é')
+        two = self.row(world, "b", 0, "", 3)
         frontier.commit(Batch(robots=[one, two]))
         assert frontier.robots([one.origin, two.origin, "http://unknown.example"]) == {
             one.origin: one,
@@ -191,7 +190,8 @@ class Robots:
 
     def test_a_newer_row_replaces_the_older_one(self, world: World) -> None:
         frontier = world.frontier()
-        old, new = self.row(world), self.row(world, status=404, failures=2)
+        old = self.row(world)
+        new = self.row(world, status=404, failures=2)
         frontier.commit(Batch(robots=[old]))
         world.clock.advance(60)
         frontier.commit(Batch(robots=[new]))
@@ -199,7 +199,8 @@ class Robots:
 
     def test_of_two_rows_in_one_batch_the_last_stays(self, world: World) -> None:
         frontier = world.frontier()
-        old, new = self.row(world, body="old"), self.row(world, body="new")
+        old = self.row(world, body="old")
+        new = self.row(world, body="new")
         frontier.commit(Batch(robots=[old, new]))
         assert frontier.robots([old.origin])[old.origin].body == "new"
 

@@ -28,7 +28,8 @@ class Crowds:
         assert frontier.add([world.url(frontier, "/deeper", "s3", depth=1)]).added == 1
 
     def test_other_crawls_and_domains_have_limits_of_their_own(self, world: World) -> None:
-        one, two = world.frontier("one", domain_hosts=1), world.frontier("two", domain_hosts=1)
+        one = world.frontier("one", domain_hosts=1)
+        two = world.frontier("two", domain_hosts=1)
         for frontier in (one, two):
             assert frontier.add([world.url(frontier, "/", "a", depth=1)]).added == 1
             assert frontier.add([world.url(frontier, "/", "b", depth=1)]).refused == 1

@@ -220,10 +220,8 @@ class Depths:
         hand = Hand(world, frontier)
         ticket = hand.ticket("/x")
         world.give(frontier, "/x", depth=1)
-        child, known = (
-            world.url(frontier, "/child", depth=6, parent=ticket.id),
-            world.id(frontier, "/known"),
-        )
+        child = world.url(frontier, "/child", depth=6, parent=ticket.id)
+        known = world.id(frontier, "/known")
         world.give(frontier, "/known", depth=9)
         end = hand.outcome(ticket, content=page(child.id, known), depth=ticket.depth)
         frontier.commit(Batch(outcomes=[end], urls=[child]), hand.name)
@@ -249,7 +247,8 @@ def depths(world: World, frontier: Frontier, *paths: str) -> list[int]:
 
 
 def breadth_first(web: dict[int, list[int]]) -> list[int]:
-    depth, ring = {0: 0}, [0]
+    depth = {0: 0}
+    ring = [0]
     while ring:
         ring = [
             n

@@ -6,14 +6,16 @@ from hypothesis import strategies as st
 
 from crawlproj.frontier.base import Lane, State
 
-CRAWLS, WORKERS, HOSTS, PATHS = ("one", "two"), ("ann", "bob"), ("h0", "h1", "h2", "h3"), range(4)
+CRAWLS = ("one", "two")
+WORKERS = ("ann", "bob")
+HOSTS = ("h0", "h1", "h2", "h3")
+PATHS = range(4)
 
-crawls, workers = (
-    st.sampled_from(["one", "one", "two"]),
-    st.sampled_from(["ann", "ann", "ann", "bob"]),
-)
+crawls = st.sampled_from(["one", "one", "two"])
+workers = st.sampled_from(["ann", "ann", "ann", "bob"])
 hosts = st.sampled_from(HOSTS)
-orders, max_depths = st.sampled_from(["best", "bfs", "dfs"]), st.sampled_from([0, 2, 3])
+orders = st.sampled_from(["best", "bfs", "dfs"])
+max_depths = st.sampled_from([0, 2, 3])
 places = st.tuples(hosts, st.sampled_from(PATHS))
 urls = st.fixed_dictionaries(
     {

@@ -125,7 +125,8 @@ class Handing:
         assert {ticket.host for ticket in hand.tickets()} == {world.host("a"), world.host("b")}
 
     def test_urls_of_another_crawl_are_not_handed_out(self, world: World) -> None:
-        one, two = world.frontier("one"), world.frontier("two")
+        one = world.frontier("one")
+        two = world.frontier("two")
         world.give(one, "/one")
         world.give(two, "/two")
         assert [ticket.id for ticket in Hand(world, one).tickets()] == [world.id(one, "/one")]
@@ -133,7 +134,8 @@ class Handing:
     def test_a_lost_lease_lets_nothing_out(self, world: World) -> None:
         frontier = world.frontier()
         world.give(frontier, "/")
-        hand, other = Hand(world, frontier, "one"), Hand(world, frontier, "two")
+        hand = Hand(world, frontier, "one")
+        other = Hand(world, frontier, "two")
         hand.lease()
         world.clock.advance(121)
         assert len(other.tickets()) == 1
@@ -280,7 +282,8 @@ class Looking:
         assert frontier.outlook("w") == Outlook(0, None, world.clock.now, 3)
 
     def test_another_crawls_lease_is_elsewhere_too(self, world: World) -> None:
-        one, two = world.frontier("one"), world.frontier("two")
+        one = world.frontier("one")
+        two = world.frontier("two")
         world.give(one, "/")
         world.give(two, "/")
         one.lease("one", 9)

@@ -102,7 +102,8 @@ class Judging:
         assert (world.see(frontier, "/dead"), world.see(frontier, "/new")) == before
 
     def test_other_crawls_follow_but_are_not_counted(self, world: World) -> None:
-        one, two = world.frontier("one", order="bfs"), world.frontier("two", order="dfs")
+        one = world.frontier("one", order="bfs")
+        two = world.frontier("two", order="dfs")
         forbidden(world, one, "/a", depth=3)
         forbidden(world, two, "/a", "/b", depth=3)
         assert one.rejudge(f"http://{world.host('a')}", everything) == 1
@@ -149,7 +150,8 @@ class Judging:
     def test_the_end_that_a_page_names_is_kept_until_it_is_read_again(self, world: World) -> None:
         frontier = world.frontier()
         world.give(frontier, "/a")
-        hand, end = Hand(world, frontier), world.clock.after(99 * DAY_S)
+        hand = Hand(world, frontier)
+        end = world.clock.after(99 * DAY_S)
         outcomes: list[dict[str, Any]] = [
             {"content": page(), "expires": end},
             {"status": 304},

@@ -37,7 +37,8 @@ class Leasing:
         assert lease.hosts == (Host(world.host("a"), lease.server, None, 7),)
 
     def test_a_lease_is_exclusive_until_it_expires(self, world: World) -> None:
-        one, two = world.frontier(), world.frontier()
+        one = world.frontier()
+        two = world.frontier()
         world.give(one, "/")
         (first,) = one.lease("one", 9)
         assert two.lease("two", 9) == [] and one.lease("one", 9) == []
@@ -48,7 +49,8 @@ class Leasing:
         assert (second.server, second.epoch) == (first.server, first.epoch + 1)
 
     def test_a_lease_holds_in_all_crawls(self, world: World) -> None:
-        one, two = world.frontier("one"), world.frontier("two")
+        one = world.frontier("one")
+        two = world.frontier("two")
         world.give(one, "/")
         world.give(two, "/")
         (lease,) = one.lease("one", 9)
@@ -175,7 +177,8 @@ class Leasing:
     def test_a_clock_is_set_forwards_and_backwards_by_who_holds_the_lease(
         self, world: World
     ) -> None:
-        one, two = world.frontier("one"), world.frontier("two")
+        one = world.frontier("one")
+        two = world.frontier("two")
         world.give(one, "/")
         (held,) = one.lease("holder", 1)
         for seconds in (500, 5):
@@ -189,7 +192,8 @@ class Leasing:
         assert two.lease("w", 1)[0].hosts[0].pause.until == world.clock.after(5)
 
     def test_a_lease_brings_all_hosts_with_work_also_resting_ones(self, world: World) -> None:
-        frontier, other = world.frontier(), world.frontier("two")
+        frontier = world.frontier()
+        other = world.frontier("two")
         names = ("ready", "resting", "due", "later", "done")
         waiting(world, frontier, "due", 10)
         waiting(world, frontier, "later", 1000, State.RETRY)
@@ -206,7 +210,8 @@ class Leasing:
         }
 
     def test_renewing_moves_the_end(self, world: World) -> None:
-        one, two = world.frontier(), world.frontier()
+        one = world.frontier()
+        two = world.frontier()
         world.give(one, "/")
         (lease,) = one.lease("one", 9)
         world.clock.advance(100)
@@ -217,7 +222,8 @@ class Leasing:
         assert len(two.lease("two", 9)) == 1
 
     def test_an_expired_lease_that_nobody_took_can_be_renewed(self, world: World) -> None:
-        one, two = world.frontier(), world.frontier()
+        one = world.frontier()
+        two = world.frontier()
         world.give(one, "/")
         (lease,) = one.lease("one", 9)
         world.clock.advance(500)
@@ -225,11 +231,13 @@ class Leasing:
         assert two.lease("two", 9) == []
 
     def test_a_lost_lease_is_missing_from_what_was_renewed(self, world: World) -> None:
-        one, two = world.frontier(), world.frontier()
+        one = world.frontier()
+        two = world.frontier()
         for name in "ab":
             world.give(one, "/", host=name)
         mine = {lease.address: lease.server for lease in one.lease("one", 9)}
-        a, b = mine[world.address("a")], mine[world.address("b")]
+        a = mine[world.address("a")]
+        b = mine[world.address("b")]
         world.clock.advance(121)
         one.renew("one", [b])
         assert [lease.server for lease in two.lease("two", 9)] == [a]
@@ -237,7 +245,8 @@ class Leasing:
         assert one.renew("one", []) == {}
 
     def test_a_released_server_is_free_at_once_under_a_new_epoch(self, world: World) -> None:
-        one, two = world.frontier(), world.frontier()
+        one = world.frontier()
+        two = world.frontier()
         world.give(one, "/")
         (lease,) = one.lease("one", 9)
         one.release("one", [lease.server])
@@ -246,7 +255,8 @@ class Leasing:
         assert (again.server, again.epoch) == (lease.server, lease.epoch + 1)
 
     def test_only_ones_own_servers_are_released(self, world: World) -> None:
-        one, two = world.frontier(), world.frontier()
+        one = world.frontier()
+        two = world.frontier()
         world.give(one, "/")
         (lease,) = one.lease("one", 9)
         two.release("two", [lease.server])

@@ -1,4 +1,6 @@
-"""Contract: pages that were never read are let out only as far as the quotas leave room beside what is held."""
+"""Contract: pages that were never read are let out only as far as the quotas leave room beside what
+is held.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from tests.contract.worlds import World
 
 class Resolving:
     def test_a_host_with_queued_urls_is_to_be_resolved_by_one_worker(self, world: World) -> None:
-        one, two = world.frontier(), world.frontier()
+        one = world.frontier()
+        two = world.frontier()
         one.add([world.url(one, "/", "a"), world.url(one, "/", "b")])
         assert set(one.unresolved(9)) == {world.host("a"), world.host("b")}
         assert two.unresolved(9) == []
@@ -22,7 +23,8 @@ class Resolving:
     def test_no_more_hosts_than_asked_for(self, world: World) -> None:
         frontier = world.frontier()
         frontier.add([world.url(frontier, "/", str(n)) for n in range(5)])
-        first, second = frontier.unresolved(3), frontier.unresolved(3)
+        first = frontier.unresolved(3)
+        second = frontier.unresolved(3)
         assert (len(first), len(second)) == (3, 2)
         assert not set(first) & set(second)
         assert frontier.unresolved(3) == []
@@ -43,7 +45,8 @@ class Resolving:
     def test_an_address_is_good_for_a_day_and_then_looked_up_by_one_worker(
         self, world: World
     ) -> None:
-        one, two = world.frontier(), world.frontier()
+        one = world.frontier()
+        two = world.frontier()
         world.give(one, "/")
         world.clock.advance(86_400)
         assert one.outdated(9) == []
@@ -76,7 +79,8 @@ class Resolving:
         assert frontier.unresolved(9) == []
 
     def test_hosts_of_other_crawls_are_theirs_until_added_here(self, world: World) -> None:
-        one, two = world.frontier("one"), world.frontier("two")
+        one = world.frontier("one")
+        two = world.frontier("two")
         one.add([world.url(one)])
         assert two.unresolved(9) == []
         two.add([world.url(two)])

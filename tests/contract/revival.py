@@ -63,7 +63,8 @@ class Revival:
     def test_what_was_visited_since_is_not_queued_again(self, world: World, state: State) -> None:
         frontier = world.frontier()
         visited(world, frontier, state)
-        before, at = world.see(frontier), world.see(frontier).last_visit
+        before = world.see(frontier)
+        at = world.see(frontier).last_visit
         assert at is not None
         pushes = [
             world.url(frontier, "/", lane=Lane.URGENT),

@@ -1,4 +1,6 @@
-"""Contract: workers know of each other, dead ones are buried, and clocks of a lease that has moved on do no harm."""
+"""Contract: workers know of each other, dead ones are buried, and clocks of a lease that has moved
+on do no harm.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ def peers(world: World, frontier: Frontier, worker: str, wanting: bool = False) 
 
 class Sharing:
     def test_workers_of_all_crawls_know_of_each_other_while_they_live(self, world: World) -> None:
-        one, two = world.frontier("one"), world.frontier("two")
+        one = world.frontier("one")
+        two = world.frontier("two")
         world.give(one, "/")
         assert len(one.lease(name(world, "a"), 9)) == 1
         assert peers(world, one, "a") == []

@@ -1,4 +1,6 @@
-"""The twin in memory and the real frontier are told the same things and must say the same things."""
+"""The twin in memory and the real frontier are told the same things and must say the
+same things.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ numbers = itertools.count()
 
 
 class Twins(RuleBasedStateMachine):
-    """Two worlds with one clock and the same names. Numbers of servers differ, so leases are matched by address."""
+    """Two worlds with one clock and the same names. Numbers of servers differ, so leases are
+    matched by address.
+    """
 
     def __init__(self, dsn: str) -> None:
         super().__init__()
@@ -221,7 +225,9 @@ class Twins(RuleBasedStateMachine):
             self.clock.advance(10)
 
     def commit(self, crawl: str, worker: str, round_: Mapping[str, Any]) -> None:
-        """Ends of tickets, some of them not for the first time, some spoiled, some by a worker who lost the lease."""
+        """Ends of tickets, some of them not for the first time, some spoiled, some by a worker who
+        lost the lease.
+        """
         chosen = [
             (pair, end)
             for pick, end in round_["picks"]
@@ -254,7 +260,8 @@ class Twins(RuleBasedStateMachine):
 
     def pick(self, crawl: str, worker: str, pick: int, again: bool) -> tuple[Ticket, Ticket] | None:
         """One of the tickets that are out, or of those that were ended before."""
-        held, ended = self.tickets[crawl, worker], self.ended.setdefault((crawl, worker), [])
+        held = self.tickets[crawl, worker]
+        ended = self.ended.setdefault((crawl, worker), [])
         if again or not held:
             return ended[pick % len(ended)] if ended else None
         pair = held.pop(sorted(held)[pick % len(held)])
@@ -262,7 +269,8 @@ class Twins(RuleBasedStateMachine):
         return pair
 
     def outcome(self, crawl: str, ticket: Ticket, end: Mapping[str, Any]) -> Outcome:
-        state, links = end["state"], end["links"]
+        state = end["state"]
+        links = end["links"]
         timed = LANE_OF.get(state) in TIMED and end["due_s"] is not None
         due = self.clock.after(end["due_s"]) if timed else None
         content = (
@@ -272,9 +280,22 @@ class Twins(RuleBasedStateMachine):
         )
         fields = {name: end[name] for name in ("tries", "interval_s", "changed", "received")}
         outcome = Outcome(
-            ticket.id, ticket.visit, ticket.server, ticket.epoch, state, self.clock.now, status=200, why="why", next_visit=due,
-            etag=str(links), elapsed_s=0.5, depth=ticket.depth, content=content, expires=due, **fields,
-        )  # fmt: skip
+            ticket.id,
+            ticket.visit,
+            ticket.server,
+            ticket.epoch,
+            state,
+            self.clock.now,
+            status=200,
+            why="why",
+            next_visit=due,
+            etag=str(links),
+            elapsed_s=0.5,
+            depth=ticket.depth,
+            content=content,
+            expires=due,
+            **fields,
+        )
         spoil = end["spoil"]
         return replace(outcome, **{spoil: getattr(outcome, spoil) + 1}) if spoil else outcome
 

@@ -153,7 +153,8 @@ class Ends:
         assert (ticket.etag, ticket.modified, ticket.body_digest, ticket.block_digest) == (
             None,
         ) * 4
-        content, at = page(text="one"), world.clock.now
+        content = page(text="one")
+        at = world.clock.now
         hand.end(ticket, content=content, etag='"e1"', modified="Sun, 01 Mar 2026 12:00:00 GMT")
         world.clock.advance(2 * DAY_S)
         again = hand.ticket("/")
@@ -195,7 +196,8 @@ class Ends:
 
     def test_changes_are_counted_from_the_second_reading_on(self, world: World) -> None:
         frontier, hand, _ = handed_out(world)
-        id_, times = world.id(frontier, "/"), []
+        id_ = world.id(frontier, "/")
+        times = []
         for changed in (False, False, True, False, True):
             times.append(world.clock.now)
             hand.end(hand.ticket("/"), content=page(text=str(len(times))), changed=changed)

@@ -1,7 +1,7 @@
 """What the frontier's contract needs around it: a clock to turn, fresh names, and a worker's hands.
 
-A world is one store with any number of frontiers on it. Names, addresses and ids are new in each world, so that worlds
-on one database don't meet.
+A world is one store with any number of frontiers on it. Names, addresses and ids are new in each
+world, so that worlds on one database don't meet.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ class Clock:
 
 
 class World:
-    """One store. `make` builds a frontier on it, `versions` tells when a page's kept readings were."""
+    """One store. `make` builds a frontier on it, `versions` tells when a page's kept
+    readings were.
+    """
 
     make: Callable[[CrawlSpec, Clock | None], Frontier]
     versions: Callable[[Frontier, int], list[datetime]]
@@ -217,7 +219,9 @@ def request_json(**fields: Any) -> str:
 
 @cache
 def contract_database(server: str) -> str:
-    """One database on that server for all contracts of a run: worlds don't meet on it, and making one takes time."""
+    """One database on that server for all contracts of a run: worlds don't meet on it, and making
+    one takes time.
+    """
     name = f"contract_{os.getpid()}"
     admin = Database(server)
     admin.script(f"create database {name} template {TEMPLATE}")

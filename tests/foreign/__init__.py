@@ -1,1 +1,3 @@
-"""A Scrapy project of somebody else, which has never heard of crawlproj; tests copy it elsewhere and let it join."""
+"""A Scrapy project of somebody else, which has never heard of crawlproj; tests copy it elsewhere
+and let it join.
+"""

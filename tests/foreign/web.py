@@ -1,4 +1,6 @@
-"""A small shop on loopback: pages, a sitemap, a login with a cookie, redirects. It notes what it was asked."""
+"""A small shop on loopback: pages, a sitemap, a login with a cookie, redirects. It notes what it
+was asked.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,18 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-ITEMS, LISTS = 12, 3
+ITEMS = 12
+LISTS = 3
 ROBOTS = "User-agent: *\nDisallow: /private\nSitemap: {base}/sitemap.xml\n"
 MOVED = {
-    "/start": (302, "/"), "/old": (301, "/item/1"), "/away": (302, "/item/2"), "/login": (303, "/hello"),
-    "/round": (302, "/about"), "/about": (302, "/round"), "/off": (302, "http://localhost:{port}/item/3"),
-}  # fmt: skip
+    "/start": (302, "/"),
+    "/old": (301, "/item/1"),
+    "/away": (302, "/item/2"),
+    "/login": (303, "/hello"),
+    "/round": (302, "/about"),
+    "/about": (302, "/round"),
+    "/off": (302, "http://localhost:{port}/item/3"),
+}
 
 
 class Shop(BaseHTTPRequestHandler):

@@ -24,12 +24,15 @@ T0 = 1_790_000_000.0
 SETTINGS = {"FRONTIER_DEPTH": 6, "REVISIT_INTERVAL": "1h"}
 SHORT = {"FRONTIER_DEPTH": 2, "REVISIT_INTERVAL": "1h"}
 PLACES = (
-    "select u.canonical, u.body_digest, p.warc_file, p.warc_offset, p.warc_length, p.warc_digest, p.warc_record, p.noarchive"
+    "select u.canonical, u.body_digest, p.warc_file, p.warc_offset, p.warc_length, p.warc_digest, "
+    "p.warc_record, p.noarchive"
     " from crawlproj.page p join crawlproj.url u on u.id = p.url"
 )
 VERSIONS = (
-    "select u.canonical, v.body_digest, v.warc_file, v.warc_offset, v.warc_length, v.warc_digest, v.warc_record, p.noarchive"
-    " from crawlproj.page_version v join crawlproj.url u on u.id = v.url join crawlproj.page p on p.url = v.url"
+    "select u.canonical, v.body_digest, v.warc_file, v.warc_offset, v.warc_length, v.warc_digest, "
+    "v.warc_record, p.noarchive"
+    " from crawlproj.page_version v join crawlproj.url u on u.id = v.url join crawlproj.page p on "
+    "p.url = v.url"
 )
 
 
@@ -124,11 +127,22 @@ def test_the_second_visit_is_a_revisit_that_leads_to_the_first(
 
 
 TRUNCATED = {
-    "stall": "time", "reset-body": "disconnect", "short": "disconnect", "chunk-cut": "disconnect", "huge": "length",
-    "endless": "length", "chunk-bad": "unspecified", "headers-huge": "unspecified",
-    "long": None, "header-bad": None,
-    "bomb": None, "gzip-bad": None, "gzip-cut": None, "encoding-unknown": None, "ok": None,
-}  # fmt: skip
+    "stall": "time",
+    "reset-body": "disconnect",
+    "short": "disconnect",
+    "chunk-cut": "disconnect",
+    "huge": "length",
+    "endless": "length",
+    "chunk-bad": "unspecified",
+    "headers-huge": "unspecified",
+    "long": None,
+    "header-bad": None,
+    "bomb": None,
+    "gzip-bad": None,
+    "gzip-cut": None,
+    "encoding-unknown": None,
+    "ok": None,
+}
 
 
 @pytest.mark.slow
@@ -142,9 +156,15 @@ def test_what_came_before_a_failure_is_kept_and_says_why_it_ends(
         }
         dropped = [demo.url("ok.fault", f"/ok?end={how}") for how in ("drop", "pipeline")]
         settings = demo_settings(
-            demo, database_url, SPIDER_MODULES="tests.spiders", FRONTIER_RETRY_DELAY="1h", CRAWL_PATIENCE=0, DOWNLOAD_TIMEOUT=2,
-            FRONTIER_LEASE="60s", DOWNLOAD_MAXSIZE=1_000_000,
-        )  # fmt: skip
+            demo,
+            database_url,
+            SPIDER_MODULES="tests.spiders",
+            FRONTIER_RETRY_DELAY="1h",
+            CRAWL_PATIENCE=0,
+            DOWNLOAD_TIMEOUT=2,
+            FRONTIER_LEASE="60s",
+            DOWNLOAD_MAXSIZE=1_000_000,
+        )
         result = run_crawl(
             ["ends", "-a", "urls=" + ",".join([*urls.values(), *dropped])], settings, tmp_path
         )
@@ -191,15 +211,29 @@ def test_pages_that_say_noarchive_are_not_archived_even_when_they_have_not_chang
 def test_errors_redirects_and_failures_that_say_noarchive_are_not_archived(
     site: Site, database_url: str, tmp_path: Path
 ) -> None:
-    tag, element = {"X-Robots-Tag": "crawlproj: noarchive"}, b"<meta name=robots content=noarchive>"
+    tag = {"X-Robots-Tag": "crawlproj: noarchive"}
+    element = b"<meta name=robots content=noarchive>"
     secret = {
-        "/missing": (404, tag, b"<p>header</p>"), "/failing": (500, {}, element),
+        "/missing": (404, tag, b"<p>header</p>"),
+        "/failing": (500, {}, element),
         "/moved": (302, {**tag, "Location": "/open"}, b""),
         "/cut": (200, {**tag, "Content-Length": "5000", "Connection": "close"}, b"<p>half"),
-        "/cut-packed": (200, {"Content-Length": "5000", "Connection": "close", "Content-Encoding": "gzip"}, compress(element)),
-        "/broken": (200, {**tag, "Content-Encoding": "gzip"}, compress(b"<p>x</p>")[:10] + b"\xff" * 20),
-        "/big": (200, {"Content-Length": "unknown", "Connection": "close"}, element + b"x" * 300_000),
-    }  # fmt: skip
+        "/cut-packed": (
+            200,
+            {"Content-Length": "5000", "Connection": "close", "Content-Encoding": "gzip"},
+            compress(element),
+        ),
+        "/broken": (
+            200,
+            {**tag, "Content-Encoding": "gzip"},
+            compress(b"<p>x</p>")[:10] + b"\xff" * 20,
+        ),
+        "/big": (
+            200,
+            {"Content-Length": "unknown", "Connection": "close"},
+            element + b"x" * 300_000,
+        ),
+    }
     site.links(*secret, "/open", "/other", "/half")
     site.pages |= secret
     site.pages["/other"] = (

@@ -48,7 +48,9 @@ def done_is_archived(database_url: str, archive: Archive) -> None:
 
 
 def mended(folder: Path) -> list[int]:
-    """Bytes that were cut off each file that a kill had left open, as workers say when they start; mostly 0."""
+    """Bytes that were cut off each file that a kill had left open, as workers say when they start;
+    mostly 0.
+    """
     texts = [path.read_text() for path in folder.glob("worker*/log/*.log")]
     found = [
         each
@@ -79,10 +81,12 @@ def test_whatever_is_done_when_workers_end_can_be_read_back(
         nothing_is_lost(demo, evidence)
         archive = sound(tmp_path / "shared" / "warc")
         done_is_archived(postgres.direct, archive)
-        cut, rests = mended(tmp_path), [path for path in archive.files() if "-rest" in path.name]
+        cut = mended(tmp_path)
+        rests = [path for path in archive.files() if "-rest" in path.name]
         kept = f"{answers(archive).total()} exchanges in {len(archive.files())} files"
         print(
-            f"{how}: {len(evidence.records)} requests, {kept}; {len(cut)} left open; cut: {sum(map(bool, cut))}"
+            f"{how}: {len(evidence.records)} requests, {kept}; {len(cut)} left open; cut: "
+            f"{sum(map(bool, cut))}"
         )
         assert len(cut) <= times and not rests, (
             "at most one file, and one record at its end, per kill"
@@ -95,7 +99,9 @@ def test_whatever_is_done_when_workers_end_can_be_read_back(
 
 
 class SharedFolder(Scene):
-    """All workers write to one folder of files, but have a database that is not in it. Victims are in the middle of a file."""
+    """All workers write to one folder of files, but have a database that is not in it. Victims are
+    in the middle of a file.
+    """
 
     def random_worker(self, dice: random.Random) -> int:
         self.wait_for(lambda: bool(self.writing()))

@@ -1,4 +1,6 @@
-"""A process that writes is killed with -9 at random moments: what a flush has promised is there after the repair."""
+"""A process that writes is killed with -9 at random moments: what a flush has promised is there
+after the repair.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,8 @@ def promises(folder: Path) -> list[list[str]]:
 
 @pytest.mark.slow
 def test_what_a_flush_promised_is_there_after_a_kill(tmp_path: Path) -> None:
-    folder, chance = tmp_path / "warc", random.Random(5)
+    folder = tmp_path / "warc"
+    chance = random.Random(5)
     neighbour = start(folder, 99)
     for seed in range(KILLS):
         kill(start(folder, seed), chance.uniform(0.02, 0.4))
@@ -87,7 +90,8 @@ def test_what_a_flush_promised_is_there_after_a_kill(tmp_path: Path) -> None:
     repair(folder)
     assert not list(folder.glob("*.warc.gz.open"))
     merge_indexes(folder)
-    archive, promised = Archive(folder), promises(tmp_path)
+    archive = Archive(folder)
+    promised = promises(tmp_path)
     assert len(promised) > 100
     for number, digest, file, offset, length in promised:
         record = archive.read(file, int(offset), int(length))

@@ -1,4 +1,5 @@
-"""A web with everything that an archive may stumble over, crawled twice: other libraries accept every file and every digest.
+"""A web with everything that an archive may stumble over, crawled twice: other libraries accept
+every file and every digest.
 
 300 pages; ARCHIVE_PAGES=3000 for more.
 """
@@ -25,9 +26,27 @@ from tests.support.webs import make_due
 
 PAGES = int(os.environ.get("ARCHIVE_PAGES", "300"))
 KINDS = (
-    "plain", "gzip", "br", "zstd", "deflate", "chunked", "chunked-gzip", "moved", "missing", "failing", "big", "short", "etag",
-    "head-odd", "head-long", "cut-chunks", "lying-gzip", "empty", "cp1251", "same",
-)  # fmt: skip
+    "plain",
+    "gzip",
+    "br",
+    "zstd",
+    "deflate",
+    "chunked",
+    "chunked-gzip",
+    "moved",
+    "missing",
+    "failing",
+    "big",
+    "short",
+    "etag",
+    "head-odd",
+    "head-long",
+    "cut-chunks",
+    "lying-gzip",
+    "empty",
+    "cp1251",
+    "same",
+)
 TOO_BIG = 300_000
 
 
@@ -155,9 +174,15 @@ def mixed() -> Iterator[str]:
 
 def crawl(base: str, database_url: str, folder: Path) -> Counter[str]:
     settings = {
-        "DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0, "FRONTIER_RETRY_DELAY": "1h",
-        "REVISIT_INTERVAL": "1h", "DOWNLOAD_MAXSIZE": TOO_BIG, "POLITENESS_MAX_DELAY": 0, "POLITENESS_PAUSE_AFTER": 0,
-    }  # fmt: skip
+        "DATABASE_URL": database_url,
+        "FRONTIER_FLUSH": 0.2,
+        "CRAWL_PATIENCE": 0,
+        "FRONTIER_RETRY_DELAY": "1h",
+        "REVISIT_INTERVAL": "1h",
+        "DOWNLOAD_MAXSIZE": TOO_BIG,
+        "POLITENESS_MAX_DELAY": 0,
+        "POLITENESS_PAUSE_AFTER": 0,
+    }
     result = run_crawl(["site", "-a", f"seeds={base}/"], settings, folder, 580)
     assert result.code == 0, result.stderr
     return Counter({name: value for name, value in result.stats.items() if isinstance(value, int)})

@@ -1,4 +1,6 @@
-"""Whatever is wrong is said in one clear line, before anything starts; a bad page never stops a crawl."""
+"""Whatever is wrong is said in one clear line, before anything starts; a bad page never stops a
+crawl.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from crawlproj.demo import DemoServer
 from tests.support.crawling import ROOT, Result, run_command, run_crawl
 
 HERE = "seeds=http://127.0.0.1:9/"
-PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
+PR_CAPBSET_DROP = 24
+CAP_DAC_OVERRIDE = 1
 
 
 def complaint(result: Result, code: int) -> str:

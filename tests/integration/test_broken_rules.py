@@ -1,4 +1,6 @@
-"""Each rule of politeness is broken once on purpose: the judge at the server's side and the auditor must both say so."""
+"""Each rule of politeness is broken once on purpose: the judge at the server's side and the auditor
+must both say so.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,16 @@ from tests.support.judge import Law, violations
 from tests.support.webs import demo_settings, roots
 
 LAW = Law(
-    delay_s=0.2, server_delay_s=0.1, hosts_per_server=1, pause_after=6, pause_s=0.7, slowdown=2, max_delay_s=2,
-    crawl_delay_s={"h1.demo.test": 0.4}, disallow={"h4.demo.test": ("/world/",)},
-)  # fmt: skip
+    delay_s=0.2,
+    server_delay_s=0.1,
+    hosts_per_server=1,
+    pause_after=6,
+    pause_s=0.7,
+    slowdown=2,
+    max_delay_s=2,
+    crawl_delay_s={"h1.demo.test": 0.4},
+    disallow={"h4.demo.test": ("/world/",)},
+)
 NOTICED = {
     "host_delay": ("s asked for", "host delay"),
     "crawl_delay": ("0.4 s asked for", "crawl-delay"),
@@ -32,15 +41,22 @@ NOTICED = {
     "robots_first": ("before robots.txt", "robots.txt first"),
     "robots_rules": ("forbids", ""),
 }
-"""Rule -> words of the judge, name in the audit. What a robots.txt says is not in the log, so the auditor can't know it."""
+"""Rule -> words of the judge, name in the audit. What a robots.txt says is not in the log, so the
+auditor can't know it.
+"""
 
 
 def web() -> Profile:
-    """Four hosts on two addresses: one asks for a pause, one is slow, one is busy now and then, one forbids a part."""
+    """Four hosts on two addresses: one asks for a pause, one is slow, one is busy now and then, one
+    forbids a part.
+    """
     plain = grid(4, 2, HostSpec("", sections=("world",), articles=10, keep=12))
     odd = (
-        {"crawl_delay_s": 0.4}, {"busy_every": 4, "retry_after_s": 1}, {"latency_s": (0.3, 0.4)}, {"disallow": ("/world/",)},
-    )  # fmt: skip
+        {"crawl_delay_s": 0.4},
+        {"busy_every": 4, "retry_after_s": 1},
+        {"latency_s": (0.3, 0.4)},
+        {"disallow": ("/world/",)},
+    )
     hosts = tuple(
         dataclasses.replace(host, **more) for host, more in zip(plain.hosts, odd, strict=True)
     )
@@ -51,11 +67,20 @@ def judged(database_url: str, folder: Path, **more: object) -> tuple[str, str]:
     """What both judges say about a crawl of that web."""
     with DemoServer(web(), clock=FrozenClock(1_790_000_000.0), t0=1_789_999_000.0) as demo:
         settings = demo_settings(
-            demo, database_url, POLITENESS_DELAY=LAW.delay_s, POLITENESS_SERVER_DELAY=LAW.server_delay_s,
-            POLITENESS_HOSTS_PER_SERVER=LAW.hosts_per_server, POLITENESS_PAUSE_AFTER=LAW.pause_after,
-            POLITENESS_PAUSE=LAW.pause_s, POLITENESS_SLOWDOWN=LAW.slowdown, POLITENESS_MAX_DELAY=LAW.max_delay_s,
-            FRONTIER_PAGES=26, FRONTIER_RETRIES=1, CRAWL_PATIENCE=0, **more,
-        )  # fmt: skip
+            demo,
+            database_url,
+            POLITENESS_DELAY=LAW.delay_s,
+            POLITENESS_SERVER_DELAY=LAW.server_delay_s,
+            POLITENESS_HOSTS_PER_SERVER=LAW.hosts_per_server,
+            POLITENESS_PAUSE_AFTER=LAW.pause_after,
+            POLITENESS_PAUSE=LAW.pause_s,
+            POLITENESS_SLOWDOWN=LAW.slowdown,
+            POLITENESS_MAX_DELAY=LAW.max_delay_s,
+            FRONTIER_PAGES=26,
+            FRONTIER_RETRIES=1,
+            CRAWL_PATIENCE=0,
+            **more,
+        )
         run_crawl(["site", "-a", "seeds=" + ",".join(roots(demo))], settings, folder, 200)
         seen = violations(demo.log.records(), LAW)
     audited = run_command(

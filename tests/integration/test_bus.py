@@ -1,4 +1,6 @@
-"""The live bus with a real Redis: what is pushed is fetched once, what spiders yield comes out, Redis may vanish at any time."""
+"""The live bus with a real Redis: what is pushed is fetched once, what spiders yield comes out,
+Redis may vanish at any time.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from tests.support.crawling import Crawl, run_crawl, start_crawl
 from tests.support.redis_server import RedisServer
 from tests.support.webs import asked, demo_settings, roots, rows
 
-GONE, BACK = "does not answer, the crawl goes on without it", "is back"
+GONE = "does not answer, the crawl goes on without it"
+BACK = "is back"
 
 
 @pytest.fixture
@@ -71,12 +74,19 @@ def test_urls_and_json_of_any_kind_of_key_are_fetched(
 ) -> None:
     first, second, fourth, third = *pages(demo, 3), f"{shop.base}/hello"
     pushes: list[Any] = [
-        first, json.dumps({"url": second, "meta": {"word": "hello", "parent": "x", "depth": [], "ticket": 1}}),
-        "not a url", "[1]", '{"meta": {}}', first + "x" * 2000,
+        first,
+        json.dumps(
+            {"url": second, "meta": {"word": "hello", "parent": "x", "depth": [], "ticket": 1}}
+        ),
+        "not a url",
+        "[1]",
+        '{"meta": {}}',
+        first + "x" * 2000,
         json.dumps({"url": fourth, "meta": {"word": "\0"}}),
         json.dumps({"url": third, "method": "post", "a": "b"}),
-    ]  # fmt: skip
-    client, name = redis_server.client, "modules:start_urls"
+    ]
+    client = redis_server.client
+    name = "modules:start_urls"
     if kind == "list":
         client.rpush(name, *pushes)
     elif kind == "set":
@@ -122,8 +132,11 @@ def test_items_stay_at_home_if_so_wished(
 def test_a_push_is_fetched_before_those_that_wait(
     demo: DemoServer, redis_server: RedisServer, database_url: str, tmp_path: Path
 ) -> None:
-    """Of the hundreds that wait on the same host only those few come first that are under way, or just about to be."""
-    host, wait = roots(demo)[0], [f"{roots(demo)[0]}?n={n}" for n in range(300)]
+    """Of the hundreds that wait on the same host only those few come first that are under way, or
+    just about to be.
+    """
+    host = roots(demo)[0]
+    wait = [f"{roots(demo)[0]}?n={n}" for n in range(300)]
     seeds = tmp_path / "seeds.txt"
     seeds.write_text("\n".join(wait))
     settings = live(
@@ -208,7 +221,9 @@ def test_a_thousand_pushes_over_a_restart_of_redis_are_fetched_once_each(
 def test_a_worker_that_is_killed_loses_no_push_that_it_had_taken(
     demo: DemoServer, redis_server: RedisServer, database_url: str, tmp_path: Path
 ) -> None:
-    """Killed as soon as something is taken, again and again; the last one finds what the others left."""
+    """Killed as soon as something is taken, again and again; the last one finds what the others
+    left.
+    """
     urls = pages(demo, 600)
     settings = live(
         demo,

@@ -1,4 +1,6 @@
-"""scrapy db clean: what is too old goes, what the frontier needs stays, and nobody is left with a place that leads nowhere."""
+"""scrapy db clean: what is too old goes, what the frontier needs stays, and nobody is left with a
+place that leads nowhere.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,11 @@ URL = exchange(0).url
 
 
 def history(folder: Path, *ages: int, each_in_a_file: bool = True) -> Archive:
-    """A page that was captured so many days ago; always the same but for the first, which has a revisit after it."""
-    now, found = datetime.now(UTC), []
+    """A page that was captured so many days ago; always the same but for the first, which has a
+    revisit after it.
+    """
+    now = datetime.now(UTC)
+    found = []
     for number, age in enumerate(sorted(ages, reverse=True)):
         found.append((exchange(0, PAGE + b"%d" % number, at=now - age * DAY), None))
     shape = Shape(max_bytes=1) if each_in_a_file else Shape()
@@ -143,7 +148,10 @@ def test_versions_go_with_their_records_and_the_crawl_goes_on(
 ) -> None:
     visited_often(site, database_url, tmp_path)
     url = f"{site.base}/a"
-    count = "select count(*) from crawlproj.page_version v join crawlproj.url u on u.id = v.url where u.canonical = '{}'"
+    count = (
+        "select count(*) from crawlproj.page_version v join crawlproj.url u on u.id = v.url "
+        "where u.canonical = '{}'"
+    )
     assert ask(database_url, count.format(url)) == [(5,)]
     before = states(site, database_url)
     queue = ask(
@@ -226,12 +234,21 @@ def test_what_crashed_runs_left_is_put_in_order(database_url: str, tmp_path: Pat
 
 
 def test_a_crawl_may_run_meanwhile(site: Site, database_url: str, tmp_path: Path) -> None:
-    """Its files are cleaned too, down to the last capture; no place is lost, whatever is stored at that moment."""
+    """Its files are cleaned too, down to the last capture; no place is lost, whatever is stored at
+    that moment.
+    """
     site.links(*(f"/{number}" for number in range(20)))
     settings = {
-        "DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_CONTINUOUS": True, "DNS_HOSTS": {"*.test": "127.0.0.1"},
-        "REVISIT_MIN": 1, "REVISIT_INTERVAL": 1, "REVISIT_MAX": 1, "POLITENESS_DELAY": 0.01, "POLITENESS_PAUSE_AFTER": 0,
-    }  # fmt: skip
+        "DATABASE_URL": database_url,
+        "FRONTIER_FLUSH": 0.2,
+        "CRAWL_CONTINUOUS": True,
+        "DNS_HOSTS": {"*.test": "127.0.0.1"},
+        "REVISIT_MIN": 1,
+        "REVISIT_INTERVAL": 1,
+        "REVISIT_MAX": 1,
+        "POLITENESS_DELAY": 0.01,
+        "POLITENESS_PAUSE_AFTER": 0,
+    }
     with start_crawl(["site", "-a", f"seeds={site.base}/"], settings, tmp_path) as running:
         for _ in range(3):
             seen = site.paths()
@@ -241,7 +258,8 @@ def test_a_crawl_may_run_meanwhile(site: Site, database_url: str, tmp_path: Path
                     {},
                     b"<p>page %d after %d</p>" % (number, seen.total()),
                 )
-            # Each page four times more: some of it is surely old by then, and enough of a file that it is worth rewriting.
+            # Each page four times more: some of it is surely old by then, and enough of a file that
+            # it is worth rewriting.
             wait_for(
                 running,
                 lambda seen=seen: min((site.paths() - seen)[f"/{each}"] for each in range(20)) > 3,

@@ -21,7 +21,9 @@ __all__ = ["site"]
 def test_strictly_nothing_older_stays_and_pages_are_captured_anew(
     site: Site, database_url: str, tmp_path: Path
 ) -> None:
-    """The last capture of each page goes, though servers would say that it has not changed; so the next visit reads it in full."""
+    """The last capture of each page goes, though servers would say that it has not changed; so the
+    next visit reads it in full.
+    """
     site.links("/a", "/etag", *(f"/{number}" for number in range(9)))
     site.pages["/etag"] = 200, {"ETag": '"x"'}, b"<p>not modified</p>"
     assert crawl(site, database_url, tmp_path).code == 0

@@ -1,4 +1,6 @@
-"""The commands, as processes, on a small crawl of the demo web; and what a crawl shows while it runs and at its end."""
+"""The commands, as processes, on a small crawl of the demo web; and what a crawl shows while it
+runs and at its end.
+"""
 
 from __future__ import annotations
 
@@ -141,13 +143,18 @@ def test_explain_knows_why_each_url_is_where_it_is(world: World) -> None:
 def test_explain_says_why_a_host_waits_and_until_when(world: World) -> None:
     assert world.run("seeds", "add", world.demo.url("one")).code == 0
     database = Database(str(world.settings["DATABASE_URL"]))
-    host = "update crawlproj.host set next_allowed = now() + interval '{}', reason = '{}', failures = 3 where name like 'one.%'"
+    host = (
+        "update crawlproj.host set next_allowed = now() + interval '{}', reason = '{}', "
+        "failures = 3 where name like 'one.%'"
+    )
     with closing(database):
         database.script(
-            "insert into crawlproj.server (address, next_allowed, reason) values ('127.0.0.9', null, '')"
+            "insert into crawlproj.server (address, next_allowed, reason) values ('127.0.0.9', "
+            "null, '')"
         )
         database.script(
-            "update crawlproj.host set server = (select id from crawlproj.server where address = '127.0.0.9')"
+            "update crawlproj.host set server = (select id from crawlproj.server where address = "
+            "'127.0.0.9')"
         )
         database.script(host.format("1 hour", "retry-after"))
         assert "asked for it with Retry-After" in world.run("explain", "one.demo.test").stdout
@@ -157,7 +164,8 @@ def test_explain_says_why_a_host_waits_and_until_when(world: World) -> None:
             in world.run("explain", world.demo.url("one")).stdout
         )
         database.script(
-            "update crawlproj.server set next_allowed = now() + interval '2 hours', reason = 'general pause'"
+            "update crawlproj.server set next_allowed = now() + interval '2 hours', reason = "
+            "'general pause'"
         )
         facts = world.run("explain", "one.demo.test", "--json").json["host"]
         assert facts["reason"] == "general pause"
@@ -180,11 +188,13 @@ def test_plan_follows_the_lanes_and_the_host_clocks(world: World) -> None:
         ("one", "new"),
         ("two", "new"),
     ]
-    first, last = plan[0], plan[2]
+    first = plan[0]
+    last = plan[2]
     seconds = Database(str(world.settings["DATABASE_URL"]))
     with closing(seconds):
         gap = seconds.script(
-            f"select extract(epoch from '{last['at']}'::timestamptz - '{first['at']}'::timestamptz)::float8"
+            f"select extract(epoch from '{last['at']}'::timestamptz - "
+            f"'{first['at']}'::timestamptz)::float8"
         )
     assert gap == [(7.0,)]
     assert world.run("status", "--json").json["crawls"]["site"]["urls"]["new"] == 3
@@ -200,7 +210,9 @@ def test_stored_seeds_are_crawled_without_naming_them_again(world: World) -> Non
 
 
 def test_a_pushed_url_is_fetched_ahead_of_the_rest_of_a_running_crawl(world: World) -> None:
-    """The host has many pages and a long pause between two: only the lane can explain that it comes early."""
+    """The host has many pages and a long pause between two: only the lane can explain that it comes
+    early.
+    """
     pushed = world.demo.url("one", "/pushed.html")
     seeds = world.crawl_dir / "seeds.txt"
     seeds.write_text("\n".join(f"{world.demo.url('one')}?n={n}" for n in range(300)))
@@ -247,7 +259,8 @@ def test_an_interrupted_crawl_says_that_its_state_is_safe_and_goes_on_the_next_t
 def test_a_second_signal_stops_at_once_and_leaves_no_database_behind(
     site: Site, tmp_path: Path
 ) -> None:
-    end, log = threading.Event(), tmp_path / "log" / "site.log"
+    end = threading.Event()
+    log = tmp_path / "log" / "site.log"
     site.pages["/"] = lambda _: end.wait()  # no answer before
     with start_crawl(
         ["site", "-a", f"seeds={site.base}/"], {"CRAWL_SHUTDOWN": 60}, tmp_path
@@ -406,7 +419,8 @@ def test_our_own_database_starts_for_psql_and_stops_when_told(tmp_path: Path) ->
 
 def test_db_stop_says_who_uses_the_database(tmp_path: Path) -> None:
     program = (
-        "import sys, pathlib; from crawlproj.database.embedded.server import Embedded; e = Embedded(pathlib.Path(sys.argv[1]));"
+        "import sys, pathlib; from crawlproj.database.embedded.server import Embedded; e = "
+        "Embedded(pathlib.Path(sys.argv[1]));"
         "e.start(); print('up', flush=True); sys.stdin.read(); e.close()"
     )
     user = subprocess.Popen(

@@ -279,7 +279,10 @@ def test_a_database_in_another_encoding_is_refused(server: str) -> None:
 )
 def test_a_password_never_shows(url: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    program = f"from crawlproj.database.connection import Database\nd = Database({url!r})\nprint(d)\nd.connect()"
+    program = (
+        "from crawlproj.database.connection import Database\nd = "
+        f"Database({url!r})\nprint(d)\nd.connect()"
+    )
     with pytest.raises(CrawlprojError) as caught:
         database = Database(url)
         assert "geheim" not in repr(database)

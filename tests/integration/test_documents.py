@@ -1,4 +1,6 @@
-"""Documents in a real crawl: their links are followed, bad ones harm nobody, and the process that reads them never stays behind."""
+"""Documents in a real crawl: their links are followed, bad ones harm nobody, and the process that
+reads them never stays behind.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,12 @@ from tests.support.crawling import Crawl, Result, start_crawl
 from tests.support.webs import make_due, rows
 
 SETTINGS = {
-    "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0, "REVISIT_INTERVAL": "1h", "DNS_HOSTS": {"*.test": "127.0.0.1"},
+    "FRONTIER_FLUSH": 0.2,
+    "CRAWL_PATIENCE": 0,
+    "REVISIT_INTERVAL": "1h",
+    "DNS_HOSTS": {"*.test": "127.0.0.1"},
     "REVISIT_FILTER": ["html", "document"],
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -71,7 +76,8 @@ def serve(site: Site, documents: dict[str, bytes], kind: str = "application/octe
 def titles(database_url: str) -> dict[str, tuple[str, str]]:
     database = Database(database_url)
     found = database.script(
-        "select canonical, title, language from crawlproj.page p join crawlproj.url u on u.id = p.url"
+        "select canonical, title, language from crawlproj.page p join crawlproj.url u on u.id = "
+        "p.url"
     )
     database.close()
     return {url.rpartition("/")[2]: (title, language) for url, title, language in found}
@@ -164,12 +170,19 @@ def test_links_of_documents_are_followed(site: Site, database_url: str, tmp_path
 def test_bad_documents_harm_nobody(site: Site, database_url: str, tmp_path: Path) -> None:
     bomb = make.word(f"<w:p><w:r><w:t>{'ab ' * 50_000_000}</w:t></w:r></w:p>")
     hostile = {
-        "slow": make.slow_pdf(), "locked": make.locked_pdf(), "nothing": b"", "no-pdf": b"%PDF-1.7\n", "cut": make.PRINTED[:9000],
-        "cut-zip": make.xlsx()[:-99], "bomb": bomb,
-        "many-pages": make.long_pdf(100_000), "old": compound.xls(version=0x500),
-        "entities": make.word("<w:p><w:r><w:t>&k;</w:t></w:r></w:p>", make.BOMB + "]>"), "noise": b"%PDF-1.4" + os.urandom(50_000),
+        "slow": make.slow_pdf(),
+        "locked": make.locked_pdf(),
+        "nothing": b"",
+        "no-pdf": b"%PDF-1.7\n",
+        "cut": make.PRINTED[:9000],
+        "cut-zip": make.xlsx()[:-99],
+        "bomb": bomb,
+        "many-pages": make.long_pdf(100_000),
+        "old": compound.xls(version=0x500),
+        "entities": make.word("<w:p><w:r><w:t>&k;</w:t></w:r></w:p>", make.BOMB + "]>"),
+        "noise": b"%PDF-1.4" + os.urandom(50_000),
         "huge": b"%PDF-1.4" + bytes(2_000_001),
-    }  # fmt: skip
+    }
     serve(
         site,
         hostile | {"good": pdf("A paper", "Some words", site.url("papers", "/from-good"))},

@@ -1,4 +1,6 @@
-"""Documents that could not be read, by chance perhaps: they are read when they are visited again."""
+"""Documents that could not be read, by chance perhaps: they are read when they are
+visited again.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,15 @@ def crawl_with_a_reader_that_hangs(
 def test_a_document_that_was_not_read_by_chance_is_read_at_the_next_visit(
     site: Site, database_url: str, tmp_path: Path
 ) -> None:
-    """Also if its bytes are the same, if the server would say so, and if documents are not visited again otherwise; a few times."""
+    """Also if its bytes are the same, if the server would say so, and if documents are not visited
+    again otherwise; a few times.
+    """
     to = site.url("papers", "/from-paper")
     body = make.long_pdf(
         80, "0 0 m 9 9 l S " * 100_000 + f"BT /F1 9 Tf 9 9 Td (see {to} now) Tj ET"
     )
-    url, locked = site.url("papers", "/paper"), site.url("papers", "/locked")
+    url = site.url("papers", "/paper")
+    locked = site.url("papers", "/locked")
     settings = {"REVISIT_FILTER": ["html"], "FRONTIER_RETRIES": 2}
     serve(site, {"locked": make.locked_pdf()})
     assert counted(crawl(site, database_url, tmp_path, DOCUMENTS_TIMEOUT="600s", **settings)) == {

@@ -175,7 +175,8 @@ def test_a_named_database_that_is_just_starting_is_waited_for_and_that_is_said_o
 def test_the_last_of_two_users_stops_the_server(
     crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]
 ) -> None:
-    first, second = Embedded(crawl_dir), spawn(crawl_dir)
+    first = Embedded(crawl_dir)
+    second = spawn(crawl_dir)
     dsn = first.start()
     assert read_dsn(second) == dsn
     first.close()
@@ -217,7 +218,8 @@ def test_a_killed_owner_leaves_a_server_that_the_next_one_uses_and_stops(
     crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]
 ) -> None:
     owner = spawn(crawl_dir)
-    dsn, pid = read_dsn(owner), postmaster_pid(crawl_dir)
+    dsn = read_dsn(owner)
+    pid = postmaster_pid(crawl_dir)
     owner.kill()
     owner.wait()
     with Embedded(crawl_dir) as user:

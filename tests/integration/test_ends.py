@@ -1,4 +1,6 @@
-"""Every kind of end: each URL ends exactly once, in the right state, and nothing comes back by itself."""
+"""Every kind of end: each URL ends exactly once, in the right state, and nothing comes back by
+itself.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,16 @@ def crawl(
     **more: object,
 ) -> dict[str, object]:
     settings = demo_settings(
-        demo, database_url, SPIDER_MODULES="tests.spiders", FRONTIER_RETRY_DELAY="1h", CRAWL_PATIENCE=0, DOWNLOAD_TIMEOUT=2,
-        FRONTIER_LEASE="60s", REVISIT_INTERVAL="1h", **more,
-    )  # fmt: skip
+        demo,
+        database_url,
+        SPIDER_MODULES="tests.spiders",
+        FRONTIER_RETRY_DELAY="1h",
+        CRAWL_PATIENCE=0,
+        DOWNLOAD_TIMEOUT=2,
+        FRONTIER_LEASE="60s",
+        REVISIT_INTERVAL="1h",
+        **more,
+    )
     result = run_crawl(["ends", "-a", "urls=" + ",".join(urls)], settings, crawl_dir)
     assert result.code == code, result.stderr + result.log
     return result.stats
@@ -68,7 +77,8 @@ def test_every_kind_of_end_is_one_end_in_the_right_state(database_url: str, tmp_
             demo.url("ok.fault", "/ok?end=none"): ("waiting", 200, ""),
         }
         stats = crawl(demo, list(expected), database_url, tmp_path)
-        found, seen = rows(database_url, "ends"), asked(demo)
+        found = rows(database_url, "ends")
+        seen = asked(demo)
     assert {
         url: (found[url].state, found[url].status, found[url].why) for url in expected
     } == expected

@@ -1,4 +1,6 @@
-"""No query that a worker asks while it crawls may grow with the crawl: real plans on a filled database."""
+"""No query that a worker asks while it crawls may grow with the crawl: real plans on a filled
+database.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from crawlproj.database.queries import load_queries
 
 BIG = {"url", "host", "server", "origin", "crawl_host", "page", "page_version", "page_links"}
 BOUND = 5_000
-"""Rows that any step of a plan may read, whatever is asked for; a tenth of them would do for most."""
+"""Rows that any step of a plan may read, whatever is asked for; a tenth of them would do
+for most.
+"""
 BOUNDS = {"seeds": 10_000}
 RARE = {
     "crawl_change",
@@ -24,8 +28,9 @@ RARE = {
     "mend_host_clocks",
     "mend_server_clocks",
 }
-"""Asked when a crawl comes back with another order or depth limit: then all of its URLs are judged again. The last two: once at
-each start, 0.2 s for a million hosts."""
+"""Asked when a crawl comes back with another order or depth limit: then all of its URLs are judged
+again. The last two: once at each start, 0.2 s for a million hosts.
+"""
 FEW = {"host_names", "discard"}
 """A few rows by primary key, when shorter depths reach other hosts; and no rows at all."""
 PEOPLES = {
@@ -46,7 +51,9 @@ PEOPLES_PREFIXES = (
     "retention_",
     "import_",
 )
-"""Asked by people and when a worker starts; of those for take-downs a worker asks some, of tables with few rows."""
+"""Asked by people and when a worker starts; of those for take-downs a worker asks some, of tables
+with few rows.
+"""
 ASKED = {
     n
     for n in load_queries()

@@ -18,7 +18,10 @@ from crawlproj.urls.canonical import host, key
 from tests.support.catalog import catalog
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-KEPT = "select crawl, host, name, stage, ready, retry, revisit, pages, bytes from crawl_host order by host"
+KEPT = (
+    "select crawl, host, name, stage, ready, retry, revisit, pages, bytes from crawl_host "
+    "order by host"
+)
 
 
 @pytest.fixture
@@ -37,8 +40,10 @@ def test_a_filled_database_has_the_schema_and_the_references_of_any_other(
     db = filled[0].db
     assert catalog(db) == catalog(database)
     for table, column, other in db.script(
-        "select conrelid::regclass::text, (select attname from pg_attribute where attrelid = conrelid and attnum = conkey[1]),"
-        " confrelid::regclass::text from pg_constraint where contype = 'f' and connamespace = 'crawlproj'::regnamespace"
+        "select conrelid::regclass::text, (select attname from pg_attribute where attrelid = "
+        "conrelid and attnum = conkey[1]),"
+        " confrelid::regclass::text from pg_constraint where contype = 'f' and connamespace = "
+        "'crawlproj'::regnamespace"
     ):
         missing = f"select count(*) from {table} t where t.{column} is not null and not exists"
         assert db.script(f"{missing} (select from {other} o where o.id = t.{column})") == [(0,)], (
@@ -70,7 +75,9 @@ def test_what_is_kept_twice_agrees(filled: tuple[PostgresFrontier, Maker]) -> No
 
 
 def test_rows_are_what_the_frontier_writes(filled: tuple[PostgresFrontier, Maker]) -> None:
-    """Each URL under the id of its text, on the host of its text, in the lane and at the place that its state gives it."""
+    """Each URL under the id of its text, on the host of its text, in the lane and at the place that
+    its state gives it.
+    """
     frontier, _ = filled
     rows = frontier.look([row[0] for row in frontier.db.script("select id from url")])
     assert len(rows) == 4000

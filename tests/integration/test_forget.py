@@ -1,4 +1,6 @@
-"""scrapy forget: what is taken down is gone, stays away, and nothing else suffers, whatever happens meanwhile."""
+"""scrapy forget: what is taken down is gone, stays away, and nothing else suffers, whatever happens
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from tests.support.webs import rows
 
 LEFT = (
     "select (select count(*) from crawlproj.page p join crawlproj.url u on u.id = p.url where {0}),"
-    " (select count(*) from crawlproj.page_version p join crawlproj.url u on u.id = p.url where {0}),"
+    " (select count(*) from crawlproj.page_version p join crawlproj.url u on u.id = p.url where "
+    "{0}),"
     " (select count(*) from crawlproj.page_links p join crawlproj.url u on u.id = p.url where {0})"
 )
 
@@ -62,7 +65,8 @@ def crawled(site: Site, database_url: str, tmp_path: Path) -> Iterator[Site]:
 def test_a_forgotten_url_is_gone_and_does_not_come_back(
     crawled: Site, database_url: str, tmp_path: Path
 ) -> None:
-    url, other = f"{crawled.base}/a", f"{crawled.base}/b"
+    url = f"{crawled.base}/a"
+    other = f"{crawled.base}/b"
     before = answers(Archive(tmp_path / "warc"))
     shown = scrapy(tmp_path, database_url, "forget", url, "-n", "--json").json
     assert (shown["urls"], shown["pages"], shown["versions"], len(shown["files"])) == (1, 1, 2, 2)
@@ -192,10 +196,16 @@ def test_a_crawl_that_runs_gives_up_what_it_has(
     paths = [f"/{number}" for number in range(300)]
     site.links(*paths)
     settings = {
-        "DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_CONTINUOUS": True, "POLITENESS_DELAY": 0.1,
+        "DATABASE_URL": database_url,
+        "FRONTIER_FLUSH": 0.2,
+        "CRAWL_CONTINUOUS": True,
+        "POLITENESS_DELAY": 0.1,
         "POLITENESS_PAUSE_AFTER": 0,
-        "DNS_HOSTS": {"*.test": "127.0.0.1"}, "REVISIT_MIN": 1, "REVISIT_INTERVAL": 1, "REVISIT_MAX": 1,
-    }  # fmt: skip
+        "DNS_HOSTS": {"*.test": "127.0.0.1"},
+        "REVISIT_MIN": 1,
+        "REVISIT_INTERVAL": 1,
+        "REVISIT_MAX": 1,
+    }
     seeds = f"{site.url('one')},{site.url('two')}"
     with start_crawl(["site", "-a", f"seeds={seeds}"], settings, tmp_path) as running:
         wait_for(running, lambda: len(site.asked) > 30)
@@ -239,7 +249,10 @@ def test_a_file_that_a_stranger_writes_is_not_left_behind_silently(
     url = f"{crawled.base}/a"
     path = Archive(tmp_path / "warc").files()[0]
     taken = path.with_name(path.name + ".open")
-    hold = f"import fcntl, sys; f = open({str(taken)!r}, 'r+b'); fcntl.flock(f, 2); print(1, flush=True); sys.stdin.read()"
+    hold = (
+        f"import fcntl, sys; f = open({str(taken)!r}, 'r+b'); fcntl.flock(f, 2); print(1, "
+        "flush=True); sys.stdin.read()"
+    )
     path.rename(taken)
     child = subprocess.Popen(
         [sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -315,8 +328,9 @@ for step in range(1, 120):
 def test_a_kill_at_any_step_is_made_good_by_the_next_run(
     site: Site, database_url: str, tmp_path: Path
 ) -> None:
-    """The removal of the first page is killed at its first step, that of the second page at the second, and so on, until one comes
-    to its end."""
+    """The removal of the first page is killed at its first step, that of the second page at the
+    second, and so on, until one comes to its end.
+    """
     paths = [f"/{number}" for number in range(120)]
     site.links(*paths)
     for path in paths[::2]:

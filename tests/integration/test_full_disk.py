@@ -1,4 +1,6 @@
-"""The archive's own disk is full: commands end with one clear line, nothing is lost, and they can be run again."""
+"""The archive's own disk is full: commands end with one clear line, nothing is lost, and they can
+be run again.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ from tests.support.crawling import Result, run_crawl
 from tests.support.full import SmallDisk, small_disk
 from tests.support.steps import config_of, long_ago
 
-URL, NEW = exchange(3).url, "http://elsewhere.example/"
+URL = exchange(3).url
+NEW = "http://elsewhere.example/"
 FULL = "No space left on device"
 
 
@@ -40,7 +43,9 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 
 @pytest.fixture
 def folder(disk: SmallDisk, database_url: str, tmp_path: Path) -> Path:
-    """A crawl whose archive is on the small disk: two versions of each page, the older ones in files of their own."""
+    """A crawl whose archive is on the small disk: two versions of each page, the older ones in
+    files of their own.
+    """
     found = [
         (
             exchange(
@@ -56,7 +61,8 @@ def folder(disk: SmallDisk, database_url: str, tmp_path: Path) -> Path:
     for name, some in (("old", found[:10]), ("new", found[10:])):
         write(tmp_path / name, some)
         taken = take(Archive(tmp_path / name).files(), disk.folder, print, Shape(max_bytes=4_000))
-        config, db = config_of(tmp_path / "crawl", database_url), Database(database_url)
+        config = config_of(tmp_path / "crawl", database_url)
+        db = Database(database_url)
         enrol(
             db, frontier_of(db, config, "site", make=True), config, Archive(disk.folder), taken.keys
         )
@@ -174,7 +180,9 @@ def test_an_import_that_was_stopped_in_the_middle_adds_nothing_twice(
 
 
 def test_closing_and_merging_wait_for_room(disk: SmallDisk) -> None:
-    """The file is too big and has to be closed, its index has no room; and the common index as it was still counts."""
+    """The file is too big and has to be closed, its index has no room; and the common index as it
+    was still counts.
+    """
     writer = Writer(disk.folder, "x", "w", {}, Shape(max_bytes=200_000))
     receipts = [writer.put(exchange(n)) for n in range(20)]
     writer.flush().result(10)

@@ -1,5 +1,7 @@
-"""A hostile web, crawled for real: every exchange is in the archive as it came, also those that failed on their way, and every page
-ends as it should. Cases and what must come of them: tests/support/hostile.py."""
+"""A hostile web, crawled for real: every exchange is in the archive as it came, also those that
+failed on their way, and every page ends as it should. Cases and what must come of them:
+tests/support/hostile.py.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,18 @@ LATE_S = 5.0
 def crawl(web: Hostile, database_url: str, folder: Path) -> Result:
     names = [*CASES, *NOTHING]
     settings = {
-        "DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0, "FRONTIER_RETRY_DELAY": "1h",
-        "REVISIT_INTERVAL": "1h", "DOWNLOAD_MAXSIZE": 70_000, "DOWNLOAD_TIMEOUT": 4, "FRONTIER_LEASE": "60s",
-        "POLITENESS_MAX_DELAY": 0, "POLITENESS_PAUSE_AFTER": 0, "DNS_HOSTS": {f"h{n}.test": "127.0.0.1" for n in range(HOSTS)},
-    }  # fmt: skip
+        "DATABASE_URL": database_url,
+        "FRONTIER_FLUSH": 0.2,
+        "CRAWL_PATIENCE": 0,
+        "FRONTIER_RETRY_DELAY": "1h",
+        "REVISIT_INTERVAL": "1h",
+        "DOWNLOAD_MAXSIZE": 70_000,
+        "DOWNLOAD_TIMEOUT": 4,
+        "FRONTIER_LEASE": "60s",
+        "POLITENESS_MAX_DELAY": 0,
+        "POLITENESS_PAUSE_AFTER": 0,
+        "DNS_HOSTS": {f"h{n}.test": "127.0.0.1" for n in range(HOSTS)},
+    }
     seeds = "seeds=" + ",".join(
         f"http://h{n % HOSTS}.test:{web.port}/{name}" for n, name in enumerate(names)
     )
@@ -65,13 +75,15 @@ def head_of(exchange: dict[str, Stored]) -> bytes:
 
 
 def check_first(name: str, exchange: dict[str, Stored]) -> None:
-    case, answer = CASES[name], exchange["answer"]
+    case = CASES[name]
+    answer = exchange["answer"]
     assert (answer.kind, answer.fields.get("warc-truncated")) == (case.kind, case.truncated)
     if case.kind == "resource":
         assert answer.body == case.sent
         return
     assert answer.body == case.body
-    head, sent = head_of(exchange), case.sent
+    head = head_of(exchange)
+    sent = case.sent
     if name.startswith("early-hints"):
         sent = case.pieces[1]
     assert sent.startswith(head)
@@ -83,10 +95,8 @@ def replayed(archive: Archive, folder: Path) -> dict[str, tuple[int, int]]:
     """The status of each capture, and the one that pywb answers with."""
     found = {}
     with replaying(archive.folder, folder) as base:
-        port, path = (
-            int(base.split(":")[2].partition("/")[0]),
-            base.partition("//")[2].partition("/")[2],
-        )
+        port = int(base.split(":")[2].partition("/")[0])
+        path = base.partition("//")[2].partition("/")[2]
         for entry in archive.entries():
             with socket.create_connection(("127.0.0.1", port), 30) as connection:
                 connection.sendall(
@@ -116,7 +126,8 @@ def test_every_exchange_with_a_hostile_web_is_kept_and_ends_as_it_should(
         make_due(database_url)
         second = crawl(web, database_url, tmp_path)
     archive = sound(tmp_path / "warc")
-    found, asked = exchanges(archive), defaultdict(list)
+    found = exchanges(archive)
+    asked = defaultdict(list)
     for note in web.asked:
         asked[note.name].append(note)
     for name in asked.keys() - NOTHING.keys():

@@ -1,4 +1,6 @@
-"""scrapy warc import with a database: pages from elsewhere are known, with their times and versions, and visited when due."""
+"""scrapy warc import with a database: pages from elsewhere are known, with their times and
+versions, and visited when due.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,11 @@ def at(days: int, url: str, body: bytes = PAGE, top: bytes | None = None) -> Exc
 
 @pytest.fixture
 def foreign(tmp_path: Path) -> Path:
-    """A page in six captures with two versions, and others; the later part is in the file that comes first."""
-    folder, first = tmp_path / "foreign", at(90, A)
+    """A page in six captures with two versions, and others; the later part is in the file that
+    comes first.
+    """
+    folder = tmp_path / "foreign"
+    first = at(90, A)
     same = Original(A, first.at, digest(PAGE))
     later = [(at(50, A, OTHER), None), (at(40, A, BIGGER), None), (at(39, A, BIGGER), None)]
     others = [
@@ -84,7 +89,8 @@ def test_pages_and_versions_are_known_with_their_times(
     archive = Archive(tmp_path / "warc")
     places = ask(
         database_url,
-        "select u.canonical, p.warc_file, p.warc_offset from crawlproj.page p join crawlproj.url u on u.id = p.url",
+        "select u.canonical, p.warc_file, p.warc_offset from crawlproj.page p join crawlproj.url u "
+        "on u.id = p.url",
     )
     assert {
         (url, archive.read(str(file), int(str(offset))).url) for url, file, offset in places
@@ -125,7 +131,9 @@ def test_without_a_database_the_archive_takes_them(foreign: Path, tmp_path: Path
 def test_a_crawl_goes_on_from_what_was_imported(
     site: Site, database_url: str, tmp_path: Path
 ) -> None:
-    """An imported page is read in full when it is due; the same text is no new version, and its links are found."""
+    """An imported page is read in full when it is due; the same text is no new version, and its
+    links are found.
+    """
     site.links("/a", "/b")
     body = site.pages["/"][2]  # type: ignore[index]
     url = f"{site.base}/"
@@ -137,7 +145,10 @@ def test_a_crawl_goes_on_from_what_was_imported(
     assert ask(
         database_url, f"select visit, changes from crawlproj.url where canonical = '{url}'"
     ) == [(2, 0)]
-    versions = f"select v.at from crawlproj.page_version v join crawlproj.url u on u.id = v.url where u.canonical = '{url}'"
+    versions = (
+        "select v.at from crawlproj.page_version v join crawlproj.url u on u.id = v.url "
+        f"where u.canonical = '{url}'"
+    )
     assert ask(database_url, versions) == [(NOW - 90 * DAY,)]
     assert [entry.mime for entry in Archive(tmp_path / "warc").versions(url)] == [
         "text/html",
@@ -191,7 +202,8 @@ def test_what_was_forgotten_does_not_come_back_by_an_import(
 
 def test_files_of_wget_become_pages_and_versions(database_url: str, tmp_path: Path) -> None:
     """Beside one that nobody can read, and one that is cut."""
-    bad, cut = tmp_path / "bad.warc.gz", tmp_path / "cut.warc"
+    bad = tmp_path / "bad.warc.gz"
+    cut = tmp_path / "cut.warc"
     bad.write_bytes(b"what is this")
     whole = record(7) + record(8)
     cut.write_bytes(whole[:-20])

@@ -23,9 +23,13 @@ from tests.support.webs import rows
 
 ONE_LINE = 'ADDONS = {"crawlproj.addon.CrawlprojAddon": 100}\n'
 QUICK = {
-    "GUARD_ALLOW_PRIVATE": 1, "POLITENESS_DELAY": 0, "POLITENESS_SLOWDOWN": 0, "POLITENESS_SERVER_DELAY": 0, "CRAWL_PATIENCE": 0,
+    "GUARD_ALLOW_PRIVATE": 1,
+    "POLITENESS_DELAY": 0,
+    "POLITENESS_SLOWDOWN": 0,
+    "POLITENESS_SERVER_DELAY": 0,
+    "CRAWL_PATIENCE": 0,
     "FRONTIER_FLUSH": 0.2,
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -208,9 +212,12 @@ print(json.dumps({name: settings[name] for name in names} | {
     assert found["handlers"]["https"] == "scrapy.core.downloader.handlers.http.HTTPDownloadHandler"
     assert found["handlers"]["http"] == "crawlproj.fetch.handler.GuardedHandler"
     assert found["items"] == {
-        "shop.pipelines.PricePipeline": 300, "pipelines.warc.WarcPipeline": 300, "pipelines.store.StorePipeline": 400,
-        "pipelines.revisit.RevisitPipeline": 900, "pipelines.bus.BusPipeline": 950,
-    }  # fmt: skip
+        "shop.pipelines.PricePipeline": 300,
+        "pipelines.warc.WarcPipeline": 300,
+        "pipelines.store.StorePipeline": 400,
+        "pipelines.revisit.RevisitPipeline": 900,
+        "pipelines.bus.BusPipeline": 950,
+    }
 
 
 def test_a_scheduler_that_a_project_has_set_itself_is_named(
@@ -254,11 +261,13 @@ def test_a_spider_of_scrapy_redis_runs_with_its_scheduler_taken_out(
     database_url: str,
     tmp_path: Path,
 ) -> None:
-    """Its settings as scrapy-redis's manual has them, without SCHEDULER and DUPEFILTER_CLASS. It stays when it has nothing to do,
-    and ends by its own MAX_IDLE_TIME_BEFORE_CLOSE."""
+    """Its settings as scrapy-redis's manual has them, without SCHEDULER and DUPEFILTER_CLASS. It
+    stays when it has nothing to do, and ends by its own MAX_IDLE_TIME_BEFORE_CLOSE.
+    """
     pipelines = {"shop.pipelines.PricePipeline": 300, "scrapy_redis.pipelines.RedisPipeline": 400}
     join(project, f"REDIS_URL = {redis_server.url!r}\nITEM_PIPELINES = {pipelines}\n")
-    client, urls = redis_server.client, [f"{shop.base}/item/{n}" for n in range(6)]
+    client = redis_server.client
+    urls = [f"{shop.base}/item/{n}" for n in range(6)]
     client.lpush("live:start_urls", *urls[:3])
     command, env = command_of(
         ["crawl", "live"], {"DATABASE_URL": database_url, "MAX_IDLE_TIME_BEFORE_CLOSE": 8, **QUICK}

@@ -1,4 +1,6 @@
-"""Kill anything at any moment: nothing is lost, little is fetched twice, no rule of politeness is broken."""
+"""Kill anything at any moment: nothing is lost, little is fetched twice, no rule of politeness is
+broken.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +31,41 @@ from tests.support.kills import UNTIMED_S, Evidence, Kill, OwnPostgres, Scene
 from tests.support.redis_server import RedisServer
 from tests.support.webs import in_state, roots
 
-DELAY_S, SERVER_DELAY_S, FLUSH_S = 0.8, 0.05, 0.2
-# The law leaves room for what a busy machine adds between two processes: a server that is taken over wrongly is asked at once.
+DELAY_S = 0.8
+SERVER_DELAY_S = 0.05
+FLUSH_S = 0.2
+# The law leaves room for what a busy machine adds between two processes: a server that is taken
+# over wrongly is asked at once.
 LAW = Law(
-    delay_s=DELAY_S - 0.1, server_delay_s=0.0, hosts_per_server=5, pause_after=0, pause_s=0.0, slowdown=0.0, max_delay_s=0.2
-)  # fmt: skip
+    delay_s=DELAY_S - 0.1,
+    server_delay_s=0.0,
+    hosts_per_server=5,
+    pause_after=0,
+    pause_s=0.0,
+    slowdown=0.0,
+    max_delay_s=0.2,
+)
 NOTED_LATE_S = 0.3
-"""The demo web shares the machine with all that are killed, and may note the end of an answer later than it was read."""
+"""The demo web shares the machine with all that are killed, and may note the end of an answer later
+than it was read.
+"""
 SETTINGS: dict[str, object] = {
-    "POLITENESS_DELAY": DELAY_S, "POLITENESS_SERVER_DELAY": SERVER_DELAY_S, "POLITENESS_HOSTS_PER_SERVER": 5,
-    "POLITENESS_MAX_DELAY": 1, "FRONTIER_LEASE": "8s", "DOWNLOAD_TIMEOUT": 5, "FRONTIER_FLUSH": FLUSH_S, "CRAWL_PATIENCE": 20,
-    "FRONTIER_RETRY_DELAY": 1, "FRONTIER_RETRIES": 20, "REVISIT_INTERVAL": "1h", "LOG_REQUESTS": False, "PANEL_INTERVAL": 60,
-}  # fmt: skip
-HOSTS, PAGES_PER_HOST = 118, 17
+    "POLITENESS_DELAY": DELAY_S,
+    "POLITENESS_SERVER_DELAY": SERVER_DELAY_S,
+    "POLITENESS_HOSTS_PER_SERVER": 5,
+    "POLITENESS_MAX_DELAY": 1,
+    "FRONTIER_LEASE": "8s",
+    "DOWNLOAD_TIMEOUT": 5,
+    "FRONTIER_FLUSH": FLUSH_S,
+    "CRAWL_PATIENCE": 20,
+    "FRONTIER_RETRY_DELAY": 1,
+    "FRONTIER_RETRIES": 20,
+    "REVISIT_INTERVAL": "1h",
+    "LOG_REQUESTS": False,
+    "PANEL_INTERVAL": 60,
+}
+HOSTS = 118
+PAGES_PER_HOST = 17
 
 
 def web(hosts: int) -> Iterator[DemoServer]:
@@ -68,7 +92,9 @@ def postgres(tmp_path: Path) -> Iterator[OwnPostgres]:
 
 
 def chance() -> random.Random:
-    """Other moments in each run; the seed is printed, and KILLS_SEED brings a run's moments back."""
+    """Other moments in each run; the seed is printed, and KILLS_SEED brings a run's
+    moments back.
+    """
     seed = int(os.environ.get("KILLS_SEED") or random.SystemRandom().randrange(1_000_000))
     print(f"KILLS_SEED={seed}")
     return random.Random(seed)
@@ -93,8 +119,10 @@ def nothing_is_lost(demo: DemoServer, evidence: Evidence) -> None:
 
 
 def repeats_are_explained(evidence: Evidence) -> None:
-    """Whatever was fetched again had been under way, or not yet stored, at a kill; and nothing waited longer to be stored than
-    other pages of this run. A page that failed is tried again, which is no loss."""
+    """Whatever was fetched again had been under way, or not yet stored, at a kill; and nothing
+    waited longer to be stored than other pages of this run. A page that failed is tried again,
+    which is no loss.
+    """
     repeated = {
         url: seen for url, seen in evidence.repeated().items() if url not in evidence.failed()
     }
@@ -108,7 +136,8 @@ def repeats_are_explained(evidence: Evidence) -> None:
     longest = max(lags)
     waited = [why.began - record.ended for _, record, why in again if why]
     print(
-        f"{len(evidence.records)} requests, {len(evidence.done)} kills, {len(again)} pages fetched again, of which"
+        f"{len(evidence.records)} requests, {len(evidence.done)} kills, {len(again)} pages fetched "
+        "again, of which"
         f" {sum(s < FLUSH_S for s in waited)} within FRONTIER_FLUSH of a kill;"
         + (
             f" commits after {median(lags):.2f} s, at most {longest:.2f} s"
@@ -182,8 +211,11 @@ def test_a_database_that_is_away_for_a_while_loses_nothing(
 def test_redis_and_workers_killed_in_turn_lose_no_page_and_no_push(
     small: DemoServer, postgres: OwnPostgres, redis_server: RedisServer, tmp_path: Path
 ) -> None:
-    """Pages that no link leads to are pushed, some after each blow; the flush comes when nothing is there that it could lose."""
-    dice, pages = chance(), 40 * PAGES_PER_HOST
+    """Pages that no link leads to are pushed, some after each blow; the flush comes when nothing is
+    there that it could lose.
+    """
+    dice = chance()
+    pages = 40 * PAGES_PER_HOST
     blows = [
         ("redis", "kill", 1.0),
         ("worker", "kill", 0.0),
@@ -386,7 +418,8 @@ def test_a_commit_whose_answer_was_lost_is_done_again_without_harm(postgres: Own
     body = "begin perform pg_advisory_xact_lock(1); return null; end"
     direct.script(f"create function deafen() returns trigger language plpgsql as '{body}'")
     direct.script(
-        "create constraint trigger t after insert on crawlproj.url initially deferred for each row execute function deafen()"
+        "create constraint trigger t after insert on crawlproj.url initially deferred for each row "
+        "execute function deafen()"
     )
     direct.script("select pg_advisory_lock(1)")
     waiting = threading.Thread(target=commit)

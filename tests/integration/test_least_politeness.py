@@ -99,7 +99,9 @@ def test_retry_after_stops_the_whole_host(database_url: str, tmp_path: Path) -> 
 def test_addresses_of_a_delivery_network_are_no_servers_and_others_are(
     new_database: Callable[..., str], tmp_path: Path
 ) -> None:
-    """Twelve hosts on two addresses: with the list, hosts go side by side; without it, the addresses have their own pace."""
+    """Twelve hosts on two addresses: with the list, hosts go side by side; without it, the
+    addresses have their own pace.
+    """
     law = Law(
         delay_s=0.5,
         server_delay_s=0.25,
@@ -114,9 +116,15 @@ def test_addresses_of_a_delivery_network_are_no_servers_and_others_are(
     for name, networks in (("listed", ["127.0.0.0/8"]), ("unlisted", [])):
         with DemoServer(web, clock=FrozenClock(1_790_000_000.0)) as demo:
             crawl_demo(
-                demo, new_database(), tmp_path / name, POLITENESS_DELAY=law.delay_s, POLITENESS_SERVER_DELAY=law.server_delay_s,
-                POLITENESS_HOSTS_PER_SERVER=law.hosts_per_server, POLITENESS_SHARED_NETWORKS=networks, POLITENESS_MAX_DELAY=1,
-            )  # fmt: skip
+                demo,
+                new_database(),
+                tmp_path / name,
+                POLITENESS_DELAY=law.delay_s,
+                POLITENESS_SERVER_DELAY=law.server_delay_s,
+                POLITENESS_HOSTS_PER_SERVER=law.hosts_per_server,
+                POLITENESS_SHARED_NETWORKS=networks,
+                POLITENESS_MAX_DELAY=1,
+            )
             seen[name] = demo.log.records()
     assert violations(seen["unlisted"], law) == []
     assert violations(seen["listed"], replace(law, shared=True)) == []

@@ -21,7 +21,10 @@ def url(path: str, score: float) -> NewUrl:
 
 
 def waits_for_a_lock(database: Database) -> bool:
-    query = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+    query = (
+        "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = "
+        "current_database()"
+    )
     return bool(database.script(query)[0][0])
 
 
@@ -29,7 +32,9 @@ def waits_for_a_lock(database: Database) -> bool:
 def test_a_url_that_is_added_while_the_last_one_of_its_host_ends_is_offered(
     received: int, any_server: str, database: Database
 ) -> None:
-    """The host is offered for the first URL already, so adding another one changes nothing of that; then the first one ends."""
+    """The host is offered for the first URL already, so adding another one changes nothing of that;
+    then the first one ends.
+    """
     ending, adding = (PostgresFrontier(database.another(), CrawlSpec(CRAWL)) for _ in range(2))
     ending.open()
     adding.open()

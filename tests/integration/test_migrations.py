@@ -43,8 +43,9 @@ def test_a_new_database_gets_everything_at_once(any_server: str, empty: Database
 def test_every_way_of_migrating_ends_in_the_present_schema(
     any_server: str, new_database: Callable[[str], str]
 ) -> None:
-    """If this fails: schema.sql and the steps differ. Before the first release, copy schema.sql to 0001_first.sql;
-    afterwards write a new step."""
+    """If this fails: schema.sql and the steps differ. Before the first release, copy schema.sql to
+    0001_first.sql; afterwards write a new step.
+    """
     fresh = Database(new_database("template0"))
     migrate(fresh)
     wanted = catalog(fresh)

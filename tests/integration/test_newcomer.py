@@ -1,4 +1,6 @@
-"""Somebody who has just cloned the project and types `make crawl`: as root, and as an ordinary user."""
+"""Somebody who has just cloned the project and types `make crawl`: as root, and as an ordinary
+user.
+"""
 
 from __future__ import annotations
 

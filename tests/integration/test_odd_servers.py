@@ -39,7 +39,8 @@ class Odd(socketserver.StreamRequestHandler):
 
     def handle(self) -> None:
         while line := self.rfile.readline():
-            path, host = line.split()[1], b""
+            path = line.split()[1]
+            host = b""
             while (field := self.rfile.readline()).strip():
                 if field.lower().startswith(b"host:"):
                     host = field.split(b":", 1)[1].strip()
@@ -85,16 +86,24 @@ def test_odd_answers_are_read_as_browsers_read_them(
         url.removeprefix(base): (row.state, row.status) for url, row in rows(database_url).items()
     }
     assert found == {
-        "/binary-header": ("waiting", 200), "/huge-header": ("waiting", 200), "/many-headers": ("waiting", 200),
-        "/moved": ("moved", 301), "/n%C3%A9": ("waiting", 200), "/order": ("waiting", 200), "/unasked-304": ("retry", 304),
-        "/map.xml.gz": ("waiting", 200), "/from-sitemap": ("waiting", 200),
-    }  # fmt: skip
+        "/binary-header": ("waiting", 200),
+        "/huge-header": ("waiting", 200),
+        "/many-headers": ("waiting", 200),
+        "/moved": ("moved", 301),
+        "/n%C3%A9": ("waiting", 200),
+        "/order": ("waiting", 200),
+        "/unasked-304": ("retry", 304),
+        "/map.xml.gz": ("waiting", 200),
+        "/from-sitemap": ("waiting", 200),
+    }
 
 
 def test_a_lease_that_comes_to_its_deadline_between_renewals_goes_on(
     base: str, database_url: str, tmp_path: Path
 ) -> None:
-    """With a time-out that is nearly as long as the lease, little of each lease is left to hand out."""
+    """With a time-out that is nearly as long as the lease, little of each lease is left to hand
+    out.
+    """
     settings = {
         **SETTINGS,
         "DATABASE_URL": database_url,

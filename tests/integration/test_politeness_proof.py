@@ -1,4 +1,6 @@
-"""Many hosts on few addresses, several workers and crawls, kills and restarts: judged from the server's side."""
+"""Many hosts on few addresses, several workers and crawls, kills and restarts: judged from the
+server's side.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +20,48 @@ from tests.support.judge import Law, violations
 from tests.support.webs import demo_settings, in_state, roots, rows
 
 LAW = Law(
-    delay_s=0.5, server_delay_s=0.2, hosts_per_server=2, pause_after=25, pause_s=1.5, slowdown=2, max_delay_s=3,
+    delay_s=0.5,
+    server_delay_s=0.2,
+    hosts_per_server=2,
+    pause_after=25,
+    pause_s=1.5,
+    slowdown=2,
+    max_delay_s=3,
     crawl_delay_s={f"h{n}.demo.test": 0.7 for n in (3, 13, 23)},
-)  # fmt: skip
+)
 SETTINGS = {
-    "POLITENESS_DELAY": LAW.delay_s, "POLITENESS_SERVER_DELAY": LAW.server_delay_s,
+    "POLITENESS_DELAY": LAW.delay_s,
+    "POLITENESS_SERVER_DELAY": LAW.server_delay_s,
     "POLITENESS_HOSTS_PER_SERVER": LAW.hosts_per_server,
-    "POLITENESS_PAUSE_AFTER": LAW.pause_after, "POLITENESS_PAUSE": LAW.pause_s, "POLITENESS_SLOWDOWN": LAW.slowdown,
-    "POLITENESS_MAX_DELAY": LAW.max_delay_s, "FRONTIER_LEASE": "8s", "DOWNLOAD_TIMEOUT": 3, "FRONTIER_TENURE": "3s",
-    "CRAWL_PATIENCE": 20, "REVISIT_INTERVAL": "1h", "FRONTIER_RETRY_DELAY": 1, "FRONTIER_RETRIES": 6,
-}  # fmt: skip
+    "POLITENESS_PAUSE_AFTER": LAW.pause_after,
+    "POLITENESS_PAUSE": LAW.pause_s,
+    "POLITENESS_SLOWDOWN": LAW.slowdown,
+    "POLITENESS_MAX_DELAY": LAW.max_delay_s,
+    "FRONTIER_LEASE": "8s",
+    "DOWNLOAD_TIMEOUT": 3,
+    "FRONTIER_TENURE": "3s",
+    "CRAWL_PATIENCE": 20,
+    "REVISIT_INTERVAL": "1h",
+    "FRONTIER_RETRY_DELAY": 1,
+    "FRONTIER_RETRIES": 6,
+}
 
 
 def web() -> Profile:
     """30 hosts on 10 addresses with every kind of rule."""
     plain = grid(30, 10, HostSpec("", articles=24, keep=30, feed="rss", sitemap=True))
     odd = {
-        3: {"crawl_delay_s": 0.7}, 13: {"crawl_delay_s": 0.7}, 23: {"crawl_delay_s": 0.7},
-        5: {"latency_s": (0.2, 0.5)}, 15: {"latency_s": (0.3, 0.6)}, 7: {"busy_every": 9}, 17: {"busy_every": 11},
-        9: {"disallow": ("/world/",)}, 11: {"extras": ("redirects",)}, 21: {"extras": ("redirects", "dead")},
-    }  # fmt: skip
+        3: {"crawl_delay_s": 0.7},
+        13: {"crawl_delay_s": 0.7},
+        23: {"crawl_delay_s": 0.7},
+        5: {"latency_s": (0.2, 0.5)},
+        15: {"latency_s": (0.3, 0.6)},
+        7: {"busy_every": 9},
+        17: {"busy_every": 11},
+        9: {"disallow": ("/world/",)},
+        11: {"extras": ("redirects",)},
+        21: {"extras": ("redirects", "dead")},
+    }
     hosts = tuple(
         dataclasses.replace(host, **odd.get(number, {}))
         for number, host in enumerate(plain.hosts, 1)

@@ -1,4 +1,6 @@
-"""A loss of power: all workers are gone at once, with whatever they had not synced. The database has all that was committed."""
+"""A loss of power: all workers are gone at once, with whatever they had not synced. The database
+has all that was committed.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,22 @@ from tests.support.power import BREAK, Disk, Loss, untimely
 from tests.support.webs import demo_settings, in_state, roots, rows
 
 __all__ = ["postgres"]
-HOSTS, LOSSES = 16, int(os.environ.get("POWER_LOSSES") or 5)
+HOSTS = 16
+LOSSES = int(os.environ.get("POWER_LOSSES") or 5)
 SETTINGS: dict[str, object] = {
-    "WARC_MAX_SIZE": "60KB", "POWER_SYNC_S": 0.1, "POLITENESS_DELAY": 0.1, "POLITENESS_SERVER_DELAY": 0, "FRONTIER_LEASE": "8s",
-    "POLITENESS_HOSTS_PER_SERVER": 5, "DOWNLOAD_TIMEOUT": 5, "CRAWL_PATIENCE": 20, "FRONTIER_RETRIES": 20, "REVISIT_INTERVAL": "1h",
-    "LOG_REQUESTS": False, "PANEL_INTERVAL": 60,
-}  # fmt: skip
+    "WARC_MAX_SIZE": "60KB",
+    "POWER_SYNC_S": 0.1,
+    "POLITENESS_DELAY": 0.1,
+    "POLITENESS_SERVER_DELAY": 0,
+    "FRONTIER_LEASE": "8s",
+    "POLITENESS_HOSTS_PER_SERVER": 5,
+    "DOWNLOAD_TIMEOUT": 5,
+    "CRAWL_PATIENCE": 20,
+    "FRONTIER_RETRIES": 20,
+    "REVISIT_INTERVAL": "1h",
+    "LOG_REQUESTS": False,
+    "PANEL_INTERVAL": 60,
+}
 
 
 class Mains(SharedFolder):
@@ -56,15 +68,22 @@ class Mains(SharedFolder):
 
 
 def unreadable(database_url: str, archive: Archive) -> set[str]:
-    """What counts as done and is not in the archive: pages by their places, everything else by its URL."""
-    found, there = answers(archive), places(archive)
+    """What counts as done and is not in the archive: pages by their places, everything else by its
+    URL.
+    """
+    found = answers(archive)
+    there = places(archive)
     missing = {
         url
         for url, row in rows(database_url).items()
         if row.visits and row.status and not found[url]
     }
     for row in [*ask(database_url, PLACES), *ask(database_url, VERSIONS)]:
-        url, file, offset, length, record_id = str(row[0]), row[2], row[3], row[4], row[6]
+        url = str(row[0])
+        file = row[2]
+        offset = row[3]
+        length = row[4]
+        record_id = row[6]
         if file is None or (str(file), offset, length, f"<urn:uuid:{record_id}>") not in there:
             missing.add(url)
     return missing
@@ -77,7 +96,9 @@ def places(archive: Archive) -> set[tuple[str, int, int, str]]:
 
 
 def as_sent(demo: DemoServer, archive: Archive, database_url: str) -> int:
-    """Every page that counts as done is in the archive with the very bytes that the web has for it; how many there are."""
+    """Every page that counts as done is in the archive with the very bytes that the web has for it;
+    how many there are.
+    """
     done = [url for url, row in rows(database_url).items() if row.visits and row.status == 200]
     for url in done:
         parts = urlsplit(url)
@@ -90,7 +111,8 @@ def as_sent(demo: DemoServer, archive: Archive, database_url: str) -> int:
 
 @pytest.mark.slow
 def test_what_is_done_survives_many_losses_of_power(tmp_path: Path, postgres: OwnPostgres) -> None:
-    dice, losses = chance(), list[Loss]()
+    dice = chance()
+    losses = list[Loss]()
     folder = tmp_path / "shared" / "warc"
     folder.mkdir(parents=True)
     disk = Disk(folder, tmp_path / "disk")
@@ -130,7 +152,9 @@ def test_what_is_done_survives_many_losses_of_power(tmp_path: Path, postgres: Ow
 def test_only_what_is_synced_before_the_commit_survives_the_worst(
     broken: str, database_url: str, tmp_path: Path
 ) -> None:
-    """The disk keeps nothing that was not synced. If the order of things is wrong, this shows it: it is broken on purpose."""
+    """The disk keeps nothing that was not synced. If the order of things is wrong, this shows it:
+    it is broken on purpose.
+    """
     folder = tmp_path / "crawl" / "warc"
     disk = Disk(folder, tmp_path / "disk")
     with contextmanager(web)(HOSTS) as demo:

@@ -1,4 +1,6 @@
-"""Taking pushes out of Redis, step by step: whoever dies in between, nothing is lost and nothing is added twice."""
+"""Taking pushes out of Redis, step by step: whoever dies in between, nothing is lost and nothing is
+added twice.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,16 @@ from crawlproj.scheduling.redis.thread import Arrived, Courier
 from crawlproj.urls.canonical import host, key
 from tests.support.redis_server import RedisServer
 
-KEY, CRAWL = "c:start_urls", "c"
+KEY = "c:start_urls"
+CRAWL = "c"
 
 
 class Desk:
     """A courier on a frontier in memory, turned by hand; `arrived` is what came of each batch."""
 
     def __init__(self, server: RedisServer, frontier: Frontier) -> None:
-        self.frontier, self.arrived = frontier, list[Arrived]()
+        self.frontier = frontier
+        self.arrived = list[Arrived]()
         self.pushed = Pushed(server.client, KEY)
         self.courier = Courier(
             Link(server.client),
@@ -121,8 +125,10 @@ def test_what_is_pushed_is_taken_stored_and_removed(
 
 def test_two_workers_never_take_the_same(redis_server: RedisServer, urls: list[str]) -> None:
     redis_server.client.rpush(KEY, *urls)
-    one, two = Pushed(redis_server.client, KEY), Pushed(redis_server.client, KEY)
-    first, second = one.take(3), two.take(3)
+    one = Pushed(redis_server.client, KEY)
+    two = Pushed(redis_server.client, KEY)
+    first = one.take(3)
+    second = two.take(3)
     assert first is not None and second is not None
     assert [*first.payloads, *second.payloads] == [url.encode() for url in urls]
     assert two.take(3) is None
@@ -163,11 +169,14 @@ def test_what_was_stored_and_visited_before_its_worker_died_is_not_fetched_again
 def test_a_visit_that_ends_while_a_push_is_done_again_is_not_repeated(
     desk: Desk, redis_server: RedisServer, urls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Redis goes just after the push was stored; when it is stored again, the visits end between the look and the writing."""
+    """Redis goes just after the push was stored; when it is stored again, the visits end between
+    the look and the writing.
+    """
     redis_server.client.rpush(KEY, *urls)
     break_once(monkeypatch, desk.pushed, "forget", after=False)
     desk.turn()
-    real, fetched = desk.frontier.commit, list[str]()
+    real = desk.frontier.commit
+    fetched = list[str]()
 
     def commit(batch: Batch, worker: str = "") -> Committed:
         if batch.urls and not fetched:
@@ -244,9 +253,11 @@ def forgetful() -> Iterator[RedisServer]:
 def test_a_redis_that_comes_back_with_an_old_snapshot_repeats_nothing(
     forgetful: RedisServer, frontier: MemoryFrontier
 ) -> None:
-    desk, client = Desk(forgetful, frontier), forgetful.client
+    desk = Desk(forgetful, frontier)
+    client = forgetful.client
     desk.turn()
-    old, lost = ["http://a.test/1", "http://a.test/2"], "http://a.test/3"
+    old = ["http://a.test/1", "http://a.test/2"]
+    lost = "http://a.test/3"
     client.rpush(KEY, *old)
     client.save()
     client.rpush(KEY, lost)

@@ -32,7 +32,8 @@ def crawled(project: Path, spider: str, base: str, database_url: str) -> list[di
 def reextracted(
     project: Path, spider: str, base: str, *words: str, code: int = 0, **settings: object
 ) -> list[dict[str, Any]]:
-    out, tried = project / "again.jsonl", project / "tried.txt"
+    out = project / "again.jsonl"
+    tried = project / "tried.txt"
     all_settings = {**OFFLINE, "TRIED": tried, **settings}
     done = scrapy(
         project,
@@ -81,7 +82,8 @@ def test_a_stock_spider_gives_the_same_items_from_the_archive(
     spider: str, known: bool, project: Path, shop: type[web.Shop], database_url: str
 ) -> None:
     before = crawled(project, spider, shop.base, database_url)
-    asked, untouched = dict(shop.asked), state_of(project, database_url)
+    asked = dict(shop.asked)
+    untouched = state_of(project, database_url)
     again = reextracted(
         project, spider, shop.base, **({"DATABASE_URL": database_url} if known else {})
     )
@@ -150,7 +152,8 @@ def test_spiders_of_scrapy_redis_need_no_redis_and_leave_what_waits_there(
 ) -> None:
     """Pushed URLs with what was pushed along; then by the files alone, also with the Redis gone."""
     join(project, f'COMMANDS_MODULE = "crawlproj.commands"\nREDIS_URL = {redis_server.url!r}\n')
-    client, settings = redis_server.client, {"DATABASE_URL": database_url, **QUICK}
+    client = redis_server.client
+    settings = {"DATABASE_URL": database_url, **QUICK}
     client.lpush(
         "live:start_urls",
         *(json.dumps({"url": f"{shop.base}/item/{n}", "meta": {"job": n}}) for n in range(4)),

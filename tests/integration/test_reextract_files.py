@@ -1,4 +1,6 @@
-"""scrapy reextract on files alone: versions, kinds of answers, what is left out, what is refused."""
+"""scrapy reextract on files alone: versions, kinds of answers, what is left out, what
+is refused.
+"""
 
 from __future__ import annotations
 

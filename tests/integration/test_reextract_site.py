@@ -17,7 +17,9 @@ __all__ = ["web"]
 def test_the_general_spider_and_what_people_make_of_it(
     web: type[zoo.Zoo], database_url: str, tmp_path: Path
 ) -> None:
-    """Two visits by two workers, one after the other: a page that changes, one that is known by revisit records."""
+    """Two visits by two workers, one after the other: a page that changes, one that is known by
+    revisit records.
+    """
     settings = {"DATABASE_URL": database_url, "REVISIT_INTERVAL": "1h"}
     words = ("-a", f"seeds={web.base}/")
     first, _ = run("crawl", "titles", web, tmp_path, *words, **settings)

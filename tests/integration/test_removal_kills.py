@@ -1,4 +1,6 @@
-"""scrapy db clean and scrapy forget, killed at any step, with and without a loss of power: the next run makes it good."""
+"""scrapy db clean and scrapy forget, killed at any step, with and without a loss of power: the next
+run makes it good.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +38,22 @@ from tests.support.power import Disk
 from tests.support.steps import Steps, config_of, long_ago
 from tests.support.webs import rows
 
-PAGES, STEPS = 12, int(os.environ.get("REMOVAL_STEPS") or 16)
+PAGES = 12
+STEPS = int(os.environ.get("REMOVAL_STEPS") or 16)
 Visit = tuple[Exchange, Original | None]
-VERSION_ROWS = "select u.canonical, v.at from crawlproj.page_version v join crawlproj.url u on u.id = v.url order by 1, 2"
+VERSION_ROWS = (
+    "select u.canonical, v.at from crawlproj.page_version v join crawlproj.url u on "
+    "u.id = v.url order by 1, 2"
+)
 RULES = (
     "select what, ended is not null, urls, versions, records from crawlproj.forgotten order by 1"
 )
 
 
 def history() -> list[Visit]:
-    """Each page was another one long ago, was found unchanged some weeks later, changed, and has not changed since."""
+    """Each page was another one long ago, was found unchanged some weeks later, changed, and has
+    not changed since.
+    """
     found: list[Visit] = []
     for age in (900, 800, 30, 1):
         for number in range(PAGES):
@@ -64,10 +72,14 @@ def history() -> list[Visit]:
 
 @pytest.fixture
 def filled(new_database: Callable[[str], str], tmp_path: Path) -> Iterator[str]:
-    """The name of a database that knows an archive of some files in `tmp_path`/first; nobody is connected to it."""
+    """The name of a database that knows an archive of some files in `tmp_path`/first; nobody is
+    connected to it.
+    """
     write(tmp_path / "foreign", history())
-    dsn, folder = new_database("migrated"), tmp_path / "first"
-    config, db = config_of(folder, dsn), Database(dsn)
+    dsn = new_database("migrated")
+    folder = tmp_path / "first"
+    config = config_of(folder, dsn)
+    db = Database(dsn)
     taken = take(
         Archive(tmp_path / "foreign").files(), folder / "warc", print, Shape(max_bytes=4_000)
     )
@@ -116,7 +128,8 @@ def test_a_kill_at_any_step_is_made_good(
             what != "clean" or result(folder, dsn) == wanted
         ), "once is enough"
         print(
-            f"{what}: {before} files before, {len(Archive(folder / 'warc').files())} after, {made} steps"
+            f"{what}: {before} files before, {len(Archive(folder / 'warc').files())} after, {made} "
+            "steps"
         )
         for number, step in enumerate(sorted(dice.sample(range(1, made + 1), min(STEPS, made)))):
             folder, dsn = copied(f"killed{step}")
@@ -133,13 +146,22 @@ def test_a_kill_at_any_step_is_made_good(
 def test_removals_are_killed_beside_a_crawl_that_runs(
     site: Site, database_url: str, tmp_path: Path
 ) -> None:
-    """Each is killed in the middle of its work, clean and forget in turn. In the end all is as if none had been."""
+    """Each is killed in the middle of its work, clean and forget in turn. In the end all is as if
+    none had been.
+    """
     site.links(*(f"/{number}" for number in range(20)))
     settings = {
-        "DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_CONTINUOUS": True, "DNS_HOSTS": {"*.test": "127.0.0.1"},
-        "REVISIT_MIN": 1, "REVISIT_INTERVAL": 1, "REVISIT_MAX": 1, "POLITENESS_DELAY": 0.05, "WARC_MAX_SIZE": "40KB",
+        "DATABASE_URL": database_url,
+        "FRONTIER_FLUSH": 0.2,
+        "CRAWL_CONTINUOUS": True,
+        "DNS_HOSTS": {"*.test": "127.0.0.1"},
+        "REVISIT_MIN": 1,
+        "REVISIT_INTERVAL": 1,
+        "REVISIT_MAX": 1,
+        "POLITENESS_DELAY": 0.05,
+        "WARC_MAX_SIZE": "40KB",
         "POLITENESS_PAUSE_AFTER": 0,
-    }  # fmt: skip
+    }
     killed = 0
     with start_crawl(["site", "-a", f"seeds={site.base}/"], settings, tmp_path) as running:
         for turn in range(4):
@@ -150,7 +172,8 @@ def test_removals_are_killed_beside_a_crawl_that_runs(
                     {},
                     b"<p>page %d after %d</p>" % (number, seen.total()),
                 )
-            # The last page is never forgotten. All of them four times more: some of it is surely old by then.
+            # The last page is never forgotten. All of them four times more: some of it is surely
+            # old by then.
             wait_for(running, lambda seen=seen: (site.paths() - seen)["/19"] > 3)  # type: ignore[misc]
             words = (
                 ["forget", f"{site.base}/{turn}"] if turn % 2 else ["db", "clean", "--older", "1s"]
@@ -172,7 +195,8 @@ def test_a_file_that_is_begun_while_workers_are_called_is_searched_too(
     database: Database, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a worker does that has not heard of the rule yet."""
-    url, true = exchange(3).url, Rewriting._call
+    url = exchange(3).url
+    true = Rewriting._call
 
     def call(work: Rewriting) -> None:
         if not Archive(tmp_path / "warc").files():

@@ -1,4 +1,6 @@
-"""A browser shows the pages of an archive as it showed them live: a real crawl, pywb on its files, real Chromium."""
+"""A browser shows the pages of an archive as it showed them live: a real crawl, pywb on its files,
+real Chromium.
+"""
 
 from __future__ import annotations
 
@@ -56,11 +58,16 @@ def add_twin(warc: Path, base: str) -> str:
 
 
 def add_form(warc: Path, base: str) -> None:
-    """The answer to a form that was sent to the URL of a page, after that was read the last time."""
+    """The answer to a form that was sent to the URL of a page, after that was read the
+    last time.
+    """
     last = Archive(warc).versions(f"{base}/plain")[-1]
     writer = Writer(warc, "site", "form", {"isPartOf": "site"})
     top = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
-    asked = b"POST /plain HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\n"
+    asked = (
+        b"POST /plain HTTP/1.1\r\nHost: a\r\nContent-Type: "
+        b"application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\n"
+    )
     writer.put(
         Exchange(f"{base}/plain", last.at + timedelta(seconds=1), top, FOUND, asked, b"q=one+two")
     )
@@ -91,7 +98,8 @@ def test_a_browser_sees_the_same_in_the_archive_as_live(database_url: str, tmp_p
         assert len({seen[2] for seen in live.values()}) == len(SHOWN) - 3, (
             "a redirect, a refresh and a query lead to the same page"
         )
-        twin, warc = add_twin(tmp_path / "warc", base), tmp_path / "warc"
+        twin = add_twin(tmp_path / "warc", base)
+        warc = tmp_path / "warc"
         second = Archive(warc).versions(f"{base}/plain")[-1]
         assert second.mime == REVISIT
         add_form(warc, base)

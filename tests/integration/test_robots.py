@@ -31,14 +31,17 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 def arrived(connection: socket.socket) -> float:
-    """When the last bytes came, as the kernel saw it: this process may have been too busy to look."""
+    """When the last bytes came, as the kernel saw it: this process may have been too busy
+    to look.
+    """
     facts = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
     return time.monotonic() - int(struct.unpack_from("=I", facts, LAST_DATA_RECEIVED)[0]) / 1000
 
 
 class Site:
-    """A server whose answers a test writes down: path -> answer, or what to do with the connection. Some hosts of it have a
-    robots.txt of their own."""
+    """A server whose answers a test writes down: path -> answer, or what to do with the connection.
+    Some hosts of it have a robots.txt of their own.
+    """
 
     def __init__(self) -> None:
         self.pages: dict[str, Answer | Callable[[Any], None]] = {}
@@ -64,7 +67,8 @@ class Site:
                     return
                 status, headers, body = answer
                 if status == 200 and headers.get("ETag", "-") == self.headers.get("If-None-Match"):
-                    status, body = 304, b""
+                    status = 304
+                    body = b""
                 self.send_response(status)
                 for name, value in (
                     {"Content-Type": "text/html", "Content-Length": str(len(body))} | headers
@@ -110,9 +114,13 @@ def site() -> Iterator[Site]:
 
 def crawl(site: Site, database_url: str, crawl_dir: Path, **more: object) -> Result:
     settings = {
-        "DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0, "REVISIT_INTERVAL": "1h",
-        "DNS_HOSTS": {"*.test": "127.0.0.1"}, **more,
-    }  # fmt: skip
+        "DATABASE_URL": database_url,
+        "FRONTIER_FLUSH": 0.2,
+        "CRAWL_PATIENCE": 0,
+        "REVISIT_INTERVAL": "1h",
+        "DNS_HOSTS": {"*.test": "127.0.0.1"},
+        **more,
+    }
     seeds = [site.url(host) for host in site.robots] or [f"{site.base}/"]
     return run_crawl(["site", "-a", "seeds=" + ",".join(seeds)], settings, crawl_dir)
 
@@ -430,16 +438,23 @@ def test_orders_of_pages_by_header_and_by_element(
     assert result.code == 0, result.log
     database = Database(database_url)
     found = database.script(
-        "select canonical, noindex, noarchive from crawlproj.page p join crawlproj.url u on u.id = p.url"
+        "select canonical, noindex, noarchive from crawlproj.page p join crawlproj.url u on u.id = "
+        "p.url"
     )
     database.close()
     orders = {
         url.removeprefix(site.base): (noindex, noarchive) for url, noindex, noarchive in found
     }
     assert orders == {
-        "/": (False, False), "/header": (True, True), "/other": (False, False), "/both": (True, True), "/over": (True, False),
-        "/later": (False, False), "/file": (True, False), "/seen": (False, False),
-    }  # fmt: skip
+        "/": (False, False),
+        "/header": (True, True),
+        "/other": (False, False),
+        "/both": (True, True),
+        "/over": (True, False),
+        "/later": (False, False),
+        "/file": (True, False),
+        "/seen": (False, False),
+    }
     assert states(site, database_url)["/over"] == ("retired", "unavailable_after")
     assert result.stats["gone/unavailable_after"] == 1
     ends = states(site, database_url)

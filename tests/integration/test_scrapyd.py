@@ -182,9 +182,13 @@ def test_a_job_crawls_the_demo_web_to_its_end(scrapyd: Scrapyd, tmp_path: Path) 
     assert "site" in scrapyd.client.spiders("crawlproj")
     with DemoServer("tiny") as demo:
         settings = {
-            "CRAWL_DIR": str(tmp_path / "crawl"), "GUARD_ALLOW_PRIVATE": "True", "DNS_HOSTS": json.dumps(demo.dns_hosts),
-            "POLITENESS_DELAY": "0.02", "POLITENESS_SLOWDOWN": "0", "CRAWL_PATIENCE": "1s",
-        }  # fmt: skip
+            "CRAWL_DIR": str(tmp_path / "crawl"),
+            "GUARD_ALLOW_PRIVATE": "True",
+            "DNS_HOSTS": json.dumps(demo.dns_hosts),
+            "POLITENESS_DELAY": "0.02",
+            "POLITENESS_SLOWDOWN": "0",
+            "CRAWL_PATIENCE": "1s",
+        }
         log = scrapyd.run(settings, seeds=demo.url("one"))
         answered = {
             record.host + record.path for record in demo.log.records() if record.status == 200

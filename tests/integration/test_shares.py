@@ -1,4 +1,6 @@
-"""Shares over hosts: neither hosts with new pages nor hosts with due revisits starve, however many there are of the other kind."""
+"""Shares over hosts: neither hosts with new pages nor hosts with due revisits starve, however many
+there are of the other kind.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ from crawlproj.frontier.base import Batch, CrawlSpec, Lane, NewUrl, Outcome, Sta
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.revisit.shares import places
 
-REVISITED, FRESH, LEASES, WINDOW = 10_000, 100, 50, 50
+REVISITED = 10_000
+FRESH = 100
+LEASES = 50
+WINDOW = 50
 START = datetime(2026, 3, 1, tzinfo=UTC)
 NUMBERS = count(1)
 
@@ -30,14 +35,17 @@ def url(host: str, page: int) -> NewUrl:
 
 def fill(frontier: PostgresFrontier) -> None:
     """10,000 hosts with one due page each, 100 hosts with new pages only."""
-    old, new = [f"old{n}.test" for n in range(REVISITED)], [f"new{n}.test" for n in range(FRESH)]
+    old = [f"old{n}.test" for n in range(REVISITED)]
+    new = [f"new{n}.test" for n in range(FRESH)]
     frontier.add(
         [url(host, 0) for host in old] + [url(host, page) for host in new for page in range(60)]
     )
     frontier.resolved({host: f"10.0.{n // 250}.{n % 250}" for n, host in enumerate(old + new)})
-    frontier.db.script("update crawlproj.url set state = 'waiting', lane = 2, rank = 1, next_visit = to_timestamp(1), visit = 1"
+    frontier.db.script("update crawlproj.url set state = 'waiting', lane = 2, rank = 1, next_visit "
+                       "= to_timestamp(1), visit = 1"
                        " where canonical like 'http://old%'")  # fmt: skip
-    frontier.db.script("update crawlproj.crawl_host c set ready = null, revisit = 1 from crawlproj.host h"
+    frontier.db.script("update crawlproj.crawl_host c set ready = null, revisit = 1 from "
+                       "crawlproj.host h"
                        " where h.id = c.host and h.name like 'old%'")  # fmt: skip
 
 

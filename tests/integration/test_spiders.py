@@ -1,4 +1,6 @@
-"""Ordinary spiders on the frontier: their requests live in the same table and end like all others."""
+"""Ordinary spiders on the frontier: their requests live in the same table and end like
+all others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The demo web crawled to its end: the frontier's figures and the server's log against the web's own truth."""
+"""The demo web crawled to its end: the frontier's figures and the server's log against the web's
+own truth.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,8 @@ def test_every_reachable_page_is_fetched_once_and_nothing_forbidden(
     result = crawl_demo(demo, database_url, tmp_path, FRONTIER_DEPTH=DEPTH, REVISIT_INTERVAL="1h")
     assert result.code == 0, result.stderr + result.log
     compare(demo, database_url)
-    truth, seen = true(demo), asked(demo)
+    truth = true(demo)
+    seen = asked(demo)
     busy = {url for url, times in seen.items() if times > 1}
     assert set(seen) == truth.asked
     assert all("busy" in url or truth.errors.get(url, 0) >= 500 for url in busy), busy
@@ -58,13 +61,16 @@ def test_the_second_run_revisits_and_sees_what_has_changed(
 ) -> None:
     settings = {"FRONTIER_DEPTH": DEPTH, "REVISIT_INTERVAL": "1h"}
     assert crawl_demo(demo, database_url, tmp_path, **settings).code == 0
-    before, first = true(demo), len(demo.log.records())
+    before = true(demo)
+    first = len(demo.log.records())
     assert isinstance(demo.now, FrozenClock)
     demo.now.advance(600)
     make_due(database_url)
     result = crawl_demo(demo, database_url, tmp_path, **settings)
     assert result.code == 0, result.stderr
-    after, found, again = true(demo), rows(database_url), asked(demo, first)
+    after = true(demo)
+    found = rows(database_url)
+    again = asked(demo, first)
     assert set(after.pages) <= in_state(found, "waiting")
     kept = set(before.pages) & set(after.pages)
     changed = {url for url in kept if before.pages[url].digest != after.pages[url].digest}

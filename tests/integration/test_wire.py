@@ -19,7 +19,10 @@ from tests.support.wiring import read_wires
 
 PAGE = b"<title>Fine</title><p>A page that a browser shows.</p>"
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(PAGE)
-CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-TYPE:text/html\r\nTransfer-Encoding:  chunked\r\nContent-Encoding: gzip\r\n\r\n"
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\ncontent-TYPE:text/html\r\nTransfer-Encoding:  "
+    b"chunked\r\nContent-Encoding: gzip\r\n\r\n"
+)
 PACKED = gzip.compress(PAGE, mtime=0)
 CLOSE = b"Connection: close\r\n\r\n"
 
@@ -27,8 +30,8 @@ ANSWERS = {
     "/robots.txt": (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", b""),
     "/plain": (PLAIN, PAGE),
     "/odd": (
-        b"HTTP/1.1 200\r\ncOnTeNt-TyPe:  text/html  \r\nX-Twice: 1\r\nX-Twice: 2\r\nX-Bytes: caf\xe9\r\n"
-        + CLOSE,
+        b"HTTP/1.1 200\r\ncOnTeNt-TyPe:  text/html  \r\nX-Twice: 1\r\nX-Twice: 2\r\nX-Bytes: "
+        b"caf\xe9\r\n" + CLOSE,
         PAGE,
     ),
     "/line-feeds": (b"HTTP/1.0 200 Fine by me\nContent-Type: text/html\n\n", PAGE),
@@ -45,7 +48,8 @@ class Raw(socketserver.StreamRequestHandler):
     disable_nagle_algorithm = True
 
     seen: dict[str, bytes] = {}  # noqa: RUF012
-    was_read, was_sent = threading.Event(), threading.Event()
+    was_read = threading.Event()
+    was_sent = threading.Event()
 
     def handle(self) -> None:
         while line := self.rfile.readline():
@@ -124,7 +128,8 @@ class Kept(aiohttp.ClientResponse):
 async def fetched(
     base: str, *paths: str, meanwhile: Callable[[], object] = lambda: None
 ) -> list[Wire]:
-    connector, found = aiohttp.TCPConnector(limit=1), []
+    connector = aiohttp.TCPConnector(limit=1)
+    found = []
     async with aiohttp.ClientSession(
         connector=connector, response_class=Kept, auto_decompress=False
     ) as session:
@@ -157,14 +162,17 @@ def test_heads_are_kept_to_the_byte(base: str) -> None:
 def test_an_answer_that_nobody_asked_for_is_no_answer_to_the_next_request(
     base: str, name: str
 ) -> None:
-    """It comes behind another, with its end or a moment later, when the connection is idle and the event loop busy."""
+    """It comes behind another, with its end or a moment later, when the connection is idle and the
+    event loop busy.
+    """
 
     def until_it_has_come() -> None:
         Raw.was_read.set()
         Raw.was_sent.wait()
 
     for pause in ("now", "later"):
-        Raw.was_read, Raw.was_sent = threading.Event(), threading.Event()
+        Raw.was_read = threading.Event()
+        Raw.was_sent = threading.Event()
         first, second = asyncio.run(
             fetched(base, f"{name}-{pause}", "/plain", meanwhile=until_it_has_come)
         )
@@ -178,10 +186,15 @@ def test_a_crawl_keeps_what_went_over_the_wire(
 ) -> None:
     paths = [*list(ANSWERS)[1:], "/slow", "/hints", "/chunked", "/no-head", "/half-head", "/cut"]
     settings = {
-        "DATABASE_URL": database_url, "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 0, "REVISIT_INTERVAL": "1h",
-        "FRONTIER_RETRY_DELAY": "1h", "WARC_ENABLED": True, "STATS_CLASS": "tests.support.wiring.WireStats",
+        "DATABASE_URL": database_url,
+        "FRONTIER_FLUSH": 0.2,
+        "CRAWL_PATIENCE": 0,
+        "REVISIT_INTERVAL": "1h",
+        "FRONTIER_RETRY_DELAY": "1h",
+        "WARC_ENABLED": True,
+        "STATS_CLASS": "tests.support.wiring.WireStats",
         "WIRE_FILE": tmp_path / "wires",
-    }  # fmt: skip
+    }
     result = run_crawl(
         ["site", "-a", "seeds=" + ",".join(base + path for path in paths)], settings, tmp_path
     )
@@ -189,9 +202,14 @@ def test_a_crawl_keeps_what_went_over_the_wire(
     wires = read_wires(tmp_path / "wires")
     assert set(wires) == set(Raw.seen)
     wanted = {
-        **ANSWERS, "/slow": (PLAIN, PAGE), "/hints": (PLAIN, PAGE), "/chunked": (CHUNKED, PACKED), "/cut": (PLAIN, PAGE[:20]),
-        "/no-head": (b"<p>no head at all</p>\n\n", b""), "/half-head": (b"HTTP/1.1 200 OK\r\nContent-", b""),
-    }  # fmt: skip
+        **ANSWERS,
+        "/slow": (PLAIN, PAGE),
+        "/hints": (PLAIN, PAGE),
+        "/chunked": (CHUNKED, PACKED),
+        "/cut": (PLAIN, PAGE[:20]),
+        "/no-head": (b"<p>no head at all</p>\n\n", b""),
+        "/half-head": (b"HTTP/1.1 200 OK\r\nContent-", b""),
+    }
     assert {path: wire and wire[1:] for path, wire in wires.items()} == wanted
     assert {path: wire and wire[0] for path, wire in wires.items()} == Raw.seen
     assert not any(

@@ -1,4 +1,6 @@
-"""Several workers on one crawl: nothing is fetched twice, nothing is lost when one is killed, and the auditor is content."""
+"""Several workers on one crawl: nothing is fetched twice, nothing is lost when one is killed, and
+the auditor is content.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,16 @@ def workers(
     demo: DemoServer, database_url: str, crawl_dir: Path, *words: str, **more: object
 ) -> Crawl:
     settings = demo_settings(
-        demo, database_url, POLITENESS_DELAY=DELAY_S, POLITENESS_MAX_DELAY=60, FRONTIER_SERVERS=2, FRONTIER_LEASE=LEASE_S,
-        DOWNLOAD_TIMEOUT=1, PANEL_INTERVAL=1, **more,
-    )  # fmt: skip
+        demo,
+        database_url,
+        POLITENESS_DELAY=DELAY_S,
+        POLITENESS_MAX_DELAY=60,
+        FRONTIER_SERVERS=2,
+        FRONTIER_LEASE=LEASE_S,
+        DOWNLOAD_TIMEOUT=1,
+        PANEL_INTERVAL=1,
+        **more,
+    )
     return Crawl(
         ["workers", "site", "-n", "3", "-a", "seeds=" + ",".join(roots(demo)), *words],
         crawl_dir,
@@ -97,7 +106,8 @@ def test_three_workers_of_which_one_is_killed_fetch_everything(
     assert said.count("was killed by signal 9: started again as process") == 1
     assert said.count("ended with exit code 0") == 3
     assert re.search(
-        r"s  3 workers: \d+ URLs known, \d+ visited, \d+ pages read; \d+ due now; \d servers? in use",
+        r"s  3 workers: \d+ URLs known, \d+ visited, \d+ pages read; \d+ due now; \d servers? in "
+        r"use",
         said,
     )
 
@@ -180,10 +190,25 @@ def test_a_violation_is_named_and_makes_the_auditor_exit_with_3(tmp_path: Path) 
         "part": 0,
     }
     line = {
-        "time": "", "worker": "w", "crawl": "c", "url": "http://a.test/", "status": 200, "reason": "", "ip": "192.0.2.1",
-        "host": "a.test", "server": 1, "epoch": 1, "started": 101.0, "ended": 101.1, "ms": 100, "bytes": 1, "delay_s": 2,
-        "kind": "page", "lane": "new", "robots_at": 50.0,
-    }  # fmt: skip
+        "time": "",
+        "worker": "w",
+        "crawl": "c",
+        "url": "http://a.test/",
+        "status": 200,
+        "reason": "",
+        "ip": "192.0.2.1",
+        "host": "a.test",
+        "server": 1,
+        "epoch": 1,
+        "started": 101.0,
+        "ended": 101.1,
+        "ms": 100,
+        "bytes": 1,
+        "delay_s": 2,
+        "kind": "page",
+        "lane": "new",
+        "robots_at": 50.0,
+    }
     log = tmp_path / "requests-w.jsonl"
     log.write_text(
         "".join(
@@ -194,7 +219,8 @@ def test_a_violation_is_named_and_makes_the_auditor_exit_with_3(tmp_path: Path) 
     result = run_command(["politeness", "audit", str(log)], tmp_path)
     assert result.code == 3
     assert result.stdout.splitlines() == [
-        f"host delay, a.test: 0.500 s too early (2 s from start to start): {log}:3 http://a.test/ after {log}:2 http://a.test/",
+        f"host delay, a.test: 0.500 s too early (2 s from start to start): {log}:3 http://a.test/ "
+        f"after {log}:2 http://a.test/",
         "2 requests to 1 host by 1 worker, 0 URLs not asked: 1 violation (host delay 1)",
     ]
     log.write_text(json.dumps(rules) + "\n" + json.dumps(line) + "\nrubbish\n")

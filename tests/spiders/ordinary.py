@@ -11,7 +11,9 @@ from twisted.python.failure import Failure
 
 
 class OrdinarySpider(scrapy.Spider):
-    """POST, headers, callbacks, cb_kwargs, errbacks, a redirect, and a few requests that can't be stored."""
+    """POST, headers, callbacks, cb_kwargs, errbacks, a redirect, and a few requests that can't be
+    stored.
+    """
 
     name = "ordinary"
 

@@ -20,11 +20,18 @@ class PagesSpider(scrapy.Spider):
     def parse(self, response: Response, via: str = "") -> Iterator[Any]:
         text = response.css("p::text").get() if isinstance(response, TextResponse) else None
         yield {
-            "url": response.url, "status": response.status, "text": text, "class": type(response).__name__, "via": via,
-            "encoding": getattr(response, "encoding", None), "at": str(response.meta.get("archived_at", ""))[:19],
-            "address": str(response.ip_address), "protocol": response.protocol,
-            "chunked": response.headers.get("Transfer-Encoding", b"").decode(), "depth": response.meta.get("depth"),
-        }  # fmt: skip
+            "url": response.url,
+            "status": response.status,
+            "text": text,
+            "class": type(response).__name__,
+            "via": via,
+            "encoding": getattr(response, "encoding", None),
+            "at": str(response.meta.get("archived_at", ""))[:19],
+            "address": str(response.ip_address),
+            "protocol": response.protocol,
+            "chunked": response.headers.get("Transfer-Encoding", b"").decode(),
+            "depth": response.meta.get("depth"),
+        }
         if not via:
             yield from (
                 scrapy.Request(url, cb_kwargs={"via": response.url}, dont_filter=True)
@@ -42,7 +49,8 @@ class InlineSpider(scrapy.Spider):
 
     def __init__(self, base: str = "", more: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.start_urls, self.more = [base], more
+        self.start_urls = [base]
+        self.more = more
 
     async def parse(self, response: Response) -> AsyncIterator[Any]:
         try:

@@ -1,4 +1,6 @@
-"""Spiders of every kind that people have, as the manuals write them; see tests/support/zoo.py for the web that they read."""
+"""Spiders of every kind that people have, as the manuals write them; see tests/support/zoo.py for
+the web that they read.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,9 @@ class ThingLoader(ItemLoader):
 
 
 class ChainedSpider(BasedSpider):
-    """Callbacks that hand things on, forms, errbacks, errors that are wanted, an item loader, a callback that breaks."""
+    """Callbacks that hand things on, forms, errbacks, errors that are wanted, an item loader, a
+    callback that breaks.
+    """
 
     name = "chained"
 

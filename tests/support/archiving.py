@@ -22,7 +22,8 @@ from crawlproj.archive.exchange import Exchange, Facts, Original, Place, Truncat
 from crawlproj.archive.writer import DEFAULT, Shape, Writer
 from crawlproj.http import encodings
 
-# warcio 1.8 sets an attribute on brotli's decompressor, which brotli 1.2 does not allow; digests are of the packed bytes anyway.
+# warcio 1.8 sets an attribute on brotli's decompressor, which brotli 1.2 does not allow; digests
+# are of the packed bytes anyway.
 BufferedReader.DECOMPRESSORS.pop("br", None)
 
 START = datetime(2026, 3, 4, 5, 6, 7, 89_012, tzinfo=UTC)
@@ -30,7 +31,10 @@ PAGE = (
     b"<!doctype html><title>A page</title><p>"
     + b"All work and no play makes Jack a dull boy. " * 40
 )
-REQUEST = b"GET /a?b=c HTTP/1.1\r\nHost: example.org\r\nUser-Agent: crawlproj\r\nAccept-Encoding: gzip\r\n\r\n"
+REQUEST = (
+    b"GET /a?b=c HTTP/1.1\r\nHost: example.org\r\nUser-Agent: crawlproj\r\nAccept-Encoding: "
+    b"gzip\r\n\r\n"
+)
 
 
 def head(*lines: str, status: str = "200 OK", kind: str = "text/html; charset=utf-8") -> bytes:
@@ -59,12 +63,16 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
 }  # fmt: skip
 
 BAD_HEADS = {
-    "a header over two lines": b"HTTP/1.1 200 OK\r\nX-Long: one\r\n two\r\n\tthree\r\nContent-Type: text/html\r\n\r\n",
+    "a header over two lines": b"HTTP/1.1 200 OK\r\nX-Long: one\r\n "
+    b"two\r\n\tthree\r\nContent-Type: text/html\r\n\r\n",
     "line feeds only": b"HTTP/1.1 200 OK\nContent-Type: text/html\nX: y\n\n",
     "mixed line ends": b"HTTP/1.1 200 OK\r\nA: b\nContent-Type: text/html\r\n\r\n",
-    "a carriage return in a value": b"HTTP/1.1 200 OK\r\nA: b\rc\r\nContent-Type: text/html\r\n\r\n",
-    "an empty line of spaces": b"HTTP/1.1 200 OK\r\nA: b\r\n \t \r\nContent-Type: text/html\r\n\r\n",
-    "an empty line of odd blanks": b"HTTP/1.1 200 OK\r\nA: b\r\n\x0b\x0c\x1c\xa0\r\nContent-Type: text/html\r\n\r\n",
+    "a carriage return in a value": b"HTTP/1.1 200 OK\r\nA: b\rc\r\nContent-Type: "
+    b"text/html\r\n\r\n",
+    "an empty line of spaces": b"HTTP/1.1 200 OK\r\nA: b\r\n \t \r\nContent-Type: "
+    b"text/html\r\n\r\n",
+    "an empty line of odd blanks": b"HTTP/1.1 200 OK\r\nA: b\r\n\x0b\x0c\x1c\xa0\r\nContent-Type: "
+    b"text/html\r\n\r\n",
     "NULs": b"HTTP/1.1 200 OK\r\nA: b\x00c\x00\r\nContent-Type: text/html\r\n\r\n",
     "not ASCII": "HTTP/1.1 200 Schön\r\nA: größe\r\nContent-Type: text/html\r\n\r\n".encode(),
     "latin-1": "HTTP/1.1 200 Schön\r\nA: größe\r\nContent-Type: text/html\r\n\r\n".encode(
@@ -87,10 +95,12 @@ BAD_HEADS = {
     "a space before the colon": b"HTTP/1.1 200 OK\r\nContent-Type : text/html\r\n\r\n",
     "a line without a colon": b"HTTP/1.1 200 OK\r\nnonsense\r\nContent-Type: text/html\r\n\r\n",
     "a line that starts with a colon": b"HTTP/1.1 200 OK\r\n: x\r\nContent-Type: text/html\r\n\r\n",
-    "a fold right after the status": b"HTTP/1.1 200 OK\r\n folded\r\nContent-Type: text/html\r\n\r\n",
+    "a fold right after the status": b"HTTP/1.1 200 OK\r\n folded\r\nContent-Type: "
+    b"text/html\r\n\r\n",
     "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
     "a lying length": b"HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\n",
-    "chunks that were joined": b"HTTP/1.1 200 OK\r\ntransfer-ENCODING: chunked\r\nContent-Type: text/html\r\n\r\n",
+    "chunks that were joined": b"HTTP/1.1 200 OK\r\ntransfer-ENCODING: chunked\r\nContent-Type: "
+    b"text/html\r\n\r\n",
     "packed, it says": b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n",
     "packed thrice, it says": b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip, br, zstd, wrong\r\n\r\n",
 }
@@ -140,7 +150,9 @@ def write(
 
 
 def accepted(path: Path) -> int:
-    """Other libraries read the file to its end and agree with all its digests; returns the number of records."""
+    """Other libraries read the file to its end and agree with all its digests; returns the number
+    of records.
+    """
     out = StringIO()
     with redirect_stdout(out), redirect_stderr(out):
         try:

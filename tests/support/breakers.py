@@ -1,4 +1,5 @@
-"""Extensions that each break one rule of politeness, to see that it would be noticed. The log still says that all are kept.
+"""Extensions that each break one rule of politeness, to see that it would be noticed. The log still
+says that all are kept.
 
 That a host is asked one at a time can't be broken in one place: Scrapy's own slots keep it as well.
 """

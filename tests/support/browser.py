@@ -1,4 +1,6 @@
-"""A real browser: headless Chromium through a pipe, which is all that its protocol needs, and what a reader sees in it."""
+"""A real browser: headless Chromium through a pipe, which is all that its protocol needs, and what
+a reader sees in it.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,20 @@ import pytest
 PATIENCE_S = 30.0
 SETTLED_S = 0.3
 OPTIONS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-extensions",
-    "--remote-debugging-pipe", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1", "--window-size=900,600",
-)  # fmt: skip
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--remote-debugging-pipe",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+    "--window-size=900,600",
+)
 SEEN = """(() => {
     const replayed = document.querySelector('#replay_iframe');
     const page = replayed ? replayed.contentDocument : document;
@@ -57,13 +69,18 @@ class Browser:
         to_browser, self._out = os.pipe()
         self._in, from_browser = os.pipe()
         self._process = subprocess.Popen(
-            [chromium(), *OPTIONS, f"--user-data-dir={self._profile}", "about:blank"], pass_fds=(3, 4), start_new_session=True,
-            preexec_fn=partial(_connect, to_browser, from_browser), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            [chromium(), *OPTIONS, f"--user-data-dir={self._profile}", "about:blank"],
+            pass_fds=(3, 4),
+            start_new_session=True,
+            preexec_fn=partial(_connect, to_browser, from_browser),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         os.close(to_browser)
         os.close(from_browser)
-        self._buffer, self._number = b"", 0
+        self._buffer = b""
+        self._number = 0
         self._heard: list[dict[str, Any]] = []
         target = self._do("Target.createTarget", {"url": "about:blank"}, "")["targetId"]
         self._session = ""
@@ -87,17 +104,21 @@ class Browser:
             time.sleep(0.1)
 
     def look(self, url: str, is_it: Callable[[list[Any]], bool] | None = None) -> list[Any]:
-        """State, title, visible text, texts of frames, sizes of images, colour of the text: when they no longer change, or are what
-        is waited for."""
+        """State, title, visible text, texts of frames, sizes of images, colour of the text: when
+        they no longer change, or are what is waited for.
+        """
         self._heard.clear()
         went = self._do("Page.navigate", {"url": url})
         assert "errorText" not in went, went
         self._wait(lambda heard: heard.get("method") == "Page.loadEventFired")
-        deadline, last, since = time.monotonic() + PATIENCE_S, "", time.monotonic()
+        deadline = time.monotonic() + PATIENCE_S
+        last = ""
+        since = time.monotonic()
         while True:
             answer = self._do("Runtime.evaluate", {"expression": SEEN})["result"].get("value", "")
             if answer != last:
-                last, since = answer, time.monotonic()
+                last = answer
+                since = time.monotonic()
             seen = json.loads(answer) if answer else []
             settled = seen and seen[0] == "complete" and time.monotonic() - since > SETTLED_S
             if (settled and (is_it is None or is_it(seen))) or time.monotonic() > deadline:
@@ -132,7 +153,8 @@ class Browser:
             ready, _, _ = select.select([self._in], [], [], max(0.0, deadline - time.monotonic()))
             data = os.read(self._in, 1 << 20) if ready else b""
             assert data, (
-                f"the browser says nothing more (it is {'gone' if self._process.poll() is not None else 'there'})"
+                "the browser says nothing more (it is "
+                f"{'gone' if self._process.poll() is not None else 'there'})"
             )
             *messages, self._buffer = (self._buffer + data).split(b"\0")
             self._heard += [json.loads(message) for message in messages]

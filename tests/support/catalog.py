@@ -42,5 +42,7 @@ PARTS = {
 
 
 def catalog(db: Queries) -> dict[str, list[tuple[Any, ...]]]:
-    """Tables, columns, types, defaults, indexes, constraints and the rest, each sorted: equal schemas, equal dicts."""
+    """Tables, columns, types, defaults, indexes, constraints and the rest, each sorted: equal
+    schemas, equal dicts.
+    """
     return {part: sorted(db.script(sql), key=repr) for part, sql in PARTS.items()}

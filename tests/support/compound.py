@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import struct
 
-END, FREE, FAT = 0xFFFF_FFFE, 0xFFFF_FFFF, 0xFFFF_FFFD
+END = 0xFFFF_FFFE
+FREE = 0xFFFF_FFFF
+FAT = 0xFFFF_FFFD
 URL = "https://example.org/linked.html"
 
 
 def compound(streams: dict[str, bytes]) -> bytes:
-    """A compound file of one sector of FAT, one or two of directory, and streams of 4096 bytes and more."""
+    """A compound file of one sector of FAT, one or two of directory, and streams of 4096 bytes and
+    more.
+    """
     names = sorted(streams, key=lambda name: (len(name), name.upper()))
     rooms = [streams[name].ljust(4096, b"\0") for name in names]
     rooms = [room + bytes(-len(room) % 512) for room in rooms]
     directory = -(-(len(names) + 1) // 4)
-    fat, starts = [FAT, *range(2, directory + 1), END], []
+    fat = [FAT, *range(2, directory + 1), END]
+    starts = []
     for room in rooms:
         starts.append(len(fat))
         fat += [*range(len(fat) + 1, len(fat) + len(room) // 512), END]
@@ -52,7 +57,8 @@ def doc(flags: int = 0, version: int = 0xC1) -> bytes:
     pieces = struct.pack("<3I", *lengths) + places
     table = b"\x01\x02\x00xx" + b"\x02" + struct.pack("<I", len(pieces)) + pieces
     struct.pack_into("<II", main, 0x1A2, 100, len(table))
-    main[1024 : 1024 + len(first)], main[2048 : 2048 + len(second)] = first, second
+    main[1024 : 1024 + len(first)] = first
+    main[2048 : 2048 + len(second)] = second
     return compound({"WordDocument": bytes(main), "1Table": bytes(100) + table})
 
 
@@ -80,7 +86,8 @@ def xls(locked: bool = False, version: int = 0x600) -> bytes:
     def cell(row: int, body: bytes) -> bytes:
         return struct.pack("<HHH", row, 0, 0) + body
 
-    # The second string goes on in the next record, where its characters are wider; the third has runs and extras.
+    # The second string goes on in the next record, where its characters are wider; the third has
+    # runs and extras.
     strings = (
         struct.pack("<II", 3, 3)
         + struct.pack("<HB", 4, 0)
@@ -98,15 +105,22 @@ def xls(locked: bool = False, version: int = 0x600) -> bytes:
     )
     moniker = bytes.fromhex("e0c9ea79f9bace118c8200aa004ba90b")
     target = (URL + "\0").encode("utf-16-le")
-    number, whole = struct.pack("<d", 1.5), struct.pack("<I", 7 << 2 | 2)
+    number = struct.pack("<d", 1.5)
+    whole = struct.pack("<I", 7 << 2 | 2)
     many = struct.pack("<HHHIHIH", 1, 2, 0, 250 << 2 | 3, 0, 0x3FF0_0000, 3)
     shared = [struct.pack("<I", place) for place in (0, 1, 2, 99)]
     rows = (
-        record(0xFD, cell(0, shared[0])) + record(0xFD, cell(0, shared[1])) + record(0x203, cell(0, number))
-        + record(0xFD, cell(1, shared[2])) + record(0xFD, cell(1, shared[3])) + record(0x27E, cell(1, whole)) + record(0xBD, many)
-        + record(0x06, cell(2, bytes(6) + b"\xff\xff" + bytes(6))) + record(0x207, struct.pack("<HB", 2, 0) + b"hi")
+        record(0xFD, cell(0, shared[0]))
+        + record(0xFD, cell(0, shared[1]))
+        + record(0x203, cell(0, number))
+        + record(0xFD, cell(1, shared[2]))
+        + record(0xFD, cell(1, shared[3]))
+        + record(0x27E, cell(1, whole))
+        + record(0xBD, many)
+        + record(0x06, cell(2, bytes(6) + b"\xff\xff" + bytes(6)))
+        + record(0x207, struct.pack("<HB", 2, 0) + b"hi")
         + record(0x1B8, bytes(28) + moniker + struct.pack("<I", len(target)) + target)
-    )  # fmt: skip
+    )
     begin = record(0x809, struct.pack("<HH", version, 5)) + (
         record(0x2F, bytes(6)) if locked else b""
     )

@@ -1,4 +1,6 @@
-"""Real crawls for tests: each a process of its own, as a user would start it. What it counted comes back with it."""
+"""Real crawls for tests: each a process of its own, as a user would start it. What it counted comes
+back with it.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,19 @@ from settings import base
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK: Mapping[str, object] = {
-    "GUARD_ALLOW_PRIVATE": True, "POLITENESS_DELAY": 0, "POLITENESS_SLOWDOWN": 0, "POLITENESS_SERVER_DELAY": 0,
+    "GUARD_ALLOW_PRIVATE": True,
+    "POLITENESS_DELAY": 0,
+    "POLITENESS_SLOWDOWN": 0,
+    "POLITENESS_SERVER_DELAY": 0,
     "POLITENESS_HOSTS_PER_SERVER": 100,
-}  # fmt: skip
+}
 """Settings of every test crawl, unless it says otherwise."""
 
 
 class StatsFile(MemoryStatsCollector):
-    """Scrapy's own, which also writes all stats to the setting STATS_FILE as JSON when the crawl has ended."""
+    """Scrapy's own, which also writes all stats to the setting STATS_FILE as JSON when the crawl
+    has ended.
+    """
 
     def __init__(self, crawler: Any) -> None:
         super().__init__(crawler)
@@ -53,7 +60,9 @@ class Result:
 
 
 class Crawl:
-    """A command that runs. Use it as a context manager: whatever happens, the process is gone at the end."""
+    """A command that runs. Use it as a context manager: whatever happens, the process is gone at
+    the end.
+    """
 
     def __init__(
         self, words: Sequence[str], crawl_dir: Path, settings: Mapping[str, object] | None = None,
@@ -61,7 +70,8 @@ class Crawl:
     ) -> None:  # fmt: skip
         handle, name = tempfile.mkstemp(prefix="stats-", suffix=".json")
         os.close(handle)
-        self._stats, self.crawl_dir = Path(name), crawl_dir
+        self._stats = Path(name)
+        self.crawl_dir = crawl_dir
         ours = (
             {"STATS_CLASS": "tests.support.crawling.StatsFile", "STATS_FILE": name}
             if words[0] in ("crawl", "demo", "reextract")
@@ -103,9 +113,13 @@ class Crawl:
 
 
 def run_command(
-    words: Sequence[str], crawl_dir: Path, settings: Mapping[str, object] | None = None, timeout_s: float = 60,
-    env: Mapping[str, str] | None = None, cwd: Path = ROOT,
-) -> Result:  # fmt: skip
+    words: Sequence[str],
+    crawl_dir: Path,
+    settings: Mapping[str, object] | None = None,
+    timeout_s: float = 60,
+    env: Mapping[str, str] | None = None,
+    cwd: Path = ROOT,
+) -> Result:
     """`scrapy WORDS...`, to its end."""
     with Crawl(words, crawl_dir, settings, env, cwd) as running:
         return running.wait(timeout_s)
@@ -117,7 +131,9 @@ def start_crawl(
     crawl_dir: Path,
     env: Mapping[str, str] | None = None,
 ) -> Crawl:
-    """`scrapy crawl ARGS...`, left running: `with start_crawl(...) as crawl: ... crawl.stop(); crawl.wait()`."""
+    """`scrapy crawl ARGS...`, left running: `with start_crawl(...) as crawl: ... crawl.stop();
+    crawl.wait()`.
+    """
     return Crawl(["crawl", *args], crawl_dir, settings, env)
 
 
@@ -125,6 +141,8 @@ def run_crawl(
     args: Sequence[str], settings: Mapping[str, object], crawl_dir: Path, timeout_s: float = 60,
     env: Mapping[str, str] | None = None,
 ) -> Result:  # fmt: skip
-    """`scrapy crawl ARGS...`, to its end: run_crawl(["site", "-a", "seeds=..."], {"DATABASE_URL": url}, tmp_path)."""
+    """`scrapy crawl ARGS...`, to its end: run_crawl(["site", "-a", "seeds=..."], {"DATABASE_URL":
+    url}, tmp_path).
+    """
     with start_crawl(args, settings, crawl_dir, env) as crawl:
         return crawl.wait(timeout_s)

@@ -29,14 +29,18 @@ BOMB = (
 
 def relations(**urls: str) -> str:
     parts = (
-        f'<Relationship Id="{name}" Type="{RELATION}/hyperlink" Target="{url}" TargetMode="External"/>'
+        f'<Relationship Id="{name}" Type="{RELATION}/hyperlink" Target="{url}" '
+        'TargetMode="External"/>'
         for name, url in urls.items()
     )
     return f'<Relationships xmlns="{PACKAGE}/relationships">{"".join(parts)}</Relationships>'
 
 
 def word(body: str, head: str = "", **urls: str) -> bytes:
-    document = f'{head}<w:document xmlns:w="{WORD}" xmlns:r="{RELATION}"><w:body>{body}</w:body></w:document>'
+    document = (
+        f'{head}<w:document xmlns:w="{WORD}" '
+        f'xmlns:r="{RELATION}"><w:body>{body}</w:body></w:document>'
+    )
     return packed(
         {**TYPES, "word/document.xml": document, "word/_rels/document.xml.rels": relations(**urls)}
     )
@@ -50,7 +54,10 @@ def xlsx() -> bytes:
         '<row><c><f>HYPERLINK("https://example.org/formula.html","x")</f><v>x</v></c></row>'
     )
     links = '<hyperlinks><hyperlink ref="A1" r:id="r1" display="shown"/></hyperlinks>'
-    sheet = f'<worksheet xmlns="{SHEET}" xmlns:r="{RELATION}"><sheetData>{rows}</sheetData>{links}</worksheet>'
+    sheet = (
+        f'<worksheet xmlns="{SHEET}" '
+        f'xmlns:r="{RELATION}"><sheetData>{rows}</sheetData>{links}</worksheet>'
+    )
     return packed({
         **TYPES, "xl/sharedStrings.xml": f'<sst xmlns="{SHEET}">{strings}</sst>',
         "xl/worksheets/sheet1.xml": sheet,
@@ -61,17 +68,31 @@ def xlsx() -> bytes:
 def pptx() -> bytes:
     def slide(text: str, link: str = "") -> str:
         run = f'<a:r><a:rPr lang="en-GB">{link}</a:rPr><a:t>{text}</a:t></a:r>'
-        return f'<p:sld xmlns:p="p" xmlns:a="{DRAWING}" xmlns:r="{RELATION}"><a:p>{run}<a:r><a:t> end</a:t></a:r></a:p></p:sld>'
+        return (
+            f'<p:sld xmlns:p="p" xmlns:a="{DRAWING}" xmlns:r="{RELATION}"><a:p>{run}<a:r><a:t> '
+            "end</a:t></a:r></a:p></p:sld>"
+        )
 
-    return packed({
-        **TYPES, "ppt/notesSlides/notesSlide1.xml": slide("A note"), "ppt/slides/slide10.xml": slide("Ten"),
-        "ppt/slides/slide2.xml": slide("Two", '<a:hlinkClick r:id="r1"/>'), "ppt/slides/_rels/slide2.xml.rels": relations(r1=URL),
-    })  # fmt: skip
+    return packed(
+        {
+            **TYPES,
+            "ppt/notesSlides/notesSlide1.xml": slide("A note"),
+            "ppt/slides/slide10.xml": slide("Ten"),
+            "ppt/slides/slide2.xml": slide("Two", '<a:hlinkClick r:id="r1"/>'),
+            "ppt/slides/_rels/slide2.xml.rels": relations(r1=URL),
+        }
+    )
 
 
 def odf(body: str, kind: str = "text", manifest: str = "") -> bytes:
-    spaces = f'xmlns:text="{ODF}:text:1.0" xmlns:table="{ODF}:table:1.0" xmlns:xlink="http://www.w3.org/1999/xlink"'
-    meta = '<m xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>A title</dc:title><dc:language>fr-FR</dc:language></m>'
+    spaces = (
+        f'xmlns:text="{ODF}:text:1.0" xmlns:table="{ODF}:table:1.0" '
+        'xmlns:xlink="http://www.w3.org/1999/xlink"'
+    )
+    meta = (
+        '<m xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>A '
+        "title</dc:title><dc:language>fr-FR</dc:language></m>"
+    )
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(zipfile.ZipInfo("mimetype"), f"application/vnd.oasis.opendocument.{kind}")
@@ -85,7 +106,8 @@ def odt() -> bytes:
     changes = "<text:tracked-changes><text:p>deleted</text:p></text:tracked-changes>"
     link = f'<text:a xlink:href="{URL}">the <text:span>link</text:span></text:a>'
     return odf(
-        f"{changes}<text:h>Heading</text:h><text:p>See<text:s/>{link}, see https://example.org/written.html.</text:p>"
+        f"{changes}<text:h>Heading</text:h><text:p>See<text:s/>{link}, see "
+        "https://example.org/written.html.</text:p>"
     )
 
 
@@ -103,18 +125,20 @@ def rtf() -> bytes:
     fonts = r"{\fonttbl{\f0\fcharset0 Arial;}{\f1\fcharset204 Arial;}}"
     field = rf'{{\field{{\*\fldinst HYPERLINK "{URL}" }}{{\fldrslt the link}}}}'
     text = (
-        r"{\*\generator Nobody;}{\info{\title A title}{\author X}}Caf\'e9 \{1\} \u8364? \f1\'cf\'f0\f0\par\tab next\line "
-        + field
+        r"{\*\generator Nobody;}{\info{\title A title}{\author X}}Caf\'e9 \{1\} \u8364? "
+        r"\f1\'cf\'f0\f0\par\tab next\line " + field
     )
     return rf"{{\rtf1\ansi\ansicpg1252{fonts}{text}{{\pict 00ff}}}}".encode("latin-1")
 
 
 def long_pdf(pages: int, show: str = "BT /F1 9 Tf 9 9 Td (a page of very many) Tj ET") -> bytes:
     """All pages are the same object: small, and endless to read."""
-    kids, stream = " ".join(["3 0 R"] * pages).encode(), zlib.compress(show.encode())
+    kids = " ".join(["3 0 R"] * pages).encode()
+    stream = zlib.compress(show.encode())
     objects = (
         b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[%b]/Count %d>>" % (kids, pages),
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 "
+        b"R>>>>>>",
         b"<</Filter/FlateDecode/Length %d>>stream\n%b\nendstream" % (len(stream), stream),
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
     )  # fmt: skip
@@ -139,7 +163,15 @@ def locked_pdf() -> bytes:
 
 
 GOOD = {
-    "pdf": pdf("A title", "Some words", URL), "printed": PRINTED, "docx": docx("A title", "Some words", URL), "xlsx": xlsx(),
-    "pptx": pptx(), "odt": odt(), "ods": ods(), "rtf": rtf(),
-    "doc": compound.doc(), "xls": compound.xls(), "ppt": compound.ppt(),
-}  # fmt: skip
+    "pdf": pdf("A title", "Some words", URL),
+    "printed": PRINTED,
+    "docx": docx("A title", "Some words", URL),
+    "xlsx": xlsx(),
+    "pptx": pptx(),
+    "odt": odt(),
+    "ods": ods(),
+    "rtf": rtf(),
+    "doc": compound.doc(),
+    "xls": compound.xls(),
+    "ppt": compound.ppt(),
+}

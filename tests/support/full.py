@@ -14,7 +14,8 @@ class SmallDisk:
     """`fill` takes all that is left, `clear` gives it back."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self._ballast = folder, folder / "ballast"
+        self.folder = folder
+        self._ballast = folder / "ballast"
 
     def fill(self) -> None:
         with self._ballast.open("ab", buffering=0) as file:

@@ -1,4 +1,6 @@
-"""A server that answers with whatever bytes a case has, and notes what it was asked and what it sent."""
+"""A server that answers with whatever bytes a case has, and notes what it was asked and what it
+sent.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ import brotli  # type: ignore[import-untyped]
 from crawlproj.http.encodings import zstd
 
 End = Literal["keep", "close", "reset", "hang"]
-PAGE = b"<!doctype html><title>Fine</title><p>A page that a browser shows, with some text to be read by people.</p>"
+PAGE = (
+    b"<!doctype html><title>Fine</title><p>A page that a browser shows, with some text to be "
+    b"read by people.</p>"
+)
 TYPE = b"Content-Type: text/html; charset=utf-8"
 BIG = b"<p>" + b"big " * 20_000
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: a close is a reset
@@ -27,8 +32,10 @@ RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: a close is a reset
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is sent, piece by piece with pauses, and how it ends; then what must come of it: state, status and reason of the URL,
-    the body that is kept, why it is not whole, and the kind of record."""
+    """What is sent, piece by piece with pauses, and how it ends; then what must come of it: state,
+    status and reason of the URL, the body that is kept, why it is not whole, and the kind of
+    record.
+    """
 
     pieces: tuple[bytes, ...]
     end: End = "keep"

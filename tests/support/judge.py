@@ -1,4 +1,6 @@
-"""Politeness judged from the server's own log: nothing of the crawler is used but the rules that it was given."""
+"""Politeness judged from the server's own log: nothing of the crawler is used but the rules that it
+was given.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from itertools import pairwise
 from crawlproj.demo.log import Record
 
 SLACK_S = 0.015
-"""The server sees a request a little later than it was sent, and ends an answer a little earlier than it is read."""
+"""The server sees a request a little later than it was sent, and ends an answer a little earlier
+than it is read.
+"""
 FAILED = frozenset({0, 408, 425, 429, 500, 502, 503, 504})
 
 
@@ -86,13 +90,16 @@ def _server(server: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
 
 
 def _pauses(server: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
-    """After so many requests to a host, nothing starts on its server for a while. A rest for another reason counts as well: what
-    else was under way meanwhile may end in it."""
+    """After so many requests to a host, nothing starts on its server for a while. A rest for
+    another reason counts as well: what else was under way meanwhile may end in it.
+    """
     if not law.pause_after:
         return
     asked: dict[str, int] = defaultdict(int)
     ended: dict[str, float] = {}
-    resting_until, since, last_start = 0.0, "", 0.0
+    resting_until = 0.0
+    since = ""
+    last_start = 0.0
     for record in seen:
         rested = [
             host
@@ -103,8 +110,10 @@ def _pauses(server: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
         if resting_until - law.pause_s <= record.started < resting_until - SLACK_S:
             early = resting_until - record.started
             yield f"{server}: {record.host} was asked {early:.3f} s before the pause after {since} was over"
-        last_start, ended[record.host] = record.started, record.ended
+        last_start = record.started
+        ended[record.host] = record.ended
         asked[record.host] += 1
         if asked[record.host] >= law.pause_after:
             asked[record.host] = 0
-            resting_until, since = record.ended + law.pause_s, record.host
+            resting_until = record.ended + law.pause_s
+            since = record.host

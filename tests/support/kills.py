@@ -1,11 +1,12 @@
-"""One harness for everything that can be killed: real workers on a real Postgres of their own, against the demo web.
+"""One harness for everything that can be killed: real workers on a real Postgres of their own,
+against the demo web.
 
     with Scene(demo, tmp_path, workers=3, settings=...) as scene:
         scene.play([Kill(200, "worker", "kill"), Kill(500, "postgres", "kill")], random.Random(7))
         evidence = scene.finish()
 
-Victims and what may be done to them: worker: kill, term, stall; postgres: kill, restart; wire: cut, hang, deaf; redis: kill,
-restart, hang, flush.
+Victims and what may be done to them: worker: kill, term, stall; postgres: kill, restart; wire: cut,
+hang, deaf; redis: kill, restart, hang, flush.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from tests.support.redis_server import RedisServer
 from tests.support.webs import Row, demo_settings, roots, rows
 from tests.support.wire import Wire
 
-# A kill is no power cut, so fsync may be off; but what was committed must be out of the server's memory.
+# A kill is no power cut, so fsync may be off; but what was committed must be out of the server's
+# memory.
 OPTIONS = {
     "fsync": "off",
     "synchronous_commit": "on",
@@ -43,7 +45,10 @@ PATIENCE_S = 400
 UNTIMED_S = 1.0
 """Taken for the longest time to a commit where the database does not note when a commit was."""
 STORED = "select canonical from crawlproj.url where visit > 0"
-COMMITTED = "select canonical, extract(epoch from pg_xact_commit_timestamp(xmin))::float8 from crawlproj.url where visit > 0"
+COMMITTED = (
+    "select canonical, extract(epoch from pg_xact_commit_timestamp(xmin))::float8 from "
+    "crawlproj.url where visit > 0"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +63,10 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What was done: `began` and `ended` on this machine's monotonic clock; `agent` is the name that the worker showed the web, a
-    new one with each start; `stored` are the URLs whose visit was in the database just after."""
+    """What was done: `began` and `ended` on this machine's monotonic clock; `agent` is the name
+    that the worker showed the web, a new one with each start; `stored` are the URLs whose visit was
+    in the database just after.
+    """
 
     victim: str
     how: str
@@ -71,8 +78,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a crawl left behind. `codes` and `logs` of those workers that came to an end by themselves; `lags` are the seconds from
-    the end of each page's last answer to the commit that stored it."""
+    """What a crawl left behind. `codes` and `logs` of those workers that came to an end by
+    themselves; `lags` are the seconds from the end of each page's last answer to the commit that
+    stored it.
+    """
 
     records: tuple[Record, ...]
     rows: Mapping[str, Row]
@@ -91,7 +100,9 @@ class Evidence:
         return found
 
     def unstored(self, record: Record) -> Done | None:
-        """What was done while it was under way or not stored yet: to its worker, or to the database."""
+        """What was done while it was under way or not stored yet: to its worker, or to the
+        database.
+        """
         url = f"http://{record.host}{record.path}"
         longest = max(self.lags.values(), default=UNTIMED_S)
         for done in self.done:
@@ -103,7 +114,9 @@ class Evidence:
         return None
 
     def failed(self) -> set[str]:
-        """URLs that a worker gave up for a while, e.g. since no answer came in time; it says so in its log."""
+        """URLs that a worker gave up for a while, e.g. since no answer came in time; it says so in
+        its log.
+        """
         return {
             url
             for text in self.logs.values()
@@ -119,7 +132,8 @@ class OwnPostgres:
 
     def __init__(self, home: Path, options: Mapping[str, str] | None = None) -> None:
         self._embedded = Embedded(home, options={**OPTIONS, **(options or {})})
-        self._home, self._data = home, home.resolve() / "pg" / "data"
+        self._home = home
+        self._data = home.resolve() / "pg" / "data"
         self.direct = self._embedded.start()
         self.wire = Wire(f"{read(self._data).socket_dir}/.s.PGSQL.5432")
         self.url = f"postgresql://{USER}@127.0.0.1:{self.wire.port}/postgres"
@@ -334,7 +348,8 @@ def cut_wire(scene: Scene, kill: Kill, chance: random.Random) -> None:
 
 def hit_redis(scene: Scene, kill: Kill, chance: random.Random) -> None:
     assert scene.redis
-    began, redis = time.monotonic(), scene.redis
+    began = time.monotonic()
+    redis = scene.redis
     if kill.how == "flush":
         redis.client.flushall()
     elif kill.how == "hang":

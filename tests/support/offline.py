@@ -1,4 +1,6 @@
-"""Extensions for runs that must not ask anybody: one lets nothing out of the process, one says how much memory it took."""
+"""Extensions for runs that must not ask anybody: one lets nothing out of the process, one says how
+much memory it took.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,20 @@ from scrapy import signals
 from crawlproj.content.documents import sandbox
 
 SOCKET = {"x86_64": 41, "aarch64": 198}
-ALLOW, KILL = 0x7FFF_0000, 0x8000_0000
+ALLOW = 0x7FFF_0000
+KILL = 0x8000_0000
 NETWORKS = (socket.AF_INET, socket.AF_INET6, 17)
 
 
 def end_at_any_socket() -> bool:
-    """The kernel ends this process as soon as anything in it makes a socket to a network, whatever library does it. False where
-    that can't be done."""
+    """The kernel ends this process as soon as anything in it makes a socket to a network, whatever
+    library does it. False where that can't be done.
+    """
     call = SOCKET.get(platform.machine())
     if call is None:
         return False
-    step, last = sandbox._Step, len(NETWORKS)
+    step = sandbox._Step
+    last = len(NETWORKS)
     steps = [
         step(0x20, 0, 0, 0),
         step(0x15, 0, last + 1, call),
@@ -36,8 +41,9 @@ def end_at_any_socket() -> bool:
 
 
 class NoSockets:
-    """A socket to a network is an error and a line in the file of the setting TRIED, and so is each name that is looked up. Sockets
-    that are made behind Python's back are the end of the process."""
+    """A socket to a network is an error and a line in the file of the setting TRIED, and so is each
+    name that is looked up. Sockets that are made behind Python's back are the end of the process.
+    """
 
     @classmethod
     def from_crawler(cls, crawler: Any) -> NoSockets:
@@ -60,7 +66,8 @@ class NoSockets:
                 file.write(f"name {args[:2]}\n")
             raise OSError("no names here")
 
-        socket.socket, socket.getaddrinfo = Guarded, look_up  # type: ignore[misc]
+        socket.socket = Guarded  # type: ignore[misc]
+        socket.getaddrinfo = look_up
         end_at_any_socket()
         return cls()
 

@@ -1,8 +1,10 @@
-"""A disk that loses power: what a process has not synced may be gone afterwards, or be something else.
+"""A disk that loses power: what a process has not synced may be gone afterwards, or be something
+else.
 
-In the process that writes, `Recorder` notes every sync of a file and of a folder; it stands in for the disk, so nothing is really
-synced. After a kill `Disk.fail` turns the folder into what such a disk may have kept: a file as far as it was synced, and behind
-that whatever chance gives; names as of the last sync of the folder, each later change kept or not.
+In the process that writes, `Recorder` notes every sync of a file and of a folder; it stands in for
+the disk, so nothing is really synced. After a kill `Disk.fail` turns the folder into what such a
+disk may have kept: a file as far as it was synced, and behind that whatever chance gives; names as
+of the last sync of the folder, each later change kept or not.
 """
 
 from __future__ import annotations
@@ -29,11 +31,13 @@ LATE_S = 1.0
 
 
 class Recorder:
-    """As an extension of a crawl: POWER_DISK is the folder of the notes, POWER_SYNC_S how long a sync takes, POWER_BROKEN which
-    rule is broken on purpose."""
+    """As an extension of a crawl: POWER_DISK is the folder of the notes, POWER_SYNC_S how long a
+    sync takes, POWER_BROKEN which rule is broken on purpose.
+    """
 
     def __init__(self, home: Path, sync_s: float = 0.0, broken: str = "") -> None:
-        self._home, self._sync_s = home, sync_s
+        self._home = home
+        self._sync_s = sync_s
         (home / "kept").mkdir(parents=True, exist_ok=True)
         self._notes = os.open(home / "notes", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.fsync = self.sync
@@ -82,7 +86,9 @@ class Recorder:
 
 
 def names(folder: int | Path, kept: Path) -> dict[str, int]:
-    """What is in a folder, name by name; each file is linked elsewhere too, so that it can come back."""
+    """What is in a folder, name by name; each file is linked elsewhere too, so that it can come
+    back.
+    """
     found = {}
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -127,13 +133,18 @@ def _commit_first(recorder: Recorder) -> None:
 
 
 BREAK: Mapping[str, Callable[[Recorder], None]] = {
-    "": lambda recorder: None, "no sync": _no_sync, "no sync of the folder": _no_folder_sync, "commit first": _commit_first,
-}  # fmt: skip
+    "": lambda recorder: None,
+    "no sync": _no_sync,
+    "no sync of the folder": _no_folder_sync,
+    "commit first": _commit_first,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What happened to one file: records that were whole before and are not touched, and how many were."""
+    """What happened to one file: records that were whole before and are not touched, and how many
+    were.
+    """
 
     name: str
     how: str
@@ -145,7 +156,9 @@ class Disk:
     """The folder `folder` on a disk whose notes are in `home`."""
 
     def __init__(self, folder: Path, home: Path) -> None:
-        self.folder, self._home, self._notes = folder, home, home / "notes"
+        self.folder = folder
+        self._home = home
+        self._notes = home / "notes"
         (home / "kept").mkdir(parents=True, exist_ok=True)
 
     @property
@@ -160,9 +173,12 @@ class Disk:
         return {note["file"]: note["size"] for note in self.notes() if "file" in note}
 
     def durable(self) -> dict[str, int]:
-        """The names as of the last sync; none, if the folder itself was made and that was never synced."""
+        """The names as of the last sync; none, if the folder itself was made and that was never
+        synced.
+        """
         found: dict[str, int] = {}
-        here, inside = (self.folder.stat().st_ino if self.folder.is_dir() else 0), False
+        here = self.folder.stat().st_ino if self.folder.is_dir() else 0
+        inside = False
         parent = self.folder.resolve().parent.stat().st_ino
         for note in self.notes():
             if note.get("folder") == here:
@@ -202,8 +218,10 @@ class Disk:
 
     def fail(self, dice: random.Random, worst: bool = False) -> list[Loss]:
         """Nobody may be writing. With `worst` nothing is kept that was not synced."""
-        synced, kept = self.synced(), self._home / "kept"
-        before, after = self.durable(), names(self.folder, kept)
+        synced = self.synced()
+        kept = self._home / "kept"
+        before = self.durable()
+        after = names(self.folder, kept)
         stays = {
             inode
             for inode in sorted({*before.values(), *after.values()})
@@ -229,8 +247,11 @@ class Disk:
 def merged(
     before: Mapping[str, int], after: Mapping[str, int], stays: Iterable[int]
 ) -> dict[str, int]:
-    """Names of which those changes were kept that concern the files in `stays`. A rename is kept or not, never half."""
-    found, kept = dict(before), set(stays)
+    """Names of which those changes were kept that concern the files in `stays`. A rename is kept or
+    not, never half.
+    """
+    found = dict(before)
+    kept = set(stays)
     for name, inode in before.items():
         if (
             after.get(name) != inode
@@ -253,12 +274,14 @@ def _damage(path: Path, synced: int, dice: random.Random, worst: bool) -> Loss:
     end = min(len(data), (start // PAGE + 1) * PAGE)
     how = "cut" if worst else dice.choice(["whole", "cut", "zeros", "noise", "hole"])
     if how == "cut":
-        start, end = (synced if worst else start), len(data)
+        start = synced if worst else start
+        end = len(data)
         left = data[:start]
     elif how == "hole":
         left = data[:start] + bytes(end - start) + data[end:]
     else:
-        start, end = (len(data) if how == "whole" else start), len(data)
+        start = len(data) if how == "whole" else start
+        end = len(data)
         left = data[:start] + (
             bytes(end - start) if how == "zeros" else dice.randbytes(end - start)
         )

@@ -26,7 +26,9 @@ def redis_program() -> str:
 
 
 class RedisServer:
-    """`words` are options of redis-server; by default every write is in its log at once, as after a stop or a kill."""
+    """`words` are options of redis-server; by default every write is in its log at once, as after a
+    stop or a kill.
+    """
 
     def __init__(self, *words: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="redis-"))

@@ -1,4 +1,6 @@
-"""A small web on loopback with pages of all kinds that a replay may get wrong. Each says something of its own."""
+"""A small web on loopback with pages of all kinds that a replay may get wrong. Each says something
+of its own.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ def html(text: str, more: str = "", charset: str = "utf-8") -> bytes:
 
 
 SCRIPT = (
-    "<p id=x></p><script>document.getElementById('x').textContent = 'six times seven is ' + 6 * 7;</script>"
+    "<p id=x></p><script>document.getElementById('x').textContent = 'six times seven is ' + 6 * "
+    "7;</script>"
     "<script src=/made.js></script>"
 )
 PAGES: dict[str, Answer] = {
@@ -58,16 +61,48 @@ PAGES: dict[str, Answer] = {
     "/gzip": (200, {"Content-Encoding": "gzip"}, html("Packed with gzip.")),
     "/deflate": (200, {"Content-Encoding": "deflate"}, html("Packed with deflate.")),
     "/br": (200, {"Content-Encoding": "br"}, html("Packed with brotli.")),
-    "/negotiated": (200, {"Content-Encoding": "?"}, html("Packed with what the client likes best.")),
-    "/zstd": (200, {"Content-Encoding": "zstd"}, html("Packed with zstd, whatever the client likes.")),
+    "/negotiated": (
+        200,
+        {"Content-Encoding": "?"},
+        html("Packed with what the client likes best."),
+    ),
+    "/zstd": (
+        200,
+        {"Content-Encoding": "zstd"},
+        html("Packed with zstd, whatever the client likes."),
+    ),
     "/chunked": (200, {"Transfer-Encoding": "chunked"}, html("It came in chunks.")),
-    "/chunked-gzip": (200, {"Transfer-Encoding": "chunked", "Content-Encoding": "gzip"}, html("Packed, and in chunks.")),
-    "/cp1251": (200, {"Content-Type": "text/html; charset=windows-1251"}, html("Страница на русском.", charset="windows-1251")),
-    "/shift_jis": (200, {"Content-Type": "text/html"}, html("日本語のページ。", "<meta charset=shift_jis>", "shift_jis")),
+    "/chunked-gzip": (
+        200,
+        {"Transfer-Encoding": "chunked", "Content-Encoding": "gzip"},
+        html("Packed, and in chunks."),
+    ),
+    "/cp1251": (
+        200,
+        {"Content-Type": "text/html; charset=windows-1251"},
+        html("Страница на русском.", charset="windows-1251"),
+    ),
+    "/shift_jis": (
+        200,
+        {"Content-Type": "text/html"},
+        html("日本語のページ。", "<meta charset=shift_jis>", "shift_jis"),
+    ),
     "/script": (200, {}, html("Text made by scripts:", SCRIPT)),
-    "/made.js": (200, {"Content-Type": "text/javascript"}, b"setTimeout(() => document.body.append('and this by a file'), 50)"),
-    "/picture": (200, {}, html("With a picture.", "<link rel=stylesheet href=/style.css><img src=/red.png alt=red>")),
-    "/style.css": (200, {"Content-Type": "text/css"}, b"body { color: rgb(1, 2, 150); background: #eef }"),
+    "/made.js": (
+        200,
+        {"Content-Type": "text/javascript"},
+        b"setTimeout(() => document.body.append('and this by a file'), 50)",
+    ),
+    "/picture": (
+        200,
+        {},
+        html("With a picture.", "<link rel=stylesheet href=/style.css><img src=/red.png alt=red>"),
+    ),
+    "/style.css": (
+        200,
+        {"Content-Type": "text/css"},
+        b"body { color: rgb(1, 2, 150); background: #eef }",
+    ),
     "/red.png": (200, {"Content-Type": "image/png"}, png(60, 40)),
     "/framed": (200, {}, html("With a frame.", "<iframe src=/inner width=400 height=80></iframe>")),
     "/inner": (200, {}, html("The text inside the frame.")),
@@ -78,10 +113,19 @@ PAGES: dict[str, Answer] = {
     "/search?a=1&b=2": (200, {}, html("Found by a query.")),
     "/größe/страница": (200, {}, html("A path that is not ASCII: größe.")),
     "/copy": (200, {}, html("The same on two URLs.")),
-    "/odd-head": (200, {"Not a name": "x", "X-Twice ": "y"}, html("Its head is odd, the page is fine.")),
-    "/refresh": (200, {}, b'<!doctype html><meta http-equiv=refresh content="0; url=/refreshed"><p>Wait a moment.</p>'),
+    "/odd-head": (
+        200,
+        {"Not a name": "x", "X-Twice ": "y"},
+        html("Its head is odd, the page is fine."),
+    ),
+    "/refresh": (
+        200,
+        {},
+        b'<!doctype html><meta http-equiv=refresh content="0; '
+        b'url=/refreshed"><p>Wait a moment.</p>',
+    ),
     "/refreshed": (200, {}, html("Where a refresh leads.")),
-}  # fmt: skip
+}
 
 
 class Kinds(BaseHTTPRequestHandler):

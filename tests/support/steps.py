@@ -1,6 +1,8 @@
-"""Removals from the archive that are killed at a chosen step: `python -m tests.support.steps`, told by lines of JSON what to do.
+"""Removals from the archive that are killed at a chosen step: `python -m tests.support.steps`, told
+by lines of JSON what to do.
 
-A step is the beginning or the end of a change: a file that is written, renamed or removed, a statement in a transaction.
+A step is the beginning or the end of a change: a file that is written, renamed or removed, a
+statement in a transaction.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ class Steps:
 
 class Counter:
     def __init__(self, kill_at: int) -> None:
-        self.made, self._kill_at = 0, kill_at
+        self.made = 0
+        self._kill_at = kill_at
 
     def step(self) -> None:
         self.made += 1
@@ -73,7 +76,8 @@ class Counter:
 
 
 def work(what: str, folder: Path, dsn: str) -> None:
-    db, config = Database(dsn), config_of(folder, dsn)
+    db = Database(dsn)
+    config = config_of(folder, dsn)
     if what == "clean":
         clean.clean(db, config, RETENTION, print)
     else:

@@ -1,4 +1,6 @@
-"""pywb, which replays web archives, in an environment of its own: it wants versions of libraries that are older than ours."""
+"""pywb, which replays web archives, in an environment of its own: it wants versions of libraries
+that are older than ours.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ STARTED_S = 60.0
 
 
 def installed() -> Path:
-    """The program, installed at its first use and again when the lock file changes; by one process, while others wait."""
+    """The program, installed at its first use and again when the lock file changes; by one process,
+    while others wait.
+    """
     HOME.parent.mkdir(exist_ok=True)
     with (HOME.parent / "replay.busy").open("w") as busy:
         flock(busy, LOCK_EX)
@@ -62,9 +66,13 @@ def _missing(reason: str) -> None:
 @contextmanager
 def replaying(warc: Path, folder: Path) -> Iterator[str]:
     """Serves the archive as it is; gives the URL that captures begin with."""
-    program, port = installed(), _free_port()
+    program = installed()
+    port = _free_port()
     folder.mkdir()
-    config = f"collections:\n  all:\n    archive_paths: {warc}/\n    index_paths: {warc / 'index.cdxj'}\n"
+    config = (
+        f"collections:\n  all:\n    archive_paths: {warc}/\n    index_paths: "
+        f"{warc / 'index.cdxj'}\n"
+    )
     (folder / "config.yaml").write_text(config)
     with (folder / "log.txt").open("w") as log:
         command = [program, "-b", "127.0.0.1", "-p", str(port), "-d", folder]

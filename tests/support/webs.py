@@ -27,10 +27,15 @@ class Row:
 
 def demo_settings(demo: DemoServer, database_url: str, **more: object) -> dict[str, object]:
     return {
-        "DATABASE_URL": database_url, "DNS_HOSTS": demo.dns_hosts | {"refused.fault.demo.test": "127.0.0.1"},
-        "FRONTIER_FLUSH": 0.2, "CRAWL_PATIENCE": 5, "POLITENESS_DELAY": 0,
-        "FRONTIER_RETRY_DELAY": 1, "POLITENESS_MAX_DELAY": 0.2, **more,
-    }  # fmt: skip
+        "DATABASE_URL": database_url,
+        "DNS_HOSTS": demo.dns_hosts | {"refused.fault.demo.test": "127.0.0.1"},
+        "FRONTIER_FLUSH": 0.2,
+        "CRAWL_PATIENCE": 5,
+        "POLITENESS_DELAY": 0,
+        "FRONTIER_RETRY_DELAY": 1,
+        "POLITENESS_MAX_DELAY": 0.2,
+        **more,
+    }
 
 
 def crawl_demo(
@@ -55,7 +60,8 @@ def rows(database_url: str, crawl: str = "site") -> dict[str, Row]:
     database = Database(database_url)
     try:
         found = database.script(
-            "select canonical, state::text, status, visit, depth, why, changes, tries from crawlproj.url u"
+            "select canonical, state::text, status, visit, depth, why, changes, tries from "
+            "crawlproj.url u"
             f" join crawlproj.crawl c on c.id = u.crawl where c.name = '{crawl}'"
         )
     finally:

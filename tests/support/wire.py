@@ -1,4 +1,6 @@
-"""A network between a worker and Postgres that can be cut: a proxy on loopback in front of the server's socket."""
+"""A network between a worker and Postgres that can be cut: a proxy on loopback in front of the
+server's socket.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ RESET = struct.pack("ii", 1, 0)  # SO_LINGER 0: a close is a reset
 
 
 class Wire:
-    """`cut`: connections are reset and new ones refused; `hang`: nothing gets through any more, but nothing is closed; `deafen`:
-    questions get through, answers don't; `mend`."""
+    """`cut`: connections are reset and new ones refused; `hang`: nothing gets through any more, but
+    nothing is closed; `deafen`: questions get through, answers don't; `mend`.
+    """
 
     def __init__(self, target: str) -> None:
         """`target` is a socket's path."""
@@ -22,7 +25,9 @@ class Wire:
         self._open, self._cut, self._end, self._deaf = (threading.Event() for _ in range(4))
         self._open.set()
         self.refusals = 0
-        """So many of the next that connect hear that the server is just starting up, as Postgres says it."""
+        """So many of the next that connect hear that the server is just starting up, as Postgres
+        says it.
+        """
         self._pairs: set[tuple[socket.socket, socket.socket]] = set()
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._server.getsockname()[1]

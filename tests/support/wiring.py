@@ -13,7 +13,9 @@ from tests.support.crawling import StatsFile
 
 
 class WireStats(StatsFile):
-    """One line of JSON per request in the file WIRE_FILE: path of the URL, then request, head and body in base64, or null."""
+    """One line of JSON per request in the file WIRE_FILE: path of the URL, then request, head and
+    body in base64, or null.
+    """
 
     def __init__(self, crawler: Any) -> None:
         super().__init__(crawler)

@@ -1,4 +1,6 @@
-"""A small web for spiders of every kind: feeds, tables, forms, charsets, packings, redirects, errors. It notes all."""
+"""A small web for spiders of every kind: feeds, tables, forms, charsets, packings, redirects,
+errors. It notes all.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,12 @@ from tests.support.archiving import raw_deflate
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "gzip": gzip.compress, "deflate": zlib.compress, "raw": raw_deflate, "br": brotli.compress, "zstd": encodings.zstd.compress,
-}  # fmt: skip
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "raw": raw_deflate,
+    "br": brotli.compress,
+    "zstd": encodings.zstd.compress,
+}
 CHARSETS = {
     "header-1251": ("text/html; charset=windows-1251", "<p>Привет</p>".encode("windows-1251")),
     "meta-sjis": ("text/html", "<meta charset=shift_jis><p>こんにちは</p>".encode("shift_jis")),
@@ -45,13 +51,20 @@ def listed(count: int, base: str) -> dict[str, tuple[str, bytes]]:
     urls = "".join(f"<url><loc>{base}/item/{n}</loc></url>" for n in range(count))
     return {
         "/feed.xml": ("application/xml", f"<items>{items}</items>".encode()),
-        "/table.csv": ("text/csv", "\n".join(["id,name", *(f"{n},Name {n}" for n in range(count))]).encode()),
-        "/sitemap.xml.gz": ("application/gzip", gzip.compress(f"<urlset {NS}>{urls}</urlset>".encode())),
+        "/table.csv": (
+            "text/csv",
+            "\n".join(["id,name", *(f"{n},Name {n}" for n in range(count))]).encode(),
+        ),
+        "/sitemap.xml.gz": (
+            "application/gzip",
+            gzip.compress(f"<urlset {NS}>{urls}</urlset>".encode()),
+        ),
         "/sitemaps.xml": (
-            "text/xml", f"<sitemapindex {NS}><sitemap><loc>{base}/sitemap.xml.gz</loc></sitemap></sitemapindex>".encode(),
+            "text/xml",
+            f"<sitemapindex {NS}><sitemap><loc>{base}/sitemap.xml.gz</loc></sitemap></sitemapindex>".encode(),
         ),
         "/data.json": ("application/json", b'{"next": "/item/3", "n": 7}'),
-    }  # fmt: skip
+    }
 
 
 class Zoo(BaseHTTPRequestHandler):
@@ -132,7 +145,9 @@ class Zoo(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving() -> Iterator[type[Zoo]]:
-    """The running web: its `base` URL, what it was `asked` how often, and the `version` of what changes in it."""
+    """The running web: its `base` URL, what it was `asked` how often, and the `version` of what
+    changes in it.
+    """
 
     class Own(Zoo):
         asked: Counter[str] = Counter()  # noqa: RUF012

@@ -80,7 +80,8 @@ def test_the_same_folder_by_a_link_is_one_copy(tmp_path: Path) -> None:
 
 
 def test_an_egg_is_a_folder_too(tmp_path: Path) -> None:
-    egg, empty = tmp_path / "crawlproj.egg", tmp_path / "empty"
+    egg = tmp_path / "crawlproj.egg"
+    empty = tmp_path / "empty"
     empty.mkdir()
     with zipfile.ZipFile(egg, "w") as archive:
         for name in PACKAGES:

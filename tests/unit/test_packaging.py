@@ -30,7 +30,8 @@ def test_locks_name_versions_and_no_place(name: str) -> None:
 def test_locks_fit_what_is_declared() -> None:
     texts = [text for name in ("test", "deploy") for text in PROJECT["optional-dependencies"][name]]
     extras = [Requirement(text) for text in texts]
-    run, test = locked("run"), locked("test")
+    run = locked("run")
+    test = locked("test")
     assert all(
         item.specifier.contains(run[item.name])
         for item in map(Requirement, PROJECT["dependencies"])

@@ -1,6 +1,8 @@
-"""Taking pages of other tools' WARC files into the archive: written anew, so that all that is promised of our files holds for them.
+"""Taking pages of other tools' WARC files into the archive: written anew, so that all that is
+promised of our files holds for them.
 
-Revisits come last, when what they point at is in the index, in whichever file it was. Doing it again adds nothing.
+Revisits come last, when what they point at is in the index, in whichever file it was. Doing it
+again adds nothing.
 """
 
 from __future__ import annotations
@@ -34,8 +36,10 @@ Tell = Callable[[Problem], None]
 
 @dataclass(slots=True)
 class Taken:
-    """How many exchanges are new, were there already, had to be left out, or are not wanted. `keys`: hashes of the index's keys of
-    those that are in the archive now. `passed`: records that are no pages, by kind."""
+    """How many exchanges are new, were there already, had to be left out, or are not wanted.
+    `keys`: hashes of the index's keys of those that are in the archive now. `passed`: records that
+    are no pages, by kind.
+    """
 
     new: int = 0
     known: int = 0
@@ -46,10 +50,16 @@ class Taken:
 
 
 def take(
-    files: Sequence[Path], folder: Path, tell: Tell, shape: Shape = DEFAULT, unwanted: Callable[[str], bool] = lambda url: False
-) -> Taken:  # fmt: skip
-    """Into `folder`, whose common index is made anew; `tell` hears of what can't be read, or leads nowhere. What is
-    `unwanted` is passed over. ArchiveError if nothing can be read of any file, or the disk does not take it."""
+    files: Sequence[Path],
+    folder: Path,
+    tell: Tell,
+    shape: Shape = DEFAULT,
+    unwanted: Callable[[str], bool] = lambda url: False,
+) -> Taken:
+    """Into `folder`, whose common index is made anew; `tell` hears of what can't be read, or leads
+    nowhere. What is `unwanted` is passed over. ArchiveError if nothing can be read of any file, or
+    the disk does not take it.
+    """
     if missing := [path for path in files if not path.is_file()]:
         raise ArchiveError(f"{missing[0]} is no file")
     if folder.is_dir():
@@ -72,7 +82,9 @@ def take(
 
 
 class Intake:
-    """Reads the files as often as it is needed: for pages, for revisits, and for what revisits name by an id only."""
+    """Reads the files as often as it is needed: for pages, for revisits, and for what revisits name
+    by an id only.
+    """
 
     def __init__(
         self,
@@ -82,20 +94,21 @@ class Intake:
         shape: Shape,
         unwanted: Callable[[str], bool],
     ) -> None:
-        self._files, self._folder, self._tell, self._shape, self._unwanted = (
-            files,
-            folder,
-            tell,
-            shape,
-            unwanted,
-        )
+        self._files = files
+        self._folder = folder
+        self._tell = tell
+        self._shape = shape
+        self._unwanted = unwanted
         self._archive = Archive(folder)
         self._originals = Originals(self._archive)
-        self._done, self._receipts = set[int](), list[tuple[str, Receipt]]()
+        self._done = set[int]()
+        self._receipts = list[tuple[str, Receipt]]()
         self.taken = Taken()
 
     def pages(self) -> bool:
-        """All but revisits; is there any? A file of which nothing can be read is told, and not read again."""
+        """All but revisits; is there any? A file of which nothing can be read is told, and not read
+        again.
+        """
         bad: list[tuple[Path, UnreadableError]] = []
         revisits = False
         with self._writing() as writer:
@@ -167,14 +180,18 @@ class Intake:
         return not unwanted
 
     def _leave_out(self, found: Foreign, file: str) -> None:
-        text = f"{found.exchange.url} of {found.exchange.at:%Y-%m-%d %H:%M:%S} is the same as a page that is not here"
+        text = (
+            f"{found.exchange.url} of {found.exchange.at:%Y-%m-%d %H:%M:%S} is the same as a "
+            "page that is not here"
+        )
         self._tell(Problem(file, found.offset, text))
         self._done.add(_mark(found))
         self.taken.left_out += 1
 
     def _take(self, writer: Writer, found: Foreign, meant: tuple[Stored, str] | None) -> None:
         """With what a revisit means; it stays one if that is a page, which can be looked up."""
-        exchange, original = found.exchange, None
+        exchange = found.exchange
+        original = None
         if meant is not None:
             record, asked = meant
             exchange = replace(
@@ -187,7 +204,8 @@ class Intake:
             )
         if not exchange.asked:
             self.taken.keys.add(hash(surt(exchange.url).encode()))
-        again, mark = len(self._done), _mark(found)
+        again = len(self._done)
+        mark = _mark(found)
         self._done.add(mark)
         if again == len(self._done) or self._is_there(exchange, original):
             self.taken.known += 1
@@ -208,7 +226,8 @@ class Intake:
         self._receipts = []
 
     def _is_there(self, exchange: Exchange, original: Original | None) -> bool:
-        url, stamp = plain_url(exchange.url), timestamp(exchange.at)
+        url = plain_url(exchange.url)
+        stamp = timestamp(exchange.at)
         pieces = (
             (exchange.body,) if heads.is_http(exchange.head) else (exchange.head, exchange.body)
         )
@@ -233,7 +252,9 @@ class Intake:
 
     @cached_property
     def _not_modified(self) -> set[tuple[str, str, str]]:
-        """All 304s, which no index lists. Few tools write them, so this is looked up only if there is one."""
+        """All 304s, which no index lists. Few tools write them, so this is looked up only if there
+        is one.
+        """
         records = (
             record
             for _, record in self._archive.records()

@@ -1,4 +1,6 @@
-"""WARC (and ARC) files of other tools, read as exchanges: WARC/1.0, not packed, one gzip over all, cut, damaged."""
+"""WARC (and ARC) files of other tools, read as exchanges: WARC/1.0, not packed, one gzip over all,
+cut, damaged.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,14 @@ KINDS = ("response", "resource", "revisit")
 BESIDE = ("request", "warcinfo", "metadata")
 NO_PAGES = (b"HEAD ", b"OPTIONS ", b"TRACE ", b"CONNECT ")
 OTHERS = {
-    b"\x28\xb5\x2f\xfd": "zstd", b"\x5d\x2a\x4d\x18": "zstd", b"\x50\x2a\x4d\x18": "zstd", b"\x04\x22\x4d\x18": "lz4",
-    b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"PK\x03\x04": "zip (a WACZ holds its WARC files in archive/)",
-}  # fmt: skip
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x5d\x2a\x4d\x18": "zstd",
+    b"\x50\x2a\x4d\x18": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"PK\x03\x04": "zip (a WACZ holds its WARC files in archive/)",
+}
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?(\r?\n)")
 
 Tell = Callable[[Problem], None]
@@ -39,7 +46,9 @@ class UnreadableError(ArchiveError):
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """An exchange of another tool. One that is a revisit has no body; `refers_to` says of what, if the record does."""
+    """An exchange of another tool. One that is a revisit has no body; `refers_to` says of what, if
+    the record does.
+    """
 
     exchange: Exchange
     kind: str
@@ -54,10 +63,14 @@ class Foreign:
 
 
 def read_foreign(
-    path: Path, tell: Tell, max_block: int = MAX_BLOCK, passed: Callable[[str], None] = lambda what: None
-) -> Iterator[Foreign]:  # fmt: skip
-    """All exchanges with http or https URLs; `tell` hears of what could not be read, `passed` of what is no page. UnreadableError
-    if there is no record in it."""
+    path: Path,
+    tell: Tell,
+    max_block: int = MAX_BLOCK,
+    passed: Callable[[str], None] = lambda what: None,
+) -> Iterator[Foreign]:
+    """All exchanges with http or https URLs; `tell` hears of what could not be read, `passed` of
+    what is no page. UnreadableError if there is no record in it.
+    """
     for found in _pairs(_exchanges(path, tell, max_block, passed)):
         if found.exchange.request.startswith(NO_PAGES):
             passed(f"answer to {found.exchange.request.partition(b' ')[0].decode()}")
@@ -69,7 +82,9 @@ def read_foreign(
 
 def records(path: Path, tell: Tell, max_block: int = MAX_BLOCK) -> Iterator[Stored]:
     """Whole records; UnreadableError if there is none: then it says the first that is wrong."""
-    count, first, held = 0, "", list[Problem]()
+    count = 0
+    first = ""
+    held = list[Problem]()
 
     def told(offset: int, what: str) -> None:
         nonlocal first
@@ -97,7 +112,9 @@ def records(path: Path, tell: Tell, max_block: int = MAX_BLOCK) -> Iterator[Stor
 
 
 def check_foreign(path: Path) -> Iterator[Problem]:
-    """What is wrong in a file of another tool, as it would be imported, and in the headers of its records."""
+    """What is wrong in a file of another tool, as it would be imported, and in the headers of its
+    records.
+    """
     told: list[Problem] = []
     try:
         if path.exists() and not path.is_file():
@@ -139,7 +156,8 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, bool]]:
             for magic, name in OTHERS.items():
                 if start.startswith(magic):
                     raise UnreadableError(
-                        f"{path.name} holds no whole record: it is packed with {name}; unpack it first"
+                        f"{path.name} holds no whole record: it is packed with {name}; unpack it "
+                        "first"
                     )
             if not start:
                 raise UnreadableError(f"{path.name} holds no whole record: it is empty")
@@ -149,8 +167,11 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, bool]]:
 
 
 def verified(stored: Stored) -> bool | None:
-    """Does a digest of it fit? None if it has none that can be judged. Tools differ in what they take for a payload."""
-    block, payload = stored.fields.get("warc-block-digest", ""), stored.digest
+    """Does a digest of it fit? None if it has none that can be judged. Tools differ in what they
+    take for a payload.
+    """
+    block = stored.fields.get("warc-block-digest", "")
+    payload = stored.digest
     if _known(block) and fits(stored.block, block):
         return True
     if stored.kind == "revisit":
@@ -227,7 +248,8 @@ def _pairs(found: Iterator[Stored]) -> Iterator[Foreign]:
 
 def _lacks_body(found: Foreign) -> bool:
     """Nobody kept the request, but it can only have been a HEAD."""
-    old, length = found.exchange, heads.field(found.exchange.head, "Content-Length")
+    old = found.exchange
+    length = heads.field(found.exchange.head, "Content-Length")
     said = length.isdecimal() and int(length[:18]) > 0
     return (
         said
@@ -252,10 +274,18 @@ def _foreign(stored: Stored) -> Foreign:
         cut = cut or ("unspecified" if early else "")
     kind = stored.fields.get("content-type", "")
     exchange = Exchange(
-        plain_url(stored.url), stored.at, head, body, address=stored.fields.get("warc-ip-address", ""),
-        truncated=None if not cut else Truncated(cut) if cut in set(Truncated) else Truncated.UNSPECIFIED,
+        plain_url(stored.url),
+        stored.at,
+        head,
+        body,
+        address=stored.fields.get("warc-ip-address", ""),
+        truncated=None
+        if not cut
+        else Truncated(cut)
+        if cut in set(Truncated)
+        else Truncated.UNSPECIFIED,
         content_type="" if is_http or kind.startswith("application/http") else kind,
-    )  # fmt: skip
+    )
     said = stored.digest or ("" if stored.kind == "revisit" else digest(body))
     beside, refers_id, profile = (
         stored.fields.get(f"warc-{name}", "") for name in ("concurrent-to", "refers-to", "profile")
@@ -278,7 +308,9 @@ def _is_chunked(head: bytes) -> bool:
 
 
 def joined(body: bytes) -> bytes:
-    """A body without its chunks' frames; one that has none stays as it is, of one that is cut comes what is there."""
+    """A body without its chunks' frames; one that has none stays as it is, of one that is cut comes
+    what is there.
+    """
     return _unframed(body)[0]
 
 
@@ -287,10 +319,12 @@ def _unframed(body: bytes) -> tuple[bytes, bool]:
     pieces: list[bytes] = []
     at = 0
     while found := _CHUNK.match(body, at):
-        size, start = int(found[1], 16), found.end()
+        size = int(found[1], 16)
+        start = found.end()
         if size == 0:
             return b"".join(pieces), False
-        end, after = start + size, body[start + size : start + size + 2]
+        end = start + size
+        after = body[start + size : start + size + 2]
         early = end > len(body)
         if not pieces and ((early and found[2] == b"\n") or (after and after[:1] not in b"\r\n")):
             break  # a text that starts with a number

@@ -1,8 +1,9 @@
-"""Which record a revisit of another tool means: it must have the payload that the revisit says, or it is not that one.
+"""Which record a revisit of another tool means: it must have the payload that the revisit says, or
+it is not that one.
 
-Some revisits name the URL and the time of it, some only the id that it had in its own file, some only a digest. Tools write digests
-in several ways, and of bodies in chunks as they came, which are joined here; so what the records of the files say of themselves
-counts, too.
+Some revisits name the URL and the time of it, some only the id that it had in its own file, some
+only a digest. Tools write digests in several ways, and of bodies in chunks as they came, which are
+joined here; so what the records of the files say of themselves counts, too.
 """
 
 from __future__ import annotations
@@ -21,13 +22,17 @@ from crawlproj.http import heads
 Place = tuple[str, str, str]
 """URL, time (14 digits), and what was asked for if it was no GET."""
 READ = 20
-"""So many versions of a page are read, if their digests are of another kind than that of the revisit."""
+"""So many versions of a page are read, if their digests are of another kind than that of the
+revisit.
+"""
 JOINED = "X-Crawler-Transfer-Encoding"
 SIZES = {"md5": 16, "sha1": 20, "sha256": 32, "sha512": 64}
 
 
 class Originals:
-    """What is known of the records of the files: `ask` for what revisits want, `note` the records, then look again."""
+    """What is known of the records of the files: `ask` for what revisits want, `note` the records,
+    then look again.
+    """
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -48,7 +53,9 @@ class Originals:
             self._places.setdefault(hash(found.digest), place)
 
     def find(self, revisit: Foreign, last: bool) -> tuple[Stored, str] | None:
-        """The record, and what it was asked with. `last`: nothing more will be known, so that a body in chunks need not fit."""
+        """The record, and what it was asked with. `last`: nothing more will be known, so that a
+        body in chunks need not fit.
+        """
         said = "" if _says_304(revisit) and fits(b"", revisit.digest) else revisit.digest
         for number, (place, exact) in enumerate(dict.fromkeys(self._targets(revisit))):
             if not said and (number or (not exact and not _says_304(revisit))):
@@ -58,7 +65,9 @@ class Originals:
         return None
 
     def _found(self, place: Place, exact: bool, said: str, lenient: bool) -> Stored | None:
-        """A record of that URL with that payload: of exactly that time, or else the last until then."""
+        """A record of that URL with that payload: of exactly that time, or else the last until
+        then.
+        """
         url, stamp, asked = place
         entries = [entry for entry in self._archive.versions(url, asked) if entry.mime != REVISIT]
         reads = READ
@@ -79,9 +88,11 @@ class Originals:
         return None
 
     def _targets(self, revisit: Foreign) -> Iterator[tuple[Place, bool]]:
-        """Places, and whether it is exactly that time: what it names, and where else its digest may be found. Some tools
-        name another revisit, or a time that is a little off."""
-        own, asked = timestamp(revisit.exchange.at), revisit.exchange.asked
+        """Places, and whether it is exactly that time: what it names, and where else its digest may
+        be found. Some tools name another revisit, or a time that is a little off.
+        """
+        own = timestamp(revisit.exchange.at)
+        asked = revisit.exchange.asked
         if place := self._places.get(hash(revisit.refers_id)) if revisit.refers_id else None:
             yield place, True
         if (target := revisit.refers_to) is not None:
@@ -92,7 +103,9 @@ class Originals:
             yield place, True
 
     def _may_fit(self, entry: Entry, said: str) -> bool:
-        """As far as digests tell: they are equal, of different kinds, or its file vouched for it."""
+        """As far as digests tell: they are equal, of different kinds, or its file vouched
+        for it.
+        """
         usual = normal(said)
         other = usual.partition(":")[0] != entry.digest.partition(":")[0]
         return other or usual == entry.digest or self._is_vouched(entry, said)

@@ -1,7 +1,8 @@
 """Finds the records in files of other tools, and goes on behind what is none.
 
-A record counts if it ends where it says: behind it is nothing, or another record. If not, its length is wrong, and the next line
-that starts a record is looked for. A record with digests counts only if one of them fits.
+A record counts if it ends where it says: behind it is nothing, or another record. If not, its
+length is wrong, and the next line that starts a record is looked for. A record with digests counts
+only if one of them fits.
 """
 
 from __future__ import annotations
@@ -20,10 +21,15 @@ from crawlproj.archive.foreign.streams import ARC, WARC, Inflated, Window, start
 from crawlproj.archive.gzip_members import PIECE
 from crawlproj.archive.stored_record import Stored
 
-MAX_BLOCK, MAX_HEADER = 256 << 20, 1 << 20
-FIRST, TAIL, LINE = 4_096, 1_024, 4_096
+MAX_BLOCK = 256 << 20
+MAX_HEADER = 1 << 20
+FIRST = 4_096
+TAIL = 1_024
+LINE = 4_096
 WAYS_BACK = 20
-"""So often it goes back in a gzip member of many records, for lengths that lie by more than a block: each time costs all of it."""
+"""So often it goes back in a gzip member of many records, for lengths that lie by more than a
+block: each time costs all of it.
+"""
 ONCE = (
     "warc-type",
     "warc-target-uri",
@@ -54,11 +60,14 @@ class Scanner:
     def __init__(
         self, file: BinaryIO, packed: bool, tell: Tell, verify: Verify, max_block: int = MAX_BLOCK
     ) -> None:
-        self._tell, self._verify, self._max = tell, verify, max_block
+        self._tell = tell
+        self._verify = verify
+        self._max = max_block
         self._packed = Inflated(file, tell) if packed else None
         self._window = Window(self._packed or file)
         self._size = None if packed else os.fstat(file.fileno()).st_size
-        self._next, self._ways_back = _NEXT_WARC, WAYS_BACK
+        self._next = _NEXT_WARC
+        self._ways_back = WAYS_BACK
 
     def records(self) -> Iterator[Stored]:
         at = self._blank(0)
@@ -112,7 +121,8 @@ class Scanner:
         if not sound:
             return self._mended(fields, at, start, length, "the record does not end where it says")
         stored = Stored(fields, self._window.get(start, length), self._place(at))
-        damaged, fit = self._is_damaged(at, start + length, end), self._verify(stored)
+        damaged = self._is_damaged(at, start + length, end)
+        fit = self._verify(stored)
         if fit or (fit is None and not damaged):
             return stored, start + length
         if not damaged:
@@ -144,7 +154,8 @@ class Scanner:
         self, fields: dict[str, str], at: int, start: int, length: int
     ) -> tuple[Stored | None, int]:
         """Behind a record that is too big to be held."""
-        self._window.floor, known = None, self._packed is None or self._packed.size is not None
+        self._window.floor = None
+        known = self._packed is None or self._packed.size is not None
         if self._reaches(start + length) and self._ends(start + length)[1]:
             self._tell(self._place(at), f"more than {self._max} bytes in one record")
             return None, start + length
@@ -159,7 +170,9 @@ class Scanner:
     def _mended(
         self, fields: dict[str, str], at: int, start: int, length: int | None, why: str
     ) -> tuple[Stored | None, int]:
-        """A record that does not end where it says counts if its digest says that it does, or where else."""
+        """A record that does not end where it says counts if its digest says that it does, or where
+        else.
+        """
         heard: list[str] = []
         end = self._resumed(at, start, why, heard)
         if fields.get("warc-block-digest") and end - start <= self._max:
@@ -176,17 +189,18 @@ class Scanner:
         return None, end
 
     def _resumed(self, at: int, start: int, why: str, heard: list[str] | None = None) -> int:
-        """The next place where a record starts. Why it was needed is told, if that was not said of a damaged member already."""
-        pos, damaged, heard_by = (
-            start - 1,
-            False,
-            heard.append if heard is not None else partial(self._tell, self._place(at)),
-        )
+        """The next place where a record starts. Why it was needed is told, if that was not said of
+        a damaged member already.
+        """
+        pos = start - 1
+        damaged = False
+        heard_by = heard.append if heard is not None else partial(self._tell, self._place(at))
         while data := self._window.get(pos, PIECE + LINE):
             self._window.floor = self._window.floor if pos - start < self._max else None
             ahead = self._break(at, pos + len(data))
             if places := [*self._starts(data, pos, start), *([] if ahead is None else [ahead])]:
-                pos, damaged = min(places), ahead == min(places)
+                pos = min(places)
+                damaged = ahead == min(places)
                 break
             pos += max(1, len(data) - LINE) if len(data) > LINE else len(data)
         if pos - start > self._max:
@@ -215,7 +229,9 @@ class Scanner:
         return breaks[found] if found < len(breaks) and breaks[found] <= end else None
 
     def _is_damaged(self, at: int, end: int, last: int) -> bool:
-        """Is something missing in the members of a record? Where it ends there may be a break that is of the next one."""
+        """Is something missing in the members of a record? Where it ends there may be a break that
+        is of the next one.
+        """
         found = self._break(at, last)
         return (
             found is not None
@@ -245,13 +261,16 @@ class Scanner:
 
 
 def _fields(head: bytes) -> dict[str, str] | None:
-    """Names in lower case; of several the first. None if it says two things at once, as where pieces of two are run together."""
+    """Names in lower case; of several the first. None if it says two things at once, as where
+    pieces of two are run together.
+    """
     found: dict[str, str] = {}
     if b"\0" in head:
         return None
     for line in _FOLD.sub(b" ", head).split(b"\n")[1:]:
         name, colon, value = line.partition(b":")
-        key, text = name.strip().lower().decode("latin-1"), _text(value.strip())
+        key = name.strip().lower().decode("latin-1")
+        text = _text(value.strip())
         if colon and found.setdefault(key, text) != text and key in ONCE:
             return None
     return found
@@ -273,7 +292,11 @@ def _arc_fields(line: re.Match[bytes]) -> dict[str, str] | None:
     except ValueError:
         return None
     return {
-        "warc-type": "warcinfo" if url.startswith("filedesc:") else "response", "warc-target-uri": url, "warc-date": at.isoformat(),
-        "warc-ip-address": address, "content-length": length, "archive-length": length,
+        "warc-type": "warcinfo" if url.startswith("filedesc:") else "response",
+        "warc-target-uri": url,
+        "warc-date": at.isoformat(),
+        "warc-ip-address": address,
+        "content-length": length,
+        "archive-length": length,
         "content-type": kind.partition(" ")[0].rstrip(";"),
-    }  # fmt: skip
+    }

@@ -1,4 +1,6 @@
-"""Files of other tools as one row of bytes, packed or not: gzip members may hold one record, or many, or a part of one."""
+"""Files of other tools as one row of bytes, packed or not: gzip members may hold one record, or
+many, or a part of one.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from crawlproj.archive.gzip_members import GZIP, MAGIC, PIECE
 SHORT = 1_024
 WARC = re.compile(rb"WARC/(?:1\.[01]|0\.1[78])[ \t]*\r?\n")
 ARC = re.compile(
-    rb"([A-Za-z][A-Za-z0-9+.-]*:[^\r\n]*) ([0-9a-fA-F.:]+|-) ([0-9]{8,17}) ([^\r\n]*?) ?([0-9]+)\r?\n"
+    rb"([A-Za-z][A-Za-z0-9+.-]*:[^\r\n]*) ([0-9a-fA-F.:]+|-) ([0-9]{8,17}) ([^\r\n]*?) "
+    rb"?([0-9]+)\r?\n"
 )
 """How records start. A line of ARC: URL, address, time, type (and more in version 2), length."""
 _WARC_LINE = re.compile(rb"(?m)^" + WARC.pattern)
@@ -28,10 +31,14 @@ class Source(Protocol):
 
 
 class Window:
-    """Any part of a source. What comes after `floor` is kept, so that going back to it costs nothing."""
+    """Any part of a source. What comes after `floor` is kept, so that going back to it costs
+    nothing.
+    """
 
     def __init__(self, source: Source) -> None:
-        self._source, self._at, self._data = source, 0, bytearray()
+        self._source = source
+        self._at = 0
+        self._data = bytearray()
         self.floor: int | None = None
         source.seek(0)
 
@@ -41,7 +48,8 @@ class Window:
             self._fill(at if self.floor is None else min(at, self.floor))
         kept = max(self._at, at if self.floor is None else min(at, self.floor))
         del self._data[: kept - self._at]
-        self._at, skipped = kept, at - kept
+        self._at = kept
+        skipped = at - kept
         while len(self._data) < skipped + size and (piece := self._source.read(PIECE)):
             self._data += piece
         return bytes(memoryview(self._data)[skipped : skipped + size])
@@ -50,27 +58,36 @@ class Window:
         """Go there, or go on reading up to there if the floor is within reach."""
         if not self._at <= at <= self._at + len(self._data):
             self._source.seek(at)
-            self._at, self._data = at, bytearray()
+            self._at = at
+            self._data = bytearray()
 
 
 class Inflated:
-    """What is in the gzip members of a file. After a damaged place it goes on with the next member that starts a record.
+    """What is in the gzip members of a file. After a damaged place it goes on with the next member
+    that starts a record.
 
-    `breaks` are the places where something is missing, as far as it was read, `broken` where the member starts in which it is;
-    `tell` hears of each (byte in the file, why). `size` is known when all was read.
+    `breaks` are the places where something is missing, as far as it was read, `broken` where the
+    member starts in which it is; `tell` hears of each (byte in the file, why). `size` is known when
+    all was read.
     """
 
     def __init__(self, file: BinaryIO, tell: Callable[[int, str], None]) -> None:
-        self._file, self._tell = file, tell
+        self._file = file
+        self._tell = tell
         self.breaks: list[int] = []
         self.broken: list[int] = []
         self.size: int | None = None
-        self.starts, self._offsets = array("Q"), array("Q")
+        self.starts = array("Q")
+        self._offsets = array("Q")
         self._go(0, 0)
 
     def _go(self, at: int, offset: int) -> None:
         self._file.seek(offset)
-        self._at, self._from, self._offset, self._input, self._ended = at, at, offset, b"", False
+        self._at = at
+        self._from = at
+        self._offset = offset
+        self._input = b""
+        self._ended = False
         self._inflater: zlib._Decompress | None = None
 
     def place(self, at: int) -> int:
@@ -93,7 +110,8 @@ class Inflated:
             assert self._inflater is not None
             self._input = self._input or self._file.read(PIECE)
             try:
-                out, fed = self._inflater.decompress(self._input, max(size, 1)), bool(self._input)
+                out = self._inflater.decompress(self._input, max(size, 1))
+                fed = bool(self._input)
             except zlib.error as error:
                 self._break(f"damaged gzip member ({str(error).rpartition(': ')[2]})")
                 continue
@@ -112,7 +130,8 @@ class Inflated:
         """The next member; False if there is none here."""
         while len(self._input) < len(MAGIC) and (more := self._file.read(PIECE)):
             self._input += more
-        self._offset, self._from = self._file.tell() - len(self._input), self._at
+        self._offset = self._file.tell() - len(self._input)
+        self._from = self._at
         if not self._input:
             self._ended = True
         elif not self._input.startswith(MAGIC):
@@ -139,7 +158,8 @@ class Inflated:
             self.breaks.append(self._at)
             self.broken.append(self._from)
             self._tell(self._offset, why)
-        self._input, self._inflater = b"", None
+        self._input = b""
+        self._inflater = None
         self._offset = _next_start(self._file, self._offset + 1)
         self._ended = self._offset < 0
         if not self._ended:
@@ -151,7 +171,8 @@ def _next_start(file: BinaryIO, offset: int) -> int:
     file.seek(offset)
     tail = b""
     while data := file.read(PIECE):
-        base, data = file.tell() - len(data) - len(tail), tail + data
+        base = file.tell() - len(data) - len(tail)
+        data = tail + data
         at = data.find(MAGIC)
         while at >= 0:
             file.seek(base + at)
@@ -164,7 +185,9 @@ def _next_start(file: BinaryIO, offset: int) -> int:
 
 
 def begins_packed(file: BinaryIO) -> bool:
-    """Of a file that does not start with a member: is its start damaged, so that the first record in it is packed?"""
+    """Of a file that does not start with a member: is its start damaged, so that the first record
+    in it is packed?
+    """
     file.seek(0)
     if starts_record(file.read(SHORT)) or (left := _next_start(file, 0)) < 0:
         return False
@@ -173,7 +196,8 @@ def begins_packed(file: BinaryIO) -> bool:
     while data := file.read(min(PIECE, left)):
         if _WARC_LINE.search(tail + data):
             return False
-        left, tail = left - len(data), data[-SHORT:]
+        left = left - len(data)
+        tail = data[-SHORT:]
     return True
 
 

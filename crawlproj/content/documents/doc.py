@@ -1,4 +1,6 @@
-"""Word 97 to 2003: the text lies in pieces, of one or two bytes per character; a table says in which order."""
+"""Word 97 to 2003: the text lies in pieces, of one or two bytes per character; a table says in
+which order.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,10 @@ from typing import Final
 
 from crawlproj.content.documents.result import MAX_TEXT, Found, UnreadableError
 
-_SIGN, _FIRST_97 = 0xA5EC, 0xC1
-_ENCRYPTED, _TABLE_1 = 0x0100, 0x0200
+_SIGN = 0xA5EC
+_FIRST_97 = 0xC1
+_ENCRYPTED = 0x0100
+_TABLE_1 = 0x0200
 _BYTES: Final = 0x4000_0000
 _MARKS: Final = re.compile("([\x13\x14\x15\r\x07\x0b\x0c])")
 _CONTROLS: Final = dict.fromkeys(number for number in range(32) if number != 9) | {0x1E: "-"}
@@ -33,7 +37,8 @@ def read(main: bytes, tables: Mapping[str, bytes], found: Found) -> None:
 
 
 def _pieces(main: bytes, table: bytes) -> Iterator[str]:
-    at, room = 0, 4 * MAX_TEXT
+    at = 0
+    room = 4 * MAX_TEXT
     while table[at : at + 1] == b"\x01":  # formats
         at += 3 + struct.unpack_from("<H", table, at + 1)[0]
     number = (struct.unpack_from("<I", table, at + 1)[0] - 4) // 12
@@ -53,7 +58,9 @@ def _pieces(main: bytes, table: bytes) -> Iterator[str]:
 
 
 def _tell(text: str, found: Found) -> None:
-    """Paragraphs and the cells of tables are blocks; a field is a code, a mark, and what is shown."""
+    """Paragraphs and the cells of tables are blocks; a field is a code, a mark, and what
+    is shown.
+    """
     shown: list[str] = []
     codes: list[list[str]] = []
     for part in _MARKS.split(text):

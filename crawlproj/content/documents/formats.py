@@ -1,4 +1,6 @@
-"""Which kind of document do these bytes hold? Decided by the bytes alone; servers are often wrong."""
+"""Which kind of document do these bytes hold? Decided by the bytes alone; servers are
+often wrong.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _PDF_WITHIN: Final = 1024
 
 
 def format_of(body: bytes) -> Format:
-    """Empty: none that we know. A zip is looked through for the file that every office document must have."""
+    """Empty: none that we know. A zip is looked through for the file that every office document
+    must have.
+    """
     if b"%PDF-" in body[:_PDF_WITHIN]:
         return "pdf"
     if body.startswith(b"{\\rtf"):

@@ -34,7 +34,9 @@ class _Lock(Target):
 
 
 class _Text(Target):
-    """A paragraph is a block, in a table a row. Notes and comments stand inside of paragraphs and cells, and come after them."""
+    """A paragraph is a block, in a table a row. Notes and comments stand inside of paragraphs and
+    cells, and come after them.
+    """
 
     def __init__(self, found: Found) -> None:
         self._found = found
@@ -50,7 +52,9 @@ class _Text(Target):
             self._skip += 1
         elif name in _ASIDES:
             self._around.append((self._text, self._paragraphs, self._rows))
-            self._text, self._paragraphs, self._rows = [], 0, 0
+            self._text = []
+            self._paragraphs = 0
+            self._rows = 0
         elif name in ("p", "h"):
             self._paragraphs += 1
         elif name == "table-row":
@@ -84,7 +88,8 @@ class _Text(Target):
             self._found.link(url, "".join(self._text[start:]))
 
     def close(self) -> None:
-        self._rows, self._around = 0, []
+        self._rows = 0
+        self._around = []
         self._border()
 
     def _border(self) -> None:
@@ -97,6 +102,7 @@ class _Text(Target):
             self._asides.append(text)
             return
         self._found.add(text)
-        asides, self._asides = self._asides, []
+        asides = self._asides
+        self._asides = []
         for aside in asides:
             self._found.add(aside)

@@ -1,4 +1,6 @@
-"""doc, xls and ppt of Office 97 to 2003: streams inside of a compound file. What is older is told apart, but not read."""
+"""doc, xls and ppt of Office 97 to 2003: streams inside of a compound file. What is older is told
+apart, but not read.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +42,7 @@ def stream(file: Any, name: str) -> bytes:
 
 
 def _title(metadata: Any) -> str:
-    title, page = metadata.title or "", metadata.codepage or 1252
+    title = metadata.title or ""
+    page = metadata.codepage or 1252
     codec = "utf-8" if page in (65001, -535) else f"cp{page & 0xFFFF}"
     return title if isinstance(title, str) else title.decode(codec, "replace")

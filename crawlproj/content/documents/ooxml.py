@@ -1,4 +1,6 @@
-"""docx, xlsx and pptx. Hyperlinks are in the relations of a part, in field codes and in formulas."""
+"""docx, xlsx and pptx. Hyperlinks are in the relations of a part, in field codes and
+in formulas.
+"""
 
 from __future__ import annotations
 
@@ -60,11 +62,14 @@ class _Relations(Target):
 
 
 class _Text(Target):
-    """Paragraphs of Word and PowerPoint: text counts inside of <t> only, what was deleted stands elsewhere. A text box stands
-    inside of a paragraph, and for old readers a second time (Fallback); what was moved stands where it was, too (moveFrom)."""
+    """Paragraphs of Word and PowerPoint: text counts inside of <t> only, what was deleted stands
+    elsewhere. A text box stands inside of a paragraph, and for old readers a second time
+    (Fallback); what was moved stands where it was, too (moveFrom).
+    """
 
     def __init__(self, urls: dict[str, str], found: Found) -> None:
-        self._urls, self._found = urls, found
+        self._urls = urls
+        self._found = found
         self._text: list[str] = []
         self._code: list[str] = []
         self._into: list[str] | None = None
@@ -89,7 +94,8 @@ class _Text(Target):
         elif name in ("hyperlink", "hlinkClick") and (
             url := self._urls.get(attribute(attrib, "id"))
         ):
-            self._url, self._anchor = url, []
+            self._url = url
+            self._anchor = []
         elif name == "fldSimple":
             self._field(attribute(attrib, "instr"))
         elif name == "rPr" and not self._found.language:
@@ -115,13 +121,15 @@ class _Text(Target):
         elif name == "fldChar":
             self._field("".join(self._code))
             self._code.clear()
-        # PowerPoint names the link inside of the run that it belongs to, Word puts it around the runs.
+        # PowerPoint names the link inside of the run that it belongs to, Word puts it around the
+        # runs.
         elif self._anchor is not None and (
             name == "hyperlink" or (name == "r" and tag.endswith("drawingml/2006/main}r"))
         ):
             self._close_link()
         elif name in _PARAGRAPHS:
-            text, self._text = "".join(self._text), []
+            text = "".join(self._text)
+            self._text = []
             self._found.add(text)
 
     def close(self) -> None:
@@ -157,7 +165,8 @@ class _Shared(Target):
     def end(self, tag: str) -> None:
         self._on = False
         if local(tag) == "si":
-            text, self._parts = "".join(self._parts), []
+            text = "".join(self._parts)
+            self._parts = []
             self._room -= len(text) + 50
             if self._room < 0:
                 raise FullError
@@ -168,7 +177,9 @@ class _Sheet(Target):
     """A row is a block."""
 
     def __init__(self, urls: dict[str, str], found: Found, strings: list[str]) -> None:
-        self._urls, self._found, self._strings = urls, found, strings
+        self._urls = urls
+        self._found = found
+        self._strings = strings
         self._row: list[str] = []
         self._parts: list[str] = []
         self._kind = self._inside = ""
@@ -188,14 +199,17 @@ class _Sheet(Target):
     def end(self, tag: str) -> None:
         name = local(tag)
         if name in ("v", "t", "f"):
-            text, self._parts, self._inside = "".join(self._parts), [], ""
+            text = "".join(self._parts)
+            self._parts = []
+            self._inside = ""
             if name == "f":
                 for url in _FORMULA.findall(text):
                     self._found.link(url)
             else:
                 self._row.append(self._value(text) if name == "v" else text)
         elif name == "row":
-            row, self._row = " ".join(self._row), []
+            row = " ".join(self._row)
+            self._row = []
             self._found.add(row)
 
     def _value(self, text: str) -> str:

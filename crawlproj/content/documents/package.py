@@ -1,4 +1,6 @@
-"""Office files are zips full of XML. Both are read in small pieces and within bounds: bombs go off in here."""
+"""Office files are zips full of XML. Both are read in small pieces and within bounds: bombs go off
+in here.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +49,11 @@ class Package:
         self.names = sorted(self._zip.namelist(), key=_natural)
 
     def parse(self, name: str, target: Target) -> None:
-        """Tell the target of each tag and text of a part. No tree is built, nothing is fetched. A part that is missing,
-        broken or cut off gives what can be read."""
-        # "internal": &amp; in attributes, of which lxml leaves &#38; otherwise. Other entities need a DOCTYPE, which ends it.
+        """Tell the target of each tag and text of a part. No tree is built, nothing is fetched. A
+        part that is missing, broken or cut off gives what can be read.
+        """
+        # "internal": &amp; in attributes, of which lxml leaves &#38; otherwise. Other entities need
+        # a DOCTYPE, which ends it.
         parser = etree.XMLParser(
             target=target,
             resolve_entities="internal",
@@ -85,7 +89,8 @@ class Facts(Target):
     """A target: the texts of some elements, by name."""
 
     def __init__(self, *names: str) -> None:
-        self._names, self._open = names, ""
+        self._names = names
+        self._open = ""
         self.texts: dict[str, str] = {}
 
     def start(self, tag: str, attrib: Any) -> None:
@@ -104,11 +109,14 @@ def describe(package: Package, name: str, found: Found) -> None:
     """Title and language as the document's own description has them."""
     facts = Facts("title", "language")
     package.parse(name, facts)
-    found.title, found.language = facts.texts.get("title", ""), facts.texts.get("language", "")
+    found.title = facts.texts.get("title", "")
+    found.language = facts.texts.get("language", "")
 
 
 def local(tag: str) -> str:
-    """The name without its namespace: there are two namespaces of Office, and people who make up their own."""
+    """The name without its namespace: there are two namespaces of Office, and people who make up
+    their own.
+    """
     return tag.rpartition("}")[2]
 
 

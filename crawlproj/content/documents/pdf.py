@@ -34,7 +34,9 @@ trailer<</Root 1 0 R>>
 
 
 def warm_up() -> None:
-    """The library and its tables are loaded when they are first used, and later no file can be opened."""
+    """The library and its tables are loaded when they are first used, and later no file can be
+    opened.
+    """
     read(_SMALL, Found())
 
 
@@ -81,7 +83,9 @@ def paragraphs(text: str) -> Iterator[str]:
 
 
 def _links(page: Any, text: Any, document: Any, found: Found) -> None:
-    place, link, box = ctypes.c_int(0), raw.FPDF_LINK(), raw.FS_RECTF()
+    place = ctypes.c_int(0)
+    link = raw.FPDF_LINK()
+    box = raw.FS_RECTF()
     for _ in range(MAX_PAGE_LINKS):
         if not raw.FPDFLink_Enumerate(page, place, link):
             break
@@ -109,7 +113,9 @@ def _uri(document: Any, action: Any) -> str:
 
 
 def _utf16(call: Callable[[Any, int], int]) -> str:
-    """Text that PDFium writes into a buffer. Some calls count bytes and some characters: the buffer is big enough for both."""
+    """Text that PDFium writes into a buffer. Some calls count bytes and some characters: the buffer
+    is big enough for both.
+    """
     size = call(None, 0)
     if not 0 < size <= 20_000:
         return ""

@@ -7,15 +7,19 @@ from typing import Final
 
 from crawlproj.content.documents.result import Found
 
-_CHARACTERS, _BYTES, _STRING = 4000, 4008, 4026
-_MASTER, _LINK = 1016, 4055
+_CHARACTERS = 4000
+_BYTES = 4008
+_STRING = 4026
+_MASTER = 1016
+_LINK = 4055
 LOCKED: Final = bytes.fromhex("dfc4d1f3")
 """What stands in the stream "Current User" of an encrypted file."""
 _HEAD: Final = struct.Struct("<HHI")
 
 
 def read(records: bytes, found: Found) -> None:
-    at, in_link = 0, 0
+    at = 0
+    in_link = 0
     while at + _HEAD.size <= len(records):
         version, kind, size = _HEAD.unpack_from(records, at)
         at += _HEAD.size

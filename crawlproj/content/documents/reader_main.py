@@ -1,4 +1,6 @@
-"""The process that reads documents: bytes in, JSON out, over its two pipes. Started by `desk`, imports nothing of Scrapy's."""
+"""The process that reads documents: bytes in, JSON out, over its two pipes. Started by `desk`,
+imports nothing of Scrapy's.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,27 @@ HEAD: Final = struct.Struct("<Q")
 """Before each document and each answer: its length."""
 
 CODECS: Final = (
-    "cp437", "cp874", "cp932", "cp936", "cp949", "cp950", "cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256",
-    "cp1257", "cp1258", "latin-1", "mac-roman", "utf-8", "utf-16", "utf-16-le",
-)  # fmt: skip
+    "cp437",
+    "cp874",
+    "cp932",
+    "cp936",
+    "cp949",
+    "cp950",
+    "cp1250",
+    "cp1251",
+    "cp1252",
+    "cp1253",
+    "cp1254",
+    "cp1255",
+    "cp1256",
+    "cp1257",
+    "cp1258",
+    "latin-1",
+    "mac-roman",
+    "utf-8",
+    "utf-16",
+    "utf-16-le",
+)
 
 
 def readers() -> dict[str, Callable[[bytes, Found], None]]:
@@ -41,8 +61,11 @@ def readers() -> dict[str, Callable[[bytes, Found], None]]:
 
 
 def read(body: bytes, by_format: dict[str, Callable[[bytes, Found], None]]) -> dict[str, Any]:
-    """What the document says, or {"failed": reason}. What was found before something went wrong is kept."""
-    kind, found = format_of(body), Found()
+    """What the document says, or {"failed": reason}. What was found before something went wrong is
+    kept.
+    """
+    kind = format_of(body)
+    found = Found()
     try:
         if kind not in by_format:
             raise UnreadableError("unknown")
@@ -64,7 +87,8 @@ def read(body: bytes, by_format: dict[str, Callable[[bytes, Found], None]]) -> d
 
 def main(memory: int, timeout_s: int, documents: int, parent: int) -> None:
     sandbox.die_with(parent)
-    incoming, outgoing = os.dup(0), os.dup(1)
+    incoming = os.dup(0)
+    outgoing = os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):  # whatever a library prints must not get into the answers
         os.dup2(nothing, number)

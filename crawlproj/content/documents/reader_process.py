@@ -1,4 +1,6 @@
-"""Where the crawl hands documents in: one at a time to the process that reads, which is watched and replaced."""
+"""Where the crawl hands documents in: one at a time to the process that reads, which is watched and
+replaced.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,27 @@ from crawlproj.content.documents.reply import MAX_ANSWER, SPOILT, UnreadError, d
 PER_PROCESS: Final = 200
 """Documents, then a new process reads: libraries leak."""
 START_S: Final = 60.0
-PATIENCE, FORGET_S = 3, 3600.0
-"""A server whose documents hung or crashed the reader so often is left alone for a while: others wait for the reader too."""
+PATIENCE = 3
+FORGET_S = 3600.0
+"""A server whose documents hung or crashed the reader so often is left alone for a while: others
+wait for the reader too.
+"""
 
-_CODE: Final = "import sys; sys.path[:] = sys.argv[5:]; from crawlproj.content.documents.reader_main import main; main(*map(int, sys.argv[1:5]))"
+_CODE: Final = (
+    "import sys; sys.path[:] = sys.argv[5:]; from "
+    "crawlproj.content.documents.reader_main import main; main(*map(int, "
+    "sys.argv[1:5]))"
+)
 
 
 class Desk:
-    """Use it on one event loop. `stop` ends what is under way and refuses what comes later, `close` also waits for the end."""
+    """Use it on one event loop. `stop` ends what is under way and refuses what comes later, `close`
+    also waits for the end.
+    """
 
     def __init__(self, terms: Terms, per_process: int = PER_PROCESS) -> None:
-        self._terms, self._per_process = terms, per_process
+        self._terms = terms
+        self._per_process = per_process
         self._turn = asyncio.Lock()
         self._process: Process | None = None
         self._left = 0
@@ -101,14 +113,26 @@ class Desk:
         return self._process
 
     async def _start(self) -> Process:
-        terms, self._left, self.started = self._terms, self._per_process, self.started + 1
+        terms = self._terms
+        self._left = self._per_process
+        self.started = self.started + 1
         numbers = (terms.memory, ceil(terms.timeout_s), self._per_process, os.getpid())
         # Nothing of the environment, except where Python's own libraries are.
         kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-I", "-c", _CODE, *map(str, numbers), *(str(Path(name).absolute()) for name in sys.path),
-            stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=kept, cwd="/", start_new_session=True,
-        )  # fmt: skip
+            sys.executable,
+            "-I",
+            "-c",
+            _CODE,
+            *map(str, numbers),
+            *(str(Path(name).absolute()) for name in sys.path),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            env=kept,
+            cwd="/",
+            start_new_session=True,
+        )
 
     def _is_trouble(self, server: int) -> bool:
         times, last = self._trouble.get(server, (0, 0.0))
@@ -122,7 +146,8 @@ class Desk:
         self._trouble[server] = (times + 1 if now - last < FORGET_S else 1, now)
 
     def _end(self) -> Process | None:
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         if process is not None and process.returncode is None:
             with suppress(ProcessLookupError):
                 process.kill()

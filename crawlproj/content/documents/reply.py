@@ -1,4 +1,6 @@
-"""What the reading process says of a document, checked: after a bad document it may say anything."""
+"""What the reading process says of a document, checked: after a bad document it may
+say anything.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ MAX_ANSWER: Final = 12_000_000
 FAILURES: Final = frozenset(("broken", "encrypted", "memory", "old", "unknown"))
 
 SPOILT: Final = frozenset(("crashed", "garbage", "memory"))
-"""The process ended over it. It may have been spoilt by an earlier document, or killed by somebody."""
+"""The process ended over it. It may have been spoilt by an earlier document, or killed
+by somebody.
+"""
 BY_CHANCE: Final = SPOILT | {"timeout", "given_up"}
 """Reasons that need not hold the next time; all others are in the document itself."""
 
@@ -34,12 +38,10 @@ def document_of(answer: bytes, url: str) -> Document:
 
 
 def _document(said: dict[str, Any], url: str) -> Document:
-    title, language, blocks, links = (
-        _text(said["title"]),
-        _text(said["language"]),
-        said["blocks"],
-        said["links"],
-    )
+    title = _text(said["title"])
+    language = _text(said["language"])
+    blocks = said["blocks"]
+    links = said["links"]
     text = _text("\n".join(blocks))
     if (
         len(text) > 2 * MAX_TEXT
@@ -54,9 +56,14 @@ def _document(said: dict[str, Any], url: str) -> Document:
             raise ValueError("no such kind of link")
         raw.append((_text(target), kind, _text(anchor), "", False))
     return Document(
-        url, url, title=without(title, INVISIBLE), language=language, links=resolved(raw, Joiner(url)),
-        blocks=cleaned([(block, "", True, 0.0) for block in blocks if block]), cut=said["cut"] is True,
-    )  # fmt: skip
+        url,
+        url,
+        title=without(title, INVISIBLE),
+        language=language,
+        links=resolved(raw, Joiner(url)),
+        blocks=cleaned([(block, "", True, 0.0) for block in blocks if block]),
+        cut=said["cut"] is True,
+    )
 
 
 def _text(value: str) -> str:

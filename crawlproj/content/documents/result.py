@@ -9,7 +9,9 @@ from crawlproj.content.text_urls import urls_in
 MAX_TEXT: Final = 1_000_000
 """Characters of text, and as many of links."""
 MAX_LINKS: Final = 5_000
-MAX_LINK, MAX_ANCHOR, MAX_TITLE = 4_000, 200, 1_000
+MAX_LINK = 4_000
+MAX_ANCHOR = 200
+MAX_TITLE = 1_000
 
 
 class FullError(Exception):

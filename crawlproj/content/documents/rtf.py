@@ -10,7 +10,8 @@ from typing import Final
 from crawlproj.content.documents.result import Found
 
 _TOKEN: Final = re.compile(
-    rb"\\([A-Za-z]{1,32})(-?[0-9]{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\(.)|([{}])|[\r\n]+|([^\\{}\r\n]+)|\\",
+    rb"\\([A-Za-z]{1,32})(-?[0-9]{1,10})? "
+    rb"?|\\'([0-9A-Fa-f]{2})|\\(.)|([{}])|[\r\n]+|([^\\{}\r\n]+)|\\",
     re.S,
 )
 _FIELD: Final = re.compile(r'\bHYPERLINK\s{1,9}"?([^"\s\\][^"\s]{0,3999})')
@@ -18,29 +19,73 @@ _FIELD: Final = re.compile(r'\bHYPERLINK\s{1,9}"?([^"\s\\][^"\s]{0,3999})')
 _BORDERS: Final = frozenset((b"par", b"sect", b"page", b"row", b"line"))
 _SPACES: Final = frozenset((b"tab", b"cell", b"emspace", b"enspace"))
 _SYMBOLS: Final = {
-    b"emdash": "\u2014", b"endash": "\u2013", b"bullet": "\u2022", b"lquote": "\u2018", b"rquote": "\u2019",
-    b"ldblquote": "\u201c", b"rdblquote": "\u201d",
-}  # fmt: skip
+    b"emdash": "\u2014",
+    b"endash": "\u2013",
+    b"bullet": "\u2022",
+    b"lquote": "\u2018",
+    b"rquote": "\u2019",
+    b"ldblquote": "\u201c",
+    b"rdblquote": "\u201d",
+}
 _PLACES: Final = {
-    b"fldinst": "field", b"title": "title", b"fonttbl": "fonts", b"footnote": "note", b"annotation": "note", b"shpinst": "shape",
+    b"fldinst": "field",
+    b"title": "title",
+    b"fonttbl": "fonts",
+    b"footnote": "note",
+    b"annotation": "note",
+    b"shpinst": "shape",
     b"shptxt": "note",
-}  # fmt: skip
-"""Where the text of such a group goes: of notes and text boxes after everything else; what is said of a shape is dropped."""
-_SKIPPED: Final = frozenset((
-    b"colortbl", b"stylesheet", b"info", b"pict", b"object", b"themedata", b"colorschememapping", b"datastore", b"latentstyles",
-    b"listtable", b"listoverridetable", b"rsidtbl", b"xmlnstbl", b"generator", b"filetbl", b"revtbl", b"fchars", b"lchars",
-    b"shprslt",
-))  # fmt: skip
+}
+"""Where the text of such a group goes: of notes and text boxes after everything else; what is said
+of a shape is dropped.
+"""
+_SKIPPED: Final = frozenset(
+    (
+        b"colortbl",
+        b"stylesheet",
+        b"info",
+        b"pict",
+        b"object",
+        b"themedata",
+        b"colorschememapping",
+        b"datastore",
+        b"latentstyles",
+        b"listtable",
+        b"listoverridetable",
+        b"rsidtbl",
+        b"xmlnstbl",
+        b"generator",
+        b"filetbl",
+        b"revtbl",
+        b"fchars",
+        b"lchars",
+        b"shprslt",
+    )
+)
 _CHARSETS: Final = {
-    77: 10000, 128: 932, 129: 949, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258, 177: 1255, 178: 1256, 186: 1257, 204: 1251,
-    222: 874, 238: 1250,
-}  # fmt: skip
+    77: 10000,
+    128: 932,
+    129: 949,
+    134: 936,
+    136: 950,
+    161: 1253,
+    162: 1254,
+    163: 1258,
+    177: 1255,
+    178: 1256,
+    186: 1257,
+    204: 1251,
+    222: 874,
+    238: 1250,
+}
 """Charset of a font -> code page."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """What a brace saves and restores: where text goes, how it is coded, what follows a \\u and is for old readers."""
+    """What a brace saves and restores: where text goes, how it is coded, what follows a \\u and is
+    for old readers.
+    """
 
     into: str = "text"
     page: str = "cp1252"
@@ -50,15 +95,21 @@ class _Group:
 class _Reader:
     def __init__(self, found: Found) -> None:
         self._found = found
-        self._group, self._outer = _Group(), list[_Group]()
+        self._group = _Group()
+        self._outer = list[_Group]()
         self._parts: dict[str, list[str]] = {"text": [], "field": [], "title": [], "note": []}
         self._notes: list[str] = []
         self._bytes = bytearray()
-        self._skip, self._star = 0, False
-        self._default, self._fonts, self._font = "cp1252", dict[int, str](), 0
+        self._skip = 0
+        self._star = False
+        self._default = "cp1252"
+        self._fonts = dict[int, str]()
+        self._font = 0
 
     def read(self, body: bytes) -> None:
-        at, end, match = 0, len(body), _TOKEN.match
+        at = 0
+        end = len(body)
+        match = _TOKEN.match
         while at < end and (token := match(body, at)):
             at = token.end()
             word, number, coded, symbol, brace, text = token.groups()
@@ -83,22 +134,26 @@ class _Reader:
 
     def _brace(self, brace: bytes) -> None:
         self._decode()
-        self._star, self._skip = False, 0
+        self._star = False
+        self._skip = 0
         if brace == b"{":
             if len(self._outer) < 10_000:
                 self._outer.append(self._group)
         elif self._outer:
             if self._group.into == "note" != self._outer[-1].into:
                 self._border()
-            inner, self._group = self._group.into, self._outer.pop()
+            inner = self._group.into
+            self._group = self._outer.pop()
             if inner == "field" != self._group.into:
-                code, self._parts["field"] = "".join(self._parts["field"]), []
+                code = "".join(self._parts["field"])
+                self._parts["field"] = []
                 for url in _FIELD.findall(code):
                     self._found.link(url)
 
     def _word(self, word: bytes, number: int | None) -> None:
         self._decode()
-        star, self._star = self._star, False
+        star = self._star
+        self._star = False
         if word in _BORDERS:
             self._border()
         elif word in _SPACES:
@@ -155,7 +210,8 @@ class _Reader:
     def _put_bytes(self, text: bytes) -> None:
         if self._skip:
             skipped = min(self._skip, len(text))
-            self._skip, text = self._skip - skipped, text[skipped:]
+            self._skip = self._skip - skipped
+            text = text[skipped:]
         self._bytes += text
 
     def _decode(self) -> None:
@@ -170,7 +226,8 @@ class _Reader:
     def _border(self) -> None:
         self._decode()
         name = "note" if self._group.into == "note" else "text"
-        text, self._parts[name] = "".join(self._parts[name]), []
+        text = "".join(self._parts[name])
+        self._parts[name] = []
         # Characters beyond U+FFFF are written as two halves.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         if name == "note":

@@ -1,4 +1,6 @@
-"""What the reading process may not do. Set by the process itself, before it sees a document, and never taken back."""
+"""What the reading process may not do. Set by the process itself, before it sees a document, and
+never taken back.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +13,56 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-_PDEATHSIG, _NO_NEW_PRIVS, _SECCOMP, _FILTER = 1, 38, 22, 2
-_REFUSE, _ALLOW = 0x0005_0001, 0x7FFF_0000
+_PDEATHSIG = 1
+_NO_NEW_PRIVS = 38
+_SECCOMP = 22
+_FILTER = 2
+_REFUSE = 0x0005_0001
+_ALLOW = 0x7FFF_0000
 """Answers of the filter: the error "operation not permitted", or go on."""
-_LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
+_LOAD = 0x20
+_EQUAL = 0x15
+_RETURN = 0x06
 
 _MACHINES: Final = {"x86_64": (0xC000_003E, 0), "aarch64": (0xC000_00B7, 1)}
 _CALLS: Final = {
-    "read": (0, 63), "write": (1, 64), "close": (3, 57), "fstat": (5, 80), "lseek": (8, 62), "mmap": (9, 222),
-    "mprotect": (10, 226), "munmap": (11, 215), "brk": (12, 214), "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135),
-    "rt_sigreturn": (15, 139), "readv": (19, 65), "writev": (20, 66), "sched_yield": (24, 124), "mremap": (25, 216),
+    "read": (0, 63),
+    "write": (1, 64),
+    "close": (3, 57),
+    "fstat": (5, 80),
+    "lseek": (8, 62),
+    "mmap": (9, 222),
+    "mprotect": (10, 226),
+    "munmap": (11, 215),
+    "brk": (12, 214),
+    "rt_sigaction": (13, 134),
+    "rt_sigprocmask": (14, 135),
+    "rt_sigreturn": (15, 139),
+    "readv": (19, 65),
+    "writev": (20, 66),
+    "sched_yield": (24, 124),
+    "mremap": (25, 216),
     "madvise": (28, 233),
-    "nanosleep": (35, 101), "setitimer": (38, 103), "getpid": (39, 172), "exit": (60, 93), "gettimeofday": (96, 169),
-    "getrusage": (98, 165), "sigaltstack": (131, 132), "gettid": (186, 178), "futex": (202, 98), "restart_syscall": (219, 128),
-    "clock_gettime": (228, 113), "clock_getres": (229, 114), "clock_nanosleep": (230, 115), "exit_group": (231, 94),
-    "getrandom": (318, 278), "rseq": (334, 293),
-}  # fmt: skip
-"""All that is needed to read bytes, think and write bytes: no files, no network, no other processes."""
+    "nanosleep": (35, 101),
+    "setitimer": (38, 103),
+    "getpid": (39, 172),
+    "exit": (60, 93),
+    "gettimeofday": (96, 169),
+    "getrusage": (98, 165),
+    "sigaltstack": (131, 132),
+    "gettid": (186, 178),
+    "futex": (202, 98),
+    "restart_syscall": (219, 128),
+    "clock_gettime": (228, 113),
+    "clock_getres": (229, 114),
+    "clock_nanosleep": (230, 115),
+    "exit_group": (231, 94),
+    "getrandom": (318, 278),
+    "rseq": (334, 293),
+}
+"""All that is needed to read bytes, think and write bytes: no files, no network, no other
+processes.
+"""
 
 
 class _Step(ctypes.Structure):
@@ -44,7 +79,9 @@ class _Program(ctypes.Structure):
 
 
 def die_with(parent: int) -> None:
-    """End when the crawl ends, even if it is killed and this process never comes to read its pipe."""
+    """End when the crawl ends, even if it is killed and this process never comes to read
+    its pipe.
+    """
     if sys.platform == "linux":
         _prctl(_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

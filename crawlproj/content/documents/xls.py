@@ -1,4 +1,6 @@
-"""Excel 97 to 2003 (BIFF8): a row of records; strings are shared, and may be parted between two records."""
+"""Excel 97 to 2003 (BIFF8): a row of records; strings are shared, and may be parted between two
+records.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,19 @@ from typing import Final
 
 from crawlproj.content.documents.result import MAX_TEXT, Found, UnreadableError
 
-_BOF, _PASSWORD, _CONTINUE, _STRINGS = 0x809, 0x2F, 0x3C, 0xFC
-_LABEL, _SHARED, _NUMBER, _RK, _MANY, _RESULT, _LINK, _FORMULA, _BOOL = (
-    0x204,
-    0xFD,
-    0x203,
-    0x27E,
-    0xBD,
-    0x207,
-    0x1B8,
-    0x06,
-    0x205,
-)
+_BOF = 0x809
+_PASSWORD = 0x2F
+_CONTINUE = 0x3C
+_STRINGS = 0xFC
+_LABEL = 0x204
+_SHARED = 0xFD
+_NUMBER = 0x203
+_RK = 0x27E
+_MANY = 0xBD
+_RESULT = 0x207
+_LINK = 0x1B8
+_FORMULA = 0x06
+_BOOL = 0x205
 _CELLS: Final = frozenset((_LABEL, _SHARED, _NUMBER, _RK, _MANY, _RESULT, _FORMULA, _BOOL))
 _BOOLS: Final = ("FALSE", "TRUE")
 _MONIKER: Final = bytes.fromhex("e0c9ea79f9bace118c8200aa004ba90b")
@@ -31,7 +34,8 @@ _FILE: Final = bytes.fromhex("0303000000000000c000000000000046")
 
 def read(stream: bytes, found: Found) -> None:
     strings: list[str] = []
-    row, cells = -1, list[str]()
+    row = -1
+    cells = list[str]()
     for kind, body, parts in _records(stream):
         if kind == _PASSWORD:
             raise UnreadableError("encrypted")
@@ -45,11 +49,13 @@ def read(stream: bytes, found: Found) -> None:
             # A text as the result of a formula has no place of its own: it follows the formula.
             if kind != _RESULT and struct.unpack_from("<H", body)[0] != row:
                 found.add(" ".join(cells))
-                row, cells = struct.unpack_from("<H", body)[0], []
+                row = struct.unpack_from("<H", body)[0]
+                cells = []
             cells += _values(kind, body, strings)
         elif kind == _BOF:
             found.add(" ".join(cells))
-            row, cells = -1, []
+            row = -1
+            cells = []
     found.add(" ".join(cells))
 
 
@@ -128,7 +134,8 @@ def _link(body: bytes, found: Found) -> None:
 
 
 def _strings(parts: list[bytes]) -> Iterator[str]:
-    table, room = _Table(parts), 4 * MAX_TEXT
+    table = _Table(parts)
+    room = 4 * MAX_TEXT
     table.take(4)
     number = struct.unpack("<I", table.take(4))[0]
     for _ in range(min(number, room)):
@@ -145,10 +152,14 @@ def _strings(parts: list[bytes]) -> Iterator[str]:
 
 
 class _Table:
-    """Reads on from one part to the next. Characters that go on there say again how wide they are."""
+    """Reads on from one part to the next. Characters that go on there say again how wide
+    they are.
+    """
 
     def __init__(self, parts: list[bytes]) -> None:
-        self._parts, self._part, self._at = parts, 0, 0
+        self._parts = parts
+        self._part = 0
+        self._at = 0
 
     def take(self, size: int) -> bytes:
         found = bytearray()
@@ -157,7 +168,8 @@ class _Table:
             found += piece
             self._at += len(piece)
             if len(found) < size:
-                self._part, self._at = self._part + 1, 0
+                self._part = self._part + 1
+                self._at = 0
         return bytes(found)
 
     def characters(self, length: int, wide: int) -> str:
@@ -170,6 +182,7 @@ class _Table:
             text += piece.decode("utf-16-le" if width == 2 else "latin-1", "replace")
             if len(text) >= length or self._part + 1 >= len(self._parts):
                 break
-            self._part, self._at = self._part + 1, 1
+            self._part = self._part + 1
+            self._at = 1
             wide = self._parts[self._part][0] if self._parts[self._part] else 0
         return text

@@ -32,7 +32,9 @@ class Account:
     def run(
         self, command: Sequence[str], cwd: Path, timeout_s: float
     ) -> subprocess.CompletedProcess[str]:
-        """Run to the end in a session of its own, so that Ctrl-C in our terminal does not reach it."""
+        """Run to the end in a session of its own, so that Ctrl-C in our terminal does not
+        reach it.
+        """
         # PG* variables of the user's shell would change the port, the data folder or the options.
         env = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
         return subprocess.run(
@@ -59,7 +61,9 @@ class Account:
 
 
 def choose_account(crawl_dir: Path, home: Path, bin_dir: Path) -> tuple[Account, int]:
-    """The first account that can enter `crawl_dir` and run the binaries; with their major version."""
+    """The first account that can enter `crawl_dir` and run the binaries; with their
+    major version.
+    """
     if not (bin_dir / "postgres").exists():
         raise EmbeddedError(f"no Postgres in {bin_dir}")
     reasons: list[str] = []
@@ -79,7 +83,8 @@ def choose_account(crawl_dir: Path, home: Path, bin_dir: Path) -> tuple[Account,
     reason = "; ".join(reasons)
     if os.geteuid() == 0:
         raise EmbeddedError(
-            f"Postgres does not run as root and nobody else can use {crawl_dir} ({reason}): {ADVICE}"
+            f"Postgres does not run as root and nobody else can use {crawl_dir} ({reason}): "
+            f"{ADVICE}"
         )
     raise EmbeddedError(f"cannot run {bin_dir / 'postgres'}: {reason}")
 

@@ -34,7 +34,8 @@ LOG_BYTES = 10_000_000
 CONF: Mapping[str, str] = {
     "listen_addresses": "",
     "max_connections": "50",
-    # Touched only as the data grows. Indexes of a million URLs fit in; each miss costs more than the look-up itself.
+    # Touched only as the data grows. Indexes of a million URLs fit in; each miss costs more than
+    # the look-up itself.
     "shared_buffers": "256MB",
     "min_wal_size": "80MB",
     "max_wal_size": "512MB",
@@ -48,7 +49,9 @@ CONF: Mapping[str, str] = {
 
 
 def dsn(socket_dir: str) -> str:
-    """A URL for psycopg2 and psql; the port names the socket and shields from a PGPORT around us."""
+    """A URL for psycopg2 and psql; the port names the socket and shields from a PGPORT
+    around us.
+    """
     return f"postgresql:///postgres?host={quote(socket_dir, safe='')}&port=5432&user={USER}"
 
 
@@ -65,13 +68,19 @@ class Cluster:
         account: Account = Account("yourself"),  # noqa: B008 - frozen
         options: Mapping[str, str] = CONF,
     ) -> None:
-        self.home, self.data, self.log = home, home / "data", home / "server.log"
-        self._bin_dir, self._account, self._options = bin_dir, account, options
+        self.home = home
+        self.data = home / "data"
+        self.log = home / "server.log"
+        self._bin_dir = bin_dir
+        self._account = account
+        self._options = options
         self._name = "crawlproj_" + hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
         self._log_start = 0
 
     def init(self) -> None:
-        """Make the data folder unless it is there. Built aside and renamed: a killed initdb leaves no half database."""
+        """Make the data folder unless it is there. Built aside and renamed: a killed initdb leaves
+        no half database.
+        """
         if (self.data / "PG_VERSION").exists():
             return
         if self.data.exists() and any(self.data.iterdir()):
@@ -94,7 +103,8 @@ class Cluster:
 
     def start(self, wait_s: float) -> Postmaster:
         """Come back with a server that answers, whatever state the last one was left in."""
-        launches, deadline = 0, time.monotonic() + wait_s
+        launches = 0
+        deadline = time.monotonic() + wait_s
         while time.monotonic() < deadline:
             if server := self.running():
                 return server
@@ -138,7 +148,8 @@ class Cluster:
     def _launch(self) -> None:
         """Ask pg_ctl for a server in the background; the caller watches what becomes of it."""
         socket_dir = self._socket_dir()
-        # The process they name is a zombie, or a stranger with a reused number: Postgres would refuse to start on them.
+        # The process they name is a zombie, or a stranger with a reused number: Postgres would
+        # refuse to start on them.
         for stale in (self.data / "postmaster.pid", socket_dir / ".s.PGSQL.5432.lock"):
             stale.unlink(missing_ok=True)
         settings = {**CONF, "unix_socket_directories": str(socket_dir), **self._options}
@@ -153,7 +164,9 @@ class Cluster:
         self._run("pg_ctl", "start", "-W", "-s", "-D", "data", "-l", self.log.name, "-o", options)
 
     def _run(self, program: str, *arguments: str) -> None:
-        """Names are relative to `home`: pg_ctl and initdb pass them through a shell, where odd ones break."""
+        """Names are relative to `home`: pg_ctl and initdb pass them through a shell, where odd ones
+        break.
+        """
         done = self._account.run(
             [str(self._bin_dir / program), *arguments], self.home, timeout_s=300
         )
@@ -177,7 +190,9 @@ class Cluster:
                 os.kill(pid, signal.SIGQUIT)
 
     def _socket_dir(self) -> Path:
-        """`home` itself, or if its path does not suit a socket, a private folder for temporary files."""
+        """`home` itself, or if its path does not suit a socket, a private folder for temporary
+        files.
+        """
         short = f"crawlproj-{os.geteuid()}-{self._name[-12:]}"
         for place in (self.home, Path(tempfile.gettempdir(), short), Path("/tmp", short)):
             if PLAIN.fullmatch(str(place)) and len(os.fsencode(place)) <= SOCKET_DIR_BYTES:
@@ -189,7 +204,9 @@ class Cluster:
         )
 
     def _make_private(self, place: Path) -> None:
-        """Anyone can write to the folder for temporary files: trust only a real folder that is ours alone."""
+        """Anyone can write to the folder for temporary files: trust only a real folder that is ours
+        alone.
+        """
         if not place.exists():
             place.mkdir(mode=0o700)
             self._account.own(place)

@@ -8,9 +8,12 @@ from pathlib import Path
 
 
 def holders(file: Path) -> dict[int, str]:
-    """Process number -> its command line, of all that hold an flock on `file`. Empty where that can't be known."""
+    """Process number -> its command line, of all that hold an flock on `file`. Empty where that
+    can't be known.
+    """
     try:
-        info, lines = file.stat(), Path("/proc/locks").read_text().splitlines()
+        info = file.stat()
+        lines = Path("/proc/locks").read_text().splitlines()
     except OSError:
         return {}
     # "1: FLOCK  ADVISORY  READ 4711 08:01:123456 0 EOF"; a "->" marks one who waits for it.

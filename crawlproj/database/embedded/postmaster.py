@@ -17,14 +17,18 @@ SSL_REQUEST = struct.pack(
 
 @dataclass(frozen=True, slots=True)
 class Postmaster:
-    """A server as it describes itself in its data folder. The file outlives a kill -9: ask `answers`."""
+    """A server as it describes itself in its data folder. The file outlives a kill -9: ask
+    `answers`.
+    """
 
     pid: int
     socket_dir: str
     ready: bool
 
     def answers(self) -> bool:
-        """Ready, and it talks to us on its socket; works across containers too, unlike process numbers."""
+        """Ready, and it talks to us on its socket; works across containers too, unlike process
+        numbers.
+        """
         if not self.ready:
             return False
         with closing(socket.socket(socket.AF_UNIX)) as client:
@@ -39,7 +43,9 @@ class Postmaster:
 
 
 def read_postmaster(data: Path) -> Postmaster | None:
-    """None if there is no server, or the file is half-written or came along with a copy of another folder."""
+    """None if there is no server, or the file is half-written or came along with a copy of another
+    folder.
+    """
     try:
         lines = (data / "postmaster.pid").read_text(errors="replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
@@ -52,9 +58,11 @@ def read_postmaster(data: Path) -> Postmaster | None:
 def processes(cluster_name: str) -> set[int]:
     """Living processes of the cluster, from the pg_ctl that starts it to its last orphaned backend.
 
-    By command line and not by the number in postmaster.pid: that may be a zombie's, or a stranger's after a restart.
+    By command line and not by the number in postmaster.pid: that may be a zombie's, or a stranger's
+    after a restart.
     """
-    option, title = f"cluster_name={cluster_name}", f"postgres: {cluster_name}: "
+    option = f"cluster_name={cluster_name}"
+    title = f"postgres: {cluster_name}: "
     return {pid for pid, line in _command_lines() if option in line or line.startswith(title)}
 
 

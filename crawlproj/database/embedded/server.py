@@ -1,8 +1,9 @@
 """The pip-installed Postgres, for when no DATABASE_URL is given.
 
-Every user holds a shared lock on `pg.lock`; whoever leaves and could have it exclusively was the last one and stops the
-server. `pg.turn` is held while starting and stopping, so that a starter never meets a server that is on its way out.
-Locks die with their process: after a kill -9 the next starter finds the server running, uses it and finally stops it.
+Every user holds a shared lock on `pg.lock`; whoever leaves and could have it exclusively was the
+last one and stops the server. `pg.turn` is held while starting and stopping, so that a starter
+never meets a server that is on its way out. Locks die with their process: after a kill -9 the next
+starter finds the server running, uses it and finally stops it.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ TURN_S = 660.0
 
 
 class Embedded:
-    """A user of the Postgres in `crawl_dir`/pg. `start` and `close` are a pair, best as a context manager.
+    """A user of the Postgres in `crawl_dir`/pg. `start` and `close` are a pair, best as a context
+    manager.
 
-    `bin_dir` is any Postgres's bin folder, by default that of the pip package; `options` are settings of the server.
+    `bin_dir` is any Postgres's bin folder, by default that of the pip package; `options` are
+    settings of the server.
     """
 
     def __init__(
@@ -43,7 +46,9 @@ class Embedded:
         self._process = 0
 
     def start(self) -> str:
-        """Join the server, made and started if need be, and return its URL. Called again, heals a server that died."""
+        """Join the server, made and started if need be, and return its URL. Called again, heals a
+        server that died.
+        """
         with _plainly(self._crawl_dir):
             self._crawl_dir.mkdir(parents=True, exist_ok=True)
             with self._turn():
@@ -61,7 +66,9 @@ class Embedded:
                     raise
 
     def close(self) -> None:
-        """Leave; the last one out stops the server. A forked child leaves quietly: it is its parent who has joined."""
+        """Leave; the last one out stops the server. A forked child leaves quietly: it is its parent
+        who has joined.
+        """
         if self._lock is not None and self._process != os.getpid():
             os.close(self._lock)
             self._lock = None
@@ -69,7 +76,9 @@ class Embedded:
             self.stop()
 
     def leave_running(self) -> None:
-        """Leave without stopping the server: it runs until somebody else leaves as the last one, or stops it."""
+        """Leave without stopping the server: it runs until somebody else leaves as the last one, or
+        stops it.
+        """
         self._leave()
 
     def stop(self, force: bool = False) -> bool:
@@ -124,7 +133,9 @@ class Embedded:
             atexit.unregister(self.close)
 
     def _alone(self) -> bool:
-        """Nobody holds the lock. By a new look at the path: the folder may have been deleted and made again."""
+        """Nobody holds the lock. By a new look at the path: the folder may have been deleted and
+        made again.
+        """
         try:
             os.close(self._open("pg.lock", fcntl.LOCK_EX | fcntl.LOCK_NB))
         except BlockingIOError:
@@ -169,7 +180,9 @@ def running_dsn(crawl_dir: Path) -> str | None:
 
 
 def find_bin_dir(version: int | None = None) -> Path:
-    """The package's newest binaries, or those of `version` if it has them. Not imported: that has side effects."""
+    """The package's newest binaries, or those of `version` if it has them. Not imported: that has
+    side effects.
+    """
     spec = importlib.util.find_spec(PACKAGE)
     folders = spec.submodule_search_locations if spec else None
     found = [

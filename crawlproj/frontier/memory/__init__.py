@@ -1,1 +1,3 @@
-"""The frontier in memory: the twin of the real one, for tests and simulators. Nothing of a crawl imports it."""
+"""The frontier in memory: the twin of the real one, for tests and simulators. Nothing of a crawl
+imports it.
+"""

@@ -32,7 +32,9 @@ LIMITED = frozenset({Lane.NEW, Lane.BACKFILL})
 
 @dataclass(slots=True)
 class Book:
-    """The data. `versions` are the readings that were first or different, as (id, time, content)."""
+    """The data. `versions` are the readings that were first or different, as (id,
+    time, content).
+    """
 
     order: str
     max_depth: int
@@ -85,7 +87,8 @@ class Writer:
     """One commit, or one opening, of a book under a spec; what it does is counted on the way."""
 
     def __init__(self, book: Book, spec: CrawlSpec) -> None:
-        self.book, self.spec = book, spec
+        self.book = book
+        self.spec = spec
         self.done: set[int] = set()
         self.late = self.added = self.revived = self.refused = 0
         self.nearer: set[int] = set()
@@ -107,9 +110,12 @@ class Writer:
     # A changed order or depth limit
 
     def open(self) -> None:
-        book, spec = self.book, self.spec
-        new_order, new_depth = book.order != spec.order, book.max_depth != spec.max_depth
-        book.order, book.max_depth = spec.order, spec.max_depth
+        book = self.book
+        spec = self.spec
+        new_order = book.order != spec.order
+        new_depth = book.max_depth != spec.max_depth
+        book.order = spec.order
+        book.max_depth = spec.max_depth
         for row in list(book.rows.values()):
             if new_order and row.lane in LIMITED:
                 row = book.rows[row.id] = replace(row, rank=self._rank(row))
@@ -144,19 +150,32 @@ class Writer:
 
     def end(self, row: Row, end: Outcome) -> None:
         """The end of a visit that is known to be current."""
-        book, content = self.book, end.content
+        book = self.book
+        content = end.content
         first = content is not None and row.content is None
         lane = lane_of(end)
         place = end.next_visit.timestamp() if lane in TIMED and end.next_visit else self._rank(row)
         book.rows[row.id] = replace(
-            row, visit=row.visit + 1, state=end.state, status=end.status, why=clean(end.why), tries=end.tries,
-            next_visit=end.next_visit, interval_s=row.interval_s if end.interval_s is None else end.interval_s,
-            moved_to=end.moved_to and clean(end.moved_to), last_visit=end.at, changes=row.changes + end.changed,
-            last_change=end.at if end.changed or first else row.last_change, content=content or row.content,
-            lane=lane, rank=None if lane is None else place, expires=end.expires or row.expires,
+            row,
+            visit=row.visit + 1,
+            state=end.state,
+            status=end.status,
+            why=clean(end.why),
+            tries=end.tries,
+            next_visit=end.next_visit,
+            interval_s=row.interval_s if end.interval_s is None else end.interval_s,
+            moved_to=end.moved_to and clean(end.moved_to),
+            last_visit=end.at,
+            changes=row.changes + end.changed,
+            last_change=end.at if end.changed or first else row.last_change,
+            content=content or row.content,
+            lane=lane,
+            rank=None if lane is None else place,
+            expires=end.expires or row.expires,
             original=end.place.original if end.place else None if content else row.original,
-        )  # fmt: skip
-        etag, modified = end.etag and clean(end.etag), end.modified and clean(end.modified)
+        )
+        etag = end.etag and clean(end.etag)
+        modified = end.modified and clean(end.modified)
         if content:
             book.rows[row.id] = replace(
                 book.rows[row.id], etag=etag, modified=modified, expires=end.expires
@@ -220,9 +239,20 @@ class Writer:
         state, lane = (State.IGNORED, None) if why else (State.NEW, new.lane)
         place = None if why else 0.0 if lane is Lane.URGENT else self._rank(new)
         self.book.rows[new.id] = Row(
-            new.id, new.url, new.host, state, lane, place, new.depth, new.score, new.parent, new.hops, new.request,
-            now, why,
-        )  # fmt: skip
+            new.id,
+            new.url,
+            new.host,
+            state,
+            lane,
+            place,
+            new.depth,
+            new.score,
+            new.parent,
+            new.hops,
+            new.request,
+            now,
+            why,
+        )
         self.added += 1
         if lane is not None:
             self.hosts.add(new.host)
@@ -269,7 +299,9 @@ class Writer:
                 self._revive(row)
 
     def _spread(self) -> None:
-        """Carry shorter depths on along stored links, the nearest page first and of equals the lowest id."""
+        """Carry shorter depths on along stored links, the nearest page first and of equals the
+        lowest id.
+        """
         rows = self.book.rows
         heap = sorted((rows[id_].depth, id_) for id_ in self.nearer | self.recount)
         while heap:
@@ -286,7 +318,9 @@ class Writer:
 
 
 def folded(urls: Iterable[NewUrl]) -> Iterable[NewUrl]:
-    """Each id once: the first one, at the shortest depth of all, with the best score, urgent if one of them is."""
+    """Each id once: the first one, at the shortest depth of all, with the best score, urgent if one
+    of them is.
+    """
     batch: dict[int, NewUrl] = {}
     for url in urls:
         url = replace(url, url=clean(url.url))

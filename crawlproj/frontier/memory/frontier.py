@@ -1,6 +1,7 @@
 """The frontier in memory: the twin of the real one, for tests and the simulator.
 
-Plain rather than fast: queues are found by looking at all rows, and a commit that fails puts the old rows back.
+Plain rather than fast: queues are found by looking at all rows, and a commit that fails puts the
+old rows back.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from crawlproj.frontier.memory.store import MemoryStore, past
 from crawlproj.frontier.quotas import Room
 
 RESOLVING = timedelta(seconds=60)
-TRUSTED, SUSPECT = timedelta(days=1), timedelta(minutes=5)
+TRUSTED = timedelta(days=1)
+SUSPECT = timedelta(minutes=5)
 """How long an address is believed; less after failures."""
 
 
@@ -93,7 +95,8 @@ class MemoryFrontier:
             return writer.committed()
 
     def _put(self, batch: Batch, worker: str) -> None:
-        hosts, servers = self.store.hosts, self.store.servers
+        hosts = self.store.hosts
+        servers = self.store.servers
         for row in batch.robots:
             self.store.origins[row.origin] = replace(row, body=clean(row.body))
             if row.status and row.host in hosts:
@@ -112,7 +115,8 @@ class MemoryFrontier:
 
     def _end(self, writer: Writer, outcomes: Sequence[Outcome], worker: str) -> None:
         for end in outcomes:
-            row, server = self._book.rows.get(end.id), self.store.servers.get(end.server)
+            row = self._book.rows.get(end.id)
+            server = self.store.servers.get(end.server)
             current = (
                 row
                 and server
@@ -133,7 +137,8 @@ class MemoryFrontier:
         return self._take_names(limit, lambda host: self._unsure(host, now))
 
     def _take_names(self, limit: int, wanted: Callable[[HostRow], bool]) -> list[str]:
-        now, work = self.now(), self._book.work(spent=False)
+        now = self.now()
+        work = self._book.work(spent=False)
         free = [
             h
             for h in self.store.hosts.values()
@@ -257,7 +262,8 @@ class MemoryFrontier:
         return revived
 
     def outlook(self, worker: str = "") -> Outlook:
-        now, work = self.now(), self.store.work(self.spec)
+        now = self.now()
+        work = self.store.work(self.spec)
         elsewhere: set[int] = set()
         ready: list[datetime] = []
         later: list[datetime] = []

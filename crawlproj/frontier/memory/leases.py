@@ -22,7 +22,9 @@ class Chooser:
     """The twin of `leases.Leases`."""
 
     def __init__(self, spec: CrawlSpec, store: MemoryStore, now: Callable[[], datetime]) -> None:
-        self._spec, self._store, self._now = spec, store, now
+        self._spec = spec
+        self._store = store
+        self._now = now
 
     def lease(
         self,
@@ -32,13 +34,15 @@ class Chooser:
         unprepared: int | None = None,
         unseen: int = 0,
     ) -> list[Lease]:
-        now, work = self._now(), self._store.work(self._spec)
+        now = self._now()
+        work = self._store.work(self._spec)
         leases = []
         for id_, kind in self._choose(servers, ranked, unprepared, now, work).items():
             free = self._store.servers[id_]
             held = self._take(free, worker, now, unseen)
             assert held is not None and held.until is not None
-            hosts, dead = tuple(self._hosts(id_, now, work)), free.worker is not None
+            hosts = tuple(self._hosts(id_, now, work))
+            dead = free.worker is not None
             leases.append(
                 Lease(id_, free.address, held.epoch, held.until, hosts, free.pause, dead, kind)
             )
@@ -58,9 +62,12 @@ class Chooser:
         now: datetime,
         work: Mapping[str, Work],
     ) -> dict[int, str]:
-        """Servers by best rank up to the places of new URLs, by earliest time in the others, then the rest."""
+        """Servers by best rank up to the places of new URLs, by earliest time in the others, then
+        the rest.
+        """
         best, due = self._candidates((True, False) if unprepared is None else (True,), now, work)
-        new, revisit = self._spec.shares.get("new", 0.0), self._spec.shares.get("revisit", 0.0)
+        new = self._spec.shares.get("new", 0.0)
+        revisit = self._spec.shares.get("revisit", 0.0)
         share = math.ceil(count * new / (new + revisit)) if new + revisit else count
         first = best[: share if ranked is None else ranked]
         order = [
@@ -120,7 +127,9 @@ class Chooser:
                 yield Host(name, server, host.pause, self._room(name), host.prepared)
 
     def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
-        now, work, leases = self._now(), self._store.work(self._spec), []
+        now = self._now()
+        work = self._store.work(self._spec)
+        leases = []
         for server in self._held(worker, servers):
             fresh = [host for host in self._hosts(server.id, now, work) if host.name not in known]
             hosts = tuple(
@@ -137,7 +146,8 @@ class Chooser:
     def borrow(
         self, worker: str, names: Sequence[str], unseen: int = 0
     ) -> tuple[list[Lease], list[str]]:
-        now, hosts = self._now(), self._store.hosts
+        now = self._now()
+        hosts = self._store.hosts
         names = [
             name
             for name in dict.fromkeys(names)
@@ -194,7 +204,8 @@ class Chooser:
         return dict.fromkeys(renewed, until)
 
     def contested(self, servers: Sequence[int]) -> set[int]:
-        now_s, contested = self._now().timestamp(), set()
+        now_s = self._now().timestamp()
+        contested = set()
         for name, book in self._store.crawls.items():
             if name != self._spec.name:
                 waiting = [
@@ -228,7 +239,8 @@ class Chooser:
         }
 
     def attend(self, worker: str, wanting: bool) -> list[Peer]:
-        now, workers = self._now(), self._store.workers
+        now = self._now()
+        workers = self._store.workers
         workers[worker] = WorkerRow(self._spec.name, wanting, now + self._spec.lease)
         held = Counter(
             s.worker for s in self._store.servers.values() if s.worker and not past(s.until, now)
@@ -244,7 +256,8 @@ class Chooser:
         ]
 
     def bury(self, workers: Sequence[str], rest: timedelta) -> int:
-        now, buried = self._now(), 0
+        now = self._now()
+        buried = 0
         for name in workers:
             self._store.workers.pop(name, None)
         for server in list(self._store.servers.values()):

@@ -57,10 +57,30 @@ class Row:
         )
         request = json.loads(self.request) if self.request is not None else None
         return Ticket(
-            self.id, self.url, self.host, server, epoch, self.visit, self.lane, self.state, self.depth, self.tries,
-            self.hops, self.changes, self.interval_s, self.last_visit, self.last_change, self.etag, self.modified,
-            body, block, request, self.expires, self.original, self.content is not None and self.content.noarchive,
-        )  # fmt: skip
+            self.id,
+            self.url,
+            self.host,
+            server,
+            epoch,
+            self.visit,
+            self.lane,
+            self.state,
+            self.depth,
+            self.tries,
+            self.hops,
+            self.changes,
+            self.interval_s,
+            self.last_visit,
+            self.last_change,
+            self.etag,
+            self.modified,
+            body,
+            block,
+            request,
+            self.expires,
+            self.original,
+            self.content is not None and self.content.noarchive,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,9 @@ class MemoryStore:
             raise
 
     def mend_clocks(self, now: datetime) -> None:
-        """Pauses and leases that end later than any that we make are from a time when the clock was wrong."""
+        """Pauses and leases that end later than any that we make are from a time when the clock was
+        wrong.
+        """
         latest = now + LONGEST
         wrong = [host for host in self.hosts.values() if not past(host.next_allowed, latest)]
         self.hosts |= {host.name: replace(host, pause=None) for host in wrong}

@@ -1,4 +1,6 @@
-"""The connection to Redis: scrapy-redis's own, with short timeouts, and one line in the log when it goes and when it is back."""
+"""The connection to Redis: scrapy-redis's own, with short timeouts, and one line in the log when it
+goes and when it is back.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,10 @@ TIMEOUT_S = 2.0
 
 
 def connect(settings: BaseSettings) -> Any:
-    """A client by scrapy-redis's settings. Nothing is sent yet. A Redis that hangs costs two seconds, not thirty, unless
-    REDIS_PARAMS says otherwise. Nothing is ever sent twice: taking pushes must not be repeated without our knowing."""
+    """A client by scrapy-redis's settings. Nothing is sent yet. A Redis that hangs costs two
+    seconds, not thirty, unless REDIS_PARAMS says otherwise. Nothing is ever sent twice: taking
+    pushes must not be repeated without our knowing.
+    """
     quick = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
     once = {"retry_on_timeout": False, "retry": Retry(NoBackoff(), 0)}
     own = BaseSettings(
@@ -40,7 +44,8 @@ class Link:
     """Says once that Redis does not answer, and once that it does again."""
 
     def __init__(self, client: Any) -> None:
-        self.client, self.place = client, place_of(client)
+        self.client = client
+        self.place = place_of(client)
         self.away = False
 
     def failed(self, error: Exception) -> None:

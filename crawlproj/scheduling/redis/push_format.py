@@ -13,7 +13,9 @@ from scrapy_redis.spiders import RedisMixin  # type: ignore[import-untyped]
 
 
 def requests_of(payload: bytes | str, spider: Spider) -> Iterator[Request]:
-    """ValueError or TypeError if it makes no sense. A spider with a `make_request_from_data` of its own is asked."""
+    """ValueError or TypeError if it makes no sense. A spider with a `make_request_from_data` of its
+    own is asked.
+    """
     make = getattr(spider, "make_request_from_data", None)
     if (
         make is None
@@ -32,18 +34,18 @@ def requests_of(payload: bytes | str, spider: Spider) -> Iterator[Request]:
 
 
 def read(text: str) -> Request:
-    """A bare URL, or {"url": ..., "method": ..., "meta": {...}}; what else is in it is form data."""
+    """A bare URL, or {"url": ..., "method": ..., "meta": {...}}; what else is in it is
+    form data.
+    """
     try:
         fields: Any = json.loads(text)
     except ValueError:
         return Request(text.strip())
     if not isinstance(fields, dict) or not isinstance(fields.get("url"), str):
         raise ValueError("neither a URL nor a JSON object with one")
-    url, method, meta = (
-        fields.pop("url"),
-        str(fields.pop("method", "GET")).upper(),
-        fields.pop("meta", None),
-    )
+    url = fields.pop("url")
+    method = str(fields.pop("method", "GET")).upper()
+    meta = fields.pop("meta", None)
     return FormRequest(url, method=method, meta=meta, formdata=fields)
 
 
@@ -65,8 +67,10 @@ def start_key(settings: BaseSettings, spider: Spider) -> str:
 
 
 def take_over(spider: Spider) -> None:
-    """A spider of scrapy-redis's takes URLs from Redis itself when it is idle, into nothing but memory. The bus does it instead;
-    how long the spider stays when it is idle (`max_idle_time`) is still its own."""
+    """A spider of scrapy-redis's takes URLs from Redis itself when it is idle, into nothing but
+    memory. The bus does it instead; how long the spider stays when it is idle (`max_idle_time`) is
+    still its own.
+    """
     if isinstance(spider, RedisMixin):
         spider.fetch_data = lambda key, count: []
         spider.count_size = lambda key: 0

@@ -1,8 +1,10 @@
-"""URLs that others pushed into a Redis key: moved aside when taken, removed when they are safe in the frontier.
+"""URLs that others pushed into a Redis key: moved aside when taken, removed when they are safe in
+the frontier.
 
-The key may be a list, a set or a sorted set. What is taken moves, in one step, into a list of its own under a new token
-(`KEY:taken:TOKEN`); `KEY:taken` says when. It is removed only after the frontier has committed it. So no two workers get the same
-push, and what a worker had taken when it died is found there by another one.
+The key may be a list, a set or a sorted set. What is taken moves, in one step, into a list of its
+own under a new token (`KEY:taken:TOKEN`); `KEY:taken` says when. It is removed only after the
+frontier has committed it. So no two workers get the same push, and what a worker had taken when it
+died is found there by another one.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from uuid import uuid4
 from redis.exceptions import RedisError
 
 ABANDONED_S = 30
-"""What was taken so long ago, and is still there, belongs to a worker that has died or could not store it."""
+"""What was taken so long ago, and is still there, belongs to a worker that has died or could not
+store it.
+"""
 
 TAKE = """
 local kind, n, found = redis.call('TYPE', KEYS[1]).ok, tonumber(ARGV[1]), {}
@@ -41,7 +45,9 @@ return {found, redis.call('ZCARD', KEYS[2])}
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Pushes under one token, taken `at` (monotonic). `doubtful`: Redis was started anew, so they may be an old snapshot's."""
+    """Pushes under one token, taken `at` (monotonic). `doubtful`: Redis was started anew, so they
+    may be an old snapshot's.
+    """
 
     token: str
     payloads: Sequence[bytes | str]
@@ -53,7 +59,8 @@ class Pushed:
     """One key. All methods ask Redis, and raise what the client raises."""
 
     def __init__(self, client: Any, key: str) -> None:
-        self._client, self.key = client, key
+        self._client = client
+        self.key = key
         self._run_id: str | None = None
         self._doubtful = False
         self._unsure: Taken | None = None
@@ -61,18 +68,22 @@ class Pushed:
         """Something taken, by us or by others, was not yet stored when we last looked."""
 
     def take(self, count: int) -> Taken | None:
-        """Up to so many pushes. If the answer to the last time was lost, first what that may have moved aside."""
+        """Up to so many pushes. If the answer to the last time was lost, first what that may have
+        moved aside.
+        """
         if self._unsure is not None and (
             lost := self._client.lrange(self._list(self._unsure.token), 0, -1)
         ):
-            found, self._unsure = replace(self._unsure, payloads=lost), None
+            found = replace(self._unsure, payloads=lost)
+            self._unsure = None
             return found
         self._unsure = mine = Taken(uuid4().hex, (), time.monotonic())
         info, answer = self._move(mine.token, count)
         if isinstance(answer, Exception):
             raise answer
         self._unsure = None
-        payloads, self.under_way = answer[0], bool(answer[1])
+        payloads = answer[0]
+        self.under_way = bool(answer[1])
         self._watch(info, bool(payloads))
         return replace(mine, payloads=payloads, doubtful=self._doubtful) if payloads else None
 
@@ -83,8 +94,10 @@ class Pushed:
         return pipe.execute(raise_on_error=False)
 
     def _watch(self, info: Any, found: bool) -> None:
-        """A Redis that was started anew may have come back with an old snapshot, in which pushes stand that were taken since. They
-        are doubtful until the key is empty once. Without the right to ask for INFO we can't know."""
+        """A Redis that was started anew may have come back with an old snapshot, in which pushes
+        stand that were taken since. They are doubtful until the key is empty once. Without the
+        right to ask for INFO we can't know.
+        """
         run_id = None if isinstance(info, RedisError) else info.get("run_id")
         self._doubtful = found and (
             self._doubtful or (self._run_id is not None and run_id != self._run_id)

@@ -1,4 +1,6 @@
-"""The thread between Redis and the frontier: pushes in, items out. Whatever Redis does, neither event loop nor keeper waits."""
+"""The thread between Redis and the frontier: pushes in, items out. Whatever Redis does, neither
+event loop nor keeper waits.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ NONSENSE = ("22", "23", "54")
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """What came of a batch of pushes. `seen`: those that were visited after they had been pushed, so not again."""
+    """What came of a batch of pushes. `seen`: those that were visited after they had been pushed,
+    so not again.
+    """
 
     taken: int = 0
     bad: int = 0
@@ -44,16 +48,29 @@ class Arrived:
 
 
 class Courier(threading.Thread):
-    """`read` and `came` are called by `on_loop`, which runs a call on the event loop and waits for it; `tell` says to all workers
-    that something was pushed. `busy`: there is, or may be, something in Redis that the frontier does not have yet."""
+    """`read` and `came` are called by `on_loop`, which runs a call on the event loop and waits for
+    it; `tell` says to all workers that something was pushed. `busy`: there is, or may be, something
+    in Redis that the frontier does not have yet.
+    """
 
     def __init__(
-        self, link: Link, pushed: Pushed, frontier: Frontier, read: Callable[[Sequence[bytes | str]], tuple[list[NewUrl], int]],
-        came: Callable[[Arrived], None], tell: Callable[[], None], on_loop: Callable[[Callable[[], object]], Any],
-    ) -> None:  # fmt: skip
+        self,
+        link: Link,
+        pushed: Pushed,
+        frontier: Frontier,
+        read: Callable[[Sequence[bytes | str]], tuple[list[NewUrl], int]],
+        came: Callable[[Arrived], None],
+        tell: Callable[[], None],
+        on_loop: Callable[[Callable[[], object]], Any],
+    ) -> None:
         super().__init__(name="bus", daemon=True)
-        self._link, self._pushed, self._frontier = link, pushed, frontier
-        self._read, self._came, self._tell, self._on_loop = read, came, tell, on_loop
+        self._link = link
+        self._pushed = pushed
+        self._frontier = frontier
+        self._read = read
+        self._came = came
+        self._tell = tell
+        self._on_loop = on_loop
         self._items: deque[tuple[str, str | bytes]] = deque()
         self._end = threading.Event()
         self._swept_at = -SWEEP_S
@@ -130,8 +147,10 @@ class Courier(threading.Thread):
         return False
 
     def _add(self, rows: Sequence[NewUrl], since: datetime) -> int:
-        """How many could not be stored. One that the database refuses for what is in it must not hold up the others for ever. A
-        visit may end at this very moment: the frontier looks at `since` again when it holds the rows."""
+        """How many could not be stored. One that the database refuses for what is in it must not
+        hold up the others for ever. A visit may end at this very moment: the frontier looks at
+        `since` again when it holds the rows.
+        """
         try:
             self._frontier.commit(Batch(urls=rows, since=since))
         except DatabaseError as error:
@@ -148,8 +167,10 @@ class Courier(threading.Thread):
         return found
 
     def _store(self, taken: Taken) -> None:
-        """Into the frontier, then out of Redis. If we die in between, another worker finds it, and knows by the visits since then
-        what need not be fetched again; what waits is not added twice anyway."""
+        """Into the frontier, then out of Redis. If we die in between, another worker finds it, and
+        knows by the visits since then what need not be fetched again; what waits is not added twice
+        anyway.
+        """
         rows, bad = self._rows(taken)
         known = self._frontier.look([row.id for row in rows])
         since = self._frontier.now() - (

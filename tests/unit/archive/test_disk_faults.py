@@ -1,4 +1,6 @@
-"""What a disk may do to the archive: lose power between two renames, refuse, be no folder at all."""
+"""What a disk may do to the archive: lose power between two renames, refuse, be no folder
+at all.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def test_a_closed_file_with_no_whole_index_is_indexed(tmp_path: Path, left: byte
 
 
 DAMAGE = {
-    "noise": os.urandom(999).replace(b"\n", b"") + b"\n", "no number": b'org,example)/page/2 20260304050607 {"offset": "x"}\n',
+    "noise": os.urandom(999).replace(b"\n", b"") + b"\n", "no number": b'org,example)/page/2 '
+                                                                       b'20260304050607 {"offset": '
+                                                                       b'"x"}\n',
     "no object": b"org,example)/page/2 20260304050607 7\n", "no order": b"b\na\n",
 }  # fmt: skip
 
@@ -108,10 +112,8 @@ def test_a_page_that_is_a_warc_file_is_not_taken_for_records_of_ours(tmp_path: P
     """Its record is damaged, and the file in it is not packed again: its records are whole ones."""
     forged = exchange(0, url="https://bank.example/", body=b"forged")
     write(tmp_path / "evil", [(forged, None)])
-    evil, noise = (
-        next((tmp_path / "evil").glob("*.warc.gz")).read_bytes(),
-        random.Random(1).randbytes(500_000),
-    )
+    evil = next((tmp_path / "evil").glob("*.warc.gz")).read_bytes()
+    noise = random.Random(1).randbytes(500_000)
     write(tmp_path / "ours", [(exchange(0, noise + evil + noise[::-1]), None), (exchange(1), None)])
     (path,) = Archive(tmp_path / "ours").files()
     with path.open("rb") as file:
@@ -169,7 +171,8 @@ def open_files() -> int:
 def test_a_file_whose_name_can_not_be_synced_is_not_left_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, again = open_files(), failing(monkeypatch, open_file, "sync_folder")
+    before = open_files()
+    again = failing(monkeypatch, open_file, "sync_folder")
     for number in range(20):
         with pytest.raises(OSError):
             OpenFile(tmp_path, f"{number}.warc.gz")
@@ -199,7 +202,9 @@ def test_closing_can_be_done_again_whatever_failed(
 def test_what_can_not_be_taken_back_is_taken_back_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half of a record was written, and not even the half can be cut off: the next record must not come behind it."""
+    """Half of a record was written, and not even the half can be cut off: the next record must not
+    come behind it.
+    """
     file = OpenFile(tmp_path, "a.warc.gz")
     assert file.write(b"one") == 0
     true = os.write

@@ -28,7 +28,8 @@ def sound(folder: Path) -> Archive:
 
 def test_all_kinds_of_exchanges_come_over_with_their_content(tmp_path: Path) -> None:
     write(tmp_path / "there", all_kinds())
-    there, problems = Archive(tmp_path / "there"), list[Problem]()
+    there = Archive(tmp_path / "there")
+    problems = list[Problem]()
     taken = take(there.files(), tmp_path / "here", problems.append)
     assert not problems and taken == Taken(new=len(all_kinds()))
     here = sound(tmp_path / "here")
@@ -99,11 +100,14 @@ def test_a_file_that_is_not_there_or_holds_nothing_is_refused(tmp_path: Path) ->
 
 def test_a_file_without_pages_adds_nothing_and_makes_no_folder(tmp_path: Path) -> None:
     path = tmp_path / "x.warc"
-    fields = b"WARC-Date: 2020-01-02T03:04:05Z\r\nWARC-Record-ID: <urn:uuid:1>\r\nContent-Type: application/http;msgtype=request\r\n"
+    fields = (
+        b"WARC-Date: 2020-01-02T03:04:05Z\r\nWARC-Record-ID: <urn:uuid:1>\r\nContent-Type: "
+        b"application/http;msgtype=request\r\n"
+    )
     block = b"GET / HTTP/1.1\r\n\r\n"
     path.write_bytes(
-        b"WARC/1.0\r\nWARC-Type: request\r\nWARC-Target-URI: http://e.x/\r\n%sContent-Length: %d\r\n\r\n%s\r\n\r\n"
-        % (fields, len(block), block)
+        b"WARC/1.0\r\nWARC-Type: request\r\nWARC-Target-URI: http://e.x/\r\n%sContent-Length: "
+        b"%d\r\n\r\n%s\r\n\r\n" % (fields, len(block), block)
     )
     assert take([path], tmp_path / "warc", lambda problem: None).new == 0
     assert not (tmp_path / "warc").exists()

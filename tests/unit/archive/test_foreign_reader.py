@@ -144,10 +144,18 @@ def test_odd_blocks_are_read(tmp_path: Path, block: bytes, body: bytes) -> None:
 def test_odd_fields_are_read(tmp_path: Path) -> None:
     path = tmp_path / "x.warc"
     path.write_bytes(
-        record(head() + b"x", "WARC-Truncated: boredom").replace(b"http://example.com/", b"<http://example.com/a b>")
-        + b"\r\n\r\n" + record(head(), "WARC-Refers-To-Target-URI: http://h/x", "WARC-Refers-To-Date: x", kind="revisit")
+        record(head() + b"x", "WARC-Truncated: boredom").replace(
+            b"http://example.com/", b"<http://example.com/a b>"
+        )
+        + b"\r\n\r\n"
+        + record(
+            head(),
+            "WARC-Refers-To-Target-URI: http://h/x",
+            "WARC-Refers-To-Date: x",
+            kind="revisit",
+        )
         + record(b"www IN A 1.2.3.4").replace(b"http://example.com/", b"dns:example.com")
-    )  # fmt: skip
+    )
     found, problems = read(path)
     assert not problems
     assert found[1].refers_to is None
@@ -175,7 +183,8 @@ def test_a_revisit_says_of_what(tmp_path: Path) -> None:
 def test_a_file_cut_anywhere_gives_its_whole_records_and_a_word_about_the_rest(
     tmp_path: Path,
 ) -> None:
-    data, path = made("1.0", True, 2), tmp_path / "x.warc.gz"
+    data = made("1.0", True, 2)
+    path = tmp_path / "x.warc.gz"
     path.write_bytes(data)
     with path.open("rb") as file:
         ends = [found.offset + found.length for found in members(file)]
@@ -281,9 +290,12 @@ def test_a_revisit_of_a_time_that_makes_no_sense_says_nothing_of_it(tmp_path: Pa
 
 
 ODD_FILES = {
-    "another version": record(b"x", version="2.0"), "zstd": zstd.compress(GOOD), "nothing in it": gzip.compress(b""),
-    "a header without end": gzip.compress(b"WARC/1.0\r\n" + bytes(5_000_000)), "a mark before it": b"\xef\xbb\xbf" + GOOD,
-}  # fmt: skip
+    "another version": record(b"x", version="2.0"),
+    "zstd": zstd.compress(GOOD),
+    "nothing in it": gzip.compress(b""),
+    "a header without end": gzip.compress(b"WARC/1.0\r\n" + bytes(5_000_000)),
+    "a mark before it": b"\xef\xbb\xbf" + GOOD,
+}
 
 
 @pytest.mark.parametrize("name", ODD_FILES)

@@ -1,4 +1,6 @@
-"""What revisits of other tools mean, and what else an import must not get wrong: doubles, bad files beside good ones, types."""
+"""What revisits of other tools mean, and what else an import must not get wrong: doubles, bad files
+beside good ones, types.
+"""
 
 from __future__ import annotations
 
@@ -118,10 +120,15 @@ LIES = {
     "an id that nobody has": ("WARC-Refers-To: <urn:uuid:77>",),
     "nothing": (),
     "a page with another payload": (
-        f"WARC-Refers-To-Target-URI: {URL}", f"WARC-Refers-To-Date: {FIRST}", f"WARC-Payload-Digest: {digest(b'three')}",
+        f"WARC-Refers-To-Target-URI: {URL}",
+        f"WARC-Refers-To-Date: {FIRST}",
+        f"WARC-Payload-Digest: {digest(b'three')}",
     ),
-    "a time when there was nothing": (f"WARC-Refers-To-Target-URI: {URL}", "WARC-Refers-To-Date: 2019-01-01T00:00:00Z"),
-}  # fmt: skip
+    "a time when there was nothing": (
+        f"WARC-Refers-To-Target-URI: {URL}",
+        "WARC-Refers-To-Date: 2019-01-01T00:00:00Z",
+    ),
+}
 
 
 @pytest.mark.parametrize("said", LIES)

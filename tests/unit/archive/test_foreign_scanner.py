@@ -1,4 +1,6 @@
-"""Odd and broken files of other tools: what is whole is found, what is not is told, and nothing is taken for what it is not."""
+"""Odd and broken files of other tools: what is whole is found, what is not is told, and nothing is
+taken for what it is not.
+"""
 
 from __future__ import annotations
 
@@ -157,8 +159,11 @@ def test_a_file_cut_anywhere_gives_what_is_whole(shape: str, tmp_path: Path) -> 
 
 
 def test_a_member_with_a_wrong_checksum_costs_its_record(tmp_path: Path) -> None:
-    """All of it comes before the checksum is read: that is at the start of another piece of the file."""
-    before, noise = packed([record(0)]), random.Random(1).randbytes(PIECE)
+    """All of it comes before the checksum is read: that is at the start of another piece of the
+    file.
+    """
+    before = packed([record(0)])
+    noise = random.Random(1).randbytes(PIECE)
     tries = (
         gzip.compress(record(1, noise[:size]), mtime=0) for size in range(PIECE - 2_000, PIECE)
     )
@@ -184,21 +189,33 @@ def lines_only(data: bytes) -> bytes:
 
 
 ODD: dict[str, Callable[[bytes], bytes]] = {
-    "names in lower case": lambda r: r.replace(b"WARC-Target-URI", b"warc-target-uri").replace(b"Content-L", b"content-l"),
-    "names in upper case": lambda r: r.replace(b"WARC-Type", b"WARC-TYPE").replace(b"Content-Length", b"CONTENT-LENGTH"),
+    "names in lower case": lambda r: r.replace(b"WARC-Target-URI", b"warc-target-uri").replace(
+        b"Content-L", b"content-l"
+    ),
+    "names in upper case": lambda r: r.replace(b"WARC-Type", b"WARC-TYPE").replace(
+        b"Content-Length", b"CONTENT-LENGTH"
+    ),
     "line feeds only": lines_only,
     "no blank lines behind it": lambda r: r[:-4],
     "one line end behind it": lambda r: r[:-2],
     "many blank lines behind it": lambda r: r + b"\r\n" * 5_000,
-    "lines that go on": lambda r: r.replace(b"WARC-Target-URI: ", b"X: a\r\n b\r\nWARC-Target-URI:\r\n\t "),
-    "no space after the colon": lambda r: r.replace(b"Target-URI: ", b"Target-URI:").replace(b"Length: ", b"Length:"),
-    "angle brackets": lambda r: r.replace(b"URI: http://example.com/1", b"URI: <http://example.com/1>"),
+    "lines that go on": lambda r: r.replace(
+        b"WARC-Target-URI: ", b"X: a\r\n b\r\nWARC-Target-URI:\r\n\t "
+    ),
+    "no space after the colon": lambda r: r.replace(b"Target-URI: ", b"Target-URI:").replace(
+        b"Length: ", b"Length:"
+    ),
+    "angle brackets": lambda r: r.replace(
+        b"URI: http://example.com/1", b"URI: <http://example.com/1>"
+    ),
     "an old version": lambda r: r.replace(b"WARC/1.0", b"WARC/0.18"),
     "a line without a colon": lambda r: r.replace(b"WARC-Date:", b"nonsense\r\nWARC-Date:"),
     "a field twice": lambda r: r.replace(b"WARC-Type:", b"WARC-Type: response\r\nWARC-Type:"),
     "not UTF-8": lambda r: r.replace(b"WARC-Date:", b"X-Name: \xff\xfe\r\nWARC-Date:"),
-    "a long header": lambda r: r.replace(b"WARC-Date:", b"X-Long: " + b"x" * 500_000 + b"\r\nWARC-Date:"),
-}  # fmt: skip
+    "a long header": lambda r: r.replace(
+        b"WARC-Date:", b"X-Long: " + b"x" * 500_000 + b"\r\nWARC-Date:"
+    ),
+}
 
 
 @pytest.mark.parametrize("shape", ["plain", "packed"])
@@ -214,12 +231,14 @@ def test_odd_headers_are_read(name: str, shape: str, tmp_path: Path) -> None:
 BAD: dict[str, Callable[[bytes], bytes]] = {
     "NULs": lambda r: r.replace(b"WARC-Date:", b"\0\0\0\0\0\0\0\0\0\0"),
     "two lengths": lambda r: r.replace(b"Content-Length:", b"Content-Length: 5\r\nContent-Length:"),
-    "two URLs": lambda r: r.replace(b"WARC-Date:", b"WARC-Target-URI: http://example.com/other\r\nWARC-Date:"),
+    "two URLs": lambda r: r.replace(
+        b"WARC-Date:", b"WARC-Target-URI: http://example.com/other\r\nWARC-Date:"
+    ),
     "no end of its header": lambda r: r.partition(b"\r\n\r\n")[0] + b"\r\n",
     "something else": lambda r: b"<html>\n\n<p>" + b"x" * 100_000,
     "no date": lambda r: r.replace(b"WARC-Date:", b"X-Date:"),
     "segments": lambda r: r.replace(b"WARC-Date:", b"WARC-Segment-Number: 1\r\nWARC-Date:"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("shape", ["plain", "packed"])
@@ -234,12 +253,17 @@ def test_a_bad_record_costs_no_other(name: str, shape: str, tmp_path: Path) -> N
 
 
 DATES = {
-    "2020-01-02T03:04:05.678901Z": "2020-01-02T03:04:05.678901", "2020-01-02T03:04:05.123456789Z": "2020-01-02T03:04:05.123456",
-    "2020-01-02T05:04:05+02:00": "2020-01-02T03:04:05", "2020-01-02T03:04:05": "2020-01-02T03:04:05",
+    "2020-01-02T03:04:05.678901Z": "2020-01-02T03:04:05.678901",
+    "2020-01-02T03:04:05.123456789Z": "2020-01-02T03:04:05.123456",
+    "2020-01-02T05:04:05+02:00": "2020-01-02T03:04:05",
+    "2020-01-02T03:04:05": "2020-01-02T03:04:05",
     "2020-01-02": "2020-01-02T00:00:00",
-    "2020": "2020-01-01T00:00:00", "2020-01-02T03:04Z": "2020-01-02T03:04:00", "20200102030405": "2020-01-02T03:04:05",
-    "Thu, 02 Jan 2020 03:04:05 GMT": None, "1577934245": None,
-}  # fmt: skip
+    "2020": "2020-01-01T00:00:00",
+    "2020-01-02T03:04Z": "2020-01-02T03:04:00",
+    "20200102030405": "2020-01-02T03:04:05",
+    "Thu, 02 Jan 2020 03:04:05 GMT": None,
+    "1577934245": None,
+}
 
 
 @pytest.mark.parametrize("text", DATES)
@@ -361,11 +385,21 @@ BODIES = {
     "no last chunk": (CHUNKED, b"5\r\nhello\r\n", b"hello", True),
     "joined already, starts with a number": (CHUNKED, b"123\nabc", b"123\nabc", False),
     "joined already, looks like a chunk": (CHUNKED, b"3\nabcdef", b"3\nabcdef", False),
-    "several codings": (head("Transfer-Encoding: gzip, Chunked"), b"5\r\nhello\r\n0\r\n\r\n", b"hello", False),
+    "several codings": (
+        head("Transfer-Encoding: gzip, Chunked"),
+        b"5\r\nhello\r\n0\r\n\r\n",
+        b"hello",
+        False,
+    ),
     "go on first": (b"HTTP/1.1 100 Continue\r\n\r\n" + head(), b"hello", b"hello", False),
-    "another version": (b"HTTP/2 200\r\nContent-Type: text/html\r\n\r\n", b"hello", b"hello", False),
+    "another version": (
+        b"HTTP/2 200\r\nContent-Type: text/html\r\n\r\n",
+        b"hello",
+        b"hello",
+        False,
+    ),
     "odd bytes": (b"HTTP/1.1 200 \xff\xfe\r\nX\x00Y: \x80\r\n\r\n", b"hello", b"hello", False),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -391,9 +425,14 @@ def test_digests_of_what_other_tools_take_for_the_payload_fit(said: str, tmp_pat
 
 
 OTHERS = {
-    "zstd": zstd.compress(b"x"), "zstd with a dictionary": b"\x5d\x2a\x4d\x18" + bytes(8), "lz4": b"\x04\x22\x4d\x18" + bytes(8),
-    "bzip2": b"BZh9" + bytes(8), "xz": b"\xfd7zXZ\0" + bytes(8), "zip": b"PK\x03\x04" + bytes(8), "empty": b"",
-}  # fmt: skip
+    "zstd": zstd.compress(b"x"),
+    "zstd with a dictionary": b"\x5d\x2a\x4d\x18" + bytes(8),
+    "lz4": b"\x04\x22\x4d\x18" + bytes(8),
+    "bzip2": b"BZh9" + bytes(8),
+    "xz": b"\xfd7zXZ\0" + bytes(8),
+    "zip": b"PK\x03\x04" + bytes(8),
+    "empty": b"",
+}
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -405,12 +444,19 @@ def test_what_is_packed_in_another_way_is_named(name: str, tmp_path: Path) -> No
 
 
 def test_what_is_no_page_is_counted(tmp_path: Path) -> None:
-    path, passed = tmp_path / "x.warc", list[str]()
+    path = tmp_path / "x.warc"
+    passed = list[str]()
     asked = record(1, top=b"HEAD /1 HTTP/1.1\r\n\r\n", kind="request")
     path.write_bytes(
-        record(0, kind="conversion") + record(0, kind="resource").replace(b"http://example.com/", b"urn:x:") + record(1) + asked
-        + record(2, top=head("Content-Length: 99"), length=str(len(head("Content-Length: 99")))).replace(b"page 2", b"") + record(3)
-    )  # fmt: skip
+        record(0, kind="conversion")
+        + record(0, kind="resource").replace(b"http://example.com/", b"urn:x:")
+        + record(1)
+        + asked
+        + record(
+            2, top=head("Content-Length: 99"), length=str(len(head("Content-Length: 99")))
+        ).replace(b"page 2", b"")
+        + record(3)
+    )
     found = list(read_foreign(path, lambda problem: None, passed=passed.append))
     assert numbers(found) == [3]
     assert passed == [
@@ -430,7 +476,8 @@ def test_many_wrong_lengths_cost_what_the_file_costs(
     data = SHAPES[shape](
         [record(0), *(record(n, b"x" * 600, length=length) for n in range(400)), record(1)]
     )
-    taken, whole = 0, Window.get
+    taken = 0
+    whole = Window.get
 
     def counted(window: Window, at: int, size: int) -> bytes:
         nonlocal taken

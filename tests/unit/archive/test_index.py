@@ -75,9 +75,17 @@ def test_every_url_has_a_key_without_spaces(text: str) -> None:
 
 def entry(number: int, **more: object) -> Entry:
     values: dict[str, object] = {
-        "key": f"org,example)/{number}", "timestamp": "20260101000000", "url": f"http://example.org/{number}", "mime": "text/html",
-        "status": 200, "digest": "sha1:X", "length": 10, "offset": number, "file": "a.warc.gz", **more,
-    }  # fmt: skip
+        "key": f"org,example)/{number}",
+        "timestamp": "20260101000000",
+        "url": f"http://example.org/{number}",
+        "mime": "text/html",
+        "status": 200,
+        "digest": "sha1:X",
+        "length": 10,
+        "offset": number,
+        "file": "a.warc.gz",
+        **more,
+    }
     return Entry(**values)  # type: ignore[arg-type]
 
 

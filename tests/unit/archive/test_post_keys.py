@@ -1,4 +1,6 @@
-"""Answers to forms, and to anything else that is no GET, are told from the page wherever records are listed, read or removed."""
+"""Answers to forms, and to anything else that is no GET, are told from the page wherever records
+are listed, read or removed.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,9 @@ from crawlproj.archive.surt import surt
 from crawlproj.upkeep.retention import NAME, Retention, select
 from tests.support.archiving import PAGE, REQUEST, START, accepted, exchange, head, write
 
-FORM, JSON, PARTS = (
-    "application/x-www-form-urlencoded",
-    "application/json",
-    "multipart/form-data; boundary=x",
-)
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+PARTS = "multipart/form-data; boundary=x"
 URL = exchange(0).url
 DAY = timedelta(days=1)
 
@@ -66,7 +66,8 @@ def sent(
         (
             "POST", PARTS,
             b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\none two\r\n'
-            b'--x\r\nContent-Disposition: form-data; name="f"; filename="g"\r\n\r\n\xff\x00\r\n--x--\r\n',
+            b'--x\r\nContent-Disposition: form-data; name="f"; '
+            b'filename="g"\r\n\r\n\xff\x00\r\n--x--\r\n',
             "__wb_method=post&a=one+two&f=%ff%00",
         ),
         ("POST", PARTS, b"--x--\r\n", "__wb_method=post"),
@@ -136,7 +137,9 @@ def test_nested_json_without_end_is_no_trouble() -> None:
 
 
 def both(folder: Path) -> Archive:
-    """A page, forms sent to its URL before and after, a HEAD, and a method that has no request record."""
+    """A page, forms sent to its URL before and after, a HEAD, and a method that has no request
+    record.
+    """
     forms = [
         sent("POST", b"q=%d" % n, answer=b"<p>%d</p>" % n, at=START + n * DAY) for n in (-1, 1, 2)
     ]
@@ -232,16 +235,21 @@ def test_forms_of_others_are_taken_once_and_are_no_pages(tmp_path: Path) -> None
 
 def revisit(url: str, request: bytes, target: Exchange, target_id: str) -> bytes:
     """A revisit as other tools write it, and its request."""
-    top, at = head(), "2026-03-09T00:00:00Z"
+    top = head()
+    at = "2026-03-09T00:00:00Z"
     fields = (
-        f"WARC/1.1\r\nWARC-Type: revisit\r\nWARC-Record-ID: <urn:uuid:6ba7b810-9dad-41d1-80b4-00c04fd430c8>\r\nWARC-Date: {at}\r\n"
-        f"WARC-Target-URI: {url}\r\nWARC-Payload-Digest: {digest(target.body)}\r\nWARC-Refers-To: {target_id}\r\n"
+        "WARC/1.1\r\nWARC-Type: revisit\r\nWARC-Record-ID: "
+        f"<urn:uuid:6ba7b810-9dad-41d1-80b4-00c04fd430c8>\r\nWARC-Date: {at}\r\n"
+        f"WARC-Target-URI: {url}\r\nWARC-Payload-Digest: {digest(target.body)}\r\nWARC-Refers-To: "
+        f"{target_id}\r\n"
         "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n"
         f"Content-Type: application/http;msgtype=response\r\nContent-Length: {len(top)}\r\n\r\n"
     )
     beside = (
-        f"WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: <urn:uuid:6ba7b811-9dad-41d1-80b4-00c04fd430c8>\r\nWARC-Date: {at}\r\n"
-        f"WARC-Target-URI: {url}\r\nWARC-Concurrent-To: <urn:uuid:6ba7b810-9dad-41d1-80b4-00c04fd430c8>\r\n"
+        "WARC/1.1\r\nWARC-Type: request\r\nWARC-Record-ID: "
+        f"<urn:uuid:6ba7b811-9dad-41d1-80b4-00c04fd430c8>\r\nWARC-Date: {at}\r\n"
+        f"WARC-Target-URI: {url}\r\nWARC-Concurrent-To: "
+        "<urn:uuid:6ba7b810-9dad-41d1-80b4-00c04fd430c8>\r\n"
         f"Content-Type: application/http;msgtype=request\r\nContent-Length: {len(request)}\r\n\r\n"
     )
     return fields.encode() + top + b"\r\n\r\n" + beside.encode() + request + b"\r\n\r\n"

@@ -40,7 +40,9 @@ def later(days: int, body: bytes, top: bytes | None = None, number: int = 0) -> 
 
 
 def visited(folder: Path) -> Archive:
-    """A page that was there, was the same, was not modified, and changed; and another with the content of its first version."""
+    """A page that was there, was the same, was not modified, and changed; and another with the
+    content of its first version.
+    """
     writer = Writer(folder, "x", "w", {})
     first = writer.put(later(0, b"one"))
     writer.flush().result(10)

@@ -63,7 +63,8 @@ def test_an_exchange_becomes_answer_request_and_metadata() -> None:
     assert answer.fields["warc-warcinfo-id"] == "<urn:uuid:1>"
     assert answer.at == START
     assert metadata.block.decode().splitlines() == [
-        "fetchTimeMs: 250", "title: A page with breaks", "outlink: https://example.org/%C3%BC%20b L a/@href",
+        "fetchTimeMs: 250", "title: A page with breaks", "outlink: https://example.org/%C3%BC%20b "
+                                                         "L a/@href",
         "outlink: https://example.org/x.png E img/@src", "outlink: x:y X odd",
     ]  # fmt: skip
 

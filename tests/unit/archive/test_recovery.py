@@ -73,7 +73,8 @@ def test_repairing_twice_does_nothing_more(tmp_path: Path) -> None:
 
 def test_repairing_goes_on_where_another_repair_was_killed(tmp_path: Path) -> None:
     path = made(tmp_path / "a")
-    data, name = path.read_bytes(), path.name
+    data = path.read_bytes()
+    name = path.name
     half = data[: len(data) - 10]
     for index_is_there in (False, True):
         folder = tmp_path / f"b{index_is_there}"
@@ -118,7 +119,8 @@ def test_nothing_to_repair_is_fine(tmp_path: Path) -> None:
 )
 def test_whole_records_behind_damage_are_saved(tmp_path: Path, kind: str) -> None:
     path = made(tmp_path)
-    wanted, data = ids(path), bytearray(path.read_bytes())
+    wanted = ids(path)
+    data = bytearray(path.read_bytes())
     with path.open("rb") as file:
         places = [(found.offset, found.length) for found in members(file)]
     offset, length = places[4]

@@ -28,11 +28,14 @@ visits = st.lists(
 
 
 def made(folder: Path, plan: list[Visit]) -> Archive:
-    """Visits of few pages with few bodies: whole, or as revisits of what any page had before; the last body means a 304."""
+    """Visits of few pages with few bodies: whole, or as revisits of what any page had before; the
+    last body means a 304.
+    """
     writer = Writer(folder, "x", "w", {}, Shape(max_bytes=4000))
     seen: dict[int, Original] = {}
     for number, (page, body, repeat) in enumerate(plan):
-        at, same = START + timedelta(hours=number), body == len(BODIES)
+        at = START + timedelta(hours=number)
+        same = body == len(BODIES)
         original = seen.get(page if same else body + 100) if repeat or same else None
         if same and original is None:
             continue
@@ -67,7 +70,9 @@ def files_of(archive: Archive) -> dict[tuple[str, datetime], str]:
 
 
 def remove(archive: Archive, gone: Named) -> None:
-    """As a run does it: what a kill left comes first, and nothing is dropped before all is written."""
+    """As a run does it: what a kill left comes first, and nothing is dropped before all
+    is written.
+    """
     left = list(unfinished(archive))
     lost = {capture: name for each in left for capture, name in each.lost.items()}
     old = {each.old for each in left}
@@ -86,7 +91,9 @@ def remove(archive: Archive, gone: Named) -> None:
 def test_what_stays_has_the_same_bytes(
     plan: list[Visit], hours: set[int], pages: set[int], kill: set[int]
 ) -> None:
-    """Single captures are to go, but it is killed when some of the files are written; then pages go."""
+    """Single captures are to go, but it is killed when some of the files are written; then pages
+    go.
+    """
 
     def first(url: str, at: datetime) -> str:
         return "hours" if round((at - START) / timedelta(hours=1)) in hours else ""
@@ -96,7 +103,9 @@ def test_what_stays_has_the_same_bytes(
 
     with tempfile.TemporaryDirectory() as folder:
         archive = made(Path(folder) / "warc", plan)
-        before, files, names = contents(archive), files_of(archive), set[str]()
+        before = contents(archive)
+        files = files_of(archive)
+        names = set[str]()
         found = survey(archive.files(), first)
         for number, path in enumerate(archive.files()):
             if path.name in found and number in kill:

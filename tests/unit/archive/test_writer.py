@@ -28,7 +28,9 @@ def opened(folder: Path) -> list[Path]:
 
 
 class Disk:
-    """A disk that can be full or broken. It stands in for the kernel's calls, not for a part of ours."""
+    """A disk that can be full or broken. It stands in for the kernel's calls, not for a part of
+    ours.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.room: int | None = None
@@ -272,7 +274,8 @@ def test_it_is_synced_unasked_when_much_has_come(tmp_path: Path) -> None:
 
 def test_an_exchange_that_cannot_be_written_does_not_stop_the_others(tmp_path: Path) -> None:
     writer = Writer(tmp_path, "x", "w", {})
-    bad, good = writer.put(exchange(at=None)), writer.put(exchange(1))
+    bad = writer.put(exchange(at=None))
+    good = writer.put(exchange(1))
     writer.flush().result(10)
     assert bad.error is not None
     assert bad.place is None
@@ -314,7 +317,8 @@ def test_times_of_two_captures_may_be_the_same(tmp_path: Path) -> None:
 
 
 def test_files_are_counted_for_what_they_are_named_after(tmp_path: Path) -> None:
-    now, names = datetime(2026, 1, 2, tzinfo=UTC), ("news", "news-de")
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    names = ("news", "news-de")
     paths = [tmp_path / file_name(name, "w-1", serial, now) for serial, name in enumerate(names)]
     paths.append(tmp_path / (file_name("news", "w-1", 7, now) + ".open"))
     paths.append(tmp_path / "others.warc.gz")

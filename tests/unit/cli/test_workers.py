@@ -75,7 +75,10 @@ def test_a_second_stop_kills(tmp_path: Path) -> None:
 
 def test_a_worker_that_is_killed_is_started_again_and_goes_on(tmp_path: Path) -> None:
     said: list[str] = []
-    dies_once = f"import os, pathlib, sys\nif pathlib.Path(sys.argv[1]).exists(): sys.exit()\n{READY}\nos.kill(os.getpid(), 9)"
+    dies_once = (
+        "import os, pathlib, sys\nif pathlib.Path(sys.argv[1]).exists(): "
+        f"sys.exit()\n{READY}\nos.kill(os.getpid(), 9)"
+    )
     assert Workforce(programs(dies_once, argument=f"{tmp_path}/"), said.append).run(nothing) == 0
     assert sum("was killed by signal 9: started again as process" in line for line in said) == 1
 

@@ -1,4 +1,6 @@
-"""Readers of documents: what they find in good ones, and that bad ones give a result or a failure with a name, never more."""
+"""Readers of documents: what they find in good ones, and that bad ones give a result or a failure
+with a name, never more.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,12 @@ def test_a_format_is_known_by_its_bytes(name: str, form: str) -> None:
 def test_pdf() -> None:
     said = read(pdf("A title", "Some words", make.URL))
     assert said == {
-        "title": "A title", "language": "en", "blocks": ["Some words"], "links": [(make.URL, "a", "Some words")], "cut": False,
-    }  # fmt: skip
+        "title": "A title",
+        "language": "en",
+        "blocks": ["Some words"],
+        "links": [(make.URL, "a", "Some words")],
+        "cut": False,
+    }
 
 
 def test_pdf_as_a_browser_prints_it() -> None:
@@ -62,19 +68,27 @@ def test_pdf_as_a_browser_prints_it() -> None:
     )
     assert said["blocks"][2:] == ["Second paragraph."]
     assert said["links"] == [
-        ("https://example.org/annex.html", "a", "the annex"), ("https://example.org/in-text.html", "text", ""),
-    ]  # fmt: skip
+        ("https://example.org/annex.html", "a", "the annex"),
+        ("https://example.org/in-text.html", "text", ""),
+    ]
 
 
 def test_lines_of_a_pdf_become_paragraphs_again() -> None:
-    text = "A heading\r\nThis is the first line of a paragraph that is bro\x02\r\nken at the margin, and ends here.\r\nThe next one"
+    text = (
+        "A heading\r\nThis is the first line of a paragraph that is bro\x02\r\nken at the "
+        "margin, and ends here.\r\nThe next one"
+    )
     assert list(paragraphs(text)) == [
-        "A heading", "This is the first line of a paragraph that is broken at the margin, and ends here.", "The next one",
+        "A heading", "This is the first line of a paragraph that is broken at the margin, and ends "
+                     "here.", "The next one",
     ]  # fmt: skip
 
 
 def test_a_word_that_a_pdf_parts_at_the_margin_is_whole_again() -> None:
-    show = "BT /F1 9 Tf 9 90 Td (The first line of a paragraph that is bro-) Tj 0 -12 Td (ken at the margin.) Tj ET"
+    show = (
+        "BT /F1 9 Tf 9 90 Td (The first line of a paragraph that is bro-) Tj 0 -12 Td (ken at "
+        "the margin.) Tj ET"
+    )
     assert read(make.long_pdf(1, show))["blocks"] == [
         "The first line of a paragraph that is broken at the margin."
     ]
@@ -94,8 +108,10 @@ def test_docx_with_links_of_all_kinds() -> None:
     said = read(make.word(f"{body}<w:p>{simple}{field}{run('two')}</w:p>", r1=make.URL))
     assert said["blocks"] == ["One a link", "two"]
     assert said["links"] == [
-        (make.URL, "a", "a link"), ("https://example.org/simple.html", "a", ""), ("https://example.org/field.html", "a", ""),
-    ]  # fmt: skip
+        (make.URL, "a", "a link"),
+        ("https://example.org/simple.html", "a", ""),
+        ("https://example.org/field.html", "a", ""),
+    ]
 
 
 def test_xlsx_by_rows() -> None:
@@ -158,7 +174,10 @@ def test_xls() -> None:
 
 
 def test_urls_in_text_end_where_people_mean_them_to() -> None:
-    text = "(see http://a.test/x_(y)). Or <https://b.test/?q=1>, „https://c.test/ü“; http://d.test/e... http:// http://a.test/x_(y)"
+    text = (
+        "(see http://a.test/x_(y)). Or <https://b.test/?q=1>, „https://c.test/ü“; "
+        "http://d.test/e... http:// http://a.test/x_(y)"
+    )
     assert urls_in(text) == [
         "http://a.test/x_(y)",
         "https://b.test/?q=1",
@@ -316,7 +335,8 @@ def check(said: dict[str, Any]) -> None:
         b'{"title": "a\\u0000", "language": "", "blocks": [], "links": [], "cut": false}',
         b'{"title": "", "language": "", "blocks": ["\\ud800"], "links": [], "cut": false}',
         b'{"title": "", "language": "", "blocks": [["a"]], "links": [], "cut": false}',
-        b'{"title": "", "language": "", "blocks": [], "links": [["http://a.b/", "canonical", ""]], "cut": false}',
+        b'{"title": "", "language": "", "blocks": [], "links": [["http://a.b/", "canonical", ""]], '
+        b'"cut": false}',
         b'{"title": "", "language": "", "blocks": [], "links": [["http://a.b/"]], "cut": false}',
         b'{"title": "", "language": "", "blocks": [], "links": {"abc": 1}, "cut": false}',
         b'{"title": "", "language": "' + b"x" * 99 + b'", "blocks": [], "links": [], "cut": false}',
@@ -329,7 +349,13 @@ def test_nonsense_from_the_reader_is_garbage(said: bytes) -> None:
 
 
 def test_links_are_made_absolute_and_canonical() -> None:
-    said = b'{"title": "", "language": "", "blocks": [], "cut": false, "links": [["b.html#x", "a", "t"], ["mailto:a@b.c", "a", ""]]}'
-    assert [(link.url, link.text) for link in reply.document_of(said, "http://example.org/d/a.pdf").links] == [
+    said = (
+        b'{"title": "", "language": "", "blocks": [], "cut": false, "links": [["b.html#x", '
+        b'"a", "t"], ["mailto:a@b.c", "a", ""]]}'
+    )
+    assert [
+        (link.url, link.text)
+        for link in reply.document_of(said, "http://example.org/d/a.pdf").links
+    ] == [
         ("http://example.org/d/b.html", "t"),
-    ]  # fmt: skip
+    ]

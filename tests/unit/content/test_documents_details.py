@@ -1,4 +1,6 @@
-"""What office programs write into their files besides plain paragraphs; found by reading files of LibreOffice."""
+"""What office programs write into their files besides plain paragraphs; found by reading files of
+LibreOffice.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ def test_an_ampersand_in_a_link_stays_one() -> None:
 
 def test_a_text_box_is_told_once_and_does_not_part_its_paragraph() -> None:
     box = f"<w:txbxContent><w:p>{run('in the box')}</w:p></w:txbxContent>"
-    both = f"<mc:AlternateContent xmlns:mc='m'><mc:Choice>{box}</mc:Choice><mc:Fallback>{box}</mc:Fallback></mc:AlternateContent>"
+    both = (
+        "<mc:AlternateContent "
+        f"xmlns:mc='m'><mc:Choice>{box}</mc:Choice><mc:Fallback>{box}</mc:Fallback></mc:AlternateContent>"
+    )
     assert read(make.word(f"<w:p>{run('before ')}<w:r>{both}</w:r>{run('after')}</w:p>"))[
         "blocks"
     ] == [
@@ -47,8 +52,14 @@ def test_a_text_box_is_told_once_and_does_not_part_its_paragraph() -> None:
 
 
 def test_comments_and_truths_of_a_sheet() -> None:
-    sheet = '<sheetData><row><c t="b"><v>1</v></c><c t="b"><v>0</v></c><c t="str"><v>text</v></c></row></sheetData>'
-    comments = "<comments><commentList><comment><text><r><t>a </t></r><r><t>comment</t></r></text></comment></commentList></comments>"
+    sheet = (
+        '<sheetData><row><c t="b"><v>1</v></c><c t="b"><v>0</v></c><c '
+        't="str"><v>text</v></c></row></sheetData>'
+    )
+    comments = (
+        "<comments><commentList><comment><text><r><t>a "
+        "</t></r><r><t>comment</t></r></text></comment></commentList></comments>"
+    )
     parts = {
         "xl/worksheets/sheet1.xml": f"<worksheet>{sheet}</worksheet>",
         "xl/comments1.xml": comments,
@@ -62,7 +73,8 @@ def test_notes_and_comments_of_opendocument_come_after_their_paragraph() -> None
     note = f"<text:note><text:note-citation>1</text:note-citation>{body}</text:note>"
     said = read(
         make.odf(
-            f"<text:p>Text{note} goes on.</text:p><text:p>Page <text:page-number>9</text:page-number></text:p>"
+            f"<text:p>Text{note} goes on.</text:p><text:p>Page "
+            "<text:page-number>9</text:page-number></text:p>"
         )
     )
     assert said["blocks"] == ["Text goes on.", "A note, beside", "Page"]
@@ -80,7 +92,10 @@ def test_notes_and_comments_of_opendocument_come_after_their_paragraph() -> None
 
 
 def test_rtf_in_the_order_in_which_it_is_written() -> None:
-    note = rb'{\*\footnote \chftn The note, see {\field{\*\fldinst HYPERLINK "https://example.org/n"}{\fldrslt this}}\par second}'
+    note = (
+        rb"{\*\footnote \chftn The note, see {\field{\*\fldinst HYPERLINK "
+        rb'"https://example.org/n"}{\fldrslt this}}\par second}'
+    )
     title = rb"{\info{\upr{\title ??}{\*\ud{\title \u1047?\u1072?}}}}"
     said = read(
         rb"{\rtf1\ansi" + title + rb"nb\~space a\_b soft\-ly" + note + rb" goes on.\par end}"
@@ -102,14 +117,20 @@ def test_links_inside_of_an_rtf_lead_nowhere() -> None:
 def test_what_was_moved_in_a_docx_is_told_once_and_its_hyphens_are_seen() -> None:
     moved = "<w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom>"
     place = "<w:pPr><w:rPr><w:moveFrom/></w:rPr></w:pPr>"
-    target = "<w:moveTo><w:r><w:t>moved</w:t></w:r></w:moveTo><w:r><w:t> e</w:t><w:noBreakHyphen/><w:t>mail</w:t></w:r>"
+    target = (
+        "<w:moveTo><w:r><w:t>moved</w:t></w:r></w:moveTo><w:r><w:t> "
+        "e</w:t><w:noBreakHyphen/><w:t>mail</w:t></w:r>"
+    )
     assert read(make.word(f"<w:p>{place}{moved}</w:p><w:p>{target}</w:p>"))["blocks"] == [
         "moved e-mail"
     ]
 
 
 def test_text_boxes_of_rtf_come_after_the_text() -> None:
-    box = rb"{\shp{\*\shpinst\shpz0{\sp{\sn shapeType}{\sv 202}}{\shptxt In the box\par more\par}}{\shprslt old readers}}"
+    box = (
+        rb"{\shp{\*\shpinst\shpz0{\sp{\sn shapeType}{\sv 202}}{\shptxt In the box\par "
+        rb"more\par}}{\shprslt old readers}}"
+    )
     said = read(rb"{\rtf1\ansi Before" + box + rb" and after.\par end}")
     assert said["blocks"] == ["Before and after.", "end", "In the box", "more"]
 
@@ -134,12 +155,19 @@ def workbook(*records: tuple[int, bytes]) -> bytes:
 
 
 def test_numbers_of_an_old_sheet_are_whole_and_results_are_told() -> None:
-    place, tail = struct.pack("<HHH", 0, 0, 0), bytes(8)
-    said = read(workbook(
-        (0x203, place + struct.pack("<d", 1234567.25)), (0x06, place + struct.pack("<d", 0.1) + tail),
-        (0x06, place + b"\x01\x00\x01\x00\x00\x00\xff\xff" + tail), (0x06, place + b"\x00" * 6 + b"\xff\xff" + tail),
-        (0x207, struct.pack("<HB", 2, 0) + b"go"), (0x205, place + b"\x00\x00"), (0x205, place + b"\x07\x01"),
-    ))  # fmt: skip
+    place = struct.pack("<HHH", 0, 0, 0)
+    tail = bytes(8)
+    said = read(
+        workbook(
+            (0x203, place + struct.pack("<d", 1234567.25)),
+            (0x06, place + struct.pack("<d", 0.1) + tail),
+            (0x06, place + b"\x01\x00\x01\x00\x00\x00\xff\xff" + tail),
+            (0x06, place + b"\x00" * 6 + b"\xff\xff" + tail),
+            (0x207, struct.pack("<HB", 2, 0) + b"go"),
+            (0x205, place + b"\x00\x00"),
+            (0x205, place + b"\x07\x01"),
+        )
+    )
     assert said["blocks"] == ["1234567.25 0.1 TRUE go FALSE"]
 
 

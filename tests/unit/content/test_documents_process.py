@@ -1,4 +1,6 @@
-"""The process that reads documents: it is watched, replaced, and may do nothing but read and answer."""
+"""The process that reads documents: it is watched, replaced, and may do nothing but read and
+answer.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGE = "http://example.org/"
 TERMS = Terms(timeout_s=60, memory=512_000_000, max_bytes=10_000_000)
 SHORT = Terms(timeout_s=1, memory=512_000_000, max_bytes=10_000_000)
-START = "import os, sys, struct; write = lambda text: os.write(1, struct.pack('<Q', len(text)) + text); write(b'{}'); "
+START = (
+    "import os, sys, struct; write = lambda text: os.write(1, struct.pack('<Q', len(text)) + "
+    "text); write(b'{}'); "
+)
 """How a stand-in for the process begins: it says that it is ready."""
 
 
@@ -82,7 +87,8 @@ def test_all_kinds_are_read_by_one_process() -> None:
 
 def test_the_loop_goes_on_meanwhile() -> None:
     async def do(desk: Desk) -> None:
-        reading, turns = asyncio.create_task(desk.read(make.long_pdf(1500), PAGE)), 0
+        reading = asyncio.create_task(desk.read(make.long_pdf(1500), PAGE))
+        turns = 0
         while not reading.done():
             await asyncio.sleep(0)
             turns += 1

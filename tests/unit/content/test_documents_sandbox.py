@@ -1,4 +1,6 @@
-"""What the kernel lets the reading process do: the table of calls against the kernel's own headers, and every other call tried."""
+"""What the kernel lets the reading process do: the table of calls against the kernel's own headers,
+and every other call tried.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ MACHINES = {"x86_64": 62, "aarch64": 183}
 
 
 def header(*names: str) -> str:
-    """One of the kernel's headers. Without them: skipped, but in CI a failure, or nobody would notice."""
+    """One of the kernel's headers. Without them: skipped, but in CI a failure, or nobody would
+    notice.
+    """
     for name in names:
         if (INCLUDE / name).exists():
             return (INCLUDE / name).read_text()
@@ -58,8 +62,10 @@ def test_machines_are_named_as_the_kernel_names_them() -> None:
 
 
 def test_every_call_that_is_not_on_the_list_is_refused() -> None:
-    """All there are, and on x86-64 those of its 32-bit twin too. Nothing is done: the filter comes first. Two are left out, which
-    belong to the kernel's own probes: it passes them by the filter and ends whoever else uses them."""
+    """All there are, and on x86-64 those of its 32-bit twin too. Nothing is done: the filter comes
+    first. Two are left out, which belong to the kernel's own probes: it passes them by the filter
+    and ends whoever else uses them.
+    """
     code = """
 import ctypes, errno, os, platform
 from crawlproj.content.documents import sandbox

@@ -129,7 +129,8 @@ def test_the_innermost_landmark_decides_what_is_main(html: str, main: bool) -> N
 
 def test_share_of_text_in_links_is_told() -> None:
     found = read(
-        "<p>abc <a href=x>def</a></p><li> <a href=y> g  h </a> </li><p>i</p><a href=z><div>j</div><div>k</div></a>l"
+        "<p>abc <a href=x>def</a></p><li> <a href=y> g  h </a> </li><p>i</p><a "
+        "href=z><div>j</div><div>k</div></a>l"
     ).blocks
     assert [(block.text, round(block.links, 2)) for block in found] == [
         ("abc def", 0.43), ("g h", 1.0), ("i", 0.0), ("j", 1.0), ("k", 1.0), ("l", 0.0),
@@ -145,18 +146,33 @@ def test_every_kind_of_link_is_found() -> None:
     <b onclick="window.open('/o1')"></b><p onClick='location.href = "/o2"'></p><a href="javascript:location='/o3'">x</a>
     <script>var a = "https:\\/\\/o.org\\/p", b = '/news/2026/x.html', c = "/static/x.js", d = "/api"</script>"""
     assert links(html) == [
-        ("canonical", "/c"), ("feed", "/f"), ("alternate", "/de"), ("link", "/s.css"), ("next", "/2"),
+        ("canonical", "/c"),
+        ("feed", "/f"),
+        ("alternate", "/de"),
+        ("link", "/s.css"),
+        ("next", "/2"),
         ("sitemap", "/m.xml"),
-        ("refresh", "/r"), ("script", "/j.js"), ("img", "/i"), ("img", "/i2"), ("iframe", "/if"), ("area", "/ar"),
-        ("media", "/v"), ("a", "/a"), ("onclick", "/o1"), ("onclick", "/o2"), ("onclick", "/o3"),
-        ("text", "http://o.org/p".replace("http:", "https:")), ("text", "/news/2026/x.html"),
-    ]  # fmt: skip
+        ("refresh", "/r"),
+        ("script", "/j.js"),
+        ("img", "/i"),
+        ("img", "/i2"),
+        ("iframe", "/if"),
+        ("area", "/ar"),
+        ("media", "/v"),
+        ("a", "/a"),
+        ("onclick", "/o1"),
+        ("onclick", "/o2"),
+        ("onclick", "/o3"),
+        ("text", "http://o.org/p".replace("http:", "https:")),
+        ("text", "/news/2026/x.html"),
+    ]
 
 
 def test_links_that_lead_nowhere_are_left_out() -> None:
     assert (
         links(
-            "<a href='#x'>a</a><a href>b</a><a>c</a><a href=mailto:a@b>d</a><a href=tel:1>e</a><img src=data:,x>"
+            "<a href='#x'>a</a><a href>b</a><a>c</a><a href=mailto:a@b>d</a><a "
+            "href=tel:1>e</a><img src=data:,x>"
         )
         == []
     )
@@ -195,13 +211,17 @@ def test_noscript_gives_links_but_no_text() -> None:
 
 def test_the_head_is_read() -> None:
     found = read(
-        "<html lang=de><title> A\n B </title><link rel=canonical href='/c?utm_source=x'><svg><title>C</title>"
+        "<html lang=de><title> A\n B </title><link rel=canonical "
+        "href='/c?utm_source=x'><svg><title>C</title>"
     )
     assert (found.title, found.language, found.canonical) == ("A B", "de", "http://example.org/c")
 
 
 def test_orders_for_us_add_up_and_those_for_others_do_not_count() -> None:
-    html = "<meta name=Robots content='NOINDEX,x'><meta name=crawlproj content=noarchive><meta name=x content=none>"
+    html = (
+        "<meta name=Robots content='NOINDEX,x'><meta name=crawlproj content=noarchive><meta "
+        "name=x content=none>"
+    )
     found = parse(html.encode(), URL, agents=("robots", "crawlproj")).robots
     assert found == robots_directives.Orders(noindex=True, noarchive=True)
     assert read(html).robots == robots_directives.Orders(noindex=True)
@@ -222,10 +242,8 @@ def test_orders_may_be_parted_by_blanks() -> None:
 
 
 def test_of_two_ends_the_earlier_one_counts() -> None:
-    early, late = (
-        robots_directives.Orders(unavailable_after="1 Jan 2030 10:00 GMT"),
-        robots_directives.Orders(unavailable_after="2031-01-01"),
-    )
+    early = robots_directives.Orders(unavailable_after="1 Jan 2030 10:00 GMT")
+    late = robots_directives.Orders(unavailable_after="2031-01-01")
     odd = robots_directives.Orders(unavailable_after="one day")
     assert (late | early) == (early | late) == early
     assert (odd | late) == (late | odd) == late
@@ -381,7 +399,8 @@ def test_moderate_depth_loses_nothing() -> None:
 def test_no_parser_stays_alive_in_the_document() -> None:
     found = parse(b"<main><p>a <a href=/x>b</a></p></main>", URL)
     gc.collect()
-    reachable, todo = set(), [found]
+    reachable = set()
+    todo = [found]
     while todo:
         value = todo.pop()
         if id(value) not in reachable and not isinstance(value, type):

@@ -14,11 +14,26 @@ from crawlproj.content.document import Document
 from crawlproj.content.html import parse
 
 URL = "https://example.org/"
-PAGE = b"<html lang=en><title>T</title><body><p class=a>One <a href=/1>two</a><script>x='/s/t/'</script><p>three"
+PAGE = (
+    b"<html lang=en><title>T</title><body><p class=a>One <a "
+    b"href=/1>two</a><script>x='/s/t/'</script><p>three"
+)
 UNENDED = (
-    "<title>A", "<script>'/a/b.html'", "<a href=/x title=t rel=nofollow>y", "<svg>", "<main><p>text", "<p onclick=\"open('/c')\">",
-    "", "\x01", "<base href=//other.org/>", "<meta name=robots content=noindex>", "<!-- ", "<p", "<a href='", "text",
-)  # fmt: skip
+    "<title>A",
+    "<script>'/a/b.html'",
+    "<a href=/x title=t rel=nofollow>y",
+    "<svg>",
+    "<main><p>text",
+    "<p onclick=\"open('/c')\">",
+    "",
+    "\x01",
+    "<base href=//other.org/>",
+    "<meta name=robots content=noindex>",
+    "<!-- ",
+    "<p",
+    "<a href='",
+    "text",
+)
 
 
 def alone(body: bytes) -> Document:

@@ -26,7 +26,8 @@ def test_every_query_of_the_file_is_found() -> None:
 
 def test_a_query_reaches_up_to_the_next_header() -> None:
     queries = parse_queries(
-        "-- about\n\n-- name: one\nselect 1;\n-- a comment\n\n-- name: two\nselect %(b)s, %(a)s, %(b)s;\n"
+        "-- about\n\n-- name: one\nselect 1;\n-- a comment\n\n-- name: two\nselect %(b)s, %(a)s, "
+        "%(b)s;\n"
     )
     assert list(queries) == ["one", "two"]
     assert queries["one"].sql == "select 1;\n-- a comment"
@@ -36,7 +37,8 @@ def test_a_query_reaches_up_to_the_next_header() -> None:
 @given(st.dictionaries(names, st.lists(names, max_size=4), min_size=1, max_size=5))
 def test_names_and_arguments_survive_the_file(wanted: dict[str, list[str]]) -> None:
     text = "".join(
-        f"-- name: {name}\nselect {', '.join(f'%({argument})s' for argument in arguments) or 1};\n\n"
+        f"-- name: {name}\nselect "
+        f"{', '.join(f'%({argument})s' for argument in arguments) or 1};\n\n"
         for name, arguments in wanted.items()
     )
     assert {name: set(query.arguments) for name, query in parse_queries(text).items()} == {
@@ -89,7 +91,8 @@ def test_queries_and_migrations_are_read_out_of_a_zipped_egg(tmp_path: Path) -> 
     }
     program = (
         "import crawlproj, crawlproj.database.queries, crawlproj.database.migrations as m;"
-        "print(crawlproj.__file__, len(crawlproj.database.queries.load_queries()), m.migrations()[0].sql.count('create table'))"
+        "print(crawlproj.__file__, len(crawlproj.database.queries.load_queries()), "
+        "m.migrations()[0].sql.count('create table'))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], env=env, cwd=tmp_path, capture_output=True, text=True

@@ -1,4 +1,6 @@
-"""The demo web keeps its word: one seed, one web; its truth is what a crawler finds; rates and faults hold."""
+"""The demo web keeps its word: one seed, one web; its truth is what a crawler finds; rates and
+faults hold.
+"""
 
 from __future__ import annotations
 
@@ -144,12 +146,14 @@ class Crawl:
     rules: dict[str, Protego] = field(default_factory=dict)
 
     def run(self, seeds: tuple[str, ...]) -> Crawl:
-        now, later = dict.fromkeys(seeds, 0), dict[str, int]()
+        now = dict.fromkeys(seeds, 0)
+        later = dict[str, int]()
         for depth in range(self.limit + 1):
             todo = list(now)
             while todo:
                 self.visit(todo.pop(0), depth, todo, later)
-            now, later = later, {}
+            now = later
+            later = {}
         return self
 
     def visit(self, url: str, depth: int, same: list[str], later: dict[str, int]) -> None:
@@ -245,7 +249,8 @@ def test_it_stays_small_after_a_month() -> None:
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_a_minute_brings_changed_and_new_articles(seed: int) -> None:
     web = Web(profile("demo"), seed=seed, port=8000)
-    before, after = web.truth(EPOCH).pages, web.truth(EPOCH + 60).pages
+    before = web.truth(EPOCH).pages
+    after = web.truth(EPOCH + 60).pages
     changed = [url for url in before if url in after and before[url].digest != after[url].digest]
     assert len([url for url in changed if before[url].kind == "article"]) >= 5
     assert len([url for url in after if url not in before and after[url].kind == "article"]) >= 1
@@ -254,12 +259,14 @@ def test_a_minute_brings_changed_and_new_articles(seed: int) -> None:
 @pytest.mark.parametrize("step_s", [7.0, 61.0, 1999.0])
 def test_content_changes_exactly_when_the_version_does(step_s: float) -> None:
     web = Web(profile("demo"), port=8000)
-    before, at = web.truth(EPOCH), EPOCH
+    before = web.truth(EPOCH)
+    at = EPOCH
     for _ in range(12):
         at += step_s
         after = web.truth(at)
         for url in before.pages.keys() & after.pages.keys():
-            old, new = before.pages[url], after.pages[url]
+            old = before.pages[url]
+            new = after.pages[url]
             assert (
                 (old.digest != new.digest)
                 == (old.version != new.version)
@@ -288,7 +295,8 @@ def test_events_come_at_their_rate(every_s: float) -> None:
 @settings(max_examples=50, deadline=None)
 def test_events_do_not_depend_on_who_asks_when(ages: list[float], every_s: float) -> None:
     stream = Web(profile("tiny")).world.stream
-    jumping, fresh = Poisson(stream("x"), every_s), [Poisson(stream("x"), every_s) for _ in ages]
+    jumping = Poisson(stream("x"), every_s)
+    fresh = [Poisson(stream("x"), every_s) for _ in ages]
     counts = [jumping.count(age) for age in ages]
     assert counts == [process.count(age) for process, age in zip(fresh, ages, strict=True)]
     for age, count in zip(ages, counts, strict=True):
@@ -311,12 +319,11 @@ def test_speed_makes_things_happen_sooner_but_not_in_the_future() -> None:
 
 def test_articles_that_fall_out_answer_410_and_future_ones_404() -> None:
     web = Web(profile("demo"), port=8000)
-    site, late = web.sites["news1"], EPOCH + 6 * HOUR_S
+    site = web.sites["news1"]
+    late = EPOCH + 6 * HOUR_S
     assert site.articles.count(6 * HOUR_S) > site.spec.articles + site.spec.keep
-    oldest, newest = (
-        site.articles.get(0).path,
-        site.articles.get(site.articles.count(6 * HOUR_S) - 1).path,
-    )
+    oldest = site.articles.get(0).path
+    newest = site.articles.get(site.articles.count(6 * HOUR_S) - 1).path
     assert web.answer(Ask("news1.demo.test", oldest), EPOCH).status == 200
     assert web.answer(Ask("news1.demo.test", oldest), late).status == 410
     assert web.answer(Ask("news1.demo.test", newest), EPOCH).status == 404
@@ -325,7 +332,8 @@ def test_articles_that_fall_out_answer_410_and_future_ones_404() -> None:
 
 def test_nofollow_depth_and_sources_are_arguments() -> None:
     web = Web(profile("demo"), port=8000)
-    usual, bold = web.truth(EPOCH), web.truth(EPOCH, nofollow=False)
+    usual = web.truth(EPOCH)
+    bold = web.truth(EPOCH, nofollow=False)
     assert set(bold.pages) - set(usual.pages) == usual.unfollowed
     shallow = web.truth(EPOCH, depth=1)
     assert max(page.depth for page in shallow.pages.values()) == 1 and shallow.too_deep
@@ -518,7 +526,8 @@ def test_hosts_answer_on_their_own_addresses() -> None:
 
 
 def test_busy_host_says_429_now_and_then_and_recovers() -> None:
-    busy, now = Busy(3, 2), 100.0
+    busy = Busy(3, 2)
+    now = 100.0
     assert [busy.refuse(now) is None for _ in range(3)] == [True, True, False]
     refusal = busy.refuse(now + 0.5)
     assert refusal and refusal.status == 429 and dict(refusal.headers)["Retry-After"] == "2"
@@ -563,7 +572,8 @@ def test_nothing_but_loopback_is_bound() -> None:
 
 def test_a_second_server_with_the_same_epoch_goes_on_with_the_same_web() -> None:
     with DemoServer("tiny", clock=FrozenClock(EPOCH + 500), t0=EPOCH) as demo:
-        port, first = demo.port, demo.web.truth(EPOCH + 500)
+        port = demo.port
+        first = demo.web.truth(EPOCH + 500)
     with DemoServer("tiny", clock=FrozenClock(EPOCH + 500), t0=EPOCH, port=port) as demo:
         assert demo.web.truth(demo.now()) == first
         path = next(
@@ -599,8 +609,9 @@ def faulty() -> Iterator[DemoServer]:
 def raw(
     demo: DemoServer, path: str, limit: int = 10**9, silence_s: float = 20.0, least: int = 0
 ) -> tuple[bytes, str]:
-    """What comes over the wire for a path, up to `limit` bytes, and how it ended: eof, reset, timeout or limit. That it is silent
-    counts only after `least` bytes."""
+    """What comes over the wire for a path, up to `limit` bytes, and how it ended: eof, reset,
+    timeout or limit. That it is silent counts only after `least` bytes.
+    """
     got = bytearray()
     with socket.create_connection(("127.0.0.1", demo.port)) as sock:
         sock.sendall(f"GET {path} HTTP/1.1\r\nHost: fault.demo.test:{demo.port}\r\n\r\n".encode())
@@ -677,7 +688,8 @@ def test_a_bomb_is_small_on_the_wire_and_large_inside(faulty: DemoServer, layers
     assert reply.headers["content-encoding"] == ", ".join(["gzip"] * layers)
     assert len(reply.body) < (200_000 if layers == 1 else 3_000)
     body = reply.body if layers == 1 else gzip.decompress(reply.body)
-    unpacker, size = zlib.decompressobj(31), 0
+    unpacker = zlib.decompressobj(31)
+    size = 0
     while not unpacker.eof:
         size += len(unpacker.decompress(body, 1 << 22))
         body = unpacker.unconsumed_tail

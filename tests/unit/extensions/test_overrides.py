@@ -136,7 +136,9 @@ async def two_in_a_slot(kind: type[Downloader], **options: Any) -> list[object]:
     } | options
     crawler = get_crawler(settings_dict=settings)
     crawler.spider = Spider("s")
-    downloader, handlers, seen = kind(crawler), Handlers(), []
+    downloader = kind(crawler)
+    handlers = Handlers()
+    seen = []
     downloader.handlers = handlers  # type: ignore[assignment]
 
     def notes(name: str) -> Any:
@@ -174,11 +176,21 @@ async def two_in_a_slot(kind: type[Downloader], **options: Any) -> list[object]:
 
 def test_a_slot_lets_requests_through_one_after_the_other() -> None:
     """Scrapy's would let both through if they come at the same moment."""
-    first, second = "http://a.test/0", "http://a.test/1"
+    first = "http://a.test/0"
+    second = "http://a.test/1"
     assert asyncio.run(two_in_a_slot(DirectDownloader)) == [
-        ("reached", first), ("reached", second), ([first], 2, 2), ("downloaded", first), ("left", first), ([first, second], 1, 1),
-        ("downloaded", second), ("left", second), first, second, (0, 0, 0),
-    ]  # fmt: skip
+        ("reached", first),
+        ("reached", second),
+        ([first], 2, 2),
+        ("downloaded", first),
+        ("left", first),
+        ([first, second], 1, 1),
+        ("downloaded", second),
+        ("left", second),
+        first,
+        second,
+        (0, 0, 0),
+    ]
 
 
 def test_a_slot_with_a_delay_is_scrapys() -> None:
@@ -249,7 +261,8 @@ async def scraped(processor: str, output: Any) -> list[object]:
         "TWISTED_REACTOR_ENABLED": False,
     }
     crawler = get_crawler(settings_dict=more)
-    crawler.spider, crawler.engine = Spider.from_crawler(crawler, "s"), Engine(seen)  # type: ignore[assignment]
+    crawler.spider = Spider.from_crawler(crawler, "s")
+    crawler.engine = Engine(seen)  # type: ignore[assignment]
     scraper = crawler.engine.scraper = Scraper(crawler)  # type: ignore[union-attr]
 
     def notes(name: str) -> Any:

@@ -1,4 +1,6 @@
-"""The shortcuts around downloader middlewares, handlers, listeners and callbacks do what Scrapy's own parts do."""
+"""The shortcuts around downloader middlewares, handlers, listeners and callbacks do what Scrapy's
+own parts do.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from twisted.internet.defer import succeed
 
 from crawlproj.extensions.overrides import DirectHandlers, DirectMiddlewares, applied, warn_once
 
-HERE, THERE = "http://a.test/", "http://b.test/"
+HERE = "http://a.test/"
+THERE = "http://b.test/"
 
 
 class Passing:
@@ -124,14 +127,28 @@ async def through(
         result = await manager.download_async(download, request)
     except Exception as error:
         return type(error).__name__
-    return f"{type(result).__name__} {result.url} {getattr(result, 'status', '')} {result.body!r} {request.meta}"
+    return (
+        f"{type(result).__name__} {result.url} {getattr(result, 'status', '')} {result.body!r} "
+        f"{request.meta}"
+    )
 
 
 CHAINS = [
-    (), (Passing,), (Later,), (Promising,), (WithSpider,), (Passing, Later, Promising, WithSpider, Passing),
-    (Passing, Answering, Later), (Later, AnsweringLater), (Redirecting, Passing), (Saying, Passing), (Passing, Forgetting),
-    (Failing, Passing), (Rescuing, Failing), (Passing, Failing, Rescuing),
-]  # fmt: skip
+    (),
+    (Passing,),
+    (Later,),
+    (Promising,),
+    (WithSpider,),
+    (Passing, Later, Promising, WithSpider, Passing),
+    (Passing, Answering, Later),
+    (Later, AnsweringLater),
+    (Redirecting, Passing),
+    (Saying, Passing),
+    (Passing, Forgetting),
+    (Failing, Passing),
+    (Rescuing, Failing),
+    (Passing, Failing, Rescuing),
+]
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,21 @@ from crawlproj.scheduling.snapshot import Hosts, Tally, tally
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 STATS = {
-    "pages/first": 5, "pages/changed": 2, "pages/same_bytes": 1, "pages/not_modified": 3, "end/moved": 4, "gone/status_404": 6,
-    "forbidden/robots": 7, "failed/timeout": 2, "failed/status_503": 1, "frontier/added": 30, "response_received_count": 28,
-    "robots/unreachable": 1, "finish_reason": "finished", "failed": 99,
-}  # fmt: skip
+    "pages/first": 5,
+    "pages/changed": 2,
+    "pages/same_bytes": 1,
+    "pages/not_modified": 3,
+    "end/moved": 4,
+    "gone/status_404": 6,
+    "forbidden/robots": 7,
+    "failed/timeout": 2,
+    "failed/status_503": 1,
+    "frontier/added": 30,
+    "response_received_count": 28,
+    "robots/unreachable": 1,
+    "finish_reason": "finished",
+    "failed": 99,
+}
 
 
 def text_of(
@@ -52,7 +63,8 @@ def test_the_panel_fits_the_terminal_and_says_why_it_waits() -> None:
 def test_one_line_says_it_all_for_a_pipe() -> None:
     text = line(tally(STATS), Hosts(1, 1, 1), 2.0, 3700, False)
     assert text.startswith(
-        "1:01:40  11 pages, 2.0/s: 5 new, 2 changed, 4 unchanged; 4 moved, 6 gone, 7 forbidden, 3 failed"
+        "1:01:40  11 pages, 2.0/s: 5 new, 2 changed, 4 unchanged; 4 moved, 6 gone, 7 forbidden, 3 "
+        "failed"
     )
     assert text.endswith("; 1 URL of 1 host in hand")
 

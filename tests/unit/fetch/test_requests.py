@@ -21,9 +21,18 @@ class Spider(scrapy.Spider):
 
 SPIDER = Spider()
 FULL = Request(
-    "http://a.org/x?b=1", method="PUT", callback=SPIDER.other, errback=SPIDER.failed, headers={"X-A": ["1", "2"], "B": b"\xe9"},
-    body=b"\x00\xff", cookies={"k": "v"}, meta={"page": 3, "nested": {"a": [1]}}, cb_kwargs={"n": 1}, priority=5, flags=["f"],
-)  # fmt: skip
+    "http://a.org/x?b=1",
+    method="PUT",
+    callback=SPIDER.other,
+    errback=SPIDER.failed,
+    headers={"X-A": ["1", "2"], "B": b"\xe9"},
+    body=b"\x00\xff",
+    cookies={"k": "v"},
+    meta={"page": 3, "nested": {"a": [1]}},
+    cb_kwargs={"n": 1},
+    priority=5,
+    flags=["f"],
+)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ def ticket(depth: int = 0, id_: int = 7) -> Ticket:
 
 
 def test_a_link_goes_through_once_and_again_only_if_it_is_nearer() -> None:
-    made, link = sieve(), Link("http://in/a", "a", "text")
+    made = sieve()
+    link = Link("http://in/a", "a", "text")
     assert [(u.url, u.depth, u.parent) for u in made.sort(ticket(3), [link])[1]] == [
         ("http://in/a", 4, 7)
     ]
@@ -84,7 +85,8 @@ def test_it_stays_within_its_limit() -> None:
 
 
 def test_what_is_met_again_and_again_is_not_forgotten() -> None:
-    made, often = sieve(limit=100), Link("http://in/often", "a")
+    made = sieve(limit=100)
+    often = Link("http://in/often", "a")
     made.sort(ticket(), [often])
     for start in range(0, 1000, 20):
         assert made.sort(

@@ -44,9 +44,11 @@ def test_no_more_is_read_than_is_wanted(body: bytes, limit: int, size: int) -> N
 def test_no_more_is_unpacked_than_is_wanted(
     body: bytes, limit: int, size: int, twice: bool
 ) -> None:
-    packed, header = gzip.compress(body), "gzip"
+    packed = gzip.compress(body)
+    header = "gzip"
     if twice:
-        packed, header = zlib.compress(packed), "gzip, deflate"
+        packed = zlib.compress(packed)
+        header = "gzip, deflate"
     assert read(packed, header, limit, size) == (body[:limit], len(body) >= limit)
 
 
@@ -123,14 +125,16 @@ class Counting:
     """zlib's decompressors, which note how much they are given."""
 
     def __init__(self) -> None:
-        self.given, self._real = 0, zlib.decompressobj
+        self.given = 0
+        self._real = zlib.decompressobj
 
     def __call__(self, *window: int) -> Counting.Stream:
         return Counting.Stream(self, self._real(*window))
 
     class Stream:
         def __init__(self, counting: Counting, stream: zlib._Decompress) -> None:
-            self._counting, self._stream = counting, stream
+            self._counting = counting
+            self._stream = stream
 
         def decompress(self, data: bytes, most: int = 0) -> bytes:
             self._counting.given += len(data)
@@ -142,7 +146,9 @@ class Counting:
 
 @pytest.mark.parametrize("way", ["first bytes", "whole"])
 def test_many_members_of_nothing_cost_little(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left behind each was copied as a whole: ten times as many took a hundred times as long."""
+    """What is left behind each was copied as a whole: ten times as many took a hundred times as
+    long.
+    """
     counting = Counting()
     monkeypatch.setattr(zlib, "decompressobj", counting)
     body = gzip.compress(b"") * 20_000 + gzip.compress(b"end") + b"junk"

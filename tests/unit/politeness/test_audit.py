@@ -1,4 +1,6 @@
-"""The auditor: legal schedules give no violation, and each rule that is broken once by hand is noticed and named."""
+"""The auditor: legal schedules give no violation, and each rule that is broken once by hand is
+noticed and named.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,41 @@ from crawlproj.politeness.log_reader import Evidence
 
 T0 = 1_790_000_000.0
 RULES: dict[str, Any] = {
-    "POLITENESS_DELAY": 2.0, "POLITENESS_SLOWDOWN": 5.0, "POLITENESS_MAX_DELAY": 60.0, "POLITENESS_SERVER_DELAY": 0.5,
-    "POLITENESS_HOSTS_PER_SERVER": 2.0, "POLITENESS_PAUSE_AFTER": 500.0, "POLITENESS_PAUSE": 300.0, "ROBOTS_TTL": 86_400.0,
-    "ROBOTS_MAX_CRAWL_DELAY": 300.0, "POLITENESS_SHARED_NETWORKS": ["198.51.100.0/24", "2001:db8::/32"],
-}  # fmt: skip
+    "POLITENESS_DELAY": 2.0,
+    "POLITENESS_SLOWDOWN": 5.0,
+    "POLITENESS_MAX_DELAY": 60.0,
+    "POLITENESS_SERVER_DELAY": 0.5,
+    "POLITENESS_HOSTS_PER_SERVER": 2.0,
+    "POLITENESS_PAUSE_AFTER": 500.0,
+    "POLITENESS_PAUSE": 300.0,
+    "ROBOTS_TTL": 86_400.0,
+    "ROBOTS_MAX_CRAWL_DELAY": 300.0,
+    "POLITENESS_SHARED_NETWORKS": ["198.51.100.0/24", "2001:db8::/32"],
+}
 
 
 def line(at: float, host: str = "a.test", took: float = 0.1, **more: Any) -> dict[str, Any]:
     """A request `at` seconds after the beginning."""
     fields = {
-        "started": T0 + at, "ended": T0 + at + took, "worker": "w1", "crawl": "site", "url": f"http://{host}/p{at:g}", "host": host,
-        "ip": "192.0.2.1", "server": 1, "epoch": 1, "status": 200, "reason": "", "bytes": 10, "ms": took * 1000, "kind": "page",
-        "lane": "new", "delay_s": 2.0, "time": datetime.fromtimestamp(T0 + at, UTC).isoformat(), "robots_at": T0 - 50,
-    } | more  # fmt: skip
+        "started": T0 + at,
+        "ended": T0 + at + took,
+        "worker": "w1",
+        "crawl": "site",
+        "url": f"http://{host}/p{at:g}",
+        "host": host,
+        "ip": "192.0.2.1",
+        "server": 1,
+        "epoch": 1,
+        "status": 200,
+        "reason": "",
+        "bytes": 10,
+        "ms": took * 1000,
+        "kind": "page",
+        "lane": "new",
+        "delay_s": 2.0,
+        "time": datetime.fromtimestamp(T0 + at, UTC).isoformat(),
+        "robots_at": T0 - 50,
+    } | more
     if fields["kind"] == "robots":
         fields = {"origin": f"http://{host}", "away": False, "crawl_delay_s": 0.0} | fields
     return fields
@@ -54,7 +78,8 @@ def judge(
     lines: Sequence[dict[str, Any]], rules: dict[str, Any] | None = None, tolerance_s: float = 0.005
 ) -> list[Violation]:
     """The verdict on lines, each in the log of its worker."""
-    evidence, workers = Evidence(), sorted({one["worker"] for one in lines})
+    evidence = Evidence()
+    workers = sorted({one["worker"] for one in lines})
     for worker in workers:
         own = [header(rules, worker), *(one for one in lines if one["worker"] == worker)]
         evidence.read(f"requests-{worker}.jsonl", [json.dumps(one).encode() + b"\n" for one in own])
@@ -62,7 +87,8 @@ def judge(
     return audit(evidence, tolerance_s)
 
 
-# --- Legal schedules --------------------------------------------------------------------------------------------------
+# --- Legal schedules
+# --------------------------------------------------------------------------------------------------
 @dataclass
 class Clock:
     """The rules of a host, as the tests understand them."""
@@ -77,7 +103,9 @@ class Clock:
 
 @dataclass
 class Schedule:
-    """Makes one legal log after the other: each request starts as early as all rules allow, plus some idle time."""
+    """Makes one legal log after the other: each request starts as early as all rules allow, plus
+    some idle time.
+    """
 
     rules: dict[str, Any]
     draw: st.DrawFn
@@ -91,7 +119,11 @@ class Schedule:
     def serve(self, server: int, names: list[str], requests: int) -> None:
         shared = server == 2
         clocks: defaultdict[str, Clock] = defaultdict(Clock)
-        worker, epoch, last, rest, flying = "w0", 1, 0.0, 0.0, list[tuple[float, str]]()
+        worker = "w0"
+        epoch = 1
+        last = 0.0
+        rest = 0.0
+        flying = list[tuple[float, str]]()
         for _ in range(requests):
             name = self.draw(st.sampled_from(names))
             clock = clocks[name]
@@ -101,7 +133,8 @@ class Schedule:
                 else max(clock.next, clock.end, rest, last)
             )
             if self.draw(st.integers(0, 9)) == 0:
-                worker, epoch = self.draw(st.sampled_from(["w0", "w1", "w2"])), epoch + 1
+                worker = self.draw(st.sampled_from(["w0", "w1", "w2"]))
+                epoch = epoch + 1
                 start = max([start, *(end for end, _ in flying)])
             limit = 99 if shared else int(self.rules["POLITENESS_HOSTS_PER_SERVER"])
             while len([end for end, host in flying if end > start and host != name]) >= limit:
@@ -120,11 +153,13 @@ class Schedule:
             flying.append((clock.end, name))
             clock.count += 1
             if clock.count == self.rules["POLITENESS_PAUSE_AFTER"]:
-                clock.count, rest = 0, clock.end + self.rules["POLITENESS_PAUSE"]
+                clock.count = 0
+                rest = clock.end + self.rules["POLITENESS_PAUSE"]
             self.lines.append(made)
 
     def ask(self, name: str, clock: Clock, start: float) -> dict[str, Any]:
-        rules, took = self.rules, self.draw(st.sampled_from([0.002, 0.05, 1.0, 30.0]))
+        rules = self.rules
+        took = self.draw(st.sampled_from([0.002, 0.05, 1.0, 30.0]))
         delay_s = max(
             rules["POLITENESS_DELAY"], min(clock.crawl_delay_s, rules["ROBOTS_MAX_CRAWL_DELAY"])
         )
@@ -137,7 +172,10 @@ class Schedule:
         if not clock.read:
             asked = self.draw(st.sampled_from([0.0, 0.0, 5.0, 1e9]))
             made = line(start, name, took, delay_s=delay_s, kind="robots", crawl_delay_s=asked)
-            clock.read, clock.crawl_delay_s, status, retry_after_s = True, asked, 200, None
+            clock.read = True
+            clock.crawl_delay_s = asked
+            status = 200
+            retry_after_s = None
         clock.end = start + took
         failed = status in (0, 429, 503)
         clock.failures = clock.failures + 1 if failed else 0
@@ -158,10 +196,12 @@ class Schedule:
 @st.composite
 def schedules(draw: st.DrawFn) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     rules = RULES | {
-        "POLITENESS_DELAY": draw(st.sampled_from([0.0, 0.5, 2.0])), "POLITENESS_SLOWDOWN": draw(st.sampled_from([0.0, 5.0])),
-        "POLITENESS_SERVER_DELAY": draw(st.sampled_from([0.0, 0.5])), "POLITENESS_PAUSE_AFTER": draw(st.sampled_from([3.0, 500.0])),
+        "POLITENESS_DELAY": draw(st.sampled_from([0.0, 0.5, 2.0])),
+        "POLITENESS_SLOWDOWN": draw(st.sampled_from([0.0, 5.0])),
+        "POLITENESS_SERVER_DELAY": draw(st.sampled_from([0.0, 0.5])),
+        "POLITENESS_PAUSE_AFTER": draw(st.sampled_from([3.0, 500.0])),
         "POLITENESS_HOSTS_PER_SERVER": draw(st.sampled_from([1.0, 2.0, 4.0])),
-    }  # fmt: skip
+    }
     return rules, Schedule(rules, draw).make(
         draw(st.integers(1, 3)), draw(st.integers(1, 5)), draw(st.integers(1, 25))
     )
@@ -175,15 +215,29 @@ def test_a_schedule_that_keeps_all_rules_has_no_violation(
     assert judge(lines, rules, tolerance_s=1e-4) == []
 
 
-# --- Each rule broken once ----------------------------------------------------------------------------------------------
+# --- Each rule broken once
+# ----------------------------------------------------------------------------------------------
 BROKEN: dict[str, tuple[str, list[dict[str, Any]], float, dict[str, Any]]] = {
     "host delay": ("host delay", [line(10), line(11.9)], 0.1, {}),
     "crawl-delay as robots.txt asked": (
-        "crawl-delay", [line(1, kind="robots", crawl_delay_s=10.0), line(3), line(12)], 1.0, {}),
+        "crawl-delay",
+        [line(1, kind="robots", crawl_delay_s=10.0), line(3), line(12)],
+        1.0,
+        {},
+    ),
     "crawl-delay as the crawler knew": ("crawl-delay", [line(1, delay_s=7.0), line(5)], 3.0, {}),
-    "one at a time": ("one at a time", [line(1, took=9), line(7)], 3.0, {"POLITENESS_SLOWDOWN": 0.0}),
+    "one at a time": (
+        "one at a time",
+        [line(1, took=9), line(7)],
+        3.0,
+        {"POLITENESS_SLOWDOWN": 0.0},
+    ),
     "one at a time, a longer one before": (
-        "one at a time", [line(1, took=20), line(4), line(7)], 14.0, {"POLITENESS_SLOWDOWN": 0.0}),
+        "one at a time",
+        [line(1, took=20), line(4), line(7)],
+        14.0,
+        {"POLITENESS_SLOWDOWN": 0.0},
+    ),
     "slowdown": ("slowdown", [line(1, took=3), line(10)], 9.0, {}),
     "slowdown, capped": ("slowdown", [line(1, took=100), line(150)], 11.0, {}),
     "retry-after": ("retry-after", [line(1, status=429, retry_after_s=100.0), line(90)], 11.1, {}),
@@ -192,33 +246,86 @@ BROKEN: dict[str, tuple[str, list[dict[str, Any]], float, dict[str, Any]]] = {
     "back-off grows": ("back-off", [line(1, status=500), line(6, status=500), line(10)], 4.1, {}),
     "server delay": ("server delay", [line(1), line(1.3, "b.test")], 0.2, {}),
     "hosts per server": (
-        "hosts per server", [line(1, took=9), line(2, "b.test", 5), line(3, "c.test")], 4.0, {}),
+        "hosts per server",
+        [line(1, took=9), line(2, "b.test", 5), line(3, "c.test")],
+        4.0,
+        {},
+    ),
     "general pause": (
-        "general pause", [line(1), line(10), line(20), line(30, "b.test")], 290.1, {"POLITENESS_PAUSE_AFTER": 3.0}),
+        "general pause",
+        [line(1), line(10), line(20), line(30, "b.test")],
+        290.1,
+        {"POLITENESS_PAUSE_AFTER": 3.0},
+    ),
     "lease, two at a time": (
-        "lease", [line(1, took=5), line(3, "b.test", worker="w2", epoch=2)], 3.0, {}),
+        "lease",
+        [line(1, took=5), line(3, "b.test", worker="w2", epoch=2)],
+        3.0,
+        {},
+    ),
     "lease, the same taking": ("lease", [line(1), line(5, worker="w2")], 0.0, {}),
     "lease, back to an old one": (
-        "lease", [line(1), line(5, worker="w2", epoch=2), line(9, epoch=1)], 0.0, {}),
+        "lease",
+        [line(1), line(5, worker="w2", epoch=2), line(9, epoch=1)],
+        0.0,
+        {},
+    ),
     "robots.txt never read": ("robots.txt first", [line(1, robots_at=None)], 0.0, {}),
-    "robots.txt read, but not in the log": ("robots.txt first", [line(1, robots_at=T0 + 0.5)], 0.0, {}),
+    "robots.txt read, but not in the log": (
+        "robots.txt first",
+        [line(1, robots_at=T0 + 0.5)],
+        0.0,
+        {},
+    ),
     "robots.txt too old": (
-        "robots.txt first", [line(1, kind="robots"), line(90_000, robots_at=T0 + 1)], 0.0, {}),
-    "robots.txt of an earlier run too old": ("robots.txt first", [line(1, robots_at=T0 - 90_000)], 0.0, {}),
+        "robots.txt first",
+        [line(1, kind="robots"), line(90_000, robots_at=T0 + 1)],
+        0.0,
+        {},
+    ),
+    "robots.txt of an earlier run too old": (
+        "robots.txt first",
+        [line(1, robots_at=T0 - 90_000)],
+        0.0,
+        {},
+    ),
     "robots.txt of another origin": (
-        "robots.txt first", [line(1, kind="robots", origin="https://a.test"), line(5, robots_at=None)], 0.0, {}),
+        "robots.txt first",
+        [line(1, kind="robots", origin="https://a.test"), line(5, robots_at=None)],
+        0.0,
+        {},
+    ),
     "robots.txt only led elsewhere": (
-        "robots.txt first", [line(1, kind="robots", status=301, away=None), line(5, robots_at=None)], 0.0, {}),
+        "robots.txt first",
+        [line(1, kind="robots", status=301, away=None), line(5, robots_at=None)],
+        0.0,
+        {},
+    ),
     "robots.txt out of reach": (
-        "robots.txt first", [line(1, kind="robots", status=503, away=True), line(60)], 0.0, {}),
+        "robots.txt first",
+        [line(1, kind="robots", status=503, away=True), line(60)],
+        0.0,
+        {},
+    ),
     "robots.txt still being read": (
-        "robots.txt first", [line(1, kind="robots", took=9), line(4, "b.test", url="http://a.test/x")], 6.0,
-        {"POLITENESS_SLOWDOWN": 0.0}),
+        "robots.txt first",
+        [line(1, kind="robots", took=9), line(4, "b.test", url="http://a.test/x")],
+        6.0,
+        {"POLITENESS_SLOWDOWN": 0.0},
+    ),
     "forbidden by robots.txt": (
-        "nothing after a refusal", [refusal(1, "robots", url="http://a.test/x"), line(5, url="http://a.test/x")], 0.0, {}),
+        "nothing after a refusal",
+        [refusal(1, "robots", url="http://a.test/x"), line(5, url="http://a.test/x")],
+        0.0,
+        {},
+    ),
     "refused by the guard": (
-        "nothing after a refusal", [refusal(1, "guard: private address"), line(5, "b.test")], 0.0, {}),
-}  # fmt: skip
+        "nothing after a refusal",
+        [refusal(1, "guard: private address"), line(5, "b.test")],
+        0.0,
+        {},
+    ),
+}
 
 
 @pytest.mark.parametrize("name", BROKEN)

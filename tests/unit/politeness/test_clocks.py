@@ -46,7 +46,8 @@ def test_the_delay_counts_from_when_the_request_had_left() -> None:
 
 
 def test_back_off_doubles_with_each_failure_up_to_the_cap_and_ends_with_success() -> None:
-    clock, pauses = HostClock(), []
+    clock = HostClock()
+    pauses = []
     for _ in range(8):
         clock = clock.after(Answer(0, 0, failed=True), RULES)
         pauses.append(clock.next_at)

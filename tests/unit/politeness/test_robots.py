@@ -66,7 +66,8 @@ def test_a_missing_file_allows_everything(status: int) -> None:
 def test_a_file_that_cannot_be_reached_forbids_everything_and_is_tried_rarer_and_rarer(
     status: int,
 ) -> None:
-    stored, pauses = None, []
+    stored = None
+    pauses = []
     for _ in range(30):
         stored = row(status, earlier=stored)
         pauses.append(stored.expires - NOW)

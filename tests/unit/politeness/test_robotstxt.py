@@ -1,4 +1,6 @@
-"""Rules of robots.txt files: a table of cases from the RFC and from practice, and what must hold for any text."""
+"""Rules of robots.txt files: a table of cases from the RFC and from practice, and what must hold
+for any text.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,9 @@ paths = st.text("ab/*$?=.", max_size=10).map(lambda path: "/" + path)
 
 
 def slowly(rules: list[tuple[str, str]], path: str) -> bool:
-    """The longest of all rules that fit, each tried as a regular expression; `$` and `*` in addresses are encoded."""
+    """The longest of all rules that fit, each tried as a regular expression; `$` and `*` in
+    addresses are encoded.
+    """
     best = (0, True)
     for kind, rule in rules:
         anchored = rule.endswith("$")

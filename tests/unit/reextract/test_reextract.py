@@ -1,4 +1,6 @@
-"""Parts of a run on the archive: what is chosen, what was done already, what a response looks like."""
+"""Parts of a run on the archive: what is chosen, what was done already, what a response
+looks like.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,8 @@ def chosen(
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)))
 def test_marks_are_a_set(numbers: list[int]) -> None:
-    marks, seen = Marks(size=4), set[int]()
+    marks = Marks(size=4)
+    seen = set[int]()
     for number in numbers:
         expected = (number or 1) not in seen
         assert (number in marks) is not expected
@@ -180,7 +183,8 @@ def test_all_entries_come_once_and_in_order_however_many_indexes_there_are(
 
 
 def test_a_url_is_found_in_other_spellings_of_the_same_page(tmp_path: Path) -> None:
-    there, other = "https://example.org/a?b=1&a=2", "http://example.org/a?a=2&b=1"
+    there = "https://example.org/a?b=1&a=2"
+    other = "http://example.org/a?a=2&b=1"
     write(tmp_path, [(exchange(0, url=there), None), (exchange(1, url=other), None)])
     for url in (
         there,
@@ -197,7 +201,10 @@ def captured(tmp_path: Path, top: bytes, body: bytes = PAGE) -> Capture:
 
 
 def test_a_response_has_the_class_headers_and_status_of_the_answer(tmp_path: Path) -> None:
-    top = b"HTTP/1.0 203 Odd\r\nContent-Type: text/html; charset=windows-1251\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n"
+    top = (
+        b"HTTP/1.0 203 Odd\r\nContent-Type: text/html; charset=windows-1251\r\nSet-Cookie: "
+        b"a=1\r\nSet-Cookie: b=2\r\n"
+    )
     top += b"Transfer-Encoding: chunked\r\nX-Long: a\r\n  b\r\n\r\n"
     response = response_of(captured(tmp_path, top, "<p>Привет</p>".encode("windows-1251")), URL)
     assert isinstance(response, HtmlResponse)
@@ -235,10 +242,8 @@ def test_headers_are_read_as_they_were_sent() -> None:
 
 def test_redirects_are_followed_as_scrapy_does(tmp_path: Path) -> None:
     capture = captured(tmp_path, head("Location: ../there?x", status="302 Found"), b"")
-    spider, post = (
-        SimpleNamespace(),
-        Request(URL, method="POST", body="a=b", headers={"Content-Type": "x", "A": "b"}),
-    )
+    spider = SimpleNamespace()
+    post = Request(URL, method="POST", body="a=b", headers={"Content-Type": "x", "A": "b"})
     assert target_of(capture, post, spider) == "https://example.org/there?x"
     for meta in (
         {"dont_redirect": True},
@@ -281,7 +286,8 @@ class Plain(Spider):
 
 
 def test_each_kind_of_spider_has_its_own_default() -> None:
-    item, page = "https://example.org/item/1", "https://example.org/other"
+    item = "https://example.org/item/1"
+    page = "https://example.org/other"
     rules = Rules()
     assert (found := default_request(rules, item)) is not None
     assert (found.callback, found.meta["rule"]) == (rules._callback, 0)

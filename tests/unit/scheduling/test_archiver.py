@@ -22,7 +22,8 @@ from settings import base
 from tests.support.archiving import PAGE, head
 
 NOW = datetime.now(UTC)
-A, B = "http://a.test/", "http://b.test/"
+A = "http://a.test/"
+B = "http://b.test/"
 
 
 @pytest.fixture
@@ -58,7 +59,8 @@ def barred(url: str) -> Rules:
 def test_it_is_settled_when_all_ends_of_closed_files_are_stored(
     vault: Vault, tmp_path: Path
 ) -> None:
-    first, second = page(A), page(B)
+    first = page(A)
+    second = page(B)
     assert (vault.keep(first), vault.keep(second)) == ("exchanges", "exchanges")
     assert vault.settled, "nothing is closed yet"
     vault.obey(Rules())
@@ -104,7 +106,9 @@ def test_what_is_barred_is_neither_asked_nor_kept(vault: Vault, tmp_path: Path) 
 
 
 def test_an_answer_that_speaks_of_what_was_removed_is_not_kept(vault: Vault) -> None:
-    """Only the past goes; but who was handed out before may be told that nothing has changed since."""
+    """Only the past goes; but who was handed out before may be told that nothing has
+    changed since.
+    """
     vault.obey(Rules([Rule(1, A, "", False, NOW)]))
     assert not vault.bars(A)
     removed = Original(A, NOW - timedelta(days=1), "sha1:X")

@@ -34,9 +34,12 @@ CALLS = (
 
 
 class Flaky(MemoryFrontier):
-    """Loses the connection once in a call of that name: before it was heard, or after it was done."""
+    """Loses the connection once in a call of that name: before it was heard, or after it
+    was done.
+    """
 
-    fails, heard = "", False
+    fails = ""
+    heard = False
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
@@ -114,9 +117,11 @@ def test_nothing_is_forgotten_wherever_in_a_turn_the_connection_is_lost(
         tray.outcomes.append(desk.outcome(done))
         tray.clocks[done.host] = Pause(desk.now + timedelta(seconds=3), "delay")
         tray.release.append(back.server)
-        tray.known, tray.quiet = [done.host], 7
+        tray.known = [done.host]
+        tray.quiet = 7
 
-    desk.frontier.fails, desk.frontier.heard = call, heard
+    desk.frontier.fails = call
+    desk.frontier.heard = heard
     desk.turn(fill)
     assert desk.frontier.fails == "" and not desk.keeper.away
     second = desk.news[1]
@@ -142,7 +147,8 @@ def test_nothing_is_forgotten_wherever_in_a_turn_the_connection_is_lost(
 
 
 def test_a_lease_that_nobody_heard_of_is_taken_over_with_a_full_delay(desk: Desk) -> None:
-    desk.frontier.fails, desk.frontier.heard = "lease", True
+    desk.frontier.fails = "lease"
+    desk.frontier.heard = True
     desk.turn(ask_for(3))
     assert desk.news[0].leases == []
     desk.turn(ask_for(3))
@@ -197,7 +203,8 @@ def test_the_end_gives_back_everything_although_the_connection_is_lost(desk: Des
     desk.turn(ask_for(2))
     done = desk.news[0].tickets[0]
     desk.keeper.put(lambda tray: tray.outcomes.append(desk.outcome(done)))
-    desk.frontier.fails, desk.frontier.heard = "commit", True
+    desk.frontier.fails = "commit"
+    desk.frontier.heard = True
     desk.keeper._patiently(desk.keeper._last)
     assert desk.frontier.look([done.id])[done.id].visit == 1
     assert {server.worker for server in desk.frontier.store.servers.values()} == {None}
@@ -252,7 +259,9 @@ class Stuck:
     full = False
 
     def __init__(self, desk: Desk, failures: int = 0) -> None:
-        self._desk, self.failures, self.visits = desk, failures, list[int]()
+        self._desk = desk
+        self.failures = failures
+        self.visits = list[int]()
 
     def stored(self, outcomes: Sequence[Outcome]) -> None: ...
 
@@ -266,7 +275,8 @@ class Stuck:
 
 def with_archive(desk: Desk, failures: int, patience_s: float = 60.0) -> Stuck:
     vault: Any = Stuck(desk, failures)
-    desk.keeper._vault, desk.keeper._patience = vault, Patience(patience_s)
+    desk.keeper._vault = vault
+    desk.keeper._patience = Patience(patience_s)
     return vault  # type: ignore[no-any-return]
 
 

@@ -132,7 +132,9 @@ def fill(bench: Bench, number: int, start: int) -> HostWindow:
 
 
 def test_what_is_pushed_comes_at_once_and_nothing_else_with_it(bench: Bench) -> None:
-    """However often: what is held would grow with each push, and take the longer to be compared with what is asked for."""
+    """However often: what is held would grow with each push, and take the longer to be compared
+    with what is asked for.
+    """
     full = [fill(bench, number, 1000 * number) for number in (1, 2)]
     before = [host.waiting for host in full]
     for number in range(9000, 9030):

@@ -134,7 +134,8 @@ def test_a_redirect_that_is_temporary_is_looked_at_again(status: int, again: boo
 
 
 def test_retries_come_later_and_later_and_end_in_dead() -> None:
-    tries, pauses = 0, []
+    tries = 0
+    pauses = []
     while (
         end := ENDS.decide(page(500, ticket(tries=tries)), ticket(tries=tries))
     ).state is State.RETRY:

@@ -56,10 +56,26 @@ def test_a_line_says_who_asked_whom_when_and_what_came_of_it() -> None:
         NOW,
     )
     assert line == {
-        "time": "2026-03-01T12:00:00.750+00:00", "worker": "w:1", "crawl": "site", "url": TICKET.url, "status": 200, "reason": "",
-        "ip": "192.0.2.1", "host": "a.test", "server": 3, "epoch": 5, "started": STARTED, "ended": STARTED + 0.125, "ms": 125.0,
-        "bytes": 5, "delay_s": 2.5, "retry_after_s": 7.0, "kind": "page", "lane": "new", "robots_at": NOW.timestamp(),
-    }  # fmt: skip
+        "time": "2026-03-01T12:00:00.750+00:00",
+        "worker": "w:1",
+        "crawl": "site",
+        "url": TICKET.url,
+        "status": 200,
+        "reason": "",
+        "ip": "192.0.2.1",
+        "host": "a.test",
+        "server": 3,
+        "epoch": 5,
+        "started": STARTED,
+        "ended": STARTED + 0.125,
+        "ms": 125.0,
+        "bytes": 5,
+        "delay_s": 2.5,
+        "retry_after_s": 7.0,
+        "kind": "page",
+        "lane": "new",
+        "robots_at": NOW.timestamp(),
+    }
 
 
 def test_a_refusal_has_a_reason_and_was_never_sent() -> None:
@@ -111,7 +127,8 @@ def test_the_rules_in_force_are_seconds_and_numbers() -> None:
 
 
 def test_lines_come_after_the_rules_and_are_written_within_a_second(tmp_path: Path) -> None:
-    timer, path = Timer(), tmp_path / "log" / "requests-w.jsonl"
+    timer = Timer()
+    path = tmp_path / "log" / "requests-w.jsonl"
     log = make(path, timer=timer)
     log.write({"n": 1})
     log.write({"n": 2, "url": "http://ü.test/\ud800"})
@@ -169,7 +186,8 @@ def test_logs_of_old_runs_make_room_but_those_of_today_stay(tmp_path: Path) -> N
 def test_a_full_disk_is_said_once_and_what_was_lost_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path, real = tmp_path / "requests-w.jsonl", os.write
+    path = tmp_path / "requests-w.jsonl"
+    real = os.write
     log = make(path)
     log.write({"n": 1}, at_once=True)
 

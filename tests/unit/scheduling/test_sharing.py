@@ -30,7 +30,8 @@ def test_while_nobody_wants_anything_everybody_takes_what_is_free(
 @given(helds)
 def test_what_is_given_back_is_not_taken_again(held: list[int]) -> None:
     """Whether the others have taken it or not."""
-    mine, others = held[0], crew(held, 0)
+    mine = held[0]
+    others = crew(held, 0)
     given = others.excess(mine)
     left = mine - given
     assert left >= others.limit(left, 256) or not given
@@ -38,7 +39,9 @@ def test_what_is_given_back_is_not_taken_again(held: list[int]) -> None:
 
 @given(helds)
 def test_giving_and_taking_leave_nobody_with_more_than_a_share(held: list[int]) -> None:
-    free, total, wanting = 0, sum(held), [False] * len(held)
+    free = 0
+    total = sum(held)
+    wanting = [False] * len(held)
     for _ in range(30):
         for me in range(len(held)):
             others = crew_of(
@@ -48,7 +51,8 @@ def test_giving_and_taking_leave_nobody_with_more_than_a_share(held: list[int]) 
             room = others.limit(held[me] - given, 256) - held[me] + given
             taken = min(free, max(0, room))
             wanting[me] = room > 0 and not taken
-            free, held[me] = free + given - taken, held[me] - given + taken
+            free = free + given - taken
+            held[me] = held[me] - given + taken
     assert sum(held) + free == total
     assert free == 0 and max(held) <= total // len(held) + 1, (
         "nobody has more than an equal share, rounded up"

@@ -149,7 +149,9 @@ def test_every_ticket_is_handed_out_exactly_once_and_hosts_keep_their_pauses(
 ) -> None:
     made = window(*"01234")
     made.take(ticket(number, str(host), lane) for number, (host, lane) in enumerate(arrivals))
-    now, seen, last = 0.0, [], dict.fromkeys("01234", -10.0)
+    now = 0.0
+    seen = []
+    last = dict.fromkeys("01234", -10.0)
     while (at := made.next_time()) is not None:
         now = max(now, at) + data.draw(st.sampled_from([0.0, 0.3, 5.0]))
         while (host := made.due(now)) is not None:
@@ -221,7 +223,10 @@ def test_no_schedule_breaks_a_server_rule(arrivals: list[int], limit: int, seed:
     rules = ServerRules(delay_s=0.5, hosts=limit, pause_after=5, pause_s=20)
     made = window(*"0123456789", rules=rules, servers=3)
     made.take(ticket(number, str(host)) for number, host in enumerate(arrivals))
-    now, flying, starts, handed = 0.0, [], {}, 0
+    now = 0.0
+    flying = []
+    starts = {}
+    handed = 0
     while handed < len(arrivals) or flying:
         while (host := made.due(now)) is not None:
             assert now >= starts.get(host.of.id, -1.0) + 0.5

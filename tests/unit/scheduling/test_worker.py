@@ -46,9 +46,16 @@ def test_a_worker_of_this_machine_is_dead_when_its_process_has_ended(
 def test_nothing_is_known_of_others(child: subprocess.Popen[bytes]) -> None:
     child.wait()
     others = (
-        f"elsewhere:{child.pid}:{machine()}-abcdef", f"{HERE}:{child.pid}:00000000-abcdef", f"{HERE}:{child.pid}:unknown-abcdef",
-        f"{HERE}:{child.pid}:abcdef", f"{HERE}:x:{machine()}-abcdef", f"{HERE}:{'9' * 40}:{machine()}-abcdef", "", "worker", ":::",
-    )  # fmt: skip
+        f"elsewhere:{child.pid}:{machine()}-abcdef",
+        f"{HERE}:{child.pid}:00000000-abcdef",
+        f"{HERE}:{child.pid}:unknown-abcdef",
+        f"{HERE}:{child.pid}:abcdef",
+        f"{HERE}:x:{machine()}-abcdef",
+        f"{HERE}:{'9' * 40}:{machine()}-abcdef",
+        "",
+        "worker",
+        ":::",
+    )
     assert [name for name in others if is_dead(name)] == []
 
 

@@ -1,4 +1,6 @@
-"""The judge notices every rule that is broken, and only then: else its silence would prove nothing."""
+"""The judge notices every rule that is broken, and only then: else its silence would
+prove nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,15 @@ from crawlproj.demo.log import Record
 from tests.support.judge import Law, violations
 
 LAW = Law(
-    delay_s=1, server_delay_s=0.25, hosts_per_server=2, pause_after=4, pause_s=5, slowdown=2, max_delay_s=10,
+    delay_s=1,
+    server_delay_s=0.25,
+    hosts_per_server=2,
+    pause_after=4,
+    pause_s=5,
+    slowdown=2,
+    max_delay_s=10,
     crawl_delay_s={"slow.test": 3},
-)  # fmt: skip
+)
 
 
 def record(
@@ -26,10 +34,17 @@ def record(
 
 def legal() -> list[Record]:
     return [
-        record("a.test", 0.0, "/robots.txt"), record("b.test", 0.3, "/robots.txt"), record("slow.test", 0.6, "/robots.txt"),
-        record("a.test", 1.1), record("b.test", 1.4), record("a.test", 2.2, lasts=0.9), record("b.test", 2.5),
-        record("slow.test", 3.7), record("a.test", 5.0), record("b.test", 10.1),
-    ]  # fmt: skip
+        record("a.test", 0.0, "/robots.txt"),
+        record("b.test", 0.3, "/robots.txt"),
+        record("slow.test", 0.6, "/robots.txt"),
+        record("a.test", 1.1),
+        record("b.test", 1.4),
+        record("a.test", 2.2, lasts=0.9),
+        record("b.test", 2.5),
+        record("slow.test", 3.7),
+        record("a.test", 5.0),
+        record("b.test", 10.1),
+    ]
 
 
 def test_a_legal_log_is_legal() -> None:

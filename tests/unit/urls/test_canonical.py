@@ -41,7 +41,8 @@ def slow(base: str | None, href: str) -> str | None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case["input"]))
 def test_canonical_form_is_as_listed(case: dict[str, Any]) -> None:
-    base, url = case["base"], case["input"]
+    base = case["base"]
+    url = case["input"]
     found = canonical.join(base, url) if base is not None else canonical.canonical(url)
     assert found == case["canonical"]
     assert found is None or canonical.canonical(found) == found
@@ -53,7 +54,8 @@ def test_agrees_with_the_web_platform_tests_on_what_is_a_url() -> None:
             "the shared URL cases are absent; the project's own cases cover the same ground"
         )
     cases = [case for case in json.loads(WEB_PLATFORM.read_text("utf-8")) if isinstance(case, dict)]
-    # A host of dots only, or one that is a broken number without its dots, is none for us: dots at the end are dropped.
+    # A host of dots only, or one that is a broken number without its dots, is none for us: dots at
+    # the end are dropped.
     dotted = ("http://./", "http://../", "http://foo.09..")
     cases = [
         case
@@ -62,7 +64,8 @@ def test_agrees_with_the_web_platform_tests_on_what_is_a_url() -> None:
     ]
     assert len(cases) > 700
     for case in cases:
-        base, url = case.get("base"), case["input"]
+        base = case.get("base")
+        url = case["input"]
         found = canonical.join(base, url) if base else canonical.canonical(url)
         good = not case.get("failure") and case["href"].startswith(("http:", "https:"))
         assert (found is not None) == good, case

@@ -1,4 +1,6 @@
-"""As `scrapy startproject` makes it, with a pipeline and a middleware of the project's own. Tests add the one line."""
+"""As `scrapy startproject` makes it, with a pipeline and a middleware of the project's own. Tests
+add the one line.
+"""
 
 BOT_NAME = "shop"
 SPIDER_MODULES = ["shop.spiders"]

@@ -14,7 +14,8 @@ class RulesSpider(CrawlSpider):
 
     def __init__(self, base, start="/start", domain="127.0.0.1", **kwargs):
         super().__init__(**kwargs)
-        self.start_urls, self.allowed_domains = [base + start], [domain]
+        self.start_urls = [base + start]
+        self.allowed_domains = [domain]
 
     def parse_item(self, response, via):
         yield {
@@ -42,7 +43,9 @@ class MapSpider(SitemapSpider):
 
 
 class LoginSpider(scrapy.Spider):
-    """POST, cookies, cb_kwargs, copied meta, a copied request, a redirect, an error page, a duplicate."""
+    """POST, cookies, cb_kwargs, copied meta, a copied request, a redirect, an error page, a
+    duplicate.
+    """
 
     name = "login"
     allowed_domains = ["127.0.0.1"]
