@@ -26,10 +26,10 @@ from warcio.statusandheaders import StatusAndHeaders  # type: ignore[import-unty
 from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
 
 from crawlproj.archive import Archive
-from crawlproj.archive.exchange import Exchange, Facts
+from crawlproj.archive.exchange import Exchange, PageMetadata
 from crawlproj.archive.index_merge import merge_indexes
-from crawlproj.archive.records import records
-from crawlproj.archive.writer import DEFAULT, Shape, Writer
+from crawlproj.archive.records import build_records
+from crawlproj.archive.writer import DEFAULT_OPTIONS, WarcWriter, WriterOptions
 
 ARTICLES = Path(
     os.environ.get("ARTICLES", Path(__file__).resolve().parents[2] / "shared/data/articles")
@@ -77,15 +77,15 @@ def exchange(number: int, some: list[bytes]) -> Exchange:
         REQUEST % number,
         address="192.0.2.1",
         elapsed_s=0.12,
-        facts=Facts("A title of a page", LINKS),
+        facts=PageMetadata("A title of a page", LINKS),
     )
 
 
 def written(
-    folder: Path, count: int, some: list[bytes], shape: Shape = DEFAULT
+    folder: Path, count: int, some: list[bytes], shape: WriterOptions = DEFAULT_OPTIONS
 ) -> tuple[float, int]:
     """CPU in ms per page, and bytes of the files."""
-    writer = Writer(folder, "bench", "w", {}, shape)
+    writer = WarcWriter(folder, "bench", "w", {}, shape)
     made = 0.0
     begun = time.process_time()
     for number in range(count):
@@ -105,7 +105,7 @@ def gzip_6(count: int, some: list[bytes]) -> int:
     return sum(
         len(zlib.compress(each.data, 6, 31))
         for n in range(count)
-        for each in records(exchange(n, some), None, "<urn:uuid:x>")
+        for each in build_records(exchange(n, some), None, "<urn:uuid:x>")
     )
 
 
@@ -154,7 +154,9 @@ def main() -> None:
         memory = [before]
         for half in (1, 2):
             halves.append(
-                written(folder / f"half{half}", count // 2, some, Shape(max_bytes=50_000_000))
+                written(
+                    folder / f"half{half}", count // 2, some, WriterOptions(max_bytes=50_000_000)
+                )
             )
             memory.append(resident_mb())
         few = min(count, 600)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.fill import fill
 from crawlproj.database.connection import Database
-from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.frontier.base import Batch, CrawlSpec, Outcome, Pause, State
 from crawlproj.frontier.postgres import PostgresFrontier
 
@@ -32,19 +32,19 @@ def bloat(updates: int, urls: int = 100_000, hosts: int = 1_000) -> Iterator[dic
     for kind, changes in (("ours", []), ("Postgres's own", PLAIN)):
         with (
             tempfile.TemporaryDirectory(prefix="bloat-") as folder,
-            Embedded(Path(folder), None, OPTIONS) as server,
+            EmbeddedPostgres(Path(folder), None, OPTIONS) as server,
         ):
             dsn = server.start()
             fill(dsn, "bloat", urls, hosts)
             db = Database(dsn)
             for change in changes:
-                db.script(change)
+                db.run_script(change)
             if changes:
                 for table in HOT:
-                    db.script(f"vacuum full analyze {table}")
-            before = {row[0]: row[1:] for row in db.script(SIZES)}
+                    db.run_script(f"vacuum full analyze {table}")
+            before = {row[0]: row[1:] for row in db.run_script(SIZES)}
             done = _end_visits(db, updates)
-            after = {row[0]: row[1:] for row in db.script(SIZES)}
+            after = {row[0]: row[1:] for row in db.run_script(SIZES)}
             db.close()
         for table in HOT:
             yield {
@@ -77,7 +77,7 @@ def _end_visits(db: Database, updates: int) -> int:
     frontier.open()
     leases = {lease.server: lease for lease in frontier.lease("w", 10**6)}
     names = {host.name: lease.server for lease in leases.values() for host in lease.hosts}
-    rows = db.script(
+    rows = db.run_script(
         "select u.id, u.visit, h.name from url u join host h on h.id = u.host order by u.host, u.id"
     )
     held = [(id_, visit, name) for id_, visit, name in rows if name in names]

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.embedded.server import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parent.parent
 BENCH_DIR = Path(os.environ.get("BENCH_DIR", ROOT.parent / "shared" / "bench"))
@@ -82,7 +82,7 @@ def baseline(kind: str, port: int) -> dict[str, Any]:
 def crawlproj(port: int, archived: bool, tree: Path = ROOT) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="cost-"))
     try:
-        with Embedded(folder / "db") as postgres:
+        with EmbeddedPostgres(folder / "db") as postgres:
             return crawl(port, folder, postgres.start(), folder / "db", archived, tree)
     finally:
         shutil.rmtree(folder)

@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.cost import BENCH_DIR, HOSTS, QUIET, ROOT, web
 from benchmarks.meter import postgres_cpu_s
-from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.embedded.server import EmbeddedPostgres
 
 
 def command(folder: Path, number: int, url: str) -> list[str]:
@@ -54,7 +54,7 @@ def crew(port: int, workers: int) -> dict[str, Any]:
     )
     data = folder / "db" / "pg" / "data"
     try:
-        with Embedded(folder / "db") as postgres:
+        with EmbeddedPostgres(folder / "db") as postgres:
             url = postgres.start()
             before = postgres_cpu_s(data)
             running = [

@@ -21,7 +21,7 @@ import psycopg2  # type: ignore[import-untyped]
 
 from benchmarks.madeup import COLUMNS, RECEIVED, Maker, utc_now
 from crawlproj.database.connection import Database
-from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.database.migrations import migrate
 
 AT_ONCE = 20_000
@@ -119,7 +119,7 @@ def main() -> int:
     place.add_argument("--database")
     given = parser.parse_args()
     with ExitStack() as stack:
-        dsn = given.database or stack.enter_context(Embedded(given.dir)).start()
+        dsn = given.database or stack.enter_context(EmbeddedPostgres(given.dir)).start()
         started = time.monotonic()
         maker = fill(dsn, given.crawl, int(given.urls), int(given.hosts), links=given.links)
         print(

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from crawlproj.database.embedded.server import Embedded
-from crawlproj.demo import DemoServer, FrozenClock, grid
+from crawlproj.database.embedded.server import EmbeddedPostgres
+from crawlproj.demo import DemoServer, FrozenClock, grid_profile
 from crawlproj.demo.model import HostSpec
 from tests.support.crawling import start_crawl
 from tests.support.webs import demo_settings, roots
@@ -55,7 +55,7 @@ def crawl_s(
     """
     with (
         tempfile.TemporaryDirectory(prefix="flood-") as name,
-        Embedded(Path(name) / "db") as postgres,
+        EmbeddedPostgres(Path(name) / "db") as postgres,
     ):
         folder = Path(name)
         (folder / "seeds.txt").write_text("\n".join(seeds))
@@ -90,7 +90,7 @@ def crawl_s(
 
 
 def main() -> int:
-    web = grid(GOOD, 10, HostSpec("", sections=("world",), articles=40, keep=50))
+    web = grid_profile(GOOD, 10, HostSpec("", sections=("world",), articles=40, keep=50))
     with (
         DemoServer(web, clock=FrozenClock(1_790_000_000.0)) as demo,
         stuck_servers(demo.port) as names,

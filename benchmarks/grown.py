@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.cost import BENCH_DIR, crawl, web
 from benchmarks.fill import fill
 from crawlproj.database.connection import Database
-from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.embedded.server import EmbeddedPostgres
 
 SIZES = (10_000, 1_000_000)
 URLS_PER_HOST = 10
@@ -32,7 +32,7 @@ delete from host where name like '127.%';
 
 def prepared(place: Path, urls: int, stack: ExitStack) -> str:
     fresh = not (place / "pg").exists()
-    dsn = stack.enter_context(Embedded(place)).start()
+    dsn = stack.enter_context(EmbeddedPostgres(place)).start()
     if fresh:
         fill(dsn, "site", urls, urls // URLS_PER_HOST, asleep=True)
     return dsn
@@ -40,9 +40,9 @@ def prepared(place: Path, urls: int, stack: ExitStack) -> str:
 
 def measure(folder: Path, port: int, dsn: str, place: Path) -> dict[str, Any]:
     database = Database(dsn)
-    database.script(FORGET)
+    database.run_script(FORGET)
     for table in ("url", "host", "crawl_host", "page", "page_version", "page_links"):
-        database.script(f"vacuum (analyze) {table}")
+        database.run_script(f"vacuum (analyze) {table}")
     database.close()
     work = Path(tempfile.mkdtemp(dir=folder))
     return crawl(port, work, dsn, place)

@@ -28,10 +28,10 @@ from benchmarks.fill import fill
 from benchmarks.rounds import Round
 from crawlproj.content.document import Link
 from crawlproj.database.connection import Database
-from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.frontier.base import CrawlSpec, Lane, State, Ticket
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.frontier.seen import Sieve
+from crawlproj.frontier.seen import SeenUrls
 from settings.base import FRONTIER_KNOWN_URLS
 
 T = TypeVar("T")
@@ -74,12 +74,12 @@ class Bench:
     def __post_init__(self) -> None:
         self.frontier = PostgresFrontier(Database(self.dsn), CrawlSpec("growth"))
         self.frontier.open()
-        ((self.backend,),) = self.frontier.db.script("select pg_backend_pid()")
+        ((self.backend,),) = self.frontier.db.run_script("select pg_backend_pid()")
         for order in INDEXES:
-            self.frontier.db.script(
+            self.frontier.db.run_script(
                 f"set enable_seqscan = off; select count(*) from (select 1 from {order} offset 0) n"
             )
-        self.frontier.db.script("reset enable_seqscan")
+        self.frontier.db.run_script("reset enable_seqscan")
 
     def cycle(self, pages: int, seed: int) -> None:
         """Lease, refill, commit, release. The clocks of the hosts are reset afterwards, so that
@@ -94,7 +94,7 @@ class Bench:
         work.release()
         self.own_us.append((time.process_time() - own) / work.pages * 1e6)
         self.backend_us.append((self._backend_s() - backend) / work.pages * 1e6)
-        self.frontier.db.script(
+        self.frontier.db.run_script(
             "update host set next_allowed = null where next_allowed is not null"
         )
 
@@ -106,13 +106,13 @@ class Bench:
         self._timed("their first URLs", lambda: work.refill(1))
         held = [lease.server for lease in leases]
         self.hosts.append(sum(len(lease.hosts) for lease in leases))
-        self._timed("arrivals", lambda: frontier.arrivals("asking", held, ()))
-        self._timed("contested", lambda: frontier.contested(held))
-        self._timed("renew", lambda: frontier.renew("asking", held))
-        self._timed("unresolved", lambda: frontier.unresolved(64))
-        self._timed("outdated", lambda: frontier.outdated(64))
+        self._timed("arrivals", lambda: frontier.new_hosts_on_leases("asking", held, ()))
+        self._timed("contested", lambda: frontier.contested_servers(held))
+        self._timed("renew", lambda: frontier.renew_leases("asking", held))
+        self._timed("unresolved", lambda: frontier.take_unresolved(64))
+        self._timed("outdated", lambda: frontier.take_outdated(64))
         self._timed("outlook", lambda: frontier.outlook("asking"))
-        self._timed("counts", frontier.counts)
+        self._timed("counts", frontier.count_urls)
         work.release()
 
     def _timed(self, name: str, work: Callable[[], T]) -> T:
@@ -165,14 +165,14 @@ def known_mb(urls: int) -> float:
 
 
 def meet(urls: int) -> float:
-    sieve = Sieve("growth", lambda _: True, FRONTIER_KNOWN_URLS)
+    sieve = SeenUrls("growth", lambda _: True, FRONTIER_KNOWN_URLS)
     ticket = Ticket(1, "", "", 1, 1, 0, Lane.NEW, State.NEW)
     for start in range(0, urls, 50):
         paths = [
             f"https://www.paper{start % 999}.example/an-article-of-some-length-{start + n}"
             for n in range(50)
         ]
-        sieve.sort(ticket, [Link(path, "a") for path in paths])
+        sieve.classify_links(ticket, [Link(path, "a") for path in paths])
     # Not getrusage: its peak is that of the process that started this one, if that was bigger.
     (peak,) = [
         line
@@ -188,7 +188,7 @@ def compare(folder: Path, sizes: list[int], rounds: int, pages: int) -> list[Ben
         for urls in sizes:
             place = folder / f"{urls}"
             fresh = not (place / "pg").exists()
-            dsn = stack.enter_context(Embedded(place)).start()
+            dsn = stack.enter_context(EmbeddedPostgres(place)).start()
             if fresh:
                 fill(dsn, "growth", urls, urls // URLS_PER_HOST)
             benches.append(Bench(urls, dsn))

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from crawlproj.frontier.base import Lane, State, rank
-from crawlproj.frontier.seen import score
-from crawlproj.urls.canonical import key
+from crawlproj.frontier.base import Lane, State, compute_rank
+from crawlproj.frontier.seen import depth_score
+from crawlproj.urls.canonical import url_key
 
 NULL = "\\N"
 RECEIVED = 20_000
@@ -189,7 +189,7 @@ class Maker:
             else f"{root}/{2000 + n % 26}/{n % 12 + 1:02}/an-article-of-some-length-{n}.html"
             for n in range(count)
         ]
-        ids = [key(self.name, url) for url in urls]
+        ids = [url_key(self.name, url) for url in urls]
         for n, (id_, url, state) in enumerate(zip(ids, urls, states, strict=True)):
             self.states[state] += 1
             depth = min(n, 1 + n.bit_length() // 2)
@@ -205,7 +205,7 @@ class Maker:
                 state.value,
                 *fate[:2],
                 depth,
-                score(depth),
+                depth_score(depth),
                 ids[0] if n else None,
                 *fate[2:],
             )
@@ -219,7 +219,9 @@ class Maker:
         seen = (self.now - timedelta(days=40)).isoformat()
         if state in (State.NEW, State.IGNORED):
             lane = chance.choices((Lane.NEW, Lane.BACKFILL, Lane.URGENT), (97, 2.9, 0.1))[0]
-            place = 0.0 if lane is Lane.URGENT else rank(self.order, depth, score(depth))
+            place = (
+                0.0 if lane is Lane.URGENT else compute_rank(self.order, depth, depth_score(depth))
+            )
             queued = (None, None, 21) if state is State.IGNORED else (lane, place, 0)
             return (
                 *queued,

@@ -38,7 +38,7 @@ def served(address: str, count: int = 40) -> Pages:
         if url not in found:
             with urlopen(url) as answer:
                 found[url] = answer.read()
-            links = blocks.parse(found[url], url).links
+            links = blocks.parse_page(found[url], url).links
             todo += [
                 link.url for link in links if link.kind == "a" and link.url.startswith(address)
             ]
@@ -74,7 +74,7 @@ def coverage() -> float:
     words = re.compile(r"\w+").findall
     wanted = found = 0
     for name, truth in json.loads((ARTICLES / "ground-truth.json").read_text("utf-8")).items():
-        page = blocks.parse(
+        page = blocks.parse_page(
             decompress((ARTICLES / f"html/{name}.html.gz").read_bytes()), truth["url"]
         )
         want = Counter(words(truth["articleBody"].lower()))
@@ -92,19 +92,23 @@ def articles() -> Pages:
 
 
 def report(pages: Pages) -> None:
-    read = {url: blocks._read(charset.utf8(body)[0], ("robots",))[0] for url, body in pages}
-    links = {url: [link.url for link in blocks.parse(body, url).links] for url, body in pages}
+    read = {url: blocks._read(charset.to_utf8(body)[0], ("robots",))[0] for url, body in pages}
+    links = {url: [link.url for link in blocks.parse_page(body, url).links] for url, body in pages}
     parts: dict[str, Callable[[str, bytes], object]] = {
         "lxml tree alone, to compare": lambda url, body: etree.fromstring(
             body, etree.HTMLParser(encoding="utf-8")
         ),
-        "charset": lambda url, body: (charset.looks_binary(body), charset.utf8(body)),
+        "charset": lambda url, body: (charset.looks_binary(body), charset.to_utf8(body)),
         "read (parser and reader)": lambda url, body: blocks._read(body, ("robots",)),
-        "links, canonical": lambda url, body: blocks.resolved(read[url].links, urls.Joiner(url)),
-        "blocks": lambda url, body: blocks.cleaned(read[url].blocks),
-        "parse and digest, all together": lambda url, body: blocks.parse(body, url).digest,
+        "links, canonical": lambda url, body: blocks.resolve_links(
+            read[url].links, urls.Joiner(url)
+        ),
+        "blocks": lambda url, body: blocks.clean_blocks(read[url].blocks),
+        "parse and digest, all together": lambda url, body: (
+            blocks.parse_page(body, url).block_digest
+        ),
         "keys of the links, besides": lambda url, body: [
-            urls.key("bench", link) for link in links[url]
+            urls.url_key("bench", link) for link in links[url]
         ],
     }
     size = sum(len(body) for _, body in pages) / len(pages)

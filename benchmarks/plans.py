@@ -22,14 +22,14 @@ from uuid import UUID
 from benchmarks.fill import fill
 from benchmarks.madeup import utc_now
 from benchmarks.rounds import Round
-from crawlproj.archive.exchange import Place
+from crawlproj.archive.exchange import RecordLocation
 from crawlproj.archive.write_queue import Receipt
 from crawlproj.database.connection import Database, Transaction
-from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.database.queries import load_queries
 from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, Outcome, RobotsRow, State
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.urls.canonical import host, key, origin
+from crawlproj.urls.canonical import host_of, origin_of, url_key
 
 EXPLAIN = "explain (analyze, costs off, timing off, summary off, format json) "
 Plan = dict[str, Any]
@@ -87,7 +87,7 @@ class WatchedDatabase(Database):
     def __init__(self, dsn: str) -> None:
         super().__init__(dsn)
         self.seen: list[Seen] = []
-        self._plans.patience = 0
+        self._plans.runs_before_prepare = 0
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -108,42 +108,42 @@ class WatchedDatabase(Database):
 def exercise(dsn: str, crawl: str) -> list[Seen]:
     """Everything that workers of a crawl with quotas ask for in the course of a day."""
     db = WatchedDatabase(dsn)
-    db.script(f"update crawl set max_depth = {LIMITS['max_depth']} where name = '{crawl}'")
+    db.run_script(f"update crawl set max_depth = {LIMITS['max_depth']} where name = '{crawl}'")
     frontier = PostgresFrontier(db, CrawlSpec(crawl, host_pages=500, pages=10**9, **LIMITS))
     frontier.open()
     work = Round(frontier, "watched")
-    names = frontier.unresolved(64) + frontier.outdated(64)
-    frontier.resolved({name: f"10.1.1.{number}" for number, name in enumerate(names)})
+    names = frontier.take_unresolved(64) + frontier.take_outdated(64)
+    frontier.put_addresses({name: f"10.1.1.{number}" for number, name in enumerate(names)})
     work.lease(100)
     work.refill()
-    frontier.robots([f"https://{ticket.host}" for ticket in work.tickets[:100]])
+    frontier.get_robots([f"https://{ticket.host}" for ticket in work.tickets[:100]])
     frontier.commit(_news(work))
     while work.tickets:
         work.turn(200, frontier.now())
     work.refill()
     held = list(work.leases)
-    frontier.arrivals(
+    frontier.new_hosts_on_leases(
         "watched", held, [host.name for lease in work.leases.values() for host in lease.hosts][:50]
     )
-    frontier.borrow(
+    frontier.lease_for_hosts(
         "watched", [*(host.name for host in work.leases[held[0]].hosts), "elsewhere.example"]
     )
-    frontier.renew("watched", held)
-    frontier.contested(held)
+    frontier.renew_leases("watched", held)
+    frontier.contested_servers(held)
     frontier.outlook("watched")
     frontier.outlook("another")
     _rejudge(db, frontier)
     frontier.commit(Batch(_stored_again(work)), "watched")
-    frontier.release("watched", held[:50], yielding=True)
+    frontier.release_servers("watched", held[:50], yielding=True)
     frontier.lease("another", 100, unprepared=8)
-    db.script("update server set until = now() where worker = 'another'")
+    db.run_script("update server set until = now() where worker = 'another'")
     frontier.lease("third", 100, unprepared=8, unseen=3)
-    frontier.attend("watched", True)
-    frontier.bury(["third"], timedelta(seconds=1))
-    frontier.leave("watched")
-    frontier.look([ticket.id for ticket in work.tickets[:100]])
-    frontier.seeds()
-    frontier.counts()
+    frontier.heartbeat("watched", True)
+    frontier.end_dead_workers(["third"], timedelta(seconds=1))
+    frontier.remove_worker("watched")
+    frontier.get_urls([ticket.id for ticket in work.tickets[:100]])
+    frontier.seed_urls()
+    frontier.count_urls()
     _over_quota(db, crawl)
     _rest(db, crawl)
     db.close()
@@ -164,7 +164,7 @@ def _news(work: Round) -> Batch:
     nearer = [NewUrl(t.id, t.url, t.host, max(0, t.depth - 1), 1.0, None) for t in tickets]
     urls = [f"https://new{number}.{spec.name}.example/" for number in range(100)]
     return Batch(
-        urls=[*nearer, *(NewUrl(key(spec.name, url), url, host(url), 1) for url in urls)],
+        urls=[*nearer, *(NewUrl(url_key(spec.name, url), url, host_of(url), 1) for url in urls)],
         robots=rows,
     )
 
@@ -172,7 +172,9 @@ def _news(work: Round) -> Batch:
 def _stored_again(work: Round) -> list[Outcome]:
     """Pages that have not changed, but whose bodies went into the archive."""
     now = work.frontier.now()
-    place = Place("a.warc.gz", 1, 2, "response", f"<urn:uuid:{UUID(int=1)}>", "sha1:A", now, None)
+    place = RecordLocation(
+        "a.warc.gz", 1, 2, "response", f"<urn:uuid:{UUID(int=1)}>", "sha1:A", now, None
+    )
     whose = [(t.id, t.visit, t.server, t.epoch, State.WAITING, now) for t in work.tickets[:50]]
     return [
         Outcome(*who, status=200, next_visit=now + timedelta(days=1), receipt=Receipt(place))
@@ -181,8 +183,8 @@ def _stored_again(work: Round) -> list[Outcome]:
 
 
 def _rejudge(db: Database, frontier: PostgresFrontier) -> None:
-    (found,) = db.script("select canonical from url where state = 'forbidden' limit 1")
-    frontier.rejudge(origin(found[0]), lambda _: True)
+    (found,) = db.run_script("select canonical from url where state = 'forbidden' limit 1")
+    frontier.rejudge_forbidden(origin_of(found[0]), lambda _: True)
 
 
 def _over_quota(db: Database, crawl: str) -> None:
@@ -204,7 +206,7 @@ def _rest(db: Database, crawl: str) -> None:
         "limit 300"
     )
     for stage, name in product((0, 1, 2), ("place", "retry", "revisit")):
-        db.script(
+        db.run_script(
             "update host set next_allowed = now() + interval '1 hour' where id in "
             f"({best.format(stage, name, name)})"
         )
@@ -239,7 +241,10 @@ def text(seen: Seen) -> str:
 
 
 def main(urls: int = 200_000, hosts: int = 20_000) -> int:
-    with tempfile.TemporaryDirectory(prefix="plans-") as folder, Embedded(Path(folder)) as server:
+    with (
+        tempfile.TemporaryDirectory(prefix="plans-") as folder,
+        EmbeddedPostgres(Path(folder)) as server,
+    ):
         dsn = server.start()
         fill(dsn, "plans", urls, hosts)
         worst: dict[str, Seen] = {}

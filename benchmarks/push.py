@@ -17,15 +17,15 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from crawlproj.commands.push import pushed
+from crawlproj.commands.push import pushed_url
 from crawlproj.database.connection import Database
-from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.database.migrations import migrate
-from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
+from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid_profile
 from crawlproj.frontier.base import CrawlSpec, NewUrl
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.scheduling.notifications import PUSHES
-from crawlproj.urls.canonical import host, key
+from crawlproj.urls.canonical import host_of, url_key
 from tests.support.crawling import Crawl, start_crawl
 from tests.support.redis_server import RedisServer
 from tests.support.webs import demo_settings, roots
@@ -38,7 +38,7 @@ PUSHED = 40
 
 def fill(frontier: PostgresFrontier, places: Sequence[str]) -> None:
     urls = [f"{places[n % len(places)]}?n={n}" for n in range(WAITING)]
-    rows = [NewUrl(key("site", url), url, host(url)) for url in urls]
+    rows = [NewUrl(url_key("site", url), url, host_of(url)) for url in urls]
     for at in range(0, len(rows), 2000):
         frontier.add(rows[at : at + 2000])
 
@@ -77,10 +77,10 @@ def latencies(
 
 def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="push-"))
-    web = grid(HOSTS, HOSTS, HostSpec("", articles=12))
+    web = grid_profile(HOSTS, HOSTS, HostSpec("", articles=12))
     with (
         DemoServer(web, clock=FrozenClock()) as demo,
-        Embedded(folder / "db") as postgres,
+        EmbeddedPostgres(folder / "db") as postgres,
         RedisServer() as redis,
     ):
         url = postgres.start()
@@ -101,7 +101,7 @@ def main() -> int:
         )
 
         def by_command(url: str) -> None:
-            frontier.add([pushed("site", url, frontier.look([key("site", url)]))])
+            frontier.add([pushed_url("site", url, frontier.get_urls([url_key("site", url)]))])
             database.notify(PUSHES, "site")
 
         def by_redis(url: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from scrapy import Spider
 from scrapy.http import Response, TextResponse
 
-from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
+from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid_profile
 
 ROOT = Path(__file__).resolve().parents[1]
 PER_HOST = 17
@@ -84,7 +84,7 @@ def run(word: str, seeds: str, folder: Path, names: dict[str, str]) -> tuple[flo
 def main() -> None:
     hosts = 1 + (int(sys.argv[1]) if len(sys.argv) > 1 else 3_000) // PER_HOST
     with DemoServer(
-        grid(hosts, addresses=24, like=HostSpec("", articles=12)),
+        grid_profile(hosts, addresses=24, like=HostSpec("", articles=12)),
         clock=FrozenClock(NOW),
         t0=NOW - 1_000,
     ) as demo:

@@ -24,8 +24,8 @@ from crawlproj.frontier.base import (
     Ticket,
     Want,
 )
-from crawlproj.frontier.seen import score
-from crawlproj.urls.canonical import key, origin
+from crawlproj.frontier.seen import depth_score
+from crawlproj.urls.canonical import origin_of, url_key
 
 ENDS = (*[State.WAITING] * 17, State.RETRY, State.GONE, State.MOVED)
 DUE = {
@@ -71,12 +71,12 @@ class Round:
         ]
 
     def refill(self, count: int = 8) -> list[Ticket]:
-        found = self.frontier.refill(self.wants(count))
+        found = self.frontier.due_tickets(self.wants(count))
         self.tickets += found
         return found
 
     def release(self) -> None:
-        self.frontier.release(self.worker, list(self.leases))
+        self.frontier.release_servers(self.worker, list(self.leases))
         self.leases.clear()
         self.tickets.clear()
 
@@ -145,7 +145,7 @@ class Round:
         crawl = self.frontier.spec.name
         found = []
         for ticket in tickets:
-            root = origin(ticket.url)
+            root = origin_of(ticket.url)
             depth = ticket.depth + 1
             paths = [
                 "/",
@@ -156,7 +156,7 @@ class Round:
             ]
             urls = [root + path for path in paths]
             found += [
-                NewUrl(key(crawl, url), url, ticket.host, depth, score(depth), ticket.id)
+                NewUrl(url_key(crawl, url), url, ticket.host, depth, depth_score(depth), ticket.id)
                 for url in urls
             ]
         return found

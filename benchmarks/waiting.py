@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from crawlproj.database.embedded.server import Embedded
-from crawlproj.demo import DemoServer, FrozenClock, grid
-from crawlproj.demo.log import Record
+from crawlproj.database.embedded.server import EmbeddedPostgres
+from crawlproj.demo import DemoServer, FrozenClock, grid_profile
+from crawlproj.demo.log import AccessRecord
 from crawlproj.demo.model import HostSpec, Profile
 from tests.support.crawling import run_crawl
 from tests.support.judge import Law, violations
@@ -35,17 +35,17 @@ LAW = Law(
 )
 
 
-def forced_s(records: Sequence[Record], law: Law) -> float:
+def forced_s(records: Sequence[AccessRecord], law: Law) -> float:
     """How long the same requests take at least: each server by itself, hosts in turn, as early as
     allowed.
     """
-    servers: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    servers: dict[str, dict[str, list[AccessRecord]]] = defaultdict(lambda: defaultdict(list))
     for record in sorted(records, key=lambda record: record.started):
         servers[record.host if law.shared else record.local][record.host].append(record)
     return max(_server_s(hosts, law) for hosts in servers.values())
 
 
-def _server_s(hosts: dict[str, list[Record]], law: Law) -> float:
+def _server_s(hosts: dict[str, list[AccessRecord]], law: Law) -> float:
     ready = dict.fromkeys(hosts, 0.0)
     left = {host: list(seen) for host, seen in hosts.items()}
     free = 0.0
@@ -82,7 +82,7 @@ def measure(name: str, profile: Profile, law: Law) -> dict[str, object]:
     }
     with (
         DemoServer(profile, clock=FrozenClock(1_790_000_000.0)) as demo,
-        Embedded(folder / "db") as postgres,
+        EmbeddedPostgres(folder / "db") as postgres,
     ):
         url = postgres.start()
         seeds = folder / "seeds.txt"
@@ -113,12 +113,16 @@ def main() -> int:
     print(
         json.dumps(
             measure(
-                "30 hosts on 10 addresses", grid(30, 10, HostSpec("", articles=30, keep=36)), LAW
+                "30 hosts on 10 addresses",
+                grid_profile(30, 10, HostSpec("", articles=30, keep=36)),
+                LAW,
             )
         ),
         flush=True,
     )
-    print(json.dumps(measure("200 hosts behind a CDN", grid(200, 2, small), cdn)), flush=True)
+    print(
+        json.dumps(measure("200 hosts behind a CDN", grid_profile(200, 2, small), cdn)), flush=True
+    )
     return 0
 
 

@@ -13,8 +13,8 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TypeVar
 
-from crawlproj.archive.writer import Shape
-from crawlproj.content.documents.budget import Terms
+from crawlproj.archive.writer import WriterOptions
+from crawlproj.content.documents.budget import DocumentBudget
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.base import ORDERS, CrawlSpec
 from crawlproj.politeness.clocks import HostRules, ServerRules
@@ -31,7 +31,7 @@ YES = {"1", "true", "yes", "on"}
 NO = {"0", "false", "no", "off", "", "none"}
 
 
-def duration(value: object) -> timedelta:
+def parse_duration(value: object) -> timedelta:
     """Seconds, or "90s" "20m" "12h" "5d"."""
     match = DURATION.fullmatch(str(value).strip().lower())
     if not match:
@@ -42,11 +42,11 @@ def duration(value: object) -> timedelta:
         raise ValueError("a shorter duration") from None
 
 
-def seconds(value: object) -> float:
-    return duration(value).total_seconds()
+def parse_seconds(value: object) -> float:
+    return parse_duration(value).total_seconds()
 
 
-def size(value: object) -> int:
+def parse_size(value: object) -> int:
     """Bytes, or "64KB" "100MB" "1GB"."""
     match = SIZE.fullmatch(str(value).strip().lower())
     if not match or not float(match[1]):
@@ -54,14 +54,14 @@ def size(value: object) -> int:
     return int(float(match[1]) * 1000 ** " kmgt".index(match[2] or " "))
 
 
-def boolean(value: object) -> bool:
+def parse_boolean(value: object) -> bool:
     text = str(value).strip().lower()
     if text not in YES | NO:
         raise ValueError("True or False")
     return text in YES
 
 
-def number(value: object) -> float:
+def parse_number(value: object) -> float:
     try:
         result = float(str(value))
     except ValueError:
@@ -71,13 +71,13 @@ def number(value: object) -> float:
     return result
 
 
-def whole(value: object) -> int:
-    if number(value) != int(number(value)):
+def parse_integer(value: object) -> int:
+    if parse_number(value) != int(parse_number(value)):
         raise ValueError("a whole number, 0 or more")
-    return int(number(value))
+    return int(parse_number(value))
 
 
-def mapping(value: object) -> dict[str, Any]:
+def parse_mapping(value: object) -> dict[str, Any]:
     try:
         found = json.loads(value) if isinstance(value, str) else value
     except ValueError:
@@ -89,8 +89,8 @@ def mapping(value: object) -> dict[str, Any]:
     return {str(key): found[key] for key in found}
 
 
-def shares(value: object) -> dict[str, float]:
-    found = {name: number(share) for name, share in mapping(value).items()}
+def parse_shares(value: object) -> dict[str, float]:
+    found = {name: parse_number(share) for name, share in parse_mapping(value).items()}
     if not set(found) <= set(CLASSES) or sum(found.values()) > 1.0 + 1e-9:
         raise ValueError(f"shares of {', '.join(CLASSES)} that sum up to 1 at most")
     return found
@@ -105,7 +105,7 @@ def one_of(*names: str) -> Callable[[object], str]:
     return check
 
 
-def words(value: object) -> list[str]:
+def parse_list(value: object) -> list[str]:
     """A list, also as JSON, or as words parted by commas or spaces."""
     if isinstance(value, str):
         try:
@@ -117,36 +117,36 @@ def words(value: object) -> list[str]:
     return [str(word) for word in value]
 
 
-def kinds(value: object) -> frozenset[str]:
-    names = frozenset(words(value))
+def parse_kinds(value: object) -> frozenset[str]:
+    names = frozenset(parse_list(value))
     if not names <= {"html", "text", "feed", "sitemap", "document", "other", "binary"}:
         raise ValueError("a list of html, text, feed, sitemap, document, other, binary")
     return names
 
 
-def networks(value: object) -> tuple[str, ...]:
+def parse_networks(value: object) -> tuple[str, ...]:
     """Networks in CIDR form; `shipped` is the list that comes with crawlproj."""
     if value == "shipped":
         return tuple(shipped_networks())
     try:
-        return tuple(str(ip_network(name)) for name in words(value))
+        return tuple(str(ip_network(name)) for name in parse_list(value))
     except ValueError:
         raise ValueError('"shipped", or networks such as 192.0.2.0/24') from None
 
 
-def fraction(value: object) -> float:
-    if number(value) >= 1:
+def parse_fraction(value: object) -> float:
+    if parse_number(value) >= 1:
         raise ValueError("a number from 0 up to, but not including, 1")
-    return number(value)
+    return parse_number(value)
 
 
-def level(value: object) -> int:
-    if whole(value) > 12:
+def parse_level(value: object) -> int:
+    if parse_integer(value) > 12:
         raise ValueError("a level of compression from 1 to 12, or 0")
-    return whole(value)
+    return parse_integer(value)
 
 
-class Reader:
+class SettingsReader:
     """Reads settings by name and type; the first bad one is a ConfigError."""
 
     def __init__(self, settings: Any) -> None:
@@ -175,7 +175,7 @@ class Config:
     robot_contact: str
     guard: Guard
     dns_hosts: Mapping[str, str]
-    rules: HostRules
+    host_rules: HostRules
     server_rules: ServerRules
     shared_networks: tuple[str, ...]
     tenure_s: float
@@ -198,10 +198,10 @@ class Config:
     follow_nofollow: bool
     log_requests: bool
     log_requests_bytes: int
-    warc: Shape | None
+    warc: WriterOptions | None
     """None: nothing is archived."""
     obey_noarchive: bool
-    documents: Terms | None
+    documents: DocumentBudget | None
 
     @property
     def user_agent(self) -> str:
@@ -219,12 +219,12 @@ class Config:
 
 
 def read_config(settings: Any, crawl_name: str) -> Config:
-    read = Reader(settings)
+    read = SettingsReader(settings)
     contact = read("ROBOT_CONTACT", str).strip()
     bounds = Bounds(
-        read("REVISIT_INTERVAL", duration),
-        read("REVISIT_MIN", duration),
-        read("REVISIT_MAX", duration),
+        read("REVISIT_INTERVAL", parse_duration),
+        read("REVISIT_MIN", parse_duration),
+        read("REVISIT_MAX", parse_duration),
     )
     if not timedelta(0) < bounds.shortest <= bounds.longest:
         raise ConfigError(
@@ -233,42 +233,42 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         )
     return Config(
         database_url=read("DATABASE_URL", str),
-        database_patience_s=read("DATABASE_PATIENCE", seconds),
-        redis_url=read("REDIS_URL", redis_url),
-        redis_items=read("REDIS_ITEMS", boolean),
+        database_patience_s=read("DATABASE_PATIENCE", parse_seconds),
+        redis_url=read("REDIS_URL", parse_redis_url),
+        redis_items=read("REDIS_ITEMS", parse_boolean),
         crawl_dir=crawl_dir(settings),
-        continuous=read("CRAWL_CONTINUOUS", boolean),
-        patience=read("CRAWL_PATIENCE", duration),
-        robot_name=read("ROBOT_NAME", robot_name),
+        continuous=read("CRAWL_CONTINUOUS", parse_boolean),
+        patience=read("CRAWL_PATIENCE", parse_duration),
+        robot_name=read("ROBOT_NAME", parse_robot_name),
         robot_contact=contact,
-        guard=Guard(read("GUARD_ALLOW_PRIVATE", boolean), bool(contact)),
-        dns_hosts=read("DNS_HOSTS", mapping),
-        rules=_host_rules(read),
+        guard=Guard(read("GUARD_ALLOW_PRIVATE", parse_boolean), bool(contact)),
+        dns_hosts=read("DNS_HOSTS", parse_mapping),
+        host_rules=_host_rules(read),
         server_rules=_server_rules(read),
-        tenure_s=read("FRONTIER_TENURE", seconds),
-        shared_networks=read("POLITENESS_SHARED_NETWORKS", networks),
-        prepare=max(1, read("FRONTIER_PREPARE", whole)),
-        robots_ttl=read("ROBOTS_TTL", duration),
+        tenure_s=read("FRONTIER_TENURE", parse_seconds),
+        shared_networks=read("POLITENESS_SHARED_NETWORKS", parse_networks),
+        prepare=max(1, read("FRONTIER_PREPARE", parse_integer)),
+        robots_ttl=read("ROBOTS_TTL", parse_duration),
         spec=_spec(read, settings.get("CRAWL_NAME") or crawl_name),
-        flush_s=read("FRONTIER_FLUSH", seconds),
-        servers=max(1, read("FRONTIER_SERVERS", whole)),
-        window=max(1, read("FRONTIER_WINDOW", whole)),
-        known_urls=read("FRONTIER_KNOWN_URLS", whole),
-        retries=read("FRONTIER_RETRIES", whole),
-        retry_delay=read("FRONTIER_RETRY_DELAY", duration),
-        gone_limit=max(1, read("FRONTIER_GONE_LIMIT", whole)),
-        shutdown_s=read("CRAWL_SHUTDOWN", seconds),
+        flush_s=read("FRONTIER_FLUSH", parse_seconds),
+        servers=max(1, read("FRONTIER_SERVERS", parse_integer)),
+        window=max(1, read("FRONTIER_WINDOW", parse_integer)),
+        known_urls=read("FRONTIER_KNOWN_URLS", parse_integer),
+        retries=read("FRONTIER_RETRIES", parse_integer),
+        retry_delay=read("FRONTIER_RETRY_DELAY", parse_duration),
+        gone_limit=max(1, read("FRONTIER_GONE_LIMIT", parse_integer)),
+        shutdown_s=read("CRAWL_SHUTDOWN", parse_seconds),
         bounds=bounds,
         policy=read("REVISIT_POLICY", str),
-        increase=read("REVISIT_INCREASE", number),
-        decrease=read("REVISIT_DECREASE", fraction),
-        revisit_filter=read("REVISIT_FILTER", kinds),
-        follow_nofollow=read("FOLLOW_NOFOLLOW", boolean),
-        log_requests=read("LOG_REQUESTS", boolean),
-        log_requests_bytes=read("LOG_REQUESTS_MAX_SIZE", size),
-        warc=_shape(read) if read("WARC_ENABLED", boolean) else None,
-        obey_noarchive=read("WARC_OBEY_NOARCHIVE", boolean),
-        documents=_terms(read) if read("DOCUMENTS_ENABLED", boolean) else None,
+        increase=read("REVISIT_INCREASE", parse_number),
+        decrease=read("REVISIT_DECREASE", parse_fraction),
+        revisit_filter=read("REVISIT_FILTER", parse_kinds),
+        follow_nofollow=read("FOLLOW_NOFOLLOW", parse_boolean),
+        log_requests=read("LOG_REQUESTS", parse_boolean),
+        log_requests_bytes=read("LOG_REQUESTS_MAX_SIZE", parse_size),
+        warc=_shape(read) if read("WARC_ENABLED", parse_boolean) else None,
+        obey_noarchive=read("WARC_OBEY_NOARCHIVE", parse_boolean),
+        documents=_terms(read) if read("DOCUMENTS_ENABLED", parse_boolean) else None,
     )
 
 
@@ -282,49 +282,49 @@ def crawl_dir(settings: Any) -> Path:
     return path.absolute()
 
 
-def redis_url(value: object) -> str:
+def parse_redis_url(value: object) -> str:
     if value and not str(value).startswith(("redis://", "rediss://", "unix://")):
         raise ValueError("a URL such as redis://host:6379/0, rediss://... or unix:///path")
     return str(value)
 
 
-def robot_name(value: object) -> str:
+def parse_robot_name(value: object) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_\-.]+(/[\w.\-]+)?", str(value)):
         raise ValueError("a plain product name such as crawlproj or crawlproj/1.0")
     return str(value)
 
 
-def _host_rules(read: Reader) -> HostRules:
+def _host_rules(read: SettingsReader) -> HostRules:
     return HostRules(
-        delay_s=read("POLITENESS_DELAY", seconds),
-        slowdown=read("POLITENESS_SLOWDOWN", number),
-        max_delay_s=read("POLITENESS_MAX_DELAY", seconds),
-        max_crawl_delay_s=read("ROBOTS_MAX_CRAWL_DELAY", seconds),
+        delay_s=read("POLITENESS_DELAY", parse_seconds),
+        slowdown=read("POLITENESS_SLOWDOWN", parse_number),
+        max_delay_s=read("POLITENESS_MAX_DELAY", parse_seconds),
+        max_crawl_delay_s=read("ROBOTS_MAX_CRAWL_DELAY", parse_seconds),
     )
 
 
-def _server_rules(read: Reader) -> ServerRules:
+def _server_rules(read: SettingsReader) -> ServerRules:
     return ServerRules(
-        delay_s=read("POLITENESS_SERVER_DELAY", seconds),
-        hosts=max(1, read("POLITENESS_HOSTS_PER_SERVER", whole)),
-        pause_after=read("POLITENESS_PAUSE_AFTER", whole),
-        pause_s=read("POLITENESS_PAUSE", seconds),
+        delay_s=read("POLITENESS_SERVER_DELAY", parse_seconds),
+        hosts=max(1, read("POLITENESS_HOSTS_PER_SERVER", parse_integer)),
+        pause_after=read("POLITENESS_PAUSE_AFTER", parse_integer),
+        pause_s=read("POLITENESS_PAUSE", parse_seconds),
     )
 
 
-def _shape(read: Reader) -> Shape:
-    return Shape(
-        max_bytes=read("WARC_MAX_SIZE", size),
-        max_age_s=read("WARC_MAX_AGE", seconds),
-        level=read("WARC_LEVEL", level),
+def _shape(read: SettingsReader) -> WriterOptions:
+    return WriterOptions(
+        max_bytes=read("WARC_MAX_SIZE", parse_size),
+        max_age_s=read("WARC_MAX_AGE", parse_seconds),
+        level=read("WARC_LEVEL", parse_level),
     )
 
 
-def _terms(read: Reader) -> Terms:
-    terms = Terms(
-        read("DOCUMENTS_TIMEOUT", seconds),
-        read("DOCUMENTS_MEMORY", size),
-        read("DOCUMENTS_MAX_SIZE", size),
+def _terms(read: SettingsReader) -> DocumentBudget:
+    terms = DocumentBudget(
+        read("DOCUMENTS_TIMEOUT", parse_seconds),
+        read("DOCUMENTS_MEMORY", parse_size),
+        read("DOCUMENTS_MAX_SIZE", parse_size),
     )
     if terms.timeout_s < 1 or terms.memory < 100_000_000:
         raise ConfigError(
@@ -334,9 +334,9 @@ def _terms(read: Reader) -> Terms:
     return terms
 
 
-def _spec(read: Reader, name: str) -> CrawlSpec:
-    lease = read("FRONTIER_LEASE", duration)
-    timeout = read("DOWNLOAD_TIMEOUT", seconds)
+def _spec(read: SettingsReader, name: str) -> CrawlSpec:
+    lease = read("FRONTIER_LEASE", parse_duration)
+    timeout = read("DOWNLOAD_TIMEOUT", parse_seconds)
     if lease.total_seconds() <= timeout:
         raise ConfigError(
             f"FRONTIER_LEASE = {lease.total_seconds():g} s must be longer than DOWNLOAD_TIMEOUT = "
@@ -345,13 +345,13 @@ def _spec(read: Reader, name: str) -> CrawlSpec:
     return CrawlSpec(
         name=name,
         order=read("FRONTIER_ORDER", one_of(*ORDERS)),
-        shares=read("FRONTIER_SHARES", shares),
-        max_depth=read("FRONTIER_DEPTH", whole),
-        max_hops=read("REDIRECT_MAX_TIMES", whole),
-        domain_hosts=read("FRONTIER_DOMAIN_HOSTS", whole),
-        host_pages=read("FRONTIER_HOST_PAGES", whole),
-        host_bytes=read("FRONTIER_HOST_BYTES", whole),
-        pages=read("FRONTIER_PAGES", whole),
-        bytes=read("FRONTIER_BYTES", whole),
+        shares=read("FRONTIER_SHARES", parse_shares),
+        max_depth=read("FRONTIER_DEPTH", parse_integer),
+        max_hops=read("REDIRECT_MAX_TIMES", parse_integer),
+        domain_hosts=read("FRONTIER_DOMAIN_HOSTS", parse_integer),
+        host_pages=read("FRONTIER_HOST_PAGES", parse_integer),
+        host_bytes=read("FRONTIER_HOST_BYTES", parse_integer),
+        pages=read("FRONTIER_PAGES", parse_integer),
+        bytes=read("FRONTIER_BYTES", parse_integer),
         lease=lease,
     )

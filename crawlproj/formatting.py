@@ -11,20 +11,20 @@ from datetime import datetime, timedelta
 SPANS = ((86_400, "d"), (3600, "h"), (60, "min"))
 
 
-def count(number: int, one: str, many: str = "") -> str:
+def format_count(number: int, one: str, many: str = "") -> str:
     """`1 page`, `1,204 pages`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def volume(size: int) -> str:
+def format_bytes(size: int) -> str:
     """`12.3 MB`."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if size >= factor:
             return f"{size / factor:.1f} {unit}"
-    return count(size, "byte")
+    return format_count(size, "byte")
 
 
-def span(value: timedelta | float) -> str:
+def format_duration(value: timedelta | float) -> str:
     """A length of time in its two largest units: `0.5 s`, `24 s`, `3 min 10 s`, `5 d`."""
     seconds = abs(value.total_seconds() if isinstance(value, timedelta) else value)
     if seconds < 9.95:
@@ -40,7 +40,7 @@ def span(value: timedelta | float) -> str:
     return " ".join(parts[:2])
 
 
-def clock(at: datetime, now: datetime) -> str:
+def format_time(at: datetime, now: datetime) -> str:
     """The time of day, with the date unless it is today."""
     local = at.astimezone()
     return (
@@ -50,14 +50,20 @@ def clock(at: datetime, now: datetime) -> str:
     )
 
 
-def when(at: datetime, now: datetime) -> str:
+def format_when(at: datetime, now: datetime) -> str:
     """`12:04:10 (in 24 s)`, `12:03:20 (26 s ago)`."""
     gap = (at - now).total_seconds()
-    near = "now" if abs(gap) < 0.05 else f"in {span(gap)}" if gap > 0 else f"{span(gap)} ago"
-    return f"{clock(at, now)} ({near})"
+    near = (
+        "now"
+        if abs(gap) < 0.05
+        else f"in {format_duration(gap)}"
+        if gap > 0
+        else f"{format_duration(gap)} ago"
+    )
+    return f"{format_time(at, now)} ({near})"
 
 
-def short(text: str, width: int) -> str:
+def shorten_line(text: str, width: int) -> str:
     """One line of at most `width` characters; what is cut out of the middle is shown as dots."""
     line = " ".join(text.split())
     if len(line) <= width:
@@ -66,7 +72,7 @@ def short(text: str, width: int) -> str:
     return line[: max(0, width - 3 - tail)] + "..." + line[len(line) - tail :]
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns side by side; those of figures to the right."""
     columns = list(zip(head, *rows, strict=True))
     right = [

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from crawlproj.archive.write_queue import Receipt
 from crawlproj.content.document import Document
-from crawlproj.content.robots_directives import NO_ORDERS, Orders
+from crawlproj.content.robots_directives import NO_DIRECTIVES, RobotsDirectives
 from crawlproj.frontier.base import Content, Ticket
 
 if TYPE_CHECKING:
-    from crawlproj.fetch.wire import Wire
+    from crawlproj.fetch.wire import WireCapture
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +25,17 @@ class RobotsTicket:
     host: str
     server: int
     epoch: int
-    head: Ticket
+    waiting_ticket: Ticket
     hops: int = 0
     etag: str | None = None
     modified: str | None = None
 
     @property
-    def away(self) -> bool:
+    def has_moved(self) -> bool:
         """The file has moved to another host."""
-        return self.host != self.head.host
+        return self.host != self.waiting_ticket.host
 
-    def under(self, host: str, server: int, epoch: int) -> RobotsTicket:
+    def with_lease(self, host: str, server: int, epoch: int) -> RobotsTicket:
         return replace(self, host=host, server=server, epoch=epoch)
 
 
@@ -68,9 +68,9 @@ class Page:
     unread: bool = False
     """It is a document that could not be read this time; another time it may."""
     ended: bool = False
-    orders: Orders = NO_ORDERS
+    directives: RobotsDirectives = NO_DIRECTIVES
     """What headers and meta elements say; of a page that was not read again, the headers only."""
-    wire: Wire | None = field(default=None, repr=False)
+    wire: WireCapture | None = field(default=None, repr=False)
     """What went over the wire, until it is archived."""
     receipt: Receipt | None = field(default=None, repr=False)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crawlproj.config import read_config
-from crawlproj.fetch.pages import Refused
+from crawlproj.fetch.pages import RefusedError
 from crawlproj.fetch.resolver import address_of
 from crawlproj.urls.canonical import MAX_URL
 
@@ -31,12 +31,12 @@ class GuardMiddleware:
 
     def process_request(self, request: Request) -> None:
         scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
-        if scheduler.vault.bars(request.url):
+        if scheduler.archiver.is_barred(request.url):
             self._crawler.stats.inc_value("refused/forgotten")
-            raise Refused("forgotten")
+            raise RefusedError("forgotten")
         if refusal := self._refusal(request):
             self._crawler.stats.inc_value("refused/guard")
-            raise Refused(refusal)
+            raise RefusedError(refusal)
 
     def _refusal(self, request: Request) -> str:
         if not request.url.startswith(("http://", "https://")):
@@ -46,5 +46,9 @@ class GuardMiddleware:
         ticket = request.meta.get("ticket")
         scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
         leased = scheduler.dispatcher.window.hosts.get(ticket.host) if ticket is not None else None
-        refusal = self._guard.refusal(address_of(leased.of.address)) if leased is not None else ""
+        refusal = (
+            self._guard.refusal_reason(address_of(leased.server.address))
+            if leased is not None
+            else ""
+        )
         return f"guard: {refusal}" if refusal else ""

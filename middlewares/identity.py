@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 
-REPLAYED = "gzip, deflate, br"
+REPLAYABLE_ENCODINGS = "gzip, deflate, br"
 """What programs that replay archives can unpack: not zstd, which Scrapy would offer too."""
 
 
@@ -30,4 +30,4 @@ class IdentityMiddleware:
     def process_request(self, request: Request) -> None:
         request.headers.setdefault("User-Agent", self._user_agent)
         if self._archived:
-            request.headers.setdefault("Accept-Encoding", REPLAYED)
+            request.headers.setdefault("Accept-Encoding", REPLAYABLE_ENCODINGS)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request, signals
 
 from crawlproj.fetch.handler import ABORT
-from crawlproj.fetch.pages import name_of, page_of_response, unpacked
-from crawlproj.fetch.requests import detach
+from crawlproj.fetch.pages import decompress_body, error_text, page_of_response
+from crawlproj.fetch.requests import detach_request
 from crawlproj.frontier.base import Ticket
 from crawlproj.items import Page
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-    from crawlproj.content.documents.reader_process import Desk
+    from crawlproj.content.documents.reader_process import DocumentReader
     from crawlproj.scheduling.scheduler import CrawlScheduler
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class PagesMiddleware:
         self._crawler = crawler
         name = crawler.settings.get("ROBOT_NAME", "").partition("/")[0].lower()
         self._agents = ("robots", name)
-        self._desk: Desk | None = None
+        self._desk: DocumentReader | None = None
         self._later: set[asyncio.Task[None]] = set()
         crawler.signals.connect(self.spider_error, signal=signals.spider_error)
 
@@ -56,7 +56,7 @@ class PagesMiddleware:
         async for output in result:
             if isinstance(output, Request) and isinstance(ticket, Ticket):
                 if "ticket" in output.meta:
-                    detach(output, self._crawler.spider)  # type: ignore[arg-type]
+                    detach_request(output, self._crawler.spider)  # type: ignore[arg-type]
                 output.meta["depth"] = ticket.depth + 1
                 output.meta["parent"] = ticket.id
             paged = paged or isinstance(output, Page)
@@ -81,7 +81,7 @@ class PagesMiddleware:
             or not hasattr(response, "status")
         ):
             return
-        page = self._page(response, request, f"callback: {name_of(failure)}")
+        page = self._page(response, request, f"callback: {error_text(failure)}")
         scraper = self._crawler.engine.scraper
         if page.kind != "document":
             scraper._start_itemproc_nowait(page)
@@ -107,24 +107,26 @@ class PagesMiddleware:
         """
         ticket = page.ticket
         desk = self._desk or self._open_desk()
-        if desk is None or not isinstance(ticket, Ticket) or not self._is_news(page, ticket):
+        if desk is None or not isinstance(ticket, Ticket) or not self._needs_reading(page, ticket):
             return page
-        from crawlproj.content.documents.reply import BY_CHANCE, UnreadError
+        from crawlproj.content.documents.reply import TRANSIENT_FAILURES, DocumentReadError
 
         done = "read"
         try:
-            page.document = await desk.read_twice(unpacked(page.body), page.url, ticket.server)
-        except UnreadError as error:
+            page.document = await desk.read_with_retry(
+                decompress_body(page.body), page.url, ticket.server
+            )
+        except DocumentReadError as error:
             done = str(error)
             if done == "shutdown":
                 return replace(page, status=0, reason=done, wire=None)
-            page.unread = done in BY_CHANCE
+            page.unread = done in TRANSIENT_FAILURES
             page.error = page.error or f"document: {done}"
             log.info("Document not read (%s): %s", done, page.url)
         self._crawler.stats.inc_value(f"documents/{done}")
         return page
 
-    def _is_news(self, page: Page, ticket: Ticket) -> bool:
+    def _needs_reading(self, page: Page, ticket: Ticket) -> bool:
         """Other bytes than last time; or the same ones, that could not be read then, a
         few times.
         """
@@ -133,16 +135,16 @@ class PagesMiddleware:
             ticket.unread and ticket.tries <= scheduler.config.retries
         )
 
-    def _open_desk(self) -> Desk | None:
+    def _open_desk(self) -> DocumentReader | None:
         """When the first document comes; nothing of it is imported before. None: documents are not
         wanted.
         """
         scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
         if scheduler.config.documents is None:
             return None
-        from crawlproj.content.documents.reader_process import Desk
+        from crawlproj.content.documents.reader_process import DocumentReader
 
-        desk = self._desk = Desk(scheduler.config.documents)
+        desk = self._desk = DocumentReader(scheduler.config.documents)
         self._crawler.signals.connect(desk.stop, signal=ABORT)
         self._crawler.signals.connect(desk.close, signal=signals.spider_closed)
         return desk

@@ -12,9 +12,9 @@ import time
 from random import random
 from typing import TYPE_CHECKING
 
-from crawlproj.fetch.pages import Refused
-from crawlproj.http.status import AGAIN, retry_after_s
-from crawlproj.politeness.clocks import Answer
+from crawlproj.fetch.pages import RefusedError
+from crawlproj.http.status import RETRYABLE, parse_retry_after
+from crawlproj.politeness.clocks import FetchTiming
 
 if TYPE_CHECKING:
     from typing import Self
@@ -43,34 +43,36 @@ class PolitenessMiddleware:
                 await asyncio.sleep(wait_s)
         if ticket is not None and not self._dispatcher.may_ask(ticket):
             self._crawler.stats.inc_value("politeness/too_late")
-            raise Refused("shutdown")
+            raise RefusedError("shutdown")
         request.meta["started"] = time.monotonic()
 
     def process_response(self, request: Request, response: Response) -> Response:
         header = response.headers.get("Retry-After")
         pause_s = (
-            retry_after_s(header.decode("latin-1"), self._dispatcher.times.now())
+            parse_retry_after(header.decode("latin-1"), self._dispatcher.times.now())
             if header
             else None
         )
-        self._answered(
+        self._update_clocks(
             request,
-            failed=response.status in AGAIN,
-            retry_after_s=pause_s if response.status in AGAIN else None,
+            failed=response.status in RETRYABLE,
+            retry_after_s=pause_s if response.status in RETRYABLE else None,
         )
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        if not isinstance(exception, Refused):
-            self._answered(request, failed=True)
+        if not isinstance(exception, RefusedError):
+            self._update_clocks(request, failed=True)
 
-    def _answered(self, request: Request, failed: bool, retry_after_s: float | None = None) -> None:
+    def _update_clocks(
+        self, request: Request, failed: bool, retry_after_s: float | None = None
+    ) -> None:
         ticket = request.meta.get("ticket")
         started = request.meta.get("started")
         if ticket is not None and started is not None:
             ended = request.meta["ended"] = time.monotonic()
-            answer = Answer(started, ended, failed, retry_after_s, luck=random())
-            self._dispatcher.answered(ticket, answer)
+            answer = FetchTiming(started, ended, failed, retry_after_s, jitter=random())
+            self._dispatcher.update_clocks(ticket, answer)
 
     @property
     def _dispatcher(self):  # type: ignore[no-untyped-def]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crawlproj.fetch.pages import Refused
+from crawlproj.fetch.pages import RefusedError
 from crawlproj.items import RobotsTicket
 
 if TYPE_CHECKING:
@@ -36,6 +36,6 @@ class RobotsMiddleware:
         if known is None or not known.allows(request.url, cache.agent):
             self._crawler.stats.inc_value("refused/robots")
             # What is not known is not forbidden for good.
-            raise Refused(
+            raise RefusedError(
                 "robots" if known is not None and not known.unreachable else "robots unread"
             )

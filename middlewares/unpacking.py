@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 
-from crawlproj.http.encodings import BROKEN, decode, is_packed
+from crawlproj.http.encodings import BROKEN, decode_body, is_compressed
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -28,8 +28,8 @@ class UnpackingMiddleware(HttpCompressionMiddleware):
             return super().process_response(request, response)
         except (OSError, struct.error, zlib.error, *BROKEN):
             encoding = b",".join(response.headers.getlist("Content-Encoding")).decode("latin-1")
-            body = decode(response.body, encoding, self._max_size or len(response.body))
-            if 200 <= response.status < 300 and (not body or is_packed(body, encoding)):
+            body = decode_body(response.body, encoding, self._max_size or len(response.body))
+            if 200 <= response.status < 300 and (not body or is_compressed(body, encoding)):
                 raise
             headers = response.headers.copy()
             del headers["Content-Encoding"]

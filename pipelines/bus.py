@@ -15,7 +15,7 @@ from scrapy import signals
 from scrapy.exceptions import DontCloseSpider, NotConfigured
 
 from crawlproj.config import read_config
-from crawlproj.fetch.requests import OURS
+from crawlproj.fetch.requests import TICKET_META
 from crawlproj.frontier.base import NewUrl
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.items import Page
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from crawlproj.scheduling.redis.thread import Arrived
+    from crawlproj.scheduling.redis.thread import PushResult
     from crawlproj.scheduling.scheduler import CrawlScheduler
 
 log = logging.getLogger(__name__)
@@ -60,44 +60,56 @@ class BusPipeline:
     def open_spider(self) -> None:
         from scrapy_redis.pipelines import RedisPipeline  # type: ignore[import-untyped]
 
-        from crawlproj.scheduling.redis.connection import Link, connect
-        from crawlproj.scheduling.redis.push_format import requests_of, start_key, take_over
-        from crawlproj.scheduling.redis.push_queue import Pushed
-        from crawlproj.scheduling.redis.thread import Courier
+        from crawlproj.scheduling.redis.connection import RedisConnection, connect_redis
+        from crawlproj.scheduling.redis.push_format import (
+            requests_from_push,
+            start_key,
+            stop_spider_polling,
+        )
+        from crawlproj.scheduling.redis.push_queue import PushQueue
+        from crawlproj.scheduling.redis.thread import RedisThread
 
         settings = self._crawler.settings
         spider = self._crawler.spider
         scheduler = self._scheduler
         assert spider is not None
-        take_over(spider)
+        stop_spider_polling(spider)
         self._loop = asyncio.get_running_loop()
-        self._requests_of = requests_of
+        self._requests_of = requests_from_push
         self._out = RedisPipeline.from_settings(settings)
-        link = Link(connect(settings))
-        self._frontier = PostgresFrontier(scheduler.frontier.db.another(), scheduler.frontier.spec)
-        pushed = Pushed(link.client, start_key(settings, spider))
-        self._courier = Courier(
-            link, pushed, self._frontier, self._read, self._came, self._tell, self._on_loop
+        link = RedisConnection(connect_redis(settings))
+        self._frontier = PostgresFrontier(
+            scheduler.frontier.db.new_connection(), scheduler.frontier.spec
+        )
+        pushed = PushQueue(link.client, start_key(settings, spider))
+        self._redis_thread = RedisThread(
+            link,
+            pushed,
+            self._frontier,
+            self._parse_pushes,
+            self._count_pushes,
+            self._notify_workers,
+            self._on_loop,
         )
         self._frontier.open()
-        self._courier.start()
-        log.info("URLs pushed to %s of Redis at %s are fetched first", pushed.key, link.place)
+        self._redis_thread.start()
+        log.info("URLs pushed to %s of Redis at %s are fetched first", pushed.key, link.location)
 
     async def close_spider(self) -> None:
-        await asyncio.to_thread(self._courier.finish)
+        await asyncio.to_thread(self._redis_thread.flush_and_stop)
         self._frontier.close()
-        if self._courier.sent:
-            self._crawler.stats.set_value("bus/items", self._courier.sent)
-        if self._courier.lost:
-            self._crawler.stats.set_value("bus/items_lost", self._courier.lost)
+        if self._redis_thread.sent:
+            self._crawler.stats.set_value("bus/items", self._redis_thread.sent)
+        if self._redis_thread.lost:
+            self._crawler.stats.set_value("bus/items_lost", self._redis_thread.lost)
 
     def spider_idle(self) -> None:
-        if self._courier.busy:
+        if self._redis_thread.busy:
             raise DontCloseSpider
 
     def process_item(self, item: Any) -> Any:
         if self._items and not isinstance(item, Page):
-            self._courier.send(
+            self._redis_thread.send_item(
                 self._out.item_key(item, self._crawler.spider), self._out.serialize(item)
             )
         return item
@@ -106,7 +118,7 @@ class BusPipeline:
     def _scheduler(self) -> CrawlScheduler:
         return self._crawler.engine.scheduler  # type: ignore[return-value]
 
-    def _read(self, payloads: Sequence[bytes | str]) -> tuple[list[NewUrl], int]:
+    def _parse_pushes(self, payloads: Sequence[bytes | str]) -> tuple[list[NewUrl], int]:
         """Rows for the frontier, and how many pushes made no sense."""
         spider = self._crawler.spider
         rows = []
@@ -128,13 +140,13 @@ class BusPipeline:
         """
         if len(request.url) > MAX_URL:
             raise ValueError("the URL is too long")
-        for name in OURS:
+        for name in TICKET_META:
             request.meta.pop(name, None)
         request.dont_filter = request.meta["is_start_request"] = True
         request.meta["depth"] = 1 if hasattr(self._crawler.spider, "learn_seeds") else 0
         return self._scheduler.row_of(request)
 
-    def _came(self, arrived: Arrived) -> None:
+    def _count_pushes(self, arrived: PushResult) -> None:
         count = self._crawler.stats.inc_value
         spider = self._crawler.spider
         count("bus/taken", arrived.taken)
@@ -145,10 +157,10 @@ class BusPipeline:
         if spider is not None and hasattr(spider, "spider_idle_start_time"):
             spider.spider_idle_start_time = int(time.time())
         dispatcher = self._scheduler.dispatcher
-        dispatcher.holdings.touch()
-        dispatcher.keeper.put(lambda tray: None, ring=True)
+        dispatcher.leases.mark_changed()
+        dispatcher.database_thread.fill_message(lambda tray: None, ring=True)
 
-    def _tell(self) -> None:
+    def _notify_workers(self) -> None:
         self._frontier.db.notify(PUSHES, self._frontier.spec.name)
 
     def _on_loop(self, call: Callable[[], object]) -> object:

@@ -15,15 +15,15 @@ from scrapy import Request, signals
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 
 from crawlproj.config import read_config
-from crawlproj.fetch.pages import name_of
-from crawlproj.fetch.requests import redirected
+from crawlproj.fetch.pages import error_text
+from crawlproj.fetch.requests import redirected_request
 from crawlproj.fetch.resolver import address_of
 from crawlproj.frontier.base import Lane, NewUrl, Outcome, State, Ticket
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.revisit.policies import choose_policy
-from crawlproj.scheduling.outcomes import Ends
-from crawlproj.scheduling.request_log import RequestLog, entry, file_name, rules_in_force
-from crawlproj.urls.canonical import canonical, key
+from crawlproj.scheduling.outcomes import OutcomeRules
+from crawlproj.scheduling.request_log import RequestLog, log_file_name, log_line, rules_in_force
+from crawlproj.urls.canonical import canonical_url, url_key
 
 if TYPE_CHECKING:
     from typing import Self
@@ -54,10 +54,10 @@ class RevisitPipeline:
         self._crawler = crawler
         config = self._config = read_config(crawler.settings, crawler.spidercls.name or "")
         policy = choose_policy(config.policy, config.bounds, config.increase, config.decrease)
-        self._ends = Ends(
+        self._outcome_rules = OutcomeRules(
             policy, config.retries, config.retry_delay, config.gone_limit, config.bounds.interval
         )
-        self._requests: RequestLog | None = None
+        self._request_log: RequestLog | None = None
         self._urged: dict[int, float] = {}
         crawler.signals.connect(self.item_dropped, signal=signals.item_dropped)
         crawler.signals.connect(self.item_error, signal=signals.item_error)
@@ -80,17 +80,17 @@ class RevisitPipeline:
                 "worker": scheduler.worker,
                 "crawl": config.spec.name,
             }
-            path = config.log_dir / file_name(scheduler.worker)
+            path = config.log_dir / log_file_name(scheduler.worker)
             later = asyncio.get_running_loop().call_later
 
             def clock() -> float:
-                return times.unix(time.monotonic())
+                return times.earliest_unix(time.monotonic())
 
-            self._requests = RequestLog(path, header, config.log_requests_bytes, later, clock)
+            self._request_log = RequestLog(path, header, config.log_requests_bytes, later, clock)
 
     def close_spider(self) -> None:
-        if self._requests is not None:
-            self._requests.close()
+        if self._request_log is not None:
+            self._request_log.close()
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and not item.ended:
@@ -108,13 +108,13 @@ class RevisitPipeline:
         """It was fetched, but could not be kept: try again."""
         if isinstance(item, Page) and not item.ended:
             item.content = None
-            self._end(item, f"pipeline: {name_of(failure)}")
+            self._end(item, f"pipeline: {error_text(failure)}")
 
     def _end(self, page: Page, failed: str = "") -> None:
         page.ended = True
         dispatcher = self._scheduler.dispatcher
         ticket = page.ticket
-        line = self._line(page) if self._requests is not None else {}
+        line = self._line(page) if self._request_log is not None else {}
         if isinstance(ticket, RobotsTicket):
             dispatcher.end_robots(page, ticket)
             self._read_robots(page, ticket, line)
@@ -122,32 +122,32 @@ class RevisitPipeline:
             dispatcher.put_back(ticket)
         else:
             outcome = (
-                self._ends.again(page, ticket, failed)
+                self._outcome_rules.retry_outcome(page, ticket, failed)
                 if failed
-                else self._ends.decide(page, ticket)
+                else self._outcome_rules.decide_outcome(page, ticket)
             )
             self._count(outcome, page, ticket)
-            dispatcher.add(self._follow(outcome, ticket))
-            dispatcher.end(ticket, self._filtered(outcome, page, ticket))
-        if self._requests is not None:
+            dispatcher.add_urls(self._follow(outcome, ticket))
+            dispatcher.end_ticket(ticket, self._filtered(outcome, page, ticket))
+        if self._request_log is not None:
             # Another worker may rely on robots.txt as soon as it is stored: then the log must have
             # it too.
-            self._requests.write(line, at_once=isinstance(ticket, RobotsTicket))
-        self._scheduler.wake()
+            self._request_log.write(line, at_once=isinstance(ticket, RobotsTicket))
+        self._scheduler.wake_engine()
 
     def _line(self, page: Page) -> dict[str, Any]:
         """What the log of requests says of it; asked for before the end changes the clock."""
         dispatcher = self._scheduler.dispatcher
         ticket = page.ticket
         host = dispatcher.window.hosts.get(ticket.host)
-        rules = self._config.rules
+        rules = self._config.host_rules
         address, delay_s = (
-            (address_of(host.of.address), host.clock.delay_s(rules))
+            (address_of(host.server.address), host.clock.delay_s(rules))
             if host
             else ("", rules.delay_s)
         )
         known = None if isinstance(ticket, RobotsTicket) else dispatcher.robots.get(ticket.url)
-        return entry(
+        return log_line(
             page,
             self._scheduler.worker,
             self._config.spec.name,
@@ -160,7 +160,7 @@ class RevisitPipeline:
         """What robots.txt asks for, if this answer was the last word and not a redirect on
         the way.
         """
-        known = self._scheduler.dispatcher.robots.get(ticket.head.url)
+        known = self._scheduler.dispatcher.robots.get(ticket.waiting_ticket.url)
         if known is not None and known.row.fetched == page.at:
             line["away"] = known.unreachable
             line["crawl_delay_s"] = min(known.crawl_delay_s(self._config.robot_name) or 0.0, 1e9)
@@ -195,9 +195,11 @@ class RevisitPipeline:
         once.
         """
         if outcome.state is State.RETIRED:
-            self._scheduler.sieve.forget(ticket.url)
+            self._scheduler.seen_urls.forget_url(ticket.url)
         if outcome.state is State.FORBIDDEN and outcome.why == "robots":
-            return replace(outcome, next_visit=self._scheduler.dispatcher.robots.probe(ticket.url))
+            return replace(
+                outcome, next_visit=self._scheduler.dispatcher.robots.schedule_probe(ticket.url)
+            )
         if outcome.state is not State.WAITING or outcome.status == 304:
             return outcome
         another_try = 0 < outcome.tries <= self._config.retries  # to read its document
@@ -211,7 +213,7 @@ class RevisitPipeline:
         crawled.
         """
         target = outcome.moved_to
-        sieve = self._scheduler.sieve
+        sieve = self._scheduler.seen_urls
         if target is None:
             return []
         if (
@@ -220,24 +222,26 @@ class RevisitPipeline:
             and (learn := getattr(self._spider, "learn_seeds", None))
         ):
             learn([target])
-        if not self._leads_on(target, outcome.status, ticket):
+        if not self._is_followed(target, outcome.status, ticket):
             return []
         if ticket.request is not None:
-            text = json.dumps(redirected(ticket.request, target, outcome.status))
+            text = json.dumps(redirected_request(ticket.request, target, outcome.status))
             name = f"redirect:{ticket.id}:{target}"
-            url = sieve.url(
-                canonical(target) or target, ticket.depth, ticket.id, hops=ticket.hops + 1
+            url = sieve.new_url(
+                canonical_url(target) or target, ticket.depth, ticket.id, hops=ticket.hops + 1
             )
             return [
-                self._hurried(
-                    replace(url, id=key(self._config.spec.name, name), request=text), ticket
+                self._make_urgent(
+                    replace(url, id=url_key(self._config.spec.name, name), request=text), ticket
                 )
             ]
         return [
-            self._hurried(sieve.url(target, ticket.depth, ticket.id, hops=ticket.hops + 1), ticket)
+            self._make_urgent(
+                sieve.new_url(target, ticket.depth, ticket.id, hops=ticket.hops + 1), ticket
+            )
         ]
 
-    def _hurried(self, url: NewUrl, ticket: Ticket) -> NewUrl:
+    def _make_urgent(self, url: NewUrl, ticket: Ticket) -> NewUrl:
         """Who pushed a URL wants what it leads to, also if that is known. Once in a while only:
         redirects may go in circles.
         """
@@ -249,7 +253,7 @@ class RevisitPipeline:
         self._urged[url.id] = now
         return replace(url, lane=Lane.URGENT)
 
-    def _leads_on(self, target: str, status: int, ticket: Ticket) -> bool:
+    def _is_followed(self, target: str, status: int, ticket: Ticket) -> bool:
         """Is a redirect followed? Of a URL, if the spider wants its target. Of an ordinary request
         as Scrapy would: not if the spider takes the redirect itself, and not off its domains,
         unless it was a start or not to be filtered.
@@ -258,7 +262,7 @@ class RevisitPipeline:
         crawler = self._crawler
         request = ticket.request
         if request is None and hasattr(spider, "wants"):
-            return self._scheduler.sieve.wants(target)
+            return self._scheduler.seen_urls.wants(target)
         meta = request["meta"] if request is not None else {}
         taken = meta.get("handle_httpstatus_list", getattr(spider, "handle_httpstatus_list", ()))
         if meta.get("dont_redirect") or meta.get("handle_httpstatus_all") or status in taken:

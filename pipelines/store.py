@@ -42,7 +42,7 @@ class StorePipeline:
         same = body_digest == ticket.body_digest
         if same and not (ticket.unread and document is not None):
             return "same_bytes"
-        block_digest = document.digest if document is not None else body_digest
+        block_digest = document.block_digest if document is not None else body_digest
         page.changed = (
             ticket.block_digest is not None and block_digest != ticket.block_digest and not same
         )
@@ -55,7 +55,7 @@ class StorePipeline:
         self, page: Page, ticket: Ticket, body_digest: bytes, block_digest: bytes
     ) -> Content:
         document = page.document
-        orders = page.orders
+        orders = page.directives
         kind = page.content_type[:200]
         size = len(page.body)
         noindex = orders.noindex or (orders.expires is not None and orders.expires <= page.at)
@@ -69,8 +69,10 @@ class StorePipeline:
                 noarchive=orders.noarchive,
             )
         scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
-        links, urls = scheduler.sieve.sort(ticket, document.links, follow=not orders.nofollow)
-        scheduler.dispatcher.add(urls)
+        links, urls = scheduler.seen_urls.classify_links(
+            ticket, document.links, follow=not orders.nofollow
+        )
+        scheduler.dispatcher.add_urls(urls)
         return Content(
             body_digest,
             block_digest,

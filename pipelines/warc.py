@@ -36,6 +36,6 @@ class WarcPipeline:
     def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.wire is not None:
             scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
-            if done := scheduler.vault.keep(item):
+            if done := scheduler.archiver.archive_page(item):
                 self._crawler.stats.inc_value(f"warc/{done}")
         return item

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import scrapy
 
-from crawlproj.config import whole
+from crawlproj.config import parse_integer
 from crawlproj.errors import ConfigError
 from crawlproj.urls.scope import Scope, read_seeds
 
@@ -42,7 +42,7 @@ class SiteSpider(scrapy.Spider):
         self.depth = read_depth(depth)
         self.seeds = read_seeds(seeds, seeds_file)
         self.wants = Scope(include, exclude)
-        self.wants.add(self.seeds)
+        self.wants.add_seeds(self.seeds)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -52,7 +52,7 @@ class SiteSpider(scrapy.Spider):
 
     def learn_seeds(self, urls: Iterable[str]) -> None:
         """Seeds that are known from before, or that a seed has moved to."""
-        self.wants.add(urls)
+        self.wants.add_seeds(urls)
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
         for url in self.seeds:
@@ -64,6 +64,6 @@ class SiteSpider(scrapy.Spider):
 
 def read_depth(depth: str | None) -> int:
     try:
-        return whole(depth or 0)
+        return parse_integer(depth or 0)
     except ValueError as error:
         raise ConfigError(f"depth = {depth!r} makes no sense: it must be {error}") from None

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from crawlproj.database.connection import Database
-from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.database.migrations import migrate
 from tests.support.redis_server import RedisServer
 
@@ -60,12 +60,12 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
         def start(kind: str) -> str:
             if kind not in dsns:
                 bin_dir = debian_bin_dir() if kind == "debian" else None
-                server = Embedded(tmp_path_factory.mktemp(kind), bin_dir, FAST)
+                server = EmbeddedPostgres(tmp_path_factory.mktemp(kind), bin_dir, FAST)
                 dsns[kind] = server.start()
                 stack.callback(server.close)
                 admin = Database(dsns[kind])
                 template = Database(beside(dsns[kind], TEMPLATE))
-                admin.script(f"create database {TEMPLATE}")
+                admin.run_script(f"create database {TEMPLATE}")
                 migrate(template)
                 template.close()
                 admin.close()
@@ -102,12 +102,12 @@ def new_database(server: str) -> Iterator[Callable[[str], str]]:
 
     def make(template: str = TEMPLATE) -> str:
         names.append(f"test_{os.getpid()}_{next(numbers)}")
-        admin.script(f"create database {names[-1]} template {template}")
+        admin.run_script(f"create database {names[-1]} template {template}")
         return beside(server, names[-1])
 
     yield make
     for name in names:
-        admin.script(f"drop database {name} with (force)")
+        admin.run_script(f"drop database {name} with (force)")
     admin.close()
 
 

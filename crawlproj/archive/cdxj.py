@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from crawlproj.archive.post_keys import METHOD, with_query
-from crawlproj.archive.records import OCTETS, Record, mime
-from crawlproj.archive.stored_record import Stored
-from crawlproj.archive.surt import surt
+from crawlproj.archive.records import OCTETS, Record, mime_type
+from crawlproj.archive.stored_record import StoredRecord
+from crawlproj.archive.surt import surt_key
 from crawlproj.errors import ArchiveError
 from crawlproj.http import heads
 
@@ -24,7 +24,7 @@ _encode = json.JSONEncoder(separators=(", ", ": "), check_circular=False).encode
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Entry:
+class IndexEntry:
     """One record with content. `timestamp` has 14 digits, `mime` of a revisit is `warc/revisit`,
     `file` has no folder. `asked` is what the request is told by from a GET; `key` has it, too.
     """
@@ -38,10 +38,10 @@ class Entry:
     length: int
     offset: int
     file: str
-    asked: str = ""
+    post_query: str = ""
 
     @classmethod
-    def of(cls, line: bytes) -> Self:
+    def from_line(cls, line: bytes) -> Self:
         """The entry of a line; ValueError or KeyError if it is none."""
         key, timestamp, rest = line.decode("utf-8", "replace").split(" ", 2)
         if not isinstance(found := json.loads(rest), dict):
@@ -57,13 +57,13 @@ class Entry:
             int(found["length"]),
             int(found["offset"]),
             found["filename"],
-            _asked(found),
+            _post_query(found),
         )
 
     @classmethod
-    def of_record(cls, record: Record, offset: int, length: int, file: str) -> Self:
-        key = surt(with_query(record.url, record.asked))
-        stamp = timestamp(record.at)
+    def from_record(cls, record: Record, offset: int, length: int, file: str) -> Self:
+        key = surt_key(with_query(record.url, record.post_query))
+        stamp = format_timestamp(record.at)
         return cls(
             key,
             stamp,
@@ -74,17 +74,17 @@ class Entry:
             length,
             offset,
             file,
-            record.asked,
+            record.post_query,
         )
 
     @classmethod
-    def of_stored(cls, stored: Stored, file: str) -> Self | None:
+    def from_stored(cls, stored: StoredRecord, file: str) -> Self | None:
         """For a record that was read; None if the index does not list such records.
 
         An answer that says 304 is not listed: replay would show the 304 itself, which is nothing to
         see.
         """
-        status = heads.status(stored.head) if stored.is_http else 0
+        status = heads.parse_status(stored.head) if stored.is_http else 0
         if (
             stored.kind not in ("response", "revisit", "resource")
             or status == 304
@@ -95,13 +95,13 @@ class Entry:
             kind = "warc/revisit"
         else:
             kind = (
-                mime(stored.head)
+                mime_type(stored.head)
                 if stored.is_http
                 else stored.fields.get("content-type", OCTETS).partition(";")[0].strip()
             )
-        stamp = timestamp(stored.at)
+        stamp = format_timestamp(stored.at)
         return cls(
-            surt(stored.url),
+            surt_key(stored.url),
             stamp,
             stored.url,
             kind,
@@ -112,11 +112,15 @@ class Entry:
             file,
         )
 
-    def answering(self, asked: str) -> Self:
+    def with_post_query(self, asked: str) -> Self:
         """The same as the answer to such a request."""
-        return replace(self, key=surt(with_query(self.url, asked)), asked=asked) if asked else self
+        return (
+            replace(self, key=surt_key(with_query(self.url, asked)), post_query=asked)
+            if asked
+            else self
+        )
 
-    def line(self) -> bytes:
+    def to_line(self) -> bytes:
         """Numbers are strings, and what isn't known is left out, as all tools write it."""
         rest = {
             "url": self.url,
@@ -126,7 +130,7 @@ class Entry:
             "length": str(self.length),
             "offset": str(self.offset),
             "filename": self.file,
-        } | (_method(self.asked) if self.asked else {})
+        } | (_method_fields(self.post_query) if self.post_query else {})
         known = {name: value for name, value in rest.items() if value}
         return f"{self.key} {self.timestamp} {_encode(known)}\n".encode("utf-8", "replace")
 
@@ -136,39 +140,39 @@ class Entry:
         return datetime.strptime(self.timestamp, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
 
 
-def timestamp(at: datetime) -> str:
+def format_timestamp(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y%m%d%H%M%S")
 
 
-def _method(asked: str) -> dict[str, str]:
+def _method_fields(asked: str) -> dict[str, str]:
     method, _, body = asked.removeprefix(METHOD).partition("&")
     return {"method": method, "requestBody": body}
 
 
-def _asked(found: dict[str, Any]) -> str:
+def _post_query(found: dict[str, Any]) -> str:
     method = found.get("method", "")
     body = found.get("requestBody", "")
     return f"{METHOD}{method}{'&' if body else ''}{body}" if method else ""
 
 
-def lookup(path: Path, url: str) -> Iterator[Entry]:
+def find_entries(path: Path, url: str) -> Iterator[IndexEntry]:
     """The entries of a URL in a sorted index, oldest first; of a file that isn't there, none."""
     try:
         file = path.open("rb", buffering=0)
     except FileNotFoundError:
         return
     with file:
-        wanted = surt(url).encode() + b" "
+        wanted = surt_key(url).encode() + b" "
         for line in lines_from(file, wanted):
             if not line.startswith(wanted):
                 return
-            yield entry_of(line, path)
+            yield parse_entry(line, path)
 
 
-def entry_of(line: bytes, path: Path) -> Entry:
+def parse_entry(line: bytes, path: Path) -> IndexEntry:
     """The entry of a line of that index, or one in that folder; ArchiveError if it is damaged."""
     try:
-        return Entry.of(line)
+        return IndexEntry.from_line(line)
     except (ValueError, KeyError):
         raise ArchiveError(
             f"the index is damaged, scrapy warc repair makes it anew: {path}"

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from crawlproj.archive.cdxj import Entry
-from crawlproj.archive.gzip_members import BrokenError, members
+from crawlproj.archive.cdxj import IndexEntry
+from crawlproj.archive.gzip_members import BrokenRecordError, iter_members
 from crawlproj.archive.open_file import index_path
 from crawlproj.archive.reader import Archive
-from crawlproj.archive.stored_record import Stored, instant, parse
+from crawlproj.archive.stored_record import StoredRecord, parse_record, parse_warc_date
 from crawlproj.errors import ArchiveError
 
 ALWAYS = ("warc-record-id", "warc-date", "warc-type", "content-length")
@@ -40,18 +40,18 @@ def check_file(path: Path) -> Iterator[Problem]:
     listed: set[tuple[int, int]] = set()
     try:
         with path.open("rb", buffering=1 << 18) as file:
-            for found in members(file):
-                stored = parse(found)
+            for found in iter_members(file):
+                stored = parse_record(found)
                 yield from (
                     Problem(path.name, found.offset, what)
-                    for what in faults(stored, first=found.offset == 0)
+                    for what in record_faults(stored, first=found.offset == 0)
                 )
                 if (
-                    not faults(stored, first=False)
-                    and Entry.of_stored(stored, path.name) is not None
+                    not record_faults(stored, first=False)
+                    and IndexEntry.from_stored(stored, path.name) is not None
                 ):
                     listed.add((stored.offset, stored.length))
-    except BrokenError as error:
+    except BrokenRecordError as error:
         yield Problem(path.name, error.offset, error.why)
     except OSError as error:
         yield Problem(path.name, 0, f"can't be read: {error.strerror}")
@@ -59,25 +59,25 @@ def check_file(path: Path) -> Iterator[Problem]:
         yield from _check_index(path, listed)
 
 
-def faults(stored: Stored, first: bool) -> list[str]:
+def record_faults(stored: StoredRecord, first: bool) -> list[str]:
     """What is wrong in one record."""
-    out = lacking(stored)
+    out = header_faults(stored)
     if first and stored.kind != "warcinfo":
         out.append("the file does not start with a warcinfo record")
-    if not fits(stored.block, stored.fields.get("warc-block-digest", "")):
+    if not digest_matches(stored.block, stored.fields.get("warc-block-digest", "")):
         out.append("the block digest is wrong")
-    if stored.kind in ("response", "resource") and not fits(stored.body, stored.digest):
+    if stored.kind in ("response", "resource") and not digest_matches(stored.body, stored.digest):
         out.append("the payload digest is wrong")
     return out
 
 
-def lacking(stored: Stored) -> list[str]:
+def header_faults(stored: StoredRecord) -> list[str]:
     """What is missing in its header, or makes no sense."""
     out = [f"{name} is missing" for name in ALWAYS if not stored.fields.get(name)]
     if stored.kind in WITH_URL and not stored.url:
         out.append("warc-target-uri is missing")
     try:
-        instant(stored.fields.get("warc-date", ""))
+        parse_warc_date(stored.fields.get("warc-date", ""))
     except ValueError:
         out.append("warc-date is no date")
     if stored.kind == "revisit":
@@ -92,7 +92,7 @@ def lacking(stored: Stored) -> list[str]:
     return out
 
 
-def fits(data: bytes, digest: str) -> bool:
+def digest_matches(data: bytes, digest: str) -> bool:
     """Whether it is the digest of the data; one that is missing, or of an unknown kind, can't be
     wrong. Base32, hex or base64.
     """
@@ -124,7 +124,7 @@ def _check_index(path: Path, wanted: set[tuple[int, int]]) -> Iterator[Problem]:
     """Each listed record is there, each that should be listed is, and the lines are sorted."""
     try:
         lines = index_path(path).read_bytes().splitlines()
-        found = {(entry.offset, entry.length) for entry in map(Entry.of, lines)}
+        found = {(entry.offset, entry.length) for entry in map(IndexEntry.from_line, lines)}
     except FileNotFoundError:
         yield Problem(path.name, 0, "it has no index")
         return
@@ -145,9 +145,9 @@ def _check_index(path: Path, wanted: set[tuple[int, int]]) -> Iterator[Problem]:
 
 def check_revisits(archive: Archive) -> Iterator[Problem]:
     """Revisits whose original is nowhere in the archive."""
-    for path, record in archive.records():
+    for path, record in archive.iter_records():
         if record.kind == "revisit":
             try:
-                archive.original(record)
+                archive.find_original(record)
             except ArchiveError as error:
                 yield Problem(path.name, record.offset, str(error))

@@ -24,7 +24,7 @@ class Truncated(StrEnum):
 
 
 @dataclass(slots=True)
-class Facts:
+class PageMetadata:
     """What was read from a page, for its metadata record. `links` are (URL, kind, ...) as the
     parser names kinds.
     """
@@ -52,12 +52,12 @@ class Exchange:
     address: str = ""
     elapsed_s: float | None = None
     truncated: Truncated | None = None
-    facts: Facts | None = None
+    facts: PageMetadata | None = None
     content_type: str = ""
     """Of what has no HTTP head, if somebody knows it."""
 
     @property
-    def asked(self) -> str:
+    def post_query(self) -> str:
         """What the request is told by from a GET; empty if it is one."""
         return query_of(self.request, self.request_body)
 
@@ -79,7 +79,7 @@ class Original:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RecordLocation:
     """Where the answer of an exchange is: `file` is the name that the file has or will have,
     `offset` and `length` are those of the gzip member. `original` is what later revisits must point
     at: this record, or the one that this record points at.

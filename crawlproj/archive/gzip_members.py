@@ -25,7 +25,7 @@ PIECE = 65_536
 """Most records are small: a little is read first."""
 
 
-class BrokenError(ArchiveError):
+class BrokenRecordError(ArchiveError):
     """What is at `offset` is no whole record."""
 
     def __init__(self, offset: int, why: str) -> None:
@@ -35,7 +35,7 @@ class BrokenError(ArchiveError):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GzipMember:
     """`data` is unpacked; `offset` and `length` are in the file."""
 
     offset: int
@@ -43,12 +43,12 @@ class Member:
     data: bytes
 
 
-def pack(data: bytes, level: int = BY_SIZE) -> bytes:
+def compress_member(data: bytes, level: int = BY_SIZE) -> bytes:
     """One member. The same data always gives the same bytes: no time is written."""
     return bytes(deflate.gzip_compress(data, level or (1 if len(data) < SMALL else 2)))
 
 
-def member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> Member | None:
+def read_member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> GzipMember | None:
     """The member at `offset`; None at the end of the file. BrokenError if it is cut, damaged, or
     unpacked more than `limit`.
     """
@@ -63,26 +63,26 @@ def member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> Member | Non
     try:
         while not inflater.eof:
             if not chunk:
-                raise BrokenError(offset, "cut inside a gzip member")
+                raise BrokenRecordError(offset, "cut inside a gzip member")
             length += len(chunk)
             pieces.append(inflater.decompress(chunk, limit + 1 - size))
             size += len(pieces[-1])
             if size > limit:
-                raise BrokenError(offset, f"more than {limit} bytes in one record")
+                raise BrokenRecordError(offset, f"more than {limit} bytes in one record")
             chunk = b"" if inflater.eof else file.read(PIECE)
     except zlib.error as error:
-        raise BrokenError(offset, f"no gzip member ({error})") from None
-    return Member(offset, length - len(inflater.unused_data), b"".join(pieces))
+        raise BrokenRecordError(offset, f"no gzip member ({error})") from None
+    return GzipMember(offset, length - len(inflater.unused_data), b"".join(pieces))
 
 
-def members(file: BinaryIO, offset: int = 0) -> Iterator[Member]:
+def iter_members(file: BinaryIO, offset: int = 0) -> Iterator[GzipMember]:
     """All members from there on; BrokenError at the first that is none."""
-    while (found := member(file, offset)) is not None:
+    while (found := read_member(file, offset)) is not None:
         yield found
         offset += found.length
 
 
-def next_member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> Member | None:
+def next_member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> GzipMember | None:
     """The next whole member with a WARC record in it, after bytes that are none."""
     file.seek(offset)
     tail = b""
@@ -99,9 +99,9 @@ def next_member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> Member 
     return None
 
 
-def _record_at(file: BinaryIO, offset: int, limit: int) -> Member | None:
+def _record_at(file: BinaryIO, offset: int, limit: int) -> GzipMember | None:
     try:
-        found = member(file, offset, limit)
-    except BrokenError:
+        found = read_member(file, offset, limit)
+    except BrokenRecordError:
         return None
     return found if found is not None and found.data.startswith(b"WARC/1.") else None

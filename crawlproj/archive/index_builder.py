@@ -8,34 +8,34 @@ import re
 from base64 import b64decode
 from collections.abc import Callable
 
-from crawlproj.archive.cdxj import Entry
+from crawlproj.archive.cdxj import IndexEntry
 from crawlproj.archive.post_keys import query_of
-from crawlproj.archive.stored_record import Stored
+from crawlproj.archive.stored_record import StoredRecord
 from crawlproj.http import heads
 
 _SENT = re.compile(rb"(?m)^requestHeadBase64: ([A-Za-z0-9+/=]+)\r?$").search
 
 
-class Listing:
+class IndexBuilder:
     """`take` all records of the file in their order, then `close`: `give` gets the entries."""
 
-    def __init__(self, file: str, give: Callable[[Entry], None]) -> None:
+    def __init__(self, file: str, give: Callable[[IndexEntry], None]) -> None:
         self._file = file
         self._give = give
-        self._held: Entry | None = None
+        self._held: IndexEntry | None = None
         self._id = ""
 
-    def take(self, stored: Stored) -> None:
+    def add_record(self, stored: StoredRecord) -> None:
         if stored.kind in ("response", "revisit", "resource"):
             self.close()
-            self._held = Entry.of_stored(stored, self._file)
+            self._held = IndexEntry.from_stored(stored, self._file)
             self._id = stored.id
         elif (
             self._held is not None
             and self._id
             and stored.fields.get("warc-concurrent-to") == self._id
         ):
-            self._give(self._held.answering(_asked(stored)))
+            self._give(self._held.with_post_query(_post_query(stored)))
             self._held = None
 
     def close(self) -> None:
@@ -44,12 +44,12 @@ class Listing:
             self._held = None
 
 
-def _asked(stored: Stored) -> str:
+def _post_query(stored: StoredRecord) -> str:
     """The first record beside an answer is its request; or, if readers would have refused that, the
     metadata that has its head.
     """
     if stored.kind == "request":
-        return query_of(*heads.split(stored.block))
+        return query_of(*heads.split_head(stored.block))
     try:
         found = _SENT(stored.block)
         return query_of(b64decode(found[1]), b"") if found else ""

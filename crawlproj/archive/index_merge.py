@@ -16,7 +16,7 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from crawlproj.archive.fsync import sync_folder
-from crawlproj.archive.locks import new_locked
+from crawlproj.archive.locks import create_locked
 
 RUN_BYTES = 4 << 20
 MAX_RUNS = 64
@@ -27,7 +27,7 @@ COVER = "index.json"
 LOCK = "index.lock"
 
 
-class Sorter:
+class LineSorter:
     """Takes lines with their line ends, gives them back sorted and once each."""
 
     def __init__(self, folder: Path, run_bytes: int = RUN_BYTES) -> None:
@@ -55,8 +55,8 @@ class Sorter:
                 old.close()
             self._runs = [merged]
 
-    def sorted(self) -> Iterator[bytes]:
-        return unique(merge(*map(_from_start, self._runs), sorted(self._lines)))
+    def sorted_lines(self) -> Iterator[bytes]:
+        return unique_lines(merge(*map(_from_start, self._runs), sorted(self._lines)))
 
     def close(self) -> None:
         for run in self._runs:
@@ -82,7 +82,7 @@ def _from_start(run: IO[bytes]) -> IO[bytes]:
     return run
 
 
-def unique(lines: Iterable[bytes]) -> Iterator[bytes]:
+def unique_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
     last = b""
     for line in lines:
         if line != last:
@@ -96,7 +96,7 @@ def write_file(path: Path, lines: Iterable[bytes]) -> None:
     """
     half = path.with_name(path.name + PART)
     try:
-        with os.fdopen(new_locked(half), "wb") as file:
+        with os.fdopen(create_locked(half), "wb") as file:
             file.writelines(lines)
             file.flush()
             os.fsync(file.fileno())
@@ -106,7 +106,7 @@ def write_file(path: Path, lines: Iterable[bytes]) -> None:
         raise
 
 
-def parts(folder: Path) -> list[Path]:
+def file_indexes(folder: Path) -> list[Path]:
     """The indexes of the single WARC files."""
     return sorted(path for path in folder.glob("*.cdxj") if path.name != INDEX)
 
@@ -132,7 +132,7 @@ def merge_indexes(folder: Path) -> Path:
                         for file in _opened(folder / name)
                     ]
                     runs.append(stack.enter_context(_run(folder, merge(*files))))
-            write_file(folder / INDEX, unique(merge(*map(_from_start, runs))))
+            write_file(folder / INDEX, unique_lines(merge(*map(_from_start, runs))))
         known = {"index": state_of(folder / INDEX), "parts": cover}
         write_file(folder / COVER, [json.dumps(known).encode()])
         sync_folder(folder)
@@ -152,13 +152,13 @@ def state_of(path: Path) -> list[int]:
 
 def _states(folder: Path) -> dict[str, list[int]]:
     found = {}
-    for path in parts(folder):
+    for path in file_indexes(folder):
         with suppress(FileNotFoundError):
             found[path.name] = state_of(path)
     return found
 
 
-def covered(folder: Path) -> tuple[bool, set[str]]:
+def covered_indexes(folder: Path) -> tuple[bool, set[str]]:
     """Whether the common index counts, and the names of those indexes of files that it
     stands for.
     """

@@ -21,7 +21,7 @@ PAUSE_S = 0.002
 REWRITE = "rewrite.lock"
 
 
-def locked(path: Path, flags: int = os.O_RDWR) -> int | None:
+def lock_file(path: Path, flags: int = os.O_RDWR) -> int | None:
     """The file, locked for this process; None if another has it, or if it is gone or renamed
     meanwhile.
     """
@@ -42,16 +42,16 @@ def locked(path: Path, flags: int = os.O_RDWR) -> int | None:
     return None
 
 
-def new_locked(path: Path) -> int:
+def create_locked(path: Path) -> int:
     """An empty file of that name, locked; waits for one who has it."""
-    while (file := locked(path, os.O_RDWR | os.O_CREAT)) is None:
+    while (file := lock_file(path, os.O_RDWR | os.O_CREAT)) is None:
         time.sleep(PAUSE_S)
     os.ftruncate(file, 0)
     return file
 
 
 @contextmanager
-def if_nobody_rewrites(folder: Path) -> Iterator[bool]:
+def try_rewrite_lock(folder: Path) -> Iterator[bool]:
     """As `rewriting`, but whether it is so is told, and nobody is waited for."""
     make_folder(folder)
     with (folder / REWRITE).open("ab") as lock:
@@ -64,7 +64,7 @@ def if_nobody_rewrites(folder: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def rewriting(folder: Path, wait: Callable[[], None]) -> Iterator[None]:
+def rewrite_lock(folder: Path, wait: Callable[[], None]) -> Iterator[None]:
     """Only one process at a time takes records out of the closed files of a folder, or adds files
     of others. `wait` is called if another one is at it; then it is waited for. ArchiveError if the
     disk does not take what is written meanwhile.

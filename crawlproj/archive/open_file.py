@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from crawlproj.archive.fsync import make_folder, sync_folder
-from crawlproj.archive.index_merge import Sorter, write_file
-from crawlproj.archive.locks import locked
+from crawlproj.archive.index_merge import LineSorter, write_file
+from crawlproj.archive.locks import lock_file
 
 SUFFIX = ".warc.gz"
 OPEN = ".open"
@@ -38,7 +38,7 @@ def prefix_of(name: str) -> str:
     return found[1] if found else ""
 
 
-def sizes(folder: Path) -> Counter[str]:
+def sizes_by_prefix(folder: Path) -> Counter[str]:
     """Bytes of all WARC files, open ones too, by what they are named after."""
     found = Counter[str]()
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
@@ -68,13 +68,13 @@ class OpenFile:
         self._folder = folder
         if (folder / name).exists():
             raise FileExistsError(name)
-        file = locked(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        file = lock_file(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         if file is None:
             raise FileExistsError(name)
         self._file = file
         self._torn = False
         self.size = self.synced = 0
-        self._index = Sorter(folder)
+        self._index = LineSorter(folder)
         try:
             sync_folder(folder)
         except OSError:
@@ -91,12 +91,12 @@ class OpenFile:
                 view = view[os.write(self._file, view) :]
         except OSError:
             self._torn = True
-            self.cut(offset)
+            self.truncate_to(offset)
             raise
         self.size = offset + len(data)
         return offset
 
-    def list(self, line: bytes) -> None:
+    def add_index_line(self, line: bytes) -> None:
         """Add a line to the index."""
         self._index.add(line)
 
@@ -105,7 +105,7 @@ class OpenFile:
             _sync(self._file)
             self.synced = self.size
 
-    def cut(self, size: int) -> None:
+    def truncate_to(self, size: int) -> None:
         """Take back what was written after that."""
         os.ftruncate(self._file, size)
         os.lseek(self._file, size, os.SEEK_SET)
@@ -116,19 +116,19 @@ class OpenFile:
     def _mend(self) -> None:
         """A part of a write that could not be taken back at the time."""
         if self._torn:
-            self.cut(self.size)
+            self.truncate_to(self.size)
 
     def close(self) -> None:
         """On disk, indexed, under its final name. May be called again if it failed."""
         self._mend()
         self.sync()
-        write_file(index_path(self.path), self._index.sorted())
+        write_file(index_path(self.path), self._index.sorted_lines())
         self.path.replace(self._folder / self.name)
         self.path = self._folder / self.name  # should the next step fail, and all be done again
         sync_folder(self._folder)
-        self.leave()
+        self.close_unfinished()
 
-    def leave(self) -> None:
+    def close_unfinished(self) -> None:
         """As it is, to be repaired like one of a process that was killed."""
         self._index.close()
         file = self._file
@@ -139,4 +139,4 @@ class OpenFile:
     def discard(self) -> None:
         """One in which nothing is."""
         self.path.unlink(missing_ok=True)
-        self.leave()
+        self.close_unfinished()

@@ -37,7 +37,7 @@ def query_of(head: bytes, body: bytes) -> str:
     """
     if not head or head.startswith(b"GET ") or (found := _METHOD(head)) is None:
         return ""
-    return query_for(found[1].decode().upper(), heads.field(head, "Content-Type"), body)
+    return query_for(found[1].decode().upper(), heads.get_header(head, "Content-Type"), body)
 
 
 def query_for(method: str, kind: str, body: bytes) -> str:

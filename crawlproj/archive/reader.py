@@ -15,17 +15,17 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from crawlproj.archive.cdxj import Entry, entry_of, lookup, timestamp
+from crawlproj.archive.cdxj import IndexEntry, find_entries, format_timestamp, parse_entry
 from crawlproj.archive.exchange import Original
-from crawlproj.archive.gzip_members import BrokenError, Member, member, members
-from crawlproj.archive.index_merge import INDEX, covered, parts, unique
+from crawlproj.archive.gzip_members import BrokenRecordError, GzipMember, iter_members, read_member
+from crawlproj.archive.index_merge import INDEX, covered_indexes, file_indexes, unique_lines
 from crawlproj.archive.open_file import OPEN, SUFFIX, index_path
 from crawlproj.archive.post_keys import with_query
-from crawlproj.archive.records import OCTETS, digest, plain_url
-from crawlproj.archive.stored_record import Stored, parse
+from crawlproj.archive.records import OCTETS, compute_digest, plain_url
+from crawlproj.archive.stored_record import StoredRecord, parse_record
 from crawlproj.errors import ArchiveError
 from crawlproj.http import heads
-from crawlproj.http.encodings import decode
+from crawlproj.http.encodings import decode_body
 
 REVISIT = "warc/revisit"
 SETTLED_NS = 100_000_000
@@ -41,13 +41,13 @@ class Capture:
 
     url: str
     at: datetime
-    record: Stored
+    record: StoredRecord
     head: bytes
     payload: bytes
 
     @property
     def status(self) -> int:
-        return heads.status(self.head) if self.head else 200
+        return heads.parse_status(self.head) if self.head else 200
 
     def header(self, name: str) -> str:
         """Of what has no head, only its type may be known."""
@@ -57,15 +57,15 @@ class Capture:
             and (kind := self.record.fields.get("content-type", "")) != OCTETS
         ):
             return kind
-        return heads.field(self.head, name)
+        return heads.get_header(self.head, name)
 
     @property
     def content(self) -> bytes:
         """The body without its Content-Encoding."""
-        return decode(self.payload, self.header("Content-Encoding"))
+        return decode_body(self.payload, self.header("Content-Encoding"))
 
 
-def read_record(path: Path, offset: int, length: int | None = None) -> Stored:
+def read_record(path: Path, offset: int, length: int | None = None) -> StoredRecord:
     """The record at `offset`; with its length it is read at one go. ArchiveError if there is no
     whole record.
     """
@@ -74,31 +74,33 @@ def read_record(path: Path, offset: int, length: int | None = None) -> Stored:
             found = (
                 _unpacked(os.pread(file.fileno(), length, offset), offset)
                 if length
-                else member(file, offset)
+                else read_member(file, offset)
             )
         if found is not None:
-            return parse(found)
+            return parse_record(found)
     except OSError as error:
         raise ArchiveError(f"{path.name} can't be read: {error.strerror}") from error
-    except BrokenError as error:
+    except BrokenRecordError as error:
         raise ArchiveError(f"{path.name} is damaged: {error.why} at byte {offset}") from error
     raise ArchiveError(f"{path.name} ends before byte {offset}")
 
 
-def _unpacked(data: bytes, offset: int) -> Member | None:
-    found = member(BytesIO(data), 0) if data else None
-    return found and Member(offset, found.length, found.data)
+def _unpacked(data: bytes, offset: int) -> GzipMember | None:
+    found = read_member(BytesIO(data), 0) if data else None
+    return found and GzipMember(offset, found.length, found.data)
 
 
-def _asked(data: bytes, at: int, file: BinaryIO, offset: int, answer_id: str) -> Stored | None:
+def _read_request(
+    data: bytes, at: int, file: BinaryIO, offset: int, answer_id: str
+) -> StoredRecord | None:
     """The request that belongs to an answer: mostly it is in what was read already."""
     try:
         try:
-            found = member(BytesIO(data), at)
-        except BrokenError:
-            found = member(file, offset + at)
-        stored = parse(found) if found is not None else None
-    except BrokenError:
+            found = read_member(BytesIO(data), at)
+        except BrokenRecordError:
+            found = read_member(file, offset + at)
+        stored = parse_record(found) if found is not None else None
+    except BrokenRecordError:
         return None
     belongs = (
         stored is not None
@@ -118,7 +120,7 @@ class Archive:
         self._covered = set[str]()
         self._others = list[Path]()
 
-    def read(self, file: str, offset: int, length: int | None = None) -> Stored:
+    def read(self, file: str, offset: int, length: int | None = None) -> StoredRecord:
         """The record at that place; of a file that is still written, too."""
         path = self.folder / Path(file).name
         written = path.with_name(path.name + OPEN)
@@ -126,7 +128,7 @@ class Archive:
             written if not path.exists() and written.exists() else path, offset, length
         )
 
-    def exchange(self, entry: Entry) -> tuple[Stored, Stored | None]:
+    def read_exchange(self, entry: IndexEntry) -> tuple[StoredRecord, StoredRecord | None]:
         """The record of an entry, and that of the request, which is behind it; None if nobody kept
         it.
         """
@@ -134,38 +136,40 @@ class Archive:
         try:
             with path.open("rb", buffering=0) as file:
                 data = os.pread(file.fileno(), entry.length + PEEK, entry.offset)
-                found = member(BytesIO(data), 0) if data else None
+                found = read_member(BytesIO(data), 0) if data else None
                 if found is None:
                     raise ArchiveError(f"{path.name} ends before byte {entry.offset}")
-                answer = parse(Member(entry.offset, found.length, found.data))
-                return answer, _asked(
+                answer = parse_record(GzipMember(entry.offset, found.length, found.data))
+                return answer, _read_request(
                     data, found.length, cast("BinaryIO", file), entry.offset, answer.id
                 )
         except OSError as error:
             raise ArchiveError(f"{path.name} can't be read: {error.strerror}") from error
 
-    def versions(self, url: str, asked: str = "") -> list[Entry]:
+    def versions(self, url: str, asked: str = "") -> list[IndexEntry]:
         """All entries of a URL, oldest first; of answers to something else than a GET, if that is
         `asked` (see there).
 
         The index knows pages by keys that leave out case, scheme and `www.`; other spellings count
         only if this one isn't there.
         """
-        found = self.alike(url, asked)
+        found = self.entries_by_key(url, asked)
         return [entry for entry in found if entry.url == plain_url(url)] or found
 
-    def alike(self, url: str, asked: str = "") -> list[Entry]:
+    def entries_by_key(self, url: str, asked: str = "") -> list[IndexEntry]:
         """All entries under the key of a URL, whatever their spelling, oldest first."""
         self._look()
         url = with_query(url, asked)
-        found: set[Entry] = set()
+        found: set[IndexEntry] = set()
         if self._whole:
-            found |= {entry for entry in lookup(self.folder / INDEX, url) if self._counts(entry)}
+            found |= {
+                entry for entry in find_entries(self.folder / INDEX, url) if self._counts(entry)
+            }
         for path in self._others:
-            found |= set(lookup(path, url))
+            found |= set(find_entries(path, url))
         return sorted(found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
 
-    def entries(self, keys: Container[int] | None = None) -> Iterator[Entry]:
+    def iter_entries(self, keys: Container[int] | None = None) -> Iterator[IndexEntry]:
         """All of all closed files by key and time, in flat memory; or those whose key has one of
         these hashes.
         """
@@ -174,14 +178,14 @@ class Archive:
             common = [self.folder / INDEX] if self._whole else []
             files = [stack.enter_context(path.open("rb")) for path in [*common, *self._others]]
             known = self._covered | {path.name for path in self._others}
-            for line in unique(merge(*files)):
+            for line in unique_lines(merge(*files)):
                 if keys is not None and hash(line.partition(b" ")[0]) not in keys:
                     continue
-                entry = entry_of(line, self.folder)
+                entry = parse_entry(line, self.folder)
                 if index_path(Path(entry.file)).name in known:
                     yield entry
 
-    def _counts(self, entry: Entry) -> bool:
+    def _counts(self, entry: IndexEntry) -> bool:
         """Does an entry of the common index?"""
         return index_path(Path(entry.file)).name in self._covered
 
@@ -191,8 +195,10 @@ class Archive:
         """
         changed = self.folder.stat().st_mtime_ns if self.folder.is_dir() else 0
         if changed != self._seen:
-            self._whole, self._covered = covered(self.folder)
-            self._others = [path for path in parts(self.folder) if path.name not in self._covered]
+            self._whole, self._covered = covered_indexes(self.folder)
+            self._others = [
+                path for path in file_indexes(self.folder) if path.name not in self._covered
+            ]
             self._seen = changed if time.time_ns() - changed > SETTLED_NS else -1
 
     def get(self, url: str, at: datetime | None = None) -> Capture | None:
@@ -202,31 +208,31 @@ class Archive:
         entries = self.versions(url)
         if not entries:
             return None
-        wanted = timestamp(at) if at is not None else "9"
+        wanted = format_timestamp(at) if at is not None else "9"
         before = [entry for entry in entries if entry.timestamp <= wanted]
-        return self.capture(before[-1] if before else entries[0])
+        return self.read_capture(before[-1] if before else entries[0])
 
-    def capture(self, entry: Entry) -> Capture:
+    def read_capture(self, entry: IndexEntry) -> Capture:
         """The version of an entry."""
-        return self.resolved(self.read(entry.file, entry.offset, entry.length))
+        return self.resolve_record(self.read(entry.file, entry.offset, entry.length))
 
-    def resolved(self, record: Stored) -> Capture:
+    def resolve_record(self, record: StoredRecord) -> Capture:
         """With the payload; ArchiveError if a revisit points at nothing that is there.
 
         What the server says with a 304 is little, so then the head is that of the original too.
         """
         if record.kind != "revisit":
             return Capture(record.url, record.at, record, record.head, record.body)
-        original = self.original(record)
-        same = heads.status(record.head) != 304 and record.head
+        original = self.find_original(record)
+        same = heads.parse_status(record.head) != 304 and record.head
         return Capture(
             record.url, record.at, record, record.head if same else original.head, original.body
         )
 
-    def original(self, revisit: Stored) -> Stored:
+    def find_original(self, revisit: StoredRecord) -> StoredRecord:
         """The record that a revisit points at, by its URL, time and digest."""
         target = revisit.refers_to or Original(revisit.url, revisit.at, revisit.digest)
-        stamp = timestamp(target.at)
+        stamp = format_timestamp(target.at)
         fitting = [
             entry
             for entry in self.versions(target.url)
@@ -237,7 +243,7 @@ class Archive:
             fitting, key=lambda entry: (entry.timestamp != stamp, entry.timestamp > stamp)
         ):
             record = self.read(entry.file, entry.offset, entry.length)
-            if not target.digest or target.digest == digest(
+            if not target.digest or target.digest == compute_digest(
                 record.body, algorithm=target.digest.partition(":")[0]
             ):
                 return record
@@ -246,22 +252,22 @@ class Archive:
             f"{target.url}"
         )
 
-    def files(self) -> list[Path]:
+    def closed_files(self) -> list[Path]:
         """All closed WARC files, in the order of their names."""
         return sorted(self.folder.glob(f"*{SUFFIX}"))
 
-    def records(self) -> Iterator[tuple[Path, Stored]]:
+    def iter_records(self) -> Iterator[tuple[Path, StoredRecord]]:
         """All records of all closed files, in the order in which they were written. Of a damaged
         file, those before the damage.
         """
-        for path in self.files():
-            with path.open("rb", buffering=1 << 18) as file, suppress(BrokenError):
-                for found in members(file):
-                    yield path, parse(found)
+        for path in self.closed_files():
+            with path.open("rb", buffering=1 << 18) as file, suppress(BrokenRecordError):
+                for found in iter_members(file):
+                    yield path, parse_record(found)
 
     def captures(self) -> Iterator[Capture]:
         """All versions that can be read, without the 304s."""
-        for path, record in self.records():
-            if Entry.of_stored(record, path.name) is not None:
+        for path, record in self.iter_records():
+            if IndexEntry.from_stored(record, path.name) is not None:
                 with suppress(ArchiveError):
-                    yield self.resolved(record)
+                    yield self.resolve_record(record)

@@ -17,14 +17,14 @@ from struct import Struct
 from typing import Final
 from urllib.parse import quote
 
-from crawlproj.archive.exchange import Exchange, Facts, Original
+from crawlproj.archive.exchange import Exchange, Original, PageMetadata
 from crawlproj.http import heads
 
 NOT_MODIFIED: Final = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 IDENTICAL: Final = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
-ANSWER = "application/http;msgtype=response"
-REQUEST = "application/http;msgtype=request"
-FIELDS = "application/warc-fields"
+RESPONSE_TYPE = "application/http;msgtype=response"
+REQUEST_TYPE = "application/http;msgtype=request"
+FIELDS_TYPE = "application/warc-fields"
 OCTETS = "application/octet-stream"
 HOPS: Final = {
     "a": "L a/@href",
@@ -64,7 +64,7 @@ class Record:
     status: int = 0
     indexed: bool = False
     original: Original | None = None
-    asked: str = ""
+    post_query: str = ""
 
 
 def new_ids(count: int) -> list[str]:
@@ -84,12 +84,12 @@ def new_id() -> str:
 
 
 @lru_cache(8)
-def date(at: datetime) -> str:
+def format_warc_date(at: datetime) -> str:
     """To the microsecond, as Postgres keeps it: what a revisit refers to is found by it."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def digest(*pieces: bytes, algorithm: str = "sha1") -> str:
+def compute_digest(*pieces: bytes, algorithm: str = "sha1") -> str:
     found = _empty_hash(algorithm).copy()
     for piece in pieces:
         found.update(piece)
@@ -124,7 +124,7 @@ def plain_url(url: str) -> str:
     return quote(url, safe="!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
-def record(
+def build_record(
     kind: str,
     at: datetime,
     block: tuple[bytes, ...],
@@ -135,10 +135,10 @@ def record(
     """The bytes of a record with a block of these pieces. Fields without a value are left out."""
     if not "".join(fields.values()).isprintable():
         fields = {name: _BREAKS.sub(" ", value) for name, value in fields.items()}
-    lines = [f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Date: {date(at)}"]
+    lines = [f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Date: {format_warc_date(at)}"]
     lines += [f"{name}: {value}" for name, value in fields.items() if value]
     lines.append(
-        f"WARC-Block-Digest: {digest(*block, algorithm=algorithm)}\r\nContent-Type: {content_type}"
+        f"WARC-Block-Digest: {compute_digest(*block, algorithm=algorithm)}\r\nContent-Type: {content_type}"
     )
     lines.append(f"Content-Length: {sum(map(len, block))}\r\n\r\n")
     return b"".join(("\r\n".join(lines).encode("utf-8", "replace"), *block, b"\r\n\r\n"))
@@ -152,7 +152,7 @@ def warc_fields(pairs: list[tuple[str, object]]) -> bytes:
     return "\r\n".join([*lines, ""]).encode("utf-8", "replace")
 
 
-def warcinfo(
+def build_warcinfo(
     name: str, at: datetime, info: Mapping[str, object], algorithm: str = "sha1"
 ) -> Record:
     """The first record of the file `name`; `info` says by whom, with what and under which rules it
@@ -160,11 +160,13 @@ def warcinfo(
     """
     about = {"software": "crawlproj", "format": "WARC File Format 1.1", **info}
     fields = {"WARC-Record-ID": new_id(), "WARC-Filename": name}
-    data = record("warcinfo", at, (warc_fields(list(about.items())),), FIELDS, fields, algorithm)
+    data = build_record(
+        "warcinfo", at, (warc_fields(list(about.items())),), FIELDS_TYPE, fields, algorithm
+    )
     return Record("warcinfo", fields["WARC-Record-ID"], "", at, data)
 
 
-def records(
+def build_records(
     exchange: Exchange, original: Original | None, info_id: str, algorithm: str = "sha1"
 ) -> tuple[Record, ...]:
     """The records of an exchange. The answer is first: it is worth most if the process is killed
@@ -174,33 +176,35 @@ def records(
     is stored whole, whatever the caller believed. So is the answer to anything else than a GET:
     what a revisit refers to is looked up among pages.
     """
-    asked = exchange.asked
+    asked = exchange.post_query
     new, request_id, metadata_id = new_ids(3)
-    first = answer(exchange, None if asked else original, info_id, algorithm, new)
-    first.asked = asked
+    first = build_response(exchange, None if asked else original, info_id, algorithm, new)
+    first.post_query = asked
     out = [first]
     url = first.url
     common = {"WARC-Warcinfo-ID": info_id, "WARC-Concurrent-To": first.id, "WARC-Target-URI": url}
-    if (head := heads.request(exchange.request)) is not None:
+    if (head := heads.storable_request(exchange.request)) is not None:
         fields = {
             "WARC-Record-ID": request_id,
             **common,
             "WARC-IP-Address": _address(exchange.address),
         }
         if exchange.request_body:
-            fields["WARC-Payload-Digest"] = digest(exchange.request_body, algorithm=algorithm)
-        data = record(
-            "request", exchange.at, (head, exchange.request_body), REQUEST, fields, algorithm
+            fields["WARC-Payload-Digest"] = compute_digest(
+                exchange.request_body, algorithm=algorithm
+            )
+        data = build_record(
+            "request", exchange.at, (head, exchange.request_body), REQUEST_TYPE, fields, algorithm
         )
         out.append(Record("request", request_id, url, exchange.at, data))
     if block := _metadata(exchange, head):
         fields = {"WARC-Record-ID": metadata_id, **common, "WARC-Refers-To": first.id}
-        data = record("metadata", exchange.at, (block,), FIELDS, fields, algorithm)
+        data = build_record("metadata", exchange.at, (block,), FIELDS_TYPE, fields, algorithm)
         out.append(Record("metadata", metadata_id, url, exchange.at, data))
     return tuple(out)
 
 
-def answer(
+def build_response(
     exchange: Exchange,
     original: Original | None,
     info_id: str,
@@ -220,11 +224,11 @@ def answer(
     if not heads.is_http(exchange.head):
         whole = (exchange.head, exchange.body)
         fields |= {
-            "WARC-Payload-Digest": digest(*whole, algorithm=algorithm),
+            "WARC-Payload-Digest": compute_digest(*whole, algorithm=algorithm),
             "WARC-Truncated": exchange.truncated or "",
         }
         kind = exchange.content_type or OCTETS
-        data = record("resource", at, whole, _BREAKS.sub(" ", kind), fields, algorithm)
+        data = build_record("resource", at, whole, _BREAKS.sub(" ", kind), fields, algorithm)
         here = Original(url, at, fields["WARC-Payload-Digest"], new)
         return Record(
             "resource",
@@ -238,18 +242,18 @@ def answer(
             True,
             here,
         )
-    head = heads.answer(exchange.head)
-    found = digest(exchange.body, algorithm=algorithm)
-    status = heads.status(exchange.head)
+    head = heads.storable_response(exchange.head)
+    found = compute_digest(exchange.body, algorithm=algorithm)
+    status = heads.parse_status(exchange.head)
     if original is not None and (profile := _profile(exchange, status, found, original)):
         fields |= {
             "WARC-Profile": profile,
             "WARC-Refers-To": original.record_id,
             "WARC-Refers-To-Target-URI": plain_url(original.url),
-            "WARC-Refers-To-Date": date(original.at),
+            "WARC-Refers-To-Date": format_warc_date(original.at),
             "WARC-Payload-Digest": original.digest,
         }
-        data = record("revisit", at, (head,), ANSWER, fields, algorithm)
+        data = build_record("revisit", at, (head,), RESPONSE_TYPE, fields, algorithm)
         return Record(
             "revisit",
             new,
@@ -263,7 +267,7 @@ def answer(
             original,
         )
     fields |= {"WARC-Payload-Digest": found, "WARC-Truncated": exchange.truncated or ""}
-    data = record("response", at, (head, exchange.body), ANSWER, fields, algorithm)
+    data = build_record("response", at, (head, exchange.body), RESPONSE_TYPE, fields, algorithm)
     return Record(
         "response",
         new,
@@ -271,7 +275,7 @@ def answer(
         at,
         data,
         found,
-        mime(head),
+        mime_type(head),
         status,
         status != 304,
         Original(url, at, found, new),
@@ -287,9 +291,9 @@ def _profile(exchange: Exchange, status: int, found: str, original: Original) ->
     return IDENTICAL if found == original.digest and exchange.body else ""
 
 
-def mime(head: bytes) -> str:
+def mime_type(head: bytes) -> str:
     """The content type of an answer, for the index."""
-    return re.split(r"[;\s,]", heads.field(head, "Content-Type"), maxsplit=1)[0].lower()
+    return re.split(r"[;\s,]", heads.get_header(head, "Content-Type"), maxsplit=1)[0].lower()
 
 
 @lru_cache(256)
@@ -315,7 +319,7 @@ def _metadata(exchange: Exchange, request: bytes | None) -> bytes:
     return warc_fields(pairs) + (_outlinks(facts) if facts is not None else b"")
 
 
-def _outlinks(facts: Facts) -> bytes:
+def _outlinks(facts: PageMetadata) -> bytes:
     """One look at all URLs together: hardly ever is one of them not plain."""
     links = facts.links
     urls = "".join([link[0] for link in links]).encode("utf-8", "replace")

@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from crawlproj.archive.cdxj import Entry
+from crawlproj.archive.cdxj import IndexEntry
 from crawlproj.archive.fsync import sync_folder
-from crawlproj.archive.gzip_members import BrokenError, Member, member, next_member
-from crawlproj.archive.index_builder import Listing
-from crawlproj.archive.index_merge import PART, Sorter, parts, write_file
-from crawlproj.archive.locks import locked
+from crawlproj.archive.gzip_members import BrokenRecordError, GzipMember, next_member, read_member
+from crawlproj.archive.index_builder import IndexBuilder
+from crawlproj.archive.index_merge import PART, LineSorter, file_indexes, write_file
+from crawlproj.archive.locks import lock_file
 from crawlproj.archive.open_file import OPEN, SUFFIX, index_path
-from crawlproj.archive.stored_record import Stored, parse
+from crawlproj.archive.stored_record import StoredRecord, parse_record
 
 
 @dataclass(frozen=True, slots=True)
-class Repaired:
+class RepairedFile:
     """`file` is the name of the closed file, empty if nothing was in it; `saved` is that of the one
     with records behind damage.
     """
@@ -38,21 +38,21 @@ class Repaired:
     why: str = ""
 
 
-def repair(folder: Path) -> list[Repaired]:
+def repair_open_files(folder: Path) -> list[RepairedFile]:
     """Close what was left open in `folder`."""
     found = []
     for path in sorted(folder.glob(f"*{SUFFIX}{OPEN}")):
-        if (file := locked(path)) is not None:
+        if (file := lock_file(path)) is not None:
             with os.fdopen(file, "r+b", buffering=1 << 18) as opened:
                 found.append(_close(path, opened))
     for path in folder.glob(f"*{PART}"):
-        if (half := locked(path)) is not None:
+        if (half := lock_file(path)) is not None:
             path.unlink()
             os.close(half)
     return found
 
 
-def complete(folder: Path, thorough: bool = False) -> list[Repaired]:
+def repair_indexes(folder: Path, thorough: bool = False) -> list[RepairedFile]:
     """Closed files whose index is missing or half, as a loss of power between two renames leaves
     them, are indexed; indexes without a file go. For who holds the lock of those who rewrite. `why`
     says what is wrong with a file behind its last whole record. `thorough`: each line of each index
@@ -67,9 +67,9 @@ def complete(folder: Path, thorough: bool = False) -> list[Repaired]:
             if (
                 broken is not None or not empty or index_path(path).stat().st_size
             ):  # else nothing is to be listed, and was not
-                found.append(Repaired(path.name, count, 0, why=str(broken or "")))
-    found += [Repaired(path.name, 0, 0) for path in orphans(folder)]
-    for path in orphans(folder):
+                found.append(RepairedFile(path.name, count, 0, why=str(broken or "")))
+    found += [RepairedFile(path.name, 0, 0) for path in orphan_indexes(folder)]
+    for path in orphan_indexes(folder):
         path.unlink(missing_ok=True)
     sync_folder(folder)
     return found
@@ -93,7 +93,7 @@ def _is_index(path: Path) -> bool:
     with path.open("rb") as file:
         for line in file:
             try:
-                Entry.of(line)
+                IndexEntry.from_line(line)
             except (ValueError, KeyError):
                 return False
             if line < last:
@@ -102,20 +102,20 @@ def _is_index(path: Path) -> bool:
     return True
 
 
-def orphans(folder: Path) -> list[Path]:
+def orphan_indexes(folder: Path) -> list[Path]:
     """Indexes whose file is gone. A file that is just being closed has its index first, and another
     name: that is asked first.
     """
     return [
         path
-        for path in parts(folder)
+        for path in file_indexes(folder)
         if not any(
             (folder / (path.stem + end)).exists() for end in (SUFFIX + OPEN, SUFFIX, ".warc")
         )
     ]
 
 
-def index(path: Path) -> int:
+def write_index(path: Path) -> int:
     """Write the index of a closed file anew; returns the number of its records. BrokenError if the
     file is damaged.
     """
@@ -126,55 +126,57 @@ def index(path: Path) -> int:
     return count
 
 
-def _scan(file: BinaryIO, name: str, path: Path) -> tuple[int, int, BrokenError | None]:
+def _scan(file: BinaryIO, name: str, path: Path) -> tuple[int, int, BrokenRecordError | None]:
     """Index all whole records from the start; how many there are, where they end, and what comes
     then.
     """
-    lines = Sorter(path.parent)
+    lines = LineSorter(path.parent)
     count = 0
     end = 0
     broken = None
-    listing = Listing(name, lambda entry: lines.add(entry.line()))
+    listing = IndexBuilder(name, lambda entry: lines.add(entry.to_line()))
     try:
-        count, end, broken = walk(file, listing.take)
+        count, end, broken = walk_records(file, listing.add_record)
         listing.close()
         if count:
-            write_file(index_path(path), lines.sorted())
+            write_file(index_path(path), lines.sorted_lines())
     finally:
         lines.close()
     return count, end, broken
 
 
-def walk(file: BinaryIO, take: Callable[[Stored], None]) -> tuple[int, int, BrokenError | None]:
+def walk_records(
+    file: BinaryIO, take: Callable[[StoredRecord], None]
+) -> tuple[int, int, BrokenRecordError | None]:
     """Give out whole records until the first that is none."""
     count = end = 0
     try:
-        while (found := member(file, end)) is not None:
-            take(parse(found))
+        while (found := read_member(file, end)) is not None:
+            take(parse_record(found))
             count = count + 1
             end = end + found.length
-    except BrokenError as error:
+    except BrokenRecordError as error:
         return count, end, error
     return count, end, None
 
 
-def salvaged(file: BinaryIO) -> Iterator[Stored]:
+def salvage_records(file: BinaryIO) -> Iterator[StoredRecord]:
     """All whole records, also those behind damaged places."""
     offset = 0
     while True:
         try:
-            found = member(file, offset)
-            stored = parse(found) if found is not None else None
-        except BrokenError:
+            found = read_member(file, offset)
+            stored = parse_record(found) if found is not None else None
+        except BrokenRecordError:
             found = _next_record(file, offset + 1)
-            stored = parse(found) if found is not None else None
+            stored = parse_record(found) if found is not None else None
         if found is None or stored is None:
             return
         yield stored
         offset = found.offset + found.length
 
 
-def _close(path: Path, file: BinaryIO) -> Repaired:
+def _close(path: Path, file: BinaryIO) -> RepairedFile:
     name = path.name.removesuffix(OPEN)
     folder = path.parent
     size = os.fstat(file.fileno()).st_size
@@ -187,23 +189,25 @@ def _close(path: Path, file: BinaryIO) -> Repaired:
     else:
         path.unlink()
     sync_folder(folder)
-    return Repaired(name if count else "", count, size - end, saved, broken.why if broken else "")
+    return RepairedFile(
+        name if count else "", count, size - end, saved, broken.why if broken else ""
+    )
 
 
 def _save_rest(path: Path, file: BinaryIO, end: int) -> str:
     """Whole records of this file after `end` go to another one, behind its first; returns its name,
     empty if there are none.
     """
-    first = member(file, 0) if end else None
+    first = read_member(file, 0) if end else None
     if first is None:
         return ""
     places = [(0, first.length)]
-    own = parse(first).id
+    own = parse_record(first).id
     found = _next_record(file, end + 1)
     while found is not None:
         places += (
             [(found.offset, found.length)]
-            if parse(found).fields.get("warc-warcinfo-id") == own
+            if parse_record(found).fields.get("warc-warcinfo-id") == own
             else []
         )
         found = _next_record(file, found.offset + found.length)
@@ -211,16 +215,16 @@ def _save_rest(path: Path, file: BinaryIO, end: int) -> str:
         return ""
     rest = path.with_name(path.name.removesuffix(SUFFIX) + "-rest" + SUFFIX)
     write_file(rest, (os.pread(file.fileno(), length, offset) for offset, length in places))
-    index(rest)
+    write_index(rest)
     return rest.name
 
 
-def _next_record(file: BinaryIO, offset: int) -> Member | None:
+def _next_record(file: BinaryIO, offset: int) -> GzipMember | None:
     """The next member that is one whole record."""
     while (found := next_member(file, offset)) is not None:
         try:
-            parse(found)
-        except BrokenError:
+            parse_record(found)
+        except BrokenRecordError:
             offset = found.offset + 1
         else:
             return found

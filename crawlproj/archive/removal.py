@@ -21,25 +21,32 @@ from typing import BinaryIO
 
 from crawlproj.archive.exchange import Exchange
 from crawlproj.archive.fsync import sync_folder
-from crawlproj.archive.gzip_members import BrokenError, member, pack
+from crawlproj.archive.gzip_members import BrokenRecordError, compress_member, read_member
 from crawlproj.archive.index_merge import merge_indexes, write_file
 from crawlproj.archive.open_file import SUFFIX, index_path
 from crawlproj.archive.reader import Archive
-from crawlproj.archive.records import FIELDS, NOT_MODIFIED, answer, new_id, record, warc_fields
-from crawlproj.archive.recovery import index, salvaged
-from crawlproj.archive.stored_record import Stored, parse
+from crawlproj.archive.records import (
+    FIELDS_TYPE,
+    NOT_MODIFIED,
+    build_record,
+    build_response,
+    new_id,
+    warc_fields,
+)
+from crawlproj.archive.recovery import salvage_records, write_index
+from crawlproj.archive.stored_record import StoredRecord, parse_record
 from crawlproj.errors import ArchiveError
 
-Gone = Callable[[str, datetime], str]
+RemovalRule = Callable[[str, datetime], str]
 """Under which name what was captured from a URL at that time is to go; empty: it stays."""
-Capture = tuple[str, datetime]
-NOTHING: Mapping[Capture, str] = {}
+CaptureKey = tuple[str, datetime]
+NOTHING: Mapping[CaptureKey, str] = {}
 _REVISION = re.compile(r"(?:-r([0-9]+))?\.warc\.gz$")
 _NOTE = b"removed: "
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class RewrittenFile:
     """`moved` tells of each place (offset) in the old file where it is in the new one (offset,
     length); `removed` how many records went under which name. Without `new` nothing was left.
     `lost`: captures that went before a kill, perhaps not yet from those who need them.
@@ -49,11 +56,11 @@ class Rewritten:
     new: Path | None
     removed: Mapping[str, int]
     moved: dict[int, tuple[int, int]] = field(repr=False)
-    lost: Mapping[Capture, str] = field(default_factory=dict, repr=False)
+    lost: Mapping[CaptureKey, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(slots=True)
-class Found:
+class FileSurvey:
     """What one look at a file has found: records that go by name, their bytes in the file, offsets
     of records of other pages that need something that goes (and what), whether anything else is
     left, and the size of it all.
@@ -61,25 +68,25 @@ class Found:
 
     going: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
-    heirs: dict[int, Capture] = field(default_factory=dict)
+    heirs: dict[int, CaptureKey] = field(default_factory=dict)
     left: int = 0
     size: int = 0
 
 
-def survey(
+def survey_files(
     files: Iterable[Path],
-    gone: Gone,
-    lost: Mapping[Capture, str] = NOTHING,
-    see: Callable[[Path, Stored], None] | None = None,
-) -> dict[str, Found]:
+    gone: RemovalRule,
+    lost: Mapping[CaptureKey, str] = NOTHING,
+    see: Callable[[Path, StoredRecord], None] | None = None,
+) -> dict[str, FileSurvey]:
     """One look at every record of these files; only files that are concerned are told. `see` is
     called with each record first.
     """
-    found: dict[str, Found] = {}
+    found: dict[str, FileSurvey] = {}
     for path in files:
-        here = Found()
+        here = FileSurvey()
         with path.open("rb", buffering=1 << 18) as file:
-            for stored in salvaged(file):
+            for stored in salvage_records(file):
                 if see is not None:
                     see(path, stored)
                 _look(stored, gone, lost, here)
@@ -88,7 +95,9 @@ def survey(
     return found
 
 
-def _look(stored: Stored, gone: Gone, lost: Mapping[Capture, str], here: Found) -> None:
+def _look(
+    stored: StoredRecord, gone: RemovalRule, lost: Mapping[CaptureKey, str], here: FileSurvey
+) -> None:
     here.size += stored.length
     if name := _goes(stored, gone):
         here.going[name] += 1
@@ -100,7 +109,7 @@ def _look(stored: Stored, gone: Gone, lost: Mapping[Capture, str], here: Found) 
         here.heirs[stored.offset] = target.url, target.at
 
 
-def _is_mere_note(stored: Stored) -> bool:
+def _is_mere_note(stored: StoredRecord) -> bool:
     """Of a removal that names no records, as of those that were just old: without other records it
     is of no use.
     """
@@ -111,25 +120,25 @@ def _is_mere_note(stored: Stored) -> bool:
     )
 
 
-def _goes(stored: Stored, gone: Gone) -> str:
+def _goes(stored: StoredRecord, gone: RemovalRule) -> str:
     return gone(stored.url, stored.at) if stored.url and "warc-date" in stored.fields else ""
 
 
-def forget(
-    archive: Archive, gone: Gone, reasons: Mapping[str, str], now: datetime
-) -> Iterator[Rewritten]:
+def remove_records(
+    archive: Archive, gone: RemovalRule, reasons: Mapping[str, str], now: datetime
+) -> Iterator[RewrittenFile]:
     """Write successors of all files that hold records that are to go; `reasons` are by the names of
     `gone`, for the record of it.
 
     A 304 goes with the version that it speaks of.
     """
-    found = survey(archive.files(), gone)
-    for path in archive.files():
+    found = survey_files(archive.closed_files(), gone)
+    for path in archive.closed_files():
         if path.name in found:
-            yield rewrite(archive, path, gone, found[path.name].heirs, reasons, now)
+            yield rewrite_file(archive, path, gone, found[path.name].heirs, reasons, now)
 
 
-def drop(rewritten: Iterable[Rewritten]) -> None:
+def delete_old_files(rewritten: Iterable[RewrittenFile]) -> None:
     """Remove the old files, after the new places are written down."""
     for each in rewritten:
         index_path(each.old).unlink(missing_ok=True)
@@ -137,28 +146,28 @@ def drop(rewritten: Iterable[Rewritten]) -> None:
         sync_folder(each.old.parent)
 
 
-def finish(folder: Path) -> None:
+def refresh_index(folder: Path) -> None:
     """The common index, as far as there is one, says nothing more of files that were dropped."""
     if folder.is_dir():
         merge_indexes(folder)
 
 
-def unfinished(archive: Archive) -> Iterator[Rewritten]:
+def unfinished_rewrites(archive: Archive) -> Iterator[RewrittenFile]:
     """What a kill has left: successors that are whole, while the old file is still there."""
-    for new in archive.files():
-        old = predecessor(new)
+    for new in archive.closed_files():
+        old = predecessor_path(new)
         if old is not None and old.exists() and (found := _compared(old, new)) is not None:
             if not index_path(new).exists():
-                index(new)
+                write_index(new)
             yield found
 
 
-def _compared(old: Path, new: Path) -> Rewritten | None:
+def _compared(old: Path, new: Path) -> RewrittenFile | None:
     """By the ids of their records. None if the one is no successor of the other."""
     after = dict[str, tuple[int, int]]()
     note = b""
     with new.open("rb", buffering=1 << 18) as file:
-        for stored in salvaged(file):
+        for stored in salvage_records(file):
             after[stored.id] = stored.offset, stored.length
             note = (
                 stored.block
@@ -171,10 +180,10 @@ def _compared(old: Path, new: Path) -> Rewritten | None:
         zip(names, (int(value) for name, _, value in pairs if name == "records"), strict=False)
     )
     moved = dict[int, tuple[int, int]]()
-    lost = dict[Capture, str]()
+    lost = dict[CaptureKey, str]()
     missing = 0
     with old.open("rb", buffering=1 << 18) as file:
-        for stored in salvaged(file):
+        for stored in salvage_records(file):
             if stored.id in after:
                 moved[stored.offset] = after[stored.id]
                 continue
@@ -182,10 +191,10 @@ def _compared(old: Path, new: Path) -> Rewritten | None:
             if stored.kind in ("response", "resource"):
                 lost[stored.url, stored.at] = names[0] if names else ""
     fits = note and len(moved) == len(after) - 1 and missing == sum(removed.values())
-    return Rewritten(old, new, removed, moved, lost) if fits else None
+    return RewrittenFile(old, new, removed, moved, lost) if fits else None
 
 
-def successor(path: Path) -> Path:
+def successor_path(path: Path) -> Path:
     """The next name that is free."""
     number = int((_REVISION.search(path.name) or [0, 0])[1] or 0)
     while (
@@ -195,7 +204,7 @@ def successor(path: Path) -> Path:
     return new
 
 
-def predecessor(path: Path) -> Path | None:
+def predecessor_path(path: Path) -> Path | None:
     number = int((_REVISION.search(path.name) or [0, 0])[1] or 0)
     base = _REVISION.sub("", path.name)
     return (
@@ -205,23 +214,23 @@ def predecessor(path: Path) -> Path | None:
     )
 
 
-def rewrite(
+def rewrite_file(
     archive: Archive,
     path: Path,
-    gone: Gone,
-    heirs: Mapping[int, Capture],
+    gone: RemovalRule,
+    heirs: Mapping[int, CaptureKey],
     reasons: Mapping[str, str],
     now: datetime,
     listed: bool = True,
-) -> Rewritten:
+) -> RewrittenFile:
     """A successor of one file. `listed`: the record of the removal says which records went."""
     moved = dict[int, tuple[int, int]]()
-    new = successor(path)
+    new = successor_path(path)
     removed = dict[str, list[str]]()
 
     def pieces(file: BinaryIO) -> Iterator[bytes]:
         at = 0
-        for stored in salvaged(file):
+        for stored in salvage_records(file):
             name = _goes(stored, gone)
             data = b""
             if not name:
@@ -242,9 +251,9 @@ def rewrite(
 
     with path.open("rb", buffering=1 << 18) as file:
         write_file(new, pieces(file))
-    index(new)
+    write_index(new)
     sync_folder(new.parent)
-    return Rewritten(path, new, {name: len(ids) for name, ids in removed.items()}, moved)
+    return RewrittenFile(path, new, {name: len(ids) for name, ids in removed.items()}, moved)
 
 
 def _note(
@@ -267,27 +276,29 @@ def _note(
         pairs += [("removed", name), ("reason", reasons.get(name, "")), ("records", len(ids))]
         pairs += [("removedRecord", each) for each in ids if listed]
     fields = {"WARC-Record-ID": new_id(), "WARC-Warcinfo-ID": info}
-    return pack(record("metadata", now, (warc_fields(pairs),), FIELDS, fields))
+    return compress_member(
+        build_record("metadata", now, (warc_fields(pairs),), FIELDS_TYPE, fields)
+    )
 
 
 def info_id(file: BinaryIO) -> str:
     """Of the warcinfo record that a file starts with; empty if it starts with another."""
     try:
-        first = member(file, 0)
-        stored = parse(first) if first is not None else None
-    except BrokenError:
+        first = read_member(file, 0)
+        stored = parse_record(first) if first is not None else None
+    except BrokenRecordError:
         return ""
     return stored.id if stored is not None and stored.kind == "warcinfo" else ""
 
 
-def _whole(archive: Archive, stored: Stored) -> bytes:
+def _whole(archive: Archive, stored: StoredRecord) -> bytes:
     """A revisit as a response of its own, with its id; empty if it can't be: then it has no
     content, and would name the page.
     """
     if stored.fields.get("warc-profile") == NOT_MODIFIED:
         return b""
     try:
-        found = archive.resolved(stored)
+        found = archive.resolve_record(stored)
     except ArchiveError:
         return b""
     exchange = Exchange(
@@ -297,7 +308,7 @@ def _whole(archive: Archive, stored: Stored) -> bytes:
         found.payload,
         address=stored.fields.get("warc-ip-address", ""),
     )
-    made = answer(
+    made = build_response(
         exchange, None, stored.fields.get("warc-warcinfo-id", ""), stored.digest.partition(":")[0]
     )
-    return pack(made.data.replace(made.id.encode(), stored.id.encode(), 1))
+    return compress_member(made.data.replace(made.id.encode(), stored.id.encode(), 1))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from crawlproj.archive.exchange import Original
-from crawlproj.archive.gzip_members import BrokenError, Member
+from crawlproj.archive.gzip_members import BrokenRecordError, GzipMember
 from crawlproj.http import heads
 
 _FIELD = re.compile(
@@ -19,7 +19,7 @@ HTTP_KINDS = ("response", "revisit")
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredRecord:
     """Names of `fields` are in lower case. `offset` and `length` are those of the member; `block`
     is what the record holds.
     """
@@ -43,7 +43,7 @@ class Stored:
 
     @property
     def at(self) -> datetime:
-        return instant(self.fields["warc-date"])
+        return parse_warc_date(self.fields["warc-date"])
 
     @property
     def digest(self) -> str:
@@ -58,14 +58,14 @@ class Stored:
     @property
     def head(self) -> bytes:
         """The HTTP head; empty if there is none."""
-        return heads.split(self.block)[0] if self.is_http else b""
+        return heads.split_head(self.block)[0] if self.is_http else b""
 
     @property
     def body(self) -> bytes:
         """The payload as it was received; for a revisit that of its original is meant, which is
         elsewhere.
         """
-        return heads.split(self.block)[1] if self.is_http else self.block
+        return heads.split_head(self.block)[1] if self.is_http else self.block
 
     @property
     def refers_to(self) -> Original | None:
@@ -77,7 +77,7 @@ class Stored:
         try:
             return Original(
                 url.removeprefix("<").removesuffix(">"),
-                instant(date),
+                parse_warc_date(date),
                 self.digest,
                 self.fields.get("warc-refers-to", ""),
             )
@@ -85,7 +85,7 @@ class Stored:
             return None
 
 
-def instant(text: str) -> datetime:
+def parse_warc_date(text: str) -> datetime:
     """A WARC-Date, of whatever precision; ValueError if it is none, or of a time when nobody could
     write it.
     """
@@ -98,13 +98,13 @@ def instant(text: str) -> datetime:
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
-def parse(member: Member) -> Stored:
+def parse_record(member: GzipMember) -> StoredRecord:
     """The record in a member; BrokenError if it is not exactly one whole record."""
     data = member.data
     fields = dict[str, str]()
     version = _VERSION.match(data)
     if version is None:
-        raise BrokenError(member.offset, "no WARC record")
+        raise BrokenRecordError(member.offset, "no WARC record")
     at = version.end()
     while found := _FIELD.match(data, at):
         fields.setdefault(
@@ -112,9 +112,9 @@ def parse(member: Member) -> Stored:
         )
         at = found.end()
     if data[at : at + 2] != b"\r\n" or not fields.get("content-length", "").isdecimal():
-        raise BrokenError(member.offset, "no whole WARC header")
+        raise BrokenRecordError(member.offset, "no whole WARC header")
     start = at + 2
     end = at + 2 + int(fields["content-length"])
     if data[end:] != _END or end > len(data):
-        raise BrokenError(member.offset, "Content-Length and record differ")
-    return Stored(fields, data[start:end], member.offset, member.length)
+        raise BrokenRecordError(member.offset, "Content-Length and record differ")
+    return StoredRecord(fields, data[start:end], member.offset, member.length)

@@ -44,7 +44,7 @@ def _turned(scheme: str, host: str, port: str) -> str:
     )
 
 
-def surt(url: str) -> str:
+def surt_key(url: str) -> str:
     """The key of a URL; one that is no http URL is its own key, without spaces."""
     parts = _PARTS(url.strip())
     if parts is None:

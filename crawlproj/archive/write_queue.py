@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from crawlproj.archive.exchange import Exchange, Original, Place
+from crawlproj.archive.exchange import Exchange, Original, RecordLocation
 from crawlproj.errors import ArchiveError
 
 WAKE_BYTES = 1_000_000
@@ -26,27 +26,27 @@ class Receipt:
     all.
     """
 
-    place: Place | None = None
+    record_location: RecordLocation | None = None
     error: Exception | None = None
     turn: int = -1
     """For who put it: before which closing of a file."""
 
 
 @dataclass(slots=True, eq=False)
-class Job:
+class WriteJob:
     exchange: Exchange
     original: Original | None
     receipt: Receipt
 
 
-class Turn(Future[None]):
+class RotationFuture(Future[None]):
     """A flush that closes the file, too."""
 
 
-Item = Job | Future[None]
+Item = WriteJob | Future[None]
 
 
-class Inbox:
+class WriteQueue:
     """Jobs and flushes in the order in which they came. It is bounded by those who ask if it is
     `full` before they fetch.
     """
@@ -63,10 +63,10 @@ class Inbox:
         self.closed = False
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         return self._bytes >= self._max_bytes
 
-    def put(self, job: Job) -> None:
+    def put(self, job: WriteJob) -> None:
         with self._changed:
             if self.closed:
                 raise ArchiveError("The archive is closed")
@@ -78,23 +78,23 @@ class Inbox:
                 self._changed.notify()
 
     def flush(self, close: bool = False) -> Future[None]:
-        future: Future[None] = Turn() if close else Future()
+        future: Future[None] = RotationFuture() if close else Future()
         with self._changed:
             if not self.closed:
                 self._items.append(future)
                 self._asked = True
                 self._changed.notify()
                 return future
-        settle(future, ArchiveError("The archive is closed"))
+        settle_future(future, ArchiveError("The archive is closed"))
         return future
 
-    def room(self) -> Future[None]:
+    def wait_for_room(self) -> Future[None]:
         future: Future[None] = Future()
         with self._changed:
-            if self.full and not self.closed:
+            if self.is_full and not self.closed:
                 self._rooms.append(future)
                 return future
-        settle(future)
+        settle_future(future)
         return future
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class Inbox:
 
     # for the thread that empties it
 
-    def take(self, timeout_s: float | None) -> deque[Item]:
+    def take_all(self, timeout_s: float | None) -> deque[Item]:
         """All that has come; nothing if that takes longer (than a second at most), or if it is
         closed and empty.
         """
@@ -118,19 +118,19 @@ class Inbox:
             self._items = deque()
             return taken
 
-    def back(self, items: Iterable[Item]) -> None:
+    def put_back(self, items: Iterable[Item]) -> None:
         """What could not be done comes first again, in its order."""
         with self._changed:
             self._items.extendleft(reversed(list(items)))
 
-    def done(self, jobs: Iterable[Job]) -> None:
+    def mark_done(self, jobs: Iterable[WriteJob]) -> None:
         with self._changed:
             self._bytes -= sum(job.exchange.size for job in jobs)
-            rooms, self._rooms = ([], self._rooms) if self.full else (self._rooms, [])
+            rooms, self._rooms = ([], self._rooms) if self.is_full else (self._rooms, [])
         for future in rooms:
-            settle(future)
+            settle_future(future)
 
-    def refuse(self, text: str) -> None:
+    def fail_flushes(self, text: str) -> None:
         """All who wait for a flush hear why there is none."""
         with self._changed:
             futures = [item for item in self._items if isinstance(item, Future)]
@@ -140,15 +140,15 @@ class Inbox:
                 self._rooms = []
             self._asked = False
         for future in futures:
-            settle(future, ArchiveError(text))
+            settle_future(future, ArchiveError(text))
 
-    def rest(self, seconds: float) -> None:
+    def wait_for_flush(self, seconds: float) -> None:
         """Until somebody asks for a flush, or it is closed, or the time has passed."""
         with self._changed:
             self._changed.wait_for(lambda: self._asked or self.closed, seconds)
 
 
-def settle(future: Future[None], error: Exception | None = None) -> None:
+def settle_future(future: Future[None], error: Exception | None = None) -> None:
     """Unless it is settled, or who asked has given up."""
     if future.done() or not future.set_running_or_notify_cancel():
         return

@@ -23,12 +23,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from crawlproj.archive.cdxj import Entry
-from crawlproj.archive.exchange import Exchange, Original, Place
-from crawlproj.archive.gzip_members import BY_SIZE, pack
+from crawlproj.archive.cdxj import IndexEntry
+from crawlproj.archive.exchange import Exchange, Original, RecordLocation
+from crawlproj.archive.gzip_members import BY_SIZE, compress_member
 from crawlproj.archive.open_file import OpenFile, file_name
-from crawlproj.archive.records import Record, records, warcinfo
-from crawlproj.archive.write_queue import Inbox, Item, Job, Receipt, Turn, settle
+from crawlproj.archive.records import Record, build_records, build_warcinfo
+from crawlproj.archive.write_queue import (
+    Item,
+    Receipt,
+    RotationFuture,
+    WriteJob,
+    WriteQueue,
+    settle_future,
+)
 from crawlproj.errors import ArchiveError
 
 log = logging.getLogger(__name__)
@@ -39,7 +46,7 @@ WRITE_BYTES = 256_000
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class WriterOptions:
     """How files are made: when the next begins, how much may wait, how often it is synced unasked,
     packed how, which digests.
     """
@@ -52,17 +59,17 @@ class Shape:
     algorithm: str = "sha1"
 
 
-DEFAULT = Shape()
+DEFAULT_OPTIONS = WriterOptions()
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenJob:
     """A job that is in the file, perhaps not yet on disk: what is promised when it is, and its line
     of the index.
     """
 
-    job: Job
-    place: Place
+    job: WriteJob
+    record_location: RecordLocation
     line: bytes
 
 
@@ -70,7 +77,7 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Writer:
+class WarcWriter:
     """Files of one worker in `folder`: PREFIX-TIME-SERIAL-WORKER.warc.gz. `info` is what the
     warcinfo record says.
     """
@@ -81,7 +88,7 @@ class Writer:
         prefix: str,
         worker: str,
         info: Mapping[str, object],
-        shape: Shape = DEFAULT,
+        shape: WriterOptions = DEFAULT_OPTIONS,
         now: Callable[[], datetime] = _utc_now,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -92,10 +99,10 @@ class Writer:
         self._shape = shape
         self._now = now
         self._monotonic = monotonic
-        self._inbox = Inbox(shape.queue_bytes)
+        self._queue = WriteQueue(shape.queue_bytes)
         self._hand: deque[Item] = deque()
         """What the thread has taken and not yet done."""
-        self._unsynced: list[Written] = []
+        self._unsynced: list[WrittenJob] = []
         self._file: OpenFile | None = None
         self._info_id = ""
         self._opened_s = 0.0
@@ -110,31 +117,31 @@ class Writer:
         one.
         """
         receipt = Receipt()
-        self._inbox.put(Job(exchange, original, receipt))
+        self._queue.put(WriteJob(exchange, original, receipt))
         return receipt
 
     @property
-    def full(self) -> bool:
-        return self._inbox.full
+    def is_full(self) -> bool:
+        return self._queue.is_full
 
-    def room(self) -> Future[None]:
-        return self._inbox.room()
+    def wait_for_room(self) -> Future[None]:
+        return self._queue.wait_for_room()
 
     def flush(self) -> Future[None]:
         """Done when all that was put before is on disk. ArchiveError if it can't be written now; it
         stays queued.
         """
-        return self._inbox.flush()
+        return self._queue.flush()
 
-    def turn(self) -> Future[None]:
+    def rotate_file(self) -> Future[None]:
         """The same, and the file is closed: what is put from now on goes into another one."""
-        return self._inbox.flush(close=True)
+        return self._queue.flush(close=True)
 
     def close(self) -> None:
         """Write all, close the file and end the thread; ArchiveError if the disk does not take it.
         It waits.
         """
-        self._inbox.close()
+        self._queue.close()
         self._thread.join()
         if self.failure:
             raise ArchiveError(self.failure)
@@ -148,24 +155,24 @@ class Writer:
             log.exception("The archive has stopped")
             self.failure = f"The archive has stopped: {error!r}"
         finally:
-            self._inbox.close()
+            self._queue.close()
             if self._file is not None:
-                self._file.leave()
+                self._file.close_unfinished()
             self._refuse(self.failure or "The archive is closed")
 
     def _work(self) -> None:
-        while (hand := self._inbox.take(self._left_s())) or not self._inbox.closed:
+        while (hand := self._queue.take_all(self._left_s())) or not self._queue.closed:
             self._hand = hand
             try:
                 self._serve()
                 self.failure = None
             except OSError as error:
                 self._fail(error)
-                if self._inbox.closed:
+                if self._queue.closed:
                     break
-                self._inbox.rest(RETRY_S)
+                self._queue.wait_for_flush(RETRY_S)
         try:
-            self._turn_over()
+            self._close_file()
         except OSError as error:
             self._fail(error)
 
@@ -182,34 +189,36 @@ class Writer:
 
     def _serve(self) -> None:
         """All that is in hand; what is left there if it fails is not done."""
-        self._rotate()
+        self._rotate_if_due()
         while self._hand:
-            if isinstance(first := self._hand[0], Job):
+            if isinstance(first := self._hand[0], WriteJob):
                 self._write()
             else:
-                self._turn_over() if isinstance(first, Turn) else self._sync()
+                self._close_file() if isinstance(first, RotationFuture) else self._sync()
                 self._hand.popleft()
-                settle(first)
-            self._rotate()
+                settle_future(first)
+            self._rotate_if_due()
 
-    def _rotate(self) -> None:
+    def _rotate_if_due(self) -> None:
         if self._file is None:
             return
         if self._left_s() == 0:
-            self._turn_over()
+            self._close_file()
         elif self._file.size - self._file.synced >= self._shape.sync_bytes:
             self._sync()
 
     def _write(self) -> None:
         """The jobs that come first, as many as are worth a write."""
         file = self._file or self._begin()
-        made = list[Written]()
+        made = list[WrittenJob]()
         pieces = list[bytes]()
         end = file.size
         enough = min(end + WRITE_BYTES, self._shape.max_bytes)
-        while self._hand and isinstance(job := self._hand[0], Job) and (end < enough or not made):
+        while (
+            self._hand and isinstance(job := self._hand[0], WriteJob) and (end < enough or not made)
+        ):
             self._hand.popleft()
-            if found := self._packed(job):
+            if found := self._compressed_records(job):
                 record, members = found
                 made.append(_written(job, record, file.name, end, len(members[0])))
                 pieces += members
@@ -221,15 +230,15 @@ class Writer:
             raise
         self._unsynced += made
 
-    def _packed(self, job: Job) -> tuple[Record, list[bytes]] | None:
+    def _compressed_records(self, job: WriteJob) -> tuple[Record, list[bytes]] | None:
         """The answer's record, and the members of all records."""
         try:
-            found = records(job.exchange, job.original, self._info_id, self._shape.algorithm)
-            return found[0], [pack(record.data, self._shape.level) for record in found]
+            found = build_records(job.exchange, job.original, self._info_id, self._shape.algorithm)
+            return found[0], [compress_member(record.data, self._shape.level) for record in found]
         except Exception as error:  # one page that can't be written must not stop the others
             log.exception("%s can't be archived", job.exchange.url)
             job.receipt.error = error
-            self._inbox.done([job])
+            self._queue.mark_done([job])
             return None
 
     def _begin(self) -> OpenFile:
@@ -244,9 +253,9 @@ class Writer:
                 break
             except FileExistsError:
                 continue
-        info = warcinfo(file.name, now, self._info, self._shape.algorithm)
+        info = build_warcinfo(file.name, now, self._info, self._shape.algorithm)
         try:
-            file.write(pack(info.data, self._shape.level))
+            file.write(compress_member(info.data, self._shape.level))
         except OSError:
             file.discard()
             raise
@@ -265,12 +274,12 @@ class Writer:
         done = self._unsynced
         self._unsynced = []
         for written in done:
-            written.job.receipt.place = written.place
+            written.job.receipt.record_location = written.record_location
             if written.line:
-                self._file.list(written.line)
-        self._inbox.done([written.job for written in done])
+                self._file.add_index_line(written.line)
+        self._queue.mark_done([written.job for written in done])
 
-    def _turn_over(self) -> None:
+    def _close_file(self) -> None:
         if self._file is not None:
             self._sync()
             self._file.close()
@@ -288,12 +297,12 @@ class Writer:
         self._unsynced = []
         assert file is not None
         try:
-            file.cut(file.synced)
+            file.truncate_to(file.synced)
             if file.synced:
                 file.close()
         except OSError:
             log.warning("%s stays open until it is repaired at the next start", file.name)
-        file.leave() if file.synced else file.discard()
+        file.close_unfinished() if file.synced else file.discard()
 
     def _fail(self, error: OSError) -> None:
         """All who wait hear why."""
@@ -307,13 +316,13 @@ class Writer:
         """Jobs stay, nobody waits any more."""
         hand = self._hand
         self._hand = deque()
-        self._inbox.back(hand)
-        self._inbox.refuse(text)
+        self._queue.put_back(hand)
+        self._queue.fail_flushes(text)
 
 
-def _written(job: Job, record: Record, file: str, offset: int, length: int) -> Written:
-    line = Entry.of_record(record, offset, length, file).line() if record.indexed else b""
-    place = Place(
+def _written(job: WriteJob, record: Record, file: str, offset: int, length: int) -> WrittenJob:
+    line = IndexEntry.from_record(record, offset, length, file).to_line() if record.indexed else b""
+    place = RecordLocation(
         file, offset, length, record.kind, record.id, record.digest, record.at, record.original
     )
-    return Written(job, place, line)
+    return WrittenJob(job, place, line)

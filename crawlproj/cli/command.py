@@ -26,8 +26,8 @@ from scrapy.commands import ScrapyCommand
 from crawlproj.config import Config, read_config
 from crawlproj.database.connection import Database
 from crawlproj.errors import ConfigError, CrawlprojError
-from crawlproj.frontier.takedown import refused
-from crawlproj.urls.canonical import MAX_URL, canonical, host
+from crawlproj.frontier.takedown import barred_urls
+from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of
 
 FINE = 0
 COULD_NOT_RUN = 1
@@ -48,7 +48,9 @@ class ProjectCommand(ScrapyCommand):
     """How many words it takes, at least and at most."""
 
     @abstractmethod
-    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int: ...
+    def execute_command(
+        self, config: Config, words: list[str], opts: argparse.Namespace
+    ) -> int: ...
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         with exit_codes():
@@ -61,12 +63,14 @@ class ProjectCommand(ScrapyCommand):
                 *self.words,
                 f"scrapy {type(self).__module__.rpartition('.')[2]} {self.syntax()}",
             )
-            self.exitcode = self.work(read_config(self.settings, DEFAULT_CRAWL), args, opts)
+            self.exitcode = self.execute_command(
+                read_config(self.settings, DEFAULT_CRAWL), args, opts
+            )
 
     def crawl_name(self, database: Database, opts: argparse.Namespace) -> str:
         """The crawl that is meant: --crawl, CRAWL_NAME, or the only one there is."""
         assert self.settings is not None
-        names = [name for (name,) in database.rows("crawl_names")]
+        names = [name for (name,) in database.fetch_rows("crawl_names")]
         if named := opts.crawl or self.settings.get("CRAWL_NAME"):
             return str(named)
         if len(names) > 1:
@@ -111,16 +115,16 @@ def exit_codes(log_file: str | None = None) -> Iterator[None]:
         yield
         sys.stdout.flush()
     except CrawlprojError as error:
-        complain(str(error), log_file)
+        print_error(str(error), log_file)
         sys.exit(BAD_INPUT if isinstance(error, ConfigError) else COULD_NOT_RUN)
     except KeyboardInterrupt:
-        complain("stopped")
+        print_error("stopped")
         sys.exit(STOPPED)
     except BrokenPipeError:  # `scrapy plan | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FINE)
     except OSError as error:  # a full disk, a folder that may not be written to
-        complain(
+        print_error(
             f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", log_file
         )
         sys.exit(COULD_NOT_RUN)
@@ -130,7 +134,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def complain(text: str, log_file: str | None = None) -> None:
+def print_error(text: str, log_file: str | None = None) -> None:
     """One line, also into a log file that was asked for: under Scrapyd nobody sees the rest."""
     line = f"crawlproj: {' '.join(text.split())}"
     print(line, file=sys.stderr)
@@ -139,11 +143,11 @@ def complain(text: str, log_file: str | None = None) -> None:
             print(line, file=log)
 
 
-def say(lines: str | Sequence[str]) -> None:
+def print_lines(lines: str | Sequence[str]) -> None:
     print(lines if isinstance(lines, str) else "\n".join(lines))
 
 
-def say_json(value: object) -> None:
+def print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
 
 
@@ -155,11 +159,11 @@ def _plain(value: object) -> object:
 
 def read_urls(words: Sequence[str]) -> list[str]:
     """Canonical URLs of the words, all of them good; a bad one is a ConfigError."""
-    found = {word: canonical(word if "://" in word else f"http://{word}") for word in words}
+    found = {word: canonical_url(word if "://" in word else f"http://{word}") for word in words}
     bad = [
         word
         for word, url in found.items()
-        if url is None or len(url) > MAX_URL or not HOST.fullmatch(host(url))
+        if url is None or len(url) > MAX_URL or not HOST.fullmatch(host_of(url))
     ]
     if bad:
         raise ConfigError("not a web address: " + "; ".join(repr(word[:100]) for word in bad[:5]))
@@ -167,8 +171,8 @@ def read_urls(words: Sequence[str]) -> list[str]:
 
 
 def warn_of_forgotten(database: Database, urls: Sequence[str]) -> None:
-    for url in refused(database, urls):
-        complain(
+    for url in barred_urls(database, urls):
+        print_error(
             f"{url} was forgotten and is not fetched (scrapy explain says why, scrapy forget "
             "--undo allows it)"
         )

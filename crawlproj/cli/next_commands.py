@@ -18,7 +18,7 @@ def option_words(config: Config, settings: Any) -> str:
     password.
     """
     words = ""
-    given = given_to_make()
+    given = make_variables()
     kept = os.environ.keys()
     if config.crawl_dir != Path(".crawl").absolute() and "CRAWL_DIR" not in kept - given:
         words += f" -s CRAWL_DIR={shlex.quote(str(settings['CRAWL_DIR']))}"
@@ -27,7 +27,7 @@ def option_words(config: Config, settings: Any) -> str:
     return words
 
 
-def program() -> str:
+def scrapy_program() -> str:
     """How the user calls scrapy from here: by name if that finds ours, else by path."""
     own = Path(sys.executable).parent / "scrapy"
     if shutil.which("scrapy") == str(own):
@@ -38,14 +38,14 @@ def program() -> str:
     return str(own.relative_to(here)) if own.is_relative_to(here) else str(own)
 
 
-def given_to_make() -> set[str]:
+def make_variables() -> set[str]:
     """Variables of make's command line: they are in our environment, but not in that of the user's
     next command.
     """
     return set(re.findall("(?:^| )([A-Z_]+)=", os.environ.get("MAKEFLAGS", "")))
 
 
-def same_again(settings: Any) -> str:
+def current_command(settings: Any) -> str:
     """The command line that started us, if it is short enough to be shown."""
     words = sys.orig_argv
     at = next(
@@ -53,8 +53,8 @@ def same_again(settings: Any) -> str:
         len(words),
     )
     words = words[at + 1 :]
-    for name in sorted(given_to_make()) if words else ():
+    for name in sorted(make_variables()) if words else ():
         if (value := os.environ.get(name)) is not None and settings.get(name) == value:
             words += ["-s", f"{name}={value}"]
     line = shlex.join([re.sub("^((DATABASE|REDIS)_URL=).*", r"\1...", word) for word in words])
-    return f"{program()} {line}" if 0 < len(line) < 160 else ""
+    return f"{scrapy_program()} {line}" if 0 < len(line) < 160 else ""

@@ -15,8 +15,8 @@ from scrapy.settings import BaseSettings
 from scrapy.spiderloader import get_spider_loader
 
 from crawlproj.cli.screen import MODES
-from crawlproj.config import Config, Reader, one_of, read_config, seconds
-from crawlproj.database.embedded.server import Embedded
+from crawlproj.config import Config, SettingsReader, one_of, parse_seconds, read_config
+from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.database.migrations import migrate
 from crawlproj.database.opening import open_database
 from crawlproj.errors import ConfigError, CrawlprojError
@@ -26,23 +26,25 @@ from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.install_check import different_folders
 from crawlproj.politeness.guard import StaticNames
 from crawlproj.revisit.policies import choose_policy
-from crawlproj.urls.canonical import host
+from crawlproj.urls.canonical import host_of
 
 LOG_BYTES = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Cleared:
+class PreflightResult:
     """A crawl that may start. `embedded` is held until it has ended, so that the server does not
     come and go in between.
     """
 
     config: Config
-    embedded: Embedded | None
+    embedded: EmbeddedPostgres | None
     log_file: Path
 
 
-def preflight(settings: BaseSettings, spider_name: str, arguments: Mapping[str, str]) -> Cleared:
+def run_preflight(
+    settings: BaseSettings, spider_name: str, arguments: Mapping[str, str]
+) -> PreflightResult:
     """ConfigError: something given is wrong; any other CrawlprojError: it can't run here
     and now.
     """
@@ -57,7 +59,7 @@ def preflight(settings: BaseSettings, spider_name: str, arguments: Mapping[str, 
     embedded = check_database(
         config, stored_needed=hasattr(spider, "learn_seeds") and not seeds and not config.redis_url
     )
-    return Cleared(
+    return PreflightResult(
         config, embedded, config.log_dir / (re.sub(r"[^\w.-]", "_", config.spec.name) + ".log")
     )
 
@@ -73,9 +75,9 @@ def check_copies() -> None:
 
 def check_settings(settings: BaseSettings, spider_name: str) -> Config:
     config = read_config(settings, spider_name)
-    read = Reader(settings)
+    read = SettingsReader(settings)
     read("PANEL", one_of(*MODES))
-    read("PANEL_INTERVAL", seconds)
+    read("PANEL_INTERVAL", parse_seconds)
     choose_policy(config.policy, config.bounds, config.increase, config.decrease)
     for name, address in config.dns_hosts.items():
         try:
@@ -112,16 +114,16 @@ def check_contact(config: Config, seeds: Sequence[str]) -> None:
             " (without it only this machine may be crawled, with GUARD_ALLOW_PRIVATE=1)"
         )
     resolver = Resolver(StaticNames(dict(config.dns_hosts)))
-    hosts = list(dict.fromkeys(map(host, seeds)))
+    hosts = list(dict.fromkeys(map(host_of, seeds)))
     try:
         for name in hosts:
-            address = resolver.known(name)
+            address = resolver.known_address(name)
             if not config.robot_contact and not _is_loopback(address or look_up(name) or ""):
                 raise ConfigError(
                     "ROBOT_CONTACT is empty: without it only this machine may be crawled, not "
                     f"{name}"
                 )
-            if refusal := config.guard.refusal(address) if address else "":
+            if refusal := config.guard.refusal_reason(address) if address else "":
                 raise ConfigError(
                     f"the seed host {name} is refused: {refusal} (GUARD_ALLOW_PRIVATE=1 allows "
                     "private addresses)"
@@ -167,7 +169,7 @@ def check_log(settings: BaseSettings) -> None:
             ) from None
 
 
-def check_database(config: Config, stored_needed: bool) -> Embedded | None:
+def check_database(config: Config, stored_needed: bool) -> EmbeddedPostgres | None:
     """Reachable, recent enough, with all its tables; and with seeds, if none are given now."""
     database, embedded = open_database(config.database_url, config.crawl_dir)
     try:
@@ -187,13 +189,13 @@ def check_database(config: Config, stored_needed: bool) -> Embedded | None:
 
 
 def has_seeds(frontier: PostgresFrontier, spec: CrawlSpec) -> bool:
-    if frontier.db.row("crawl_named", name=spec.name) is None:
+    if frontier.db.fetch_row("crawl_named", name=spec.name) is None:
         return False
     frontier.open()
-    return bool(frontier.seeds())
+    return bool(frontier.seed_urls())
 
 
-def turn_over(log_file: Path) -> None:
+def rotate_log(log_file: Path) -> None:
     """A log that has grown very long is set aside, and a new one begun."""
     if log_file.exists() and log_file.stat().st_size > LOG_BYTES:
         log_file.replace(log_file.with_suffix(".log.1"))

@@ -47,15 +47,15 @@ class Screen:
             return max(40, os.get_terminal_size(self._stream.fileno()).columns - 1)
         return DEFAULT_WIDTH
 
-    def line(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """A line that stays, above what is drawn."""
         with self._lock:
             drawn = self._drawn
             self._write(self._erase() + text + "\n")
             if drawn:
-                self.draw(drawn)
+                self.draw_lines(drawn)
 
-    def draw(self, lines: Sequence[str]) -> None:
+    def draw_lines(self, lines: Sequence[str]) -> None:
         """Show these in place of the last ones; the first is the title."""
         with self._lock:
             title, *rest = lines
@@ -87,13 +87,13 @@ def _can_draw(stream: TextIO) -> bool:
 MODES = ("auto", "live", "lines", "off")
 
 
-def stream_of(crawler: Crawler) -> TextIO:
+def output_stream(crawler: Crawler) -> TextIO:
     """Standard output, unless items are written there."""
     to_stdout = any(str(uri) in ("-", "stdout:") for uri in crawler.settings.getdict("FEEDS"))
     return sys.stderr if to_stdout else sys.stdout
 
 
-def stopwatch(elapsed_s: float) -> str:
+def format_elapsed(elapsed_s: float) -> str:
     minutes, rest = divmod(int(elapsed_s), 60)
     return (
         f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crawlproj.formatting import count, short, span, when
+from crawlproj.formatting import format_count, format_duration, format_when, shorten_line
 from crawlproj.frontier.base import Outlook
 from crawlproj.scheduling.snapshot import Tally
 
@@ -37,7 +37,7 @@ TOP = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class CrawlSummary:
     """Everything that the summary is made of."""
 
     crawl: str
@@ -52,9 +52,9 @@ class Ending:
     commands: Mapping[str, str] = field(default_factory=dict)
 
 
-def summary(end: Ending, width: int = 100) -> list[str]:
+def format_summary(end: CrawlSummary, width: int = 100) -> list[str]:
     why = ENDINGS.get(end.reason, f"reason: {end.reason}")
-    lines = ["", f"Crawl {end.crawl} ended after {span(end.elapsed_s)}: {why}.", ""]
+    lines = ["", f"Crawl {end.crawl} ended after {format_duration(end.elapsed_s)}: {why}.", ""]
     lines += _pages(end, width)
     lines += _known(end)
     lines += ["", *(f"  {name:<10} {place}" for name, place in end.places.items())]
@@ -68,16 +68,18 @@ def summary(end: Ending, width: int = 100) -> list[str]:
     return lines
 
 
-def _pages(end: Ending, width: int) -> list[str]:
+def _pages(end: CrawlSummary, width: int) -> list[str]:
     tally = end.tally
-    if not tally.ended and not tally.robots_unreachable:
+    if not tally.urls_ended and not tally.robots_unreachable:
         return ["  Nothing was due, so nothing was fetched."]
     parts = [(tally.new, "new"), (tally.changed, "changed"), (tally.unchanged, "unchanged")]
     detail = ", ".join(f"{number:,} {name}" for number, name in parts if number)
     rate = (
-        f", {tally.read / end.elapsed_s:.1f} a second" if tally.read and end.elapsed_s >= 1 else ""
+        f", {tally.pages_read / end.elapsed_s:.1f} a second"
+        if tally.pages_read and end.elapsed_s >= 1
+        else ""
     )
-    lines = [f"  {'Pages':<10} {tally.read:>6,}  {detail}{rate}".rstrip()]
+    lines = [f"  {'Pages':<10} {tally.pages_read:>6,}  {detail}{rate}".rstrip()]
     if tally.moved:
         lines.append(
             f"  {'Moved':<10} {tally.moved:>6,}  redirects; where they lead was fetched instead"
@@ -97,7 +99,7 @@ def _pages(end: Ending, width: int) -> list[str]:
     return lines
 
 
-def _reasons(end: Ending, area: str, total: int, width: int) -> list[str]:
+def _reasons(end: CrawlSummary, area: str, total: int, width: int) -> list[str]:
     reasons = sorted(end.tally.reasons[area].items(), key=lambda pair: -pair[1])
     lines = []
     label = f"  {area.capitalize():<10} {total:>6,}"
@@ -109,30 +111,30 @@ def _reasons(end: Ending, area: str, total: int, width: int) -> list[str]:
         text += (
             f", such as {example}" if example and number > 1 else f": {example}" if example else ""
         )
-        lines.append(f"{label}  {short(text, max(40, width - 21))}")
+        lines.append(f"{label}  {shorten_line(text, max(40, width - 21))}")
         label = " " * 19
     if len(reasons) > TOP:
         rest = sum(number for _, number in reasons[TOP:])
         lines.append(
-            f"{label}  and {rest:,} for {count(len(reasons) - TOP, 'other reason')}: see the log"
+            f"{label}  and {rest:,} for {format_count(len(reasons) - TOP, 'other reason')}: see the log"
         )
     return lines
 
 
-def _known(end: Ending) -> list[str]:
+def _known(end: CrawlSummary) -> list[str]:
     counts = end.counts
     outlook = end.outlook
     if not counts:
         return []
-    lines = ["", f"  {count(counts['known'], 'URL')} known in all. Of them:"]
+    lines = ["", f"  {format_count(counts['known'], 'URL')} known in all. Of them:"]
     first = _first(outlook.next_visit, end.now)
     soon = "" if counts["new"] else _first(outlook.soonest, end.now)
     if counts["new"]:
         lines.append(
-            f"    {count(counts['new'], 'waits', 'wait')} to be fetched for the first time"
+            f"    {format_count(counts['new'], 'waits', 'wait')} to be fetched for the first time"
         )
     if counts["waiting"]:
-        read = count(counts["waiting"], "page was read; it is", "pages were read; they are")
+        read = format_count(counts["waiting"], "page was read; it is", "pages were read; they are")
         lines.append(f"    {read} visited again{first}")
     if counts["retry"]:
         lines.append(f"    {counts['retry']:,} failed and will be tried again{soon}")
@@ -144,7 +146,9 @@ def _known(end: Ending) -> list[str]:
         "dead": ("failed for good",) * 2,
         "ignored": ("is left out (depth or quota)", "are left out (depth or quota)"),
     }
-    rest = [count(counts[state], *words) for state, words in ended.items() if counts.get(state)]
+    rest = [
+        format_count(counts[state], *words) for state, words in ended.items() if counts.get(state)
+    ]
     if rest:
         lines.append(f"    {', '.join(rest)}")
     return lines
@@ -153,4 +157,4 @@ def _known(end: Ending) -> list[str]:
 def _first(at: datetime | None, now: datetime) -> str:
     if at is None:
         return ""
-    return f", the first at {when(at, now)}" if at > now else ", some are due now"
+    return f", the first at {format_when(at, now)}" if at > now else ", some are due now"

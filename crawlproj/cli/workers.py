@@ -22,7 +22,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(slots=True)
-class Worker:
+class WorkerProcess:
     """`code` is set when it has ended for good."""
 
     number: int
@@ -36,14 +36,14 @@ class Worker:
 
 
 @dataclass(slots=True)
-class Workforce:
+class WorkerGroup:
     """`say` gets one line for everything that happens. A worker that somebody kills is started
     again, a few times a minute.
     """
 
     commands: Mapping[int, Sequence[str]]
     say: Callable[[str], None]
-    workers: list[Worker] = field(default_factory=list)
+    workers: list[WorkerProcess] = field(default_factory=list)
     stops: int = 0
     _passed_on: int = 0
     _restarted: deque[float] = field(default_factory=deque)
@@ -57,7 +57,7 @@ class Workforce:
                 for number, command in self.commands.items():
                     if self.stops:
                         break
-                    self.workers.append(Worker(number, command, _start(command)))
+                    self.workers.append(WorkerProcess(number, command, _start(command)))
                     self.say(f"{self.workers[-1].name} started")
                 while running := self._look():
                     tick(running)
@@ -75,7 +75,7 @@ class Workforce:
                 self._ended(worker, code)
         return sum(worker.code is None for worker in self.workers)
 
-    def _ended(self, worker: Worker, code: int) -> None:
+    def _ended(self, worker: WorkerProcess, code: int) -> None:
         if code >= 0:
             worker.code = code
             self.say(f"{worker.name} ended with exit code {code}")

@@ -19,18 +19,18 @@ from crawlproj.cli.command import (
     NOTHING_FETCHED,
     STOPPED,
     check_words,
-    complain,
     exit_codes,
+    print_error,
 )
-from crawlproj.cli.preflight import Cleared, preflight, turn_over
+from crawlproj.cli.preflight import PreflightResult, rotate_log, run_preflight
 from crawlproj.errors import CrawlprojError
-from crawlproj.scheduling.snapshot import tally
+from crawlproj.scheduling.snapshot import count_outcomes
 
 BROKEN = frozenset({"scheduler_error", "database_lost", "archive_lost"})
 
 
 class Command(crawl.Command):
-    cleared: Cleared
+    cleared: PreflightResult
 
     def long_desc(self) -> str:
         return (
@@ -47,20 +47,20 @@ class Command(crawl.Command):
         assert self.settings is not None
         with exit_codes(self.settings.get("LOG_FILE")):
             check_words(args, 1, 1, f"scrapy crawl {self.syntax()}")
-            self.check(args[0], opts)
+            self.check_start(args[0], opts)
 
-    def check(self, spider_name: str, opts: argparse.Namespace) -> None:
+    def check_start(self, spider_name: str, opts: argparse.Namespace) -> None:
         settings = self.settings
         assert settings is not None
         AddonManager.load_pre_crawler_settings(settings)
-        self.cleared = cleared = preflight(settings, spider_name, opts.spargs)
+        self.cleared = cleared = run_preflight(settings, spider_name, opts.spargs)
         # PANEL=off (as under Scrapyd) leaves the log where Scrapy has it.
         if (
             settings.get("PANEL") != "off"
             and not settings.get("LOG_FILE")
             and settings.getbool("LOG_ENABLED")
         ):
-            turn_over(cleared.log_file)
+            rotate_log(cleared.log_file)
             settings.set("LOG_FILE", str(cleared.log_file), priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -71,32 +71,34 @@ class Command(crawl.Command):
             self.crawler_process, crawler, opts.spargs, embedded.close if embedded else lambda: None
         )
         with exit_codes():
-            self.exitcode = self.outcome(crawler, failure)
+            self.exitcode = self.report_outcome(crawler, failure)
 
-    def outcome(self, crawler: Crawler, failure: BaseException | None) -> int:
+    def report_outcome(self, crawler: Crawler, failure: BaseException | None) -> int:
         """The exit code, and a line if it is not 0."""
         assert self.settings is not None
         log = self.settings.get("LOG_FILE") or "the log"
         if isinstance(failure, CrawlprojError):
             raise failure
         if failure is not None:
-            complain(f"the crawl could not start: {type(failure).__name__}: {failure} (see {log})")
+            print_error(
+                f"the crawl could not start: {type(failure).__name__}: {failure} (see {log})"
+            )
             return COULD_NOT_RUN
         stats = crawler.stats.get_stats()
         reason = stats.get("finish_reason")
-        done = tally(stats)
+        done = count_outcomes(stats)
         if reason in BROKEN or stats.get("scheduler/errors"):
-            complain(
+            print_error(
                 f"the crawl broke ({reason}): see {log}; what was not stored is fetched again by "
                 "the next run"
             )
             return COULD_NOT_RUN
         if reason is None:
-            complain("stopped at once: what was not stored yet is fetched again by the next run")
+            print_error("stopped at once: what was not stored yet is fetched again by the next run")
         if reason in (None, "shutdown"):
             return STOPPED
-        if not done.read and (done.ended or done.robots_unreachable):
-            complain("nothing could be fetched")
+        if not done.pages_read and (done.urls_ended or done.robots_unreachable):
+            print_error("nothing could be fetched")
             return NOTHING_FETCHED
         return FINE
 

@@ -10,19 +10,19 @@ from crawlproj.cli.command import (
     FINE,
     ProjectCommand,
     add_json,
-    complain,
-    say,
-    say_json,
+    print_error,
+    print_json,
+    print_lines,
 )
 from crawlproj.config import Config
-from crawlproj.database.embedded.lock_holders import holders
-from crawlproj.database.embedded.server import Embedded, running_dsn
+from crawlproj.database.embedded.lock_holders import flock_holders
+from crawlproj.database.embedded.server import EmbeddedPostgres, running_dsn
 from crawlproj.database.migrations import migrate
 from crawlproj.database.opening import open_database
 from crawlproj.errors import ConfigError
-from crawlproj.formatting import count
-from crawlproj.frontier.opening import NoCrawlYet, reading
-from crawlproj.upkeep.clean import Cleaned, clean, preview
+from crawlproj.formatting import format_count
+from crawlproj.frontier.opening import NoCrawlYet, open_for_reading
+from crawlproj.upkeep.clean import CleanResult, clean_storage, preview_clean
 from crawlproj.upkeep.retention import SETTINGS, read_retention
 
 
@@ -90,7 +90,7 @@ class Command(ProjectCommand):
             "--logs", metavar="AGE", help="clean: logs that are older go (RETENTION_LOGS)"
         )
 
-    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+    def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         verbs = {
             "migrate": self._migrate,
             "url": self._url,
@@ -109,7 +109,9 @@ class Command(ProjectCommand):
             database.close()
             if embedded:
                 embedded.close()
-        say(f"Brought up to date: {', '.join(steps)}" if steps else "The tables are up to date.")
+        print_lines(
+            f"Brought up to date: {', '.join(steps)}" if steps else "The tables are up to date."
+        )
         return FINE
 
     def _clean(self, config: Config, opts: argparse.Namespace) -> int:
@@ -119,29 +121,29 @@ class Command(ProjectCommand):
         )
         retention = read_retention(self.settings, dict(given))
         try:
-            with reading(config) as database:
+            with open_for_reading(config) as database:
                 if opts.dry_run:
-                    done = preview(database, config, retention, database.value("now"))
+                    done = preview_clean(database, config, retention, database.fetch_value("now"))
                 else:
-                    done = clean(database, config, retention, complain)
+                    done = clean_storage(database, config, retention, print_error)
         except NoCrawlYet as nothing:
-            say_json({"dry_run": opts.dry_run, **Cleaned().as_dict()}) if opts.json else say(
-                str(nothing)
-            )
+            print_json(
+                {"dry_run": opts.dry_run, **CleanResult().as_dict()}
+            ) if opts.json else print_lines(str(nothing))
             return FINE
         if opts.json:
-            say_json({"dry_run": opts.dry_run, **done.as_dict()})
+            print_json({"dry_run": opts.dry_run, **done.as_dict()})
         else:
-            say(as_text(done, opts.dry_run))
+            print_lines(as_text(done, opts.dry_run))
         return FINE
 
     def _url(self, config: Config, opts: argparse.Namespace) -> int:
         if config.database_url:
-            say(config.database_url)
+            print_lines(config.database_url)
             return FINE
         found = running_dsn(config.crawl_dir) if config.crawl_dir.exists() else None
         if found is None:
-            embedded = Embedded(config.crawl_dir)
+            embedded = EmbeddedPostgres(config.crawl_dir)
             found = embedded.start()
             embedded.leave_running()
             print(
@@ -149,44 +151,44 @@ class Command(ProjectCommand):
                 "ends.",
                 file=sys.stderr,
             )
-        say(found)
+        print_lines(found)
         return FINE
 
     def _stop(self, config: Config, opts: argparse.Namespace) -> int:
         if config.database_url:
             raise ConfigError("DATABASE_URL names a server that is not ours to stop")
         if not config.crawl_dir.exists() or running_dsn(config.crawl_dir) is None:
-            say("It does not run.")
+            print_lines("It does not run.")
             return FINE
-        users = holders(config.crawl_dir / "pg.lock")
-        if Embedded(config.crawl_dir).stop(force=opts.force):
-            say("Stopped.")
+        users = flock_holders(config.crawl_dir / "pg.lock")
+        if EmbeddedPostgres(config.crawl_dir).stop(force=opts.force):
+            print_lines("Stopped.")
             return FINE
         who = (
             "; ".join(f"process {pid}: {words}" for pid, words in users.items())
             or "another process"
         )
-        complain(
+        print_error(
             "the database is in use and was not stopped (--force stops it all the same). Used by "
             f"{who}"
         )
         return COULD_NOT_RUN
 
 
-def as_text(done: Cleaned, dry_run: bool) -> list[str]:
+def as_text(done: CleanResult, dry_run: bool) -> list[str]:
     """What went, or would go; nothing is not said."""
     files = (
-        f"{count(done.files_rewritten, 'file')} rewritten, {done.files_dropped} dropped, "
+        f"{format_count(done.files_rewritten, 'file')} rewritten, {done.files_dropped} dropped, "
         f"{done.freed_bytes:,} bytes freed"
     )
     lines = (
-        [f"{count(done.records, 'record')} of the archive: {files}"]
+        [f"{format_count(done.records, 'record')} of the archive: {files}"]
         if done.records or done.files_rewritten
         else []
     )
     if done.waiting:
         lines.append(
-            f"{count(done.waiting, 'older record')} in files of which too little would go: they "
+            f"{format_count(done.waiting, 'older record')} in files of which too little would go: they "
             "stay for now"
         )
     kinds = (
@@ -196,7 +198,7 @@ def as_text(done: Cleaned, dry_run: bool) -> list[str]:
         ("leftover of a crash", done.leftovers),
     )
     lines += [
-        count(number, name, "leftovers of crashes" if name.startswith("left") else "")
+        format_count(number, name, "leftovers of crashes" if name.startswith("left") else "")
         for name, number in kinds
         if number
     ]

@@ -9,7 +9,7 @@ from crawlproj.cli.command import check_words, exit_codes
 from crawlproj.cli.preflight import check_folder
 from crawlproj.commands import crawl
 from crawlproj.config import crawl_dir
-from crawlproj.demo.session import Session
+from crawlproj.demo.session import DemoSession
 from crawlproj.errors import ConfigError
 
 OVER_THE_PROJECT = 35
@@ -33,7 +33,7 @@ FIT = {
 
 
 class Command(crawl.Command):
-    session: Session
+    session: DemoSession
 
     def syntax(self) -> str:
         return "[options]"
@@ -71,14 +71,14 @@ class Command(crawl.Command):
                 )
             folder = crawl_dir(settings)
             check_folder(folder)
-            self.session = Session(folder / "demo.json", opts.port)
+            self.session = DemoSession(folder / "demo.json", opts.port)
             self.session.start()
             fit = {**FIT, "DNS_HOSTS": self.session.dns_hosts, "FRONTIER_DEPTH": self.session.depth}
             for name, value in fit.items():
                 if name not in os.environ:
                     settings.set(name, value, priority=OVER_THE_PROJECT)
-            opts.spargs = {"seeds": ",".join(self.session.seeds)}
-            self.check("site", opts)
+            opts.spargs = {"seeds": ",".join(self.session.seed_urls)}
+            self.check_start("site", opts)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         with self.session:

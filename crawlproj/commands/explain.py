@@ -12,16 +12,16 @@ from crawlproj.cli.command import (
     add_crawl,
     add_json,
     is_host,
+    print_json,
+    print_lines,
     read_urls,
-    say,
-    say_json,
 )
 from crawlproj.config import Config
 from crawlproj.database.connection import Database
-from crawlproj.frontier.opening import frontier_of, reading
+from crawlproj.frontier.opening import open_for_reading, open_frontier
 from crawlproj.reports.explain import host_in_words, url_in_words
-from crawlproj.reports.facts import explain_host, explain_url
-from crawlproj.urls.canonical import key
+from crawlproj.reports.facts import host_facts, url_facts
+from crawlproj.urls.canonical import url_key
 
 
 class Command(ProjectCommand):
@@ -41,38 +41,38 @@ class Command(ProjectCommand):
         add_json(parser)
         add_crawl(parser)
 
-    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+    def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         word = words[0]
         url = read_urls([word])[0]
-        with reading(config) as database:
-            frontier = frontier_of(database, config, self._which(database, opts, word, url))
+        with open_for_reading(config) as database:
+            frontier = open_frontier(database, config, self._which(database, opts, word, url))
             now = frontier.now()
             if is_host(word):
-                facts = explain_host(database, frontier, config, word.lower().rstrip("."))
+                facts = host_facts(database, frontier, config, word.lower().rstrip("."))
                 known = facts["known"]
                 lines = host_in_words(facts, now)
             else:
-                facts = explain_url(database, frontier, config, word, url)
+                facts = url_facts(database, frontier, config, word, url)
                 known = facts["state"] is not None
                 lines = url_in_words(facts, now)
         if opts.json:
-            say_json(facts)
+            print_json(facts)
         else:
-            say(lines)
+            print_lines(lines)
         return FINE if known else COULD_NOT_RUN
 
     def _which(self, database: Database, opts: argparse.Namespace, word: str, url: str) -> str:
         """Of several crawls, the only one that knows it is meant."""
         assert self.settings is not None
         if not (opts.crawl or self.settings.get("CRAWL_NAME")):
-            names = [name for (name,) in database.rows("crawl_names")]
+            names = [name for (name,) in database.fetch_rows("crawl_names")]
             query: tuple[str, dict[str, Any]] = (
                 "crawls_with_url",
-                {"ids": [key(name, url) for name in names]},
+                {"ids": [url_key(name, url) for name in names]},
             )
             if is_host(word):
                 query = ("crawls_with_host", {"host": word.lower().rstrip(".")})
-            knowing = [name for (name,) in database.rows(query[0], **query[1])]
+            knowing = [name for (name,) in database.fetch_rows(query[0], **query[1])]
             if len(knowing) == 1:
                 return str(knowing[0])
         return self.crawl_name(database, opts)

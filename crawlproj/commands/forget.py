@@ -11,18 +11,18 @@ from crawlproj.cli.command import (
     FINE,
     ProjectCommand,
     add_json,
-    complain,
-    say,
-    say_json,
+    print_error,
+    print_json,
+    print_lines,
 )
 from crawlproj.config import Config
-from crawlproj.database.arrays import array
+from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database
 from crawlproj.errors import ConfigError
-from crawlproj.formatting import count, table
-from crawlproj.frontier.opening import NoCrawlYet, reading, writing
-from crawlproj.frontier.takedown import BELOW, in_words, is_url, target
-from crawlproj.upkeep.takedown import ask, carry_out, preview, undo
+from crawlproj.formatting import format_count, format_table
+from crawlproj.frontier.opening import NoCrawlYet, open_for_reading, open_for_writing
+from crawlproj.frontier.takedown import BELOW, describe_target, is_url, parse_target
+from crawlproj.upkeep.takedown import carry_out, preview_takedown, store_rules, undo_takedown
 
 COLUMNS = ("what", "asked", "state", "urls", "versions", "records", "reason")
 
@@ -65,16 +65,16 @@ class Command(ProjectCommand):
         )
         parser.add_argument("--list", action="store_true", help="what was forgotten so far")
 
-    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+    def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         verbs = (opts.undo, opts.list, opts.dry_run, opts.keep_crawling)
         if bool(words) is opts.list or sum(verbs) - (opts.dry_run and opts.keep_crawling) > 1:
             raise ConfigError(f"usage: scrapy forget {self.syntax()}")
-        names = list(dict.fromkeys(map(target, words)))
+        names = list(dict.fromkeys(map(parse_target, words)))
         if opts.list:
             return self._list(config, opts)
         if opts.dry_run:
             return self._preview(config, names, opts)
-        with writing(config) as database:
+        with open_for_writing(config) as database:
             if opts.undo:
                 return self._undo(database, names, opts)
             return self._forget(database, config, names, opts)
@@ -82,20 +82,20 @@ class Command(ProjectCommand):
     def _forget(
         self, database: Database, config: Config, names: list[str], opts: argparse.Namespace
     ) -> int:
-        ids = ask(database, names, opts.reason, barred=not opts.keep_crawling)
-        done = carry_out(database, config, complain)
-        rows = [row for row in database.rows("takedown_rules") if row[0] in ids]
+        ids = store_rules(database, names, opts.reason, barred=not opts.keep_crawling)
+        done = carry_out(database, config, print_error)
+        rows = [row for row in database.fetch_rows("takedown_rules") if row[0] in ids]
         if opts.json:
             files = {"rewritten": done.files, "freed_bytes": done.freed}
-            say_json({"forgotten": [_values(row) for row in rows], "files": files})
+            print_json({"forgotten": [_values(row) for row in rows], "files": files})
             return FINE
         for _, what, _, barred, _, _, _, urls, versions, records, files in rows:
             found = (
-                f"{count(urls, 'URL')}, {count(versions, 'version')}, "
-                f"{count(records, 'record')} in {count(files, 'WARC file')}"
+                f"{format_count(urls, 'URL')}, {format_count(versions, 'version')}, "
+                f"{format_count(records, 'record')} in {format_count(files, 'WARC file')}"
             )
             fate = "it is not fetched again" if barred else "it is still fetched"
-            say(f"Forgotten: {in_words(what)} ({found}); {fate}.")
+            print_lines(f"Forgotten: {describe_target(what)} ({found}); {fate}.")
         self._neighbours(database, names)
         return FINE
 
@@ -108,56 +108,56 @@ class Command(ProjectCommand):
         ]
         if found := [
             row[0]
-            for row in database.rows("takedown_neighbours", domains=array(plain))
+            for row in database.fetch_rows("takedown_neighbours", domains=array_literal(plain))
             if row[0] not in names
         ]:
-            say(
+            print_lines(
                 f"Other hosts stay, such as {', '.join(found[:3])}: *.{plain[0]} means all below "
                 "it."
             )
 
     def _preview(self, config: Config, names: list[str], opts: argparse.Namespace) -> int:
         try:
-            with reading(config) as database:
-                facts = preview(database, config, names)
+            with open_for_reading(config) as database:
+                facts = preview_takedown(database, config, names)
         except NoCrawlYet:
-            facts = preview(None, config, names)
+            facts = preview_takedown(None, config, names)
         if opts.json:
-            say_json({"would_forget": names, **facts})
+            print_json({"would_forget": names, **facts})
             return FINE
         kept = ", ".join(
-            count(facts[f"{name}s"], name if name != "url" else "URL")
+            format_count(facts[f"{name}s"], name if name != "url" else "URL")
             for name in ("url", "page", "version")
         )
-        say(f"Would forget {', '.join(map(in_words, names))}:")
-        say(f"  {kept} in the database")
-        say(
-            f"  {count(facts['records'], 'record')} ({facts['bytes']:,} bytes) in "
-            f"{count(len(facts['files']), 'WARC file')}"
+        print_lines(f"Would forget {', '.join(map(describe_target, names))}:")
+        print_lines(f"  {kept} in the database")
+        print_lines(
+            f"  {format_count(facts['records'], 'record')} ({facts['bytes']:,} bytes) in "
+            f"{format_count(len(facts['files']), 'WARC file')}"
         )
         return FINE
 
     def _undo(self, database: Database, names: list[str], opts: argparse.Namespace) -> int:
-        undone, queued = undo(database, names)
+        undone, queued = undo_takedown(database, names)
         if opts.json:
-            say_json({"undone": undone, "queued": queued})
+            print_json({"undone": undone, "queued": queued})
         elif undone:
-            say(
-                f"May be fetched again: {', '.join(map(in_words, undone))}; {count(queued, 'URL')} "
+            print_lines(
+                f"May be fetched again: {', '.join(map(describe_target, undone))}; {format_count(queued, 'URL')} "
                 "queued."
             )
         if missing := [name for name in names if name not in undone]:
-            complain(f"was not forgotten: {', '.join(missing)}")
+            print_error(f"was not forgotten: {', '.join(missing)}")
         return COULD_NOT_RUN if missing else FINE
 
     def _list(self, config: Config, opts: argparse.Namespace) -> int:
         try:
-            with reading(config) as database:
-                rows = [_values(row) for row in database.rows("takedown_rules")]
+            with open_for_reading(config) as database:
+                rows = [_values(row) for row in database.fetch_rows("takedown_rules")]
         except NoCrawlYet:
             rows = []
         if opts.json:
-            say_json({"forgotten": rows})
+            print_json({"forgotten": rows})
         else:
             cells = [
                 [
@@ -166,7 +166,7 @@ class Command(ProjectCommand):
                 ]
                 for row in rows
             ]
-            say(table(COLUMNS, cells) if rows else "Nothing was forgotten.")
+            print_lines(format_table(COLUMNS, cells) if rows else "Nothing was forgotten.")
         return FINE
 
 

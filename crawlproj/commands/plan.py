@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from datetime import datetime
 
-from crawlproj.cli.command import FINE, ProjectCommand, add_crawl, add_json, say, say_json
+from crawlproj.cli.command import FINE, ProjectCommand, add_crawl, add_json, print_json, print_lines
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError
-from crawlproj.formatting import table, when
-from crawlproj.frontier.opening import frontier_of, reading
-from crawlproj.reports.plan import MOST, Planned, plan
+from crawlproj.formatting import format_table, format_when
+from crawlproj.frontier.opening import open_for_reading, open_frontier
+from crawlproj.reports.plan import MAX_PLANNED, PlannedUrl, plan_urls
 
 DEFAULT = 20
 
@@ -35,27 +35,31 @@ class Command(ProjectCommand):
             type=int,
             default=DEFAULT,
             metavar="N",
-            help=f"how many, up to {MOST} (default {DEFAULT})",
+            help=f"how many, up to {MAX_PLANNED} (default {DEFAULT})",
         )
         add_json(parser)
         add_crawl(parser)
 
-    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
-        if not 1 <= opts.n <= MOST:
-            raise ConfigError(f"-n {opts.n} makes no sense: it must be a number from 1 to {MOST}")
-        with reading(config) as database:
+    def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        if not 1 <= opts.n <= MAX_PLANNED:
+            raise ConfigError(
+                f"-n {opts.n} makes no sense: it must be a number from 1 to {MAX_PLANNED}"
+            )
+        with open_for_reading(config) as database:
             name = self.crawl_name(database, opts)
-            frontier = frontier_of(database, config, name)
+            frontier = open_frontier(database, config, name)
             now = frontier.now()
-            found = plan(database, database.value("crawl_named", name=name), config, opts.n, now)
+            found = plan_urls(
+                database, database.fetch_value("crawl_named", name=name), config, opts.n, now
+            )
         if opts.json:
-            say_json([as_json(planned) for planned in found])
+            print_json([as_json(planned) for planned in found])
         else:
-            say(as_text(found, name, now))
+            print_lines(as_text(found, name, now))
         return FINE
 
 
-def as_json(planned: Planned) -> dict[str, object]:
+def as_json(planned: PlannedUrl) -> dict[str, object]:
     return {
         "at": planned.at,
         "url": planned.url,
@@ -68,11 +72,13 @@ def as_json(planned: Planned) -> dict[str, object]:
     }
 
 
-def as_text(found: list[Planned], name: str, now: datetime) -> list[str]:
+def as_text(found: list[PlannedUrl], name: str, now: datetime) -> list[str]:
     if not found:
         return [
             f"Crawl {name} has nothing to fetch, now or later. Give it a page: scrapy push URL "
             f"--crawl {name}"
         ]
-    rows = [[when(p.at or now, now), p.lane.name.lower(), str(p.depth), p.url] for p in found]
-    return table(["at", "lane", "depth", "url"], rows)
+    rows = [
+        [format_when(p.at or now, now), p.lane.name.lower(), str(p.depth), p.url] for p in found
+    ]
+    return format_table(["at", "lane", "depth", "url"], rows)

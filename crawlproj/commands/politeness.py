@@ -17,15 +17,15 @@ from crawlproj.cli.command import (
     RULES_BROKEN,
     ProjectCommand,
     add_json,
-    complain,
-    say,
-    say_json,
+    print_error,
+    print_json,
+    print_lines,
 )
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError
-from crawlproj.formatting import count
-from crawlproj.politeness.audit import TOLERANCE_S, Violation, audit
-from crawlproj.politeness.log_reader import Evidence, Line
+from crawlproj.formatting import format_count
+from crawlproj.politeness.audit import TOLERANCE_S, Violation, find_violations
+from crawlproj.politeness.log_reader import AuditedLogs, LogLine
 
 SHOWN = 100
 
@@ -56,22 +56,24 @@ class Command(ProjectCommand):
             help=f"what clocks may differ and timers may be early (default: {TOLERANCE_S:g})",
         )  # fmt: skip
 
-    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+    def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         if words[0] != "audit":
             raise ConfigError(
                 f"there is no {words[0]!r} (usage: scrapy politeness {self.syntax()})"
             )
         if not 0 <= opts.tolerance <= 60:
             raise ConfigError("--tolerance must be a number of seconds from 0 to 60")
-        evidence = read(files_of([Path(word) for word in words[1:]] or [config.log_dir]))
-        found = audit(evidence, opts.tolerance)
+        evidence = read_logs(log_files([Path(word) for word in words[1:]] or [config.log_dir]))
+        found = find_violations(evidence, opts.tolerance)
         for text in evidence.bad:
-            complain(f"can't be read: {text}")
-        say_json(as_values(evidence, found)) if opts.json else say(as_text(evidence, found))
+            print_error(f"can't be read: {text}")
+        print_json(as_values(evidence, found)) if opts.json else print_lines(
+            as_text(evidence, found)
+        )
         return RULES_BROKEN if found else BAD_INPUT if evidence.bad else FINE
 
 
-def files_of(places: Sequence[Path]) -> list[Path]:
+def log_files(places: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for place in places:
         files = sorted(place.glob("requests-*.jsonl")) if place.is_dir() else [place]
@@ -81,18 +83,18 @@ def files_of(places: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def read(files: Sequence[Path]) -> Evidence:
-    evidence = Evidence()
+def read_logs(files: Sequence[Path]) -> AuditedLogs:
+    evidence = AuditedLogs()
     for file in files:
         try:
             with file.open("rb") as lines:
-                evidence.read(str(file), lines)
+                evidence.read_file(str(file), lines)
         except OSError as error:
             raise ConfigError(f"can't read {file}: {error.strerror or error}") from None
     return evidence
 
 
-def as_values(evidence: Evidence, found: Sequence[Violation]) -> dict[str, Any]:
+def as_values(evidence: AuditedLogs, found: Sequence[Violation]) -> dict[str, Any]:
     sent = [line for line in evidence.lines if line.sent]
     return {
         "requests": len(sent),
@@ -108,17 +110,17 @@ def as_values(evidence: Evidence, found: Sequence[Violation]) -> dict[str, Any]:
                 "who": v.who,
                 "by_s": round(v.by_s, 6),
                 "says": v.says,
-                "first": v.first and shown(v.first),
-                "second": shown(v.second),
+                "first": v.first and line_values(v.first),
+                "second": line_values(v.second),
             }
             for v in found
         ],
     }
 
 
-def shown(line: Line) -> dict[str, Any]:
+def line_values(line: LogLine) -> dict[str, Any]:
     return {
-        "place": line.place,
+        "place": line.location,
         "start": line.start,
         "end": line.end,
         "worker": line.worker,
@@ -129,19 +131,19 @@ def shown(line: Line) -> dict[str, Any]:
     }
 
 
-def as_text(evidence: Evidence, found: Sequence[Violation]) -> list[str]:
+def as_text(evidence: AuditedLogs, found: Sequence[Violation]) -> list[str]:
     facts = as_values(evidence, ())
-    lines = [sentence(violation) for violation in found[:SHOWN]]
+    lines = [describe_violation(violation) for violation in found[:SHOWN]]
     if len(found) > SHOWN:
         lines.append(f"... and {len(found) - SHOWN:,} more (--json prints all)")
     seen = (
-        f"{count(facts['requests'], 'request')} to {count(facts['hosts'], 'host')} by "
-        f"{count(facts['workers'], 'worker')}"
+        f"{format_count(facts['requests'], 'request')} to {format_count(facts['hosts'], 'host')} by "
+        f"{format_count(facts['workers'], 'worker')}"
     )
-    seen += f", {count(facts['refusals'], 'URL')} not asked"
+    seen += f", {format_count(facts['refusals'], 'URL')} not asked"
     if evidence.lost:
         lines.append(
-            f"{count(evidence.lost, 'line')} could not be written when the disk was full: nothing "
+            f"{format_count(evidence.lost, 'line')} could not be written when the disk was full: nothing "
             "is known of them"
         )
     rules = ", ".join(
@@ -149,15 +151,15 @@ def as_text(evidence: Evidence, found: Sequence[Violation]) -> list[str]:
     )
     lines.append(
         f"{seen}: "
-        + (f"{count(len(found), 'violation')} ({rules})" if found else "every rule was kept")
+        + (f"{format_count(len(found), 'violation')} ({rules})" if found else "every rule was kept")
     )
     return lines
 
 
-def sentence(found: Violation) -> str:
+def describe_violation(found: Violation) -> str:
     """`crawl-delay, example.org: 0.300 s too early (10 s from start to start): LINE after LINE`."""
     how = f"{found.by_s:.3f} s too early ({found.says})" if found.by_s else found.says
-    places = f"{found.second.place} {found.second.url}"
+    places = f"{found.second.location} {found.second.url}"
     if found.first is not None:
-        places += f" after {found.first.place} {found.first.url}"
+        places += f" after {found.first.location} {found.first.url}"
     return f"{found.rule}, {found.who}: {how}: {places}"

@@ -6,14 +6,21 @@ import argparse
 import sys
 from collections.abc import Mapping
 
-from crawlproj.cli.command import FINE, ProjectCommand, add_crawl, read_urls, say, warn_of_forgotten
+from crawlproj.cli.command import (
+    FINE,
+    ProjectCommand,
+    add_crawl,
+    print_lines,
+    read_urls,
+    warn_of_forgotten,
+)
 from crawlproj.config import Config
-from crawlproj.formatting import count
-from crawlproj.frontier.base import Found, Lane, NewUrl
-from crawlproj.frontier.opening import frontier_of, writing
-from crawlproj.frontier.seen import score
+from crawlproj.formatting import format_count
+from crawlproj.frontier.base import Lane, NewUrl, StoredUrl
+from crawlproj.frontier.opening import open_for_writing, open_frontier
+from crawlproj.frontier.seen import depth_score
 from crawlproj.scheduling.notifications import PUSHES
-from crawlproj.urls.canonical import host, key
+from crawlproj.urls.canonical import host_of, url_key
 
 
 class Command(ProjectCommand):
@@ -29,35 +36,35 @@ class Command(ProjectCommand):
         super().add_options(parser)
         add_crawl(parser)
 
-    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+    def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         urls = read_urls(words)
-        with writing(config) as database:
+        with open_for_writing(config) as database:
             name = self.crawl_name(database, opts)
-            frontier = frontier_of(database, config, name, make=True)
+            frontier = open_frontier(database, config, name, make=True)
             now = frontier.now()
-            known = frontier.look([key(name, url) for url in urls])
-            done = frontier.add([pushed(name, url, known) for url in urls])
+            known = frontier.get_urls([url_key(name, url) for url in urls])
+            done = frontier.add([pushed_url(name, url, known) for url in urls])
             warn_of_forgotten(database, urls)
             database.notify(PUSHES, name)
             running = any(
-                row[0] == name and row[2] for row in database.rows("status_hosts", now=now)
+                row[0] == name and row[2] for row in database.fetch_rows("status_hosts", now=now)
             )
         fate = (
             "the running crawl fetches them first"
             if running
             else "they are the first that the next run fetches"
         )
-        say(
-            f"Pushed {count(len(urls), 'URL')} into crawl {name} ({done.added} not known before): "
+        print_lines(
+            f"Pushed {format_count(len(urls), 'URL')} into crawl {name} ({done.added} not known before): "
             f"{fate}."
         )
         return FINE
 
 
-def pushed(crawl: str, url: str, known: Mapping[int, Found]) -> NewUrl:
+def pushed_url(crawl: str, url: str, known: Mapping[int, StoredUrl]) -> NewUrl:
     """As deep as it is known to be; a new one is no seed, so that its host does not become part of
     the crawl.
     """
-    id_ = key(crawl, url)
+    id_ = url_key(crawl, url)
     depth = known[id_].depth if id_ in known else 1
-    return NewUrl(id_, url, host(url), depth, score(depth), None, Lane.URGENT)
+    return NewUrl(id_, url, host_of(url), depth, depth_score(depth), None, Lane.URGENT)

@@ -18,8 +18,8 @@ from crawlproj.cli.command import (
     NOTHING_FETCHED,
     STOPPED,
     check_words,
-    complain,
     exit_codes,
+    print_error,
 )
 from crawlproj.cli.preflight import (
     check_copies,
@@ -27,17 +27,17 @@ from crawlproj.cli.preflight import (
     check_log,
     check_settings,
     make_spider,
-    turn_over,
+    rotate_log,
 )
 from crawlproj.commands.crawl import run_to_end
 from crawlproj.config import Config
 from crawlproj.errors import ArchiveError, ConfigError, CrawlprojError
-from crawlproj.formatting import count
-from crawlproj.frontier.opening import NoCrawlYet, reading
+from crawlproj.formatting import format_count
+from crawlproj.frontier.opening import NoCrawlYet, open_for_reading
 from crawlproj.reextract.addon import PRIORITY
-from crawlproj.reextract.captures import VERSIONS, Options
+from crawlproj.reextract.captures import VERSIONS, ReextractOptions
 from crawlproj.reextract.scheduler import OPTIONS
-from crawlproj.reports.versions import moment
+from crawlproj.reports.versions import parse_time
 
 ADDON = "crawlproj.reextract.addon.ReextractAddon"
 LAST = 1_000_000
@@ -92,21 +92,21 @@ class Command(BaseRunSpiderCommand):
         self._held = ExitStack()
         with exit_codes(self.settings.get("LOG_FILE")):
             check_words(args, 1, 1, f"scrapy reextract {self.syntax()}")
-            self.check(args[0], opts)
+            self.check_start(args[0], opts)
 
-    def check(self, name: str, opts: argparse.Namespace) -> None:
+    def check_start(self, name: str, opts: argparse.Namespace) -> None:
         settings = self.settings
         assert settings is not None
         AddonManager.load_pre_crawler_settings(settings)
         check_copies()
         config = check_settings(settings, name)
         make_spider(settings, name, opts.spargs)
-        options = self.options(name, opts)
+        options = self.read_options(name, opts)
         check_archive(config)
         check_folder(config.log_dir)
         check_log(settings)
         with suppress(NoCrawlYet):  # it is started once, not twice
-            self._held.enter_context(reading(config))
+            self._held.enter_context(open_for_reading(config))
         settings.set(OPTIONS, options, PRIORITY)
         settings.set("ADDONS", {**settings.getdict("ADDONS"), ADDON: LAST}, PRIORITY)
         if (
@@ -115,10 +115,10 @@ class Command(BaseRunSpiderCommand):
             and settings.getbool("LOG_ENABLED")
         ):
             log_file = config.log_dir / f"reextract-{plain_name(config.spec.name)}.log"
-            turn_over(log_file)
+            rotate_log(log_file)
             settings.set("LOG_FILE", str(log_file), priority="cmdline")
 
-    def options(self, name: str, opts: argparse.Namespace) -> Options:
+    def read_options(self, name: str, opts: argparse.Namespace) -> ReextractOptions:
         assert self.settings is not None
         spider = get_spider_loader(self.settings).load(name)
         if opts.versions not in VERSIONS:
@@ -127,35 +127,35 @@ class Command(BaseRunSpiderCommand):
             )
         if opts.callback and not callable(getattr(spider, opts.callback, None)):
             raise ConfigError(f"--callback {opts.callback}: the spider {name} has no such method")
-        since, until = (moment(text) if text else None for text in (opts.since, opts.until))
+        since, until = (parse_time(text) if text else None for text in (opts.since, opts.until))
         if since and until and since > until:
             raise ConfigError(f"--since {opts.since} is later than --until {opts.until}")
-        return Options(since, until, opts.versions, opts.callback)
+        return ReextractOptions(since, until, opts.versions, opts.callback)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None
         crawler = self._create_crawler(args[0])
         failure = run_to_end(self.crawler_process, crawler, opts.spargs, self._held.close)
         with exit_codes():
-            self.exitcode = self.outcome(crawler, failure)
+            self.exitcode = self.report_outcome(crawler, failure)
 
-    def outcome(self, crawler: Crawler, failure: BaseException | None) -> int:
+    def report_outcome(self, crawler: Crawler, failure: BaseException | None) -> int:
         """The exit code, and a line if it is not 0."""
         assert self.settings is not None
         log = self.settings.get("LOG_FILE") or "the log"
         if isinstance(failure, CrawlprojError):
             raise failure
         if failure is not None:
-            complain(f"it could not start: {type(failure).__name__}: {failure} (see {log})")
+            print_error(f"it could not start: {type(failure).__name__}: {failure} (see {log})")
             return COULD_NOT_RUN
         stats = crawler.stats.get_stats()
         if stats.get("scheduler/errors"):
-            complain(f"it broke: see {log}")
+            print_error(f"it broke: see {log}")
             return COULD_NOT_RUN
         if stats.get("finish_reason") in (None, "shutdown"):
             return STOPPED
         if not stats.get("reextract/captures"):
-            complain(
+            print_error(
                 "no capture of this crawl was found in the archive (-s CRAWL_NAME=NAME if it was "
                 "not named like the spider)"
             )
@@ -164,10 +164,10 @@ class Command(BaseRunSpiderCommand):
 
 
 def check_archive(config: Config) -> None:
-    if not Archive(config.warc_dir).files():
+    if not Archive(config.warc_dir).closed_files():
         left = len(list(config.warc_dir.glob(f"*{SUFFIX}{OPEN}")))
         more = (
-            f", only {count(left, 'file')} being written or left open by a kill (scrapy warc "
+            f", only {format_count(left, 'file')} being written or left open by a kill (scrapy warc "
             "repair closes those)"
             if left
             else ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from crawlproj.cli.command import FINE, ProjectCommand, say
+from crawlproj.cli.command import FINE, ProjectCommand, print_lines
 from crawlproj.config import Config
 from crawlproj.errors import CrawlprojError
 from crawlproj.reports.robot_page import robot_page
@@ -33,7 +33,7 @@ class Command(ProjectCommand):
             "-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of the screen"
         )
 
-    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+    def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
         rules = rules_in_force(self.settings)
         delay_s, pause_s = (
@@ -41,11 +41,11 @@ class Command(ProjectCommand):
         )
         page = robot_page(config, delay_s, int(rules.get("POLITENESS_PAUSE_AFTER") or 0), pause_s)
         if opts.output is None:
-            say(page.rstrip("\n"))
+            print_lines(page.rstrip("\n"))
             return FINE
         try:
             opts.output.write_text(page, encoding="utf-8")
         except OSError as error:
             raise CrawlprojError(f"can't write {opts.output}: {error.strerror or error}") from None
-        say(f"Written to {opts.output}")
+        print_lines(f"Written to {opts.output}")
         return FINE

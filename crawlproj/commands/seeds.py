@@ -10,18 +10,18 @@ from crawlproj.cli.command import (
     ProjectCommand,
     add_crawl,
     add_json,
+    print_json,
+    print_lines,
     read_urls,
-    say,
-    say_json,
     warn_of_forgotten,
 )
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError
-from crawlproj.formatting import count
+from crawlproj.formatting import format_count
 from crawlproj.frontier.base import NewUrl
-from crawlproj.frontier.opening import NoCrawlYet, frontier_of, reading, writing
-from crawlproj.frontier.seen import score
-from crawlproj.urls.canonical import host, key
+from crawlproj.frontier.opening import NoCrawlYet, open_for_reading, open_for_writing, open_frontier
+from crawlproj.frontier.seen import depth_score
+from crawlproj.urls.canonical import host_of, url_key
 
 
 class Command(ProjectCommand):
@@ -38,7 +38,7 @@ class Command(ProjectCommand):
         add_json(parser)
         add_crawl(parser)
 
-    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+    def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         verb, *rest = words
         if verb == "add" and rest:
             return self._add(config, rest, opts)
@@ -48,27 +48,27 @@ class Command(ProjectCommand):
 
     def _add(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         urls = read_urls(words)
-        with writing(config) as database:
+        with open_for_writing(config) as database:
             name = self.crawl_name(database, opts)
-            frontier = frontier_of(database, config, name, make=True)
+            frontier = open_frontier(database, config, name, make=True)
             done = frontier.add(
-                [NewUrl(key(name, url), url, host(url), 0, score(0)) for url in urls]
+                [NewUrl(url_key(name, url), url, host_of(url), 0, depth_score(0)) for url in urls]
             )
             warn_of_forgotten(database, urls)
-        say(
-            f"{count(len(urls), 'seed')} for crawl {name}, {done.added} not known before. Start "
+        print_lines(
+            f"{format_count(len(urls), 'seed')} for crawl {name}, {done.added} not known before. Start "
             f"with: scrapy crawl {name}"
         )
         return FINE
 
     def _list(self, config: Config, opts: argparse.Namespace) -> int:
         try:
-            with reading(config) as database:
-                seeds = frontier_of(database, config, self.crawl_name(database, opts)).seeds()
+            with open_for_reading(config) as database:
+                seeds = open_frontier(database, config, self.crawl_name(database, opts)).seed_urls()
         except NoCrawlYet:
             seeds = []
         if opts.json:
-            say_json({"seeds": seeds})
+            print_json({"seeds": seeds})
         else:
-            say(seeds or "No seeds yet: scrapy seeds add URL")
+            print_lines(seeds or "No seeds yet: scrapy seeds add URL")
         return FINE

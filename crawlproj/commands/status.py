@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from crawlproj.archive.open_file import plain_name
-from crawlproj.archive.open_file import sizes as archive_sizes
-from crawlproj.cli.command import FINE, ProjectCommand, add_json, say, say_json
+from crawlproj.archive.open_file import sizes_by_prefix as archive_sizes
+from crawlproj.cli.command import FINE, ProjectCommand, add_json, print_json, print_lines
 from crawlproj.config import Config
-from crawlproj.formatting import count, table, volume, when
-from crawlproj.frontier.opening import NoCrawlYet, reading
-from crawlproj.reports.facts import status
+from crawlproj.formatting import format_bytes, format_count, format_table, format_when
+from crawlproj.frontier.opening import NoCrawlYet, open_for_reading
+from crawlproj.reports.facts import status_facts
 
 COLUMNS = (
     "known",
@@ -39,21 +39,21 @@ class Command(ProjectCommand):
         super().add_options(parser)
         add_json(parser)
 
-    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+    def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         try:
-            with reading(config) as database:
-                now: datetime = database.value("now")
-                crawls = status(database, now)
+            with open_for_reading(config) as database:
+                now: datetime = database.fetch_value("now")
+                crawls = status_facts(database, now)
                 sizes = archive_sizes(config.warc_dir)
                 for name, crawl in crawls.items():
                     crawl["warc_bytes"] = sizes[plain_name(name)]
         except NoCrawlYet as nothing:
-            say_json({"crawls": {}}) if opts.json else say(str(nothing))
+            print_json({"crawls": {}}) if opts.json else print_lines(str(nothing))
             return FINE
         if opts.json:
-            say_json({"crawls": crawls})
+            print_json({"crawls": crawls})
         else:
-            say(as_text(crawls, now))
+            print_lines(as_text(crawls, now))
         return FINE
 
 
@@ -64,20 +64,26 @@ def as_text(crawls: dict[str, dict[str, Any]], now: datetime) -> list[str]:
         [name, *(f"{crawl['urls'][column]:,}" for column in COLUMNS)]
         for name, crawl in crawls.items()
     ]
-    lines = [*table(["crawl", *COLUMNS], rows), ""]
+    lines = [*format_table(["crawl", *COLUMNS], rows), ""]
     for name, crawl in crawls.items():
-        due = f"{count(crawl['due_now'], 'URL')} due now" if crawl["due_now"] else "nothing due now"
+        due = (
+            f"{format_count(crawl['due_now'], 'URL')} due now"
+            if crawl["due_now"]
+            else "nothing due now"
+        )
         if crawl["next_due"]:
-            due += f", the next at {when(crawl['next_due'], now)}"
+            due += f", the next at {format_when(crawl['next_due'], now)}"
         servers = (
-            f", {count(crawl['leased_servers'], 'server')} in use by a running crawl"
+            f", {format_count(crawl['leased_servers'], 'server')} in use by a running crawl"
             if crawl["leased_servers"]
             else ""
         )
         held = (
-            f"{count(crawl['urls']['documents'], 'page')} read in "
-            f"{count(crawl['versions'], 'version')}"
+            f"{format_count(crawl['urls']['documents'], 'page')} read in "
+            f"{format_count(crawl['versions'], 'version')}"
         )
-        kept = f"; archive of {volume(crawl['warc_bytes'])}" if crawl["warc_bytes"] else ""
-        lines.append(f"{name}: {held}; {due}; {count(crawl['hosts'], 'host')}{servers}{kept}.")
+        kept = f"; archive of {format_bytes(crawl['warc_bytes'])}" if crawl["warc_bytes"] else ""
+        lines.append(
+            f"{name}: {held}; {due}; {format_count(crawl['hosts'], 'host')}{servers}{kept}."
+        )
     return lines

@@ -11,41 +11,41 @@ from functools import partial
 from pathlib import Path
 
 from crawlproj.archive import Archive
-from crawlproj.archive.cdxj import Entry
+from crawlproj.archive.cdxj import IndexEntry
 from crawlproj.archive.check import Problem, check_file, check_revisits
-from crawlproj.archive.foreign.importer import take
+from crawlproj.archive.foreign.importer import import_files
 from crawlproj.archive.foreign.reader import check_foreign
 from crawlproj.archive.index_merge import merge_indexes
-from crawlproj.archive.locks import rewriting
+from crawlproj.archive.locks import rewrite_lock
 from crawlproj.archive.open_file import OPEN, SUFFIX, index_path
-from crawlproj.archive.recovery import Repaired, complete, repair
-from crawlproj.archive.writer import DEFAULT
+from crawlproj.archive.recovery import RepairedFile, repair_indexes, repair_open_files
+from crawlproj.archive.writer import DEFAULT_OPTIONS
 from crawlproj.cli.command import (
     FINE,
     RULES_BROKEN,
     ProjectCommand,
     add_crawl,
     add_json,
-    complain,
-    say,
-    say_json,
+    print_error,
+    print_json,
+    print_lines,
 )
 from crawlproj.config import Config
 from crawlproj.database.connection import Database
 from crawlproj.errors import ArchiveError, ConfigError, DatabaseError
-from crawlproj.formatting import count
+from crawlproj.formatting import format_count
 from crawlproj.frontier import takedown
-from crawlproj.frontier.opening import frontier_of, reading, writing
+from crawlproj.frontier.opening import open_for_reading, open_for_writing, open_frontier
 from crawlproj.reports.versions import (
     as_line,
     as_values,
-    difference,
-    in_force,
+    diff_captures,
+    find_versions,
     last_two,
-    moment,
-    versions,
+    parse_time,
+    version_at,
 )
-from crawlproj.upkeep.imported_history import enrol
+from crawlproj.upkeep.imported_history import import_history
 from crawlproj.upkeep.warc_rewrite import BUSY
 
 MOST = {
@@ -59,9 +59,9 @@ MOST = {
 LEAST = {"check": 0, "repair": 0, "versions": 1, "get": 1, "diff": 1, "import": 1}
 
 
-def _indexed(done: Repaired) -> str:
+def _indexed(done: RepairedFile) -> str:
     return (
-        f"{done.file}: indexed, {count(done.records, 'record')}"
+        f"{done.file}: indexed, {format_count(done.records, 'record')}"
         if done.records
         else f"{done.file}: removed, its file is gone"
     )
@@ -112,7 +112,7 @@ class Command(ProjectCommand):
         )
         parser.add_argument("-o", dest="output", metavar="FILE", help="get: write to a file")
 
-    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+    def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         verb, *rest = words
         if not LEAST.get(verb, 1) <= len(rest) <= MOST.get(verb, 0) or (
             verb == "diff" and len(rest) == 2
@@ -130,7 +130,7 @@ class Command(ProjectCommand):
 
     def _check(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         archive = Archive(config.warc_dir)
-        files = [Path(word) for word in words] or archive.files()
+        files = [Path(word) for word in words] or archive.closed_files()
         found = [
             problem
             for path in files
@@ -145,12 +145,17 @@ class Command(ProjectCommand):
                 {"file": problem.file, "offset": problem.offset, "what": problem.what}
                 for problem in found
             ]
-            say_json({"files": len(files), "open": left, "problems": problems})
+            print_json({"files": len(files), "open": left, "problems": problems})
         else:
-            say([*map(str, found), f"{count(len(files), 'file')}, {count(len(found), 'problem')}"])
+            print_lines(
+                [
+                    *map(str, found),
+                    f"{format_count(len(files), 'file')}, {format_count(len(found), 'problem')}",
+                ]
+            )
             if left:
-                say(
-                    f"{count(len(left), 'file')} being written, or left open by a kill (scrapy "
+                print_lines(
+                    f"{format_count(len(left), 'file')} being written, or left open by a kill (scrapy "
                     "warc repair closes those)"
                 )
         return RULES_BROKEN if found else FINE
@@ -159,43 +164,45 @@ class Command(ProjectCommand):
         folder = config.warc_dir
         broken = 0
         if not folder.is_dir():
-            say(f"There is no archive in {folder}.")
+            print_lines(f"There is no archive in {folder}.")
             return FINE
-        with rewriting(folder, lambda: complain(BUSY)):
-            for done in repair(folder):
+        with rewrite_lock(folder, lambda: print_error(BUSY)):
+            for done in repair_open_files(folder):
                 cut = (
-                    f"; {count(done.cut_bytes, 'byte')} cut off: {done.why}"
+                    f"; {format_count(done.cut_bytes, 'byte')} cut off: {done.why}"
                     if done.cut_bytes
                     else ""
                 )
-                say(f"{done.file or 'an empty file'}: closed, {count(done.records, 'record')}{cut}")
+                print_lines(
+                    f"{done.file or 'an empty file'}: closed, {format_count(done.records, 'record')}{cut}"
+                )
                 if done.saved:
-                    say(f"{done.saved}: records behind the damage")
-            for done in complete(folder, thorough=True):
+                    print_lines(f"{done.saved}: records behind the damage")
+            for done in repair_indexes(folder, thorough=True):
                 broken += bool(done.why)
-                complain(f"{done.file}: {done.why}") if done.why else say(_indexed(done))
+                print_error(f"{done.file}: {done.why}") if done.why else print_lines(_indexed(done))
             merge_indexes(folder)
-        say("The index is up to date.")
+        print_lines("The index is up to date.")
         return RULES_BROKEN if broken else FINE
 
-    def _found(self, config: Config, url: str) -> tuple[Archive, list[Entry]]:
+    def _found(self, config: Config, url: str) -> tuple[Archive, list[IndexEntry]]:
         archive = Archive(config.warc_dir)
-        entries = versions(archive, url, partial(reading, config))
+        entries = find_versions(archive, url, partial(open_for_reading, config))
         if not entries:
             raise ArchiveError(f"{url} is not in the archive ({config.warc_dir})")
         return archive, entries
 
     def _versions(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         _, entries = self._found(config, words[0])
-        say_json([as_values(entry) for entry in entries]) if opts.json else say(
+        print_json([as_values(entry) for entry in entries]) if opts.json else print_lines(
             [as_line(entry) for entry in entries]
         )
         return FINE
 
     def _get(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
-        at = moment(opts.at) if opts.at else None
+        at = parse_time(opts.at) if opts.at else None
         archive, entries = self._found(config, words[0])
-        page = archive.capture(in_force(entries, at))
+        page = archive.read_capture(version_at(entries, at))
         data = (page.head if opts.headers else b"") + page.content
         if opts.output:
             Path(opts.output).write_bytes(data)
@@ -204,22 +211,22 @@ class Command(ProjectCommand):
         return FINE
 
     def _diff(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
-        times = [moment(word) for word in words[1:]]
+        times = [parse_time(word) for word in words[1:]]
         archive, entries = self._found(config, words[0])
         chosen = (
-            (in_force(entries, times[0]), in_force(entries, times[1]))
+            (version_at(entries, times[0]), version_at(entries, times[1]))
             if times
             else last_two(entries)
         )
         if chosen is None:
-            say(
+            print_lines(
                 f"All {len(entries):,} versions are the same."
                 if len(entries) > 1
                 else "There is one version only."
             )
             return FINE
-        old, new = map(archive.capture, chosen)
-        say(difference(old, new, opts.text) or "They are the same.")
+        old, new = map(archive.read_capture, chosen)
+        print_lines(diff_captures(old, new, opts.text) or "They are the same.")
         return FINE
 
     def _import(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
@@ -229,46 +236,52 @@ class Command(ProjectCommand):
         def told(problem: Problem) -> None:
             nonlocal problems
             problems += 1
-            complain(str(problem))
+            print_error(str(problem))
 
         with ExitStack() as stack:
             db = None if opts.no_database else self._database(config, stack)
-            unwanted = takedown.in_force(db).bars if db is not None else lambda url: False
+            unwanted = takedown.load_rules(db).is_barred if db is not None else lambda url: False
             name = self.crawl_name(db, opts) if db is not None else ""
-            with rewriting(config.warc_dir, lambda: complain(BUSY)):
+            with rewrite_lock(config.warc_dir, lambda: print_error(BUSY)):
                 files = [Path(word) for word in words]
-                taken = take(files, config.warc_dir, told, config.warc or DEFAULT, unwanted)
+                taken = import_files(
+                    files, config.warc_dir, told, config.warc or DEFAULT_OPTIONS, unwanted
+                )
             forgotten = (
                 f", {taken.unwanted} not taken because they were forgotten"
                 if taken.unwanted
                 else ""
             )
-            say(
-                f"{count(taken.new, 'exchange')} added, {taken.known} there already, "
+            print_lines(
+                f"{format_count(taken.new, 'exchange')} added, {taken.known} there already, "
                 f"{taken.left_out} left out{forgotten}"
             )
             if taken.passed:
                 kinds = ", ".join(
                     f"{number} {what}" for what, number in taken.passed.most_common(10)
                 )
-                say(f"{count(taken.passed.total(), 'record')} passed over as no pages: {kinds}")
+                print_lines(
+                    f"{format_count(taken.passed.total(), 'record')} passed over as no pages: {kinds}"
+                )
             if db is not None:
-                done = enrol(
+                done = import_history(
                     db,
-                    frontier_of(db, config, name, make=True),
+                    open_frontier(db, config, name, make=True),
                     config,
                     Archive(config.warc_dir),
                     taken.keys,
                 )
-                known = f"{count(done.urls, 'URL')} not known before, {done.updated} updated"
-                say(f"Crawl {name}: {known}, {count(done.versions, 'version')} added")
+                known = f"{format_count(done.urls, 'URL')} not known before, {done.updated} updated"
+                print_lines(
+                    f"Crawl {name}: {known}, {format_count(done.versions, 'version')} added"
+                )
         return RULES_BROKEN if problems or (db is None and not opts.no_database) else FINE
 
     def _database(self, config: Config, stack: ExitStack) -> Database | None:
         try:
-            return stack.enter_context(writing(config))
+            return stack.enter_context(open_for_writing(config))
         except DatabaseError as error:
-            complain(
+            print_error(
                 f"{error}; so the pages go into the archive only: do it again when the database is "
                 "there"
             )

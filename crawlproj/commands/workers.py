@@ -10,14 +10,14 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from crawlproj.cli.command import ProjectCommand
-from crawlproj.cli.preflight import Cleared, preflight, turn_over
-from crawlproj.cli.workers import Workforce
-from crawlproj.config import Config, Reader, seconds
+from crawlproj.cli.preflight import PreflightResult, rotate_log, run_preflight
+from crawlproj.cli.workers import WorkerGroup
+from crawlproj.config import Config, SettingsReader, parse_seconds
 from crawlproj.database.connection import Database
 from crawlproj.errors import ConfigError, DatabaseError
-from crawlproj.formatting import count
-from crawlproj.frontier.opening import reading
-from crawlproj.reports.facts import status
+from crawlproj.formatting import format_count
+from crawlproj.frontier.opening import open_for_reading
+from crawlproj.reports.facts import status_facts
 
 MOST = 64
 RARE = 20
@@ -57,7 +57,7 @@ class Command(ProjectCommand):
             help="argument of the spider",
         )
 
-    def work(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+    def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
         if not 1 <= opts.n <= MOST:
             raise ConfigError(f"-n must be a number from 1 to {MOST}")
@@ -66,31 +66,33 @@ class Command(ProjectCommand):
         arguments = {
             name: value for name, _, value in (text.partition("=") for text in opts.spargs)
         }
-        cleared = preflight(self.settings, words[0], arguments)
+        cleared = run_preflight(self.settings, words[0], arguments)
         with ExitStack() as stack:
             if cleared.embedded:
                 stack.callback(cleared.embedded.close)
-            database = stack.enter_context(reading(cleared.config))
-            interval_s = max(0.1, Reader(self.settings)("PANEL_INTERVAL", seconds))
+            database = stack.enter_context(open_for_reading(cleared.config))
+            interval_s = max(0.1, SettingsReader(self.settings)("PANEL_INTERVAL", parse_seconds))
             tick = Totals(database, cleared.config.spec.name, interval_s, say_now)
-            return Workforce(commands(words[0], opts, cleared), say_now).run(tick)
+            return WorkerGroup(worker_commands(words[0], opts, cleared), say_now).run(tick)
 
 
-def commands(spider: str, opts: argparse.Namespace, cleared: Cleared) -> dict[int, list[str]]:
+def worker_commands(
+    spider: str, opts: argparse.Namespace, cleared: PreflightResult
+) -> dict[int, list[str]]:
     """The command line of each worker: what was given to us, and a log of its own."""
     given = [word for text in opts.spargs for word in ("-a", text)] + [
         word for text in opts.set for word in ("-s", text)
     ]
     if opts.loglevel:
         given += ["-L", opts.loglevel]
-    logs = {number: log_of(cleared.log_file, number) for number in range(1, opts.n + 1)}
+    logs = {number: rotated_log(cleared.log_file, number) for number in range(1, opts.n + 1)}
     start = [sys.executable, "-m", "scrapy", "crawl", spider, *given, "-s", "PANEL=off"]
     return {number: [*start, "-s", f"LOG_FILE={log}"] for number, log in logs.items()}
 
 
-def log_of(log_file: Path, number: int) -> Path:
+def rotated_log(log_file: Path, number: int) -> Path:
     log = log_file.with_name(f"{log_file.stem}-{number}.log")
-    turn_over(log)
+    rotate_log(log)
     return log
 
 
@@ -117,14 +119,16 @@ class Totals:
             return
         with suppress(DatabaseError):
             if (
-                crawl := status(self._database, self._database.value("now")).get(self._crawl)
+                crawl := status_facts(self._database, self._database.fetch_value("now")).get(
+                    self._crawl
+                )
             ) is not None:
                 urls = crawl["urls"]
                 text = (
-                    f"{count(urls['known'], 'URL')} known, {urls['fetched']:,} visited, "
+                    f"{format_count(urls['known'], 'URL')} known, {urls['fetched']:,} visited, "
                     f"{urls['documents']:,} pages read"
                 )
-                servers = count(crawl["leased_servers"], "server")
+                servers = format_count(crawl["leased_servers"], "server")
                 text += f"; {crawl['due_now']:,} due now; {servers} in use"
-                self._say(f"{now - self._started:.0f} s  {count(running, 'worker')}: {text}")
+                self._say(f"{now - self._started:.0f} s  {format_count(running, 'worker')}: {text}")
         self._next = time.monotonic() + max(self._interval_s, RARE * (time.monotonic() - now))

@@ -113,7 +113,7 @@ def looks_binary(body: bytes) -> bool:
     )
 
 
-def utf8(body: bytes, label: str | None = None) -> tuple[bytes, str]:
+def to_utf8(body: bytes, label: str | None = None) -> tuple[bytes, str]:
     """The body as valid UTF-8 without byte order mark and NULs, and the charset it was in; `label`
     is the header's.
     """
@@ -133,7 +133,7 @@ def web_name(codec: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def codec(label: str) -> str | None:
+def find_codec(label: str) -> str | None:
     """The codec behind a label as the web understands it (iso-8859-1 is windows-1252), None if it
     has none.
     """
@@ -146,7 +146,7 @@ def codec(label: str) -> str | None:
 
 def _chosen(body: bytes, label: str | None, valid: bool) -> str:
     """The codec to read the body with; `valid` says that UTF-8 is one."""
-    named = codec(label) if label else None
+    named = find_codec(label) if label else None
     if named is None and (meta := _meta(body)):
         # A meta element that could be read as ASCII is no UTF-16.
         named = UTF8 if meta.startswith("utf-16") else meta
@@ -164,7 +164,7 @@ def _chosen(body: bytes, label: str | None, valid: bool) -> str:
 def _meta(body: bytes) -> str | None:
     head = body[:1024]
     found = _META.search(_COMMENT.sub(b"", head) if b"<!--" in head else head)
-    return codec((found[1] or found[2]).decode("ascii", "replace")) if found else None
+    return find_codec((found[1] or found[2]).decode("ascii", "replace")) if found else None
 
 
 def _valid(body: bytes, name: str = UTF8) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, Literal, NamedTuple, get_args
 
-from crawlproj.content.robots_directives import NO_ORDERS, Orders
+from crawlproj.content.robots_directives import NO_DIRECTIVES, RobotsDirectives
 
-Kind = Literal[
+LinkKind = Literal[
     "a",
     "area",
     "img",
@@ -30,7 +30,7 @@ Kind = Literal[
 script text, or written in a plain text or a document.
 """
 
-KINDS: Final[frozenset[str]] = frozenset(get_args(Kind))
+LINK_KINDS: Final[frozenset[str]] = frozenset(get_args(LinkKind))
 PAGE_KINDS: Final[frozenset[str]] = frozenset(
     ("a", "area", "iframe", "next", "alternate", "refresh", "onclick", "text")
 )
@@ -42,7 +42,7 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 _NO_LETTERS: Final = bytes(n for n in range(256) if not chr(n).isalpha() or n > 127)
 
 
-def without(text: str, characters: str) -> str:
+def remove_characters(text: str, characters: str) -> str:
     """The text without these characters (none of them ASCII); much cheaper than str.translate."""
     if not text.isascii():
         for character in characters:
@@ -56,7 +56,7 @@ class Link(NamedTuple):
     """
 
     url: str
-    kind: Kind
+    kind: LinkKind
     text: str = ""
     title: str = ""
     nofollow: bool = False
@@ -88,7 +88,7 @@ class Document:
     language: str = ""
     charset: str = "utf-8"
     canonical: str | None = None
-    robots: Orders = NO_ORDERS
+    robots: RobotsDirectives = NO_DIRECTIVES
     links: list[Link] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     cut: bool = False
@@ -101,19 +101,19 @@ class Document:
         return "\n".join([block[0] for block in self.blocks])
 
     @property
-    def digest(self) -> bytes:
+    def block_digest(self) -> bytes:
         """16 bytes that say whether two captures show the same text: deaf to case, layout and
         invisible joiners.
         """
         if not self._digest:
             text = self.text.lower()
             self._digest = blake2b(
-                without(text, JOINERS).encode("utf-8", "replace"), digest_size=16
+                remove_characters(text, JOINERS).encode("utf-8", "replace"), digest_size=16
             ).digest()
         return self._digest
 
     @property
-    def letters(self) -> int:
+    def letter_count(self) -> int:
         """How many letters the page shows."""
         text = self.text
         if text.isascii():

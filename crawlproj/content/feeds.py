@@ -13,14 +13,14 @@ from typing import Any, Final, Literal, NamedTuple
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from crawlproj.content.charset import looks_binary, utf8
-from crawlproj.content.documents.formats import format_of
+from crawlproj.content.charset import looks_binary, to_utf8
+from crawlproj.content.documents.formats import document_format
 from crawlproj.content.html import MAX_BODY
 from crawlproj.urls.canonical import Joiner
 
 MAX_ENTRIES: Final = 50_000
 
-Sniffed = Literal["html", "feed", "sitemap", "text", "document", "binary", "other"]
+BodyKind = Literal["html", "feed", "sitemap", "text", "document", "binary", "other"]
 EntryKind = Literal["feed", "sitemap", "sitemapindex", "alternate"]
 
 _DATES: Final = (
@@ -46,7 +46,7 @@ _TAG: Final = re.compile(
 )
 
 
-class Entry(NamedTuple):
+class FeedEntry(NamedTuple):
     """One line of a feed or sitemap. `date` is as written: last change if given,
     else publication.
     """
@@ -59,11 +59,11 @@ class Entry(NamedTuple):
     """Stands in a news sitemap."""
 
 
-def sniff(body: bytes, content_type: str = "") -> Sniffed:
+def sniff_kind(body: bytes, content_type: str = "") -> BodyKind:
     """What the body is; the server's word decides only where the bytes do not."""
     if looks_binary(body):
-        return "document" if format_of(body) else "binary"
-    head = utf8(body[:4096])[0]
+        return "document" if document_format(body) else "binary"
+    head = to_utf8(body[:4096])[0]
     start = _PROLOG.match(head)
     head = head[start.end() :] if start else head
     root = _ROOT.match(head)
@@ -79,23 +79,23 @@ def sniff(body: bytes, content_type: str = "") -> Sniffed:
         return "html"
     if kind in ("text/plain", ""):
         return "text" if head else "other"
-    return "document" if format_of(body) else "other"
+    return "document" if document_format(body) else "other"
 
 
-def entries(body: bytes, url: str, charset: str | None = None) -> list[Entry]:
+def parse_entries(body: bytes, url: str, charset: str | None = None) -> list[FeedEntry]:
     """The entries of an RSS, RDF, Atom or JSON feed, a sitemap or a sitemap index; broken ones give
     what can be read.
 
     A sitemap that is plain text has one URL per line. Each URL is listed once.
     """
-    text = utf8(body[:MAX_BODY], charset)[0].lstrip()
+    text = to_utf8(body[:MAX_BODY], charset)[0].lstrip()
     if text.startswith(b"<"):
         found = _from_xml(text, url)
     elif text.startswith(b"{"):
         found = _from_json(text, url)
     else:
         found = _from_lines(text, url)
-    unique: dict[str, Entry] = {}
+    unique: dict[str, FeedEntry] = {}
     for entry in found:
         unique.setdefault(entry.url, entry)
         if len(unique) >= MAX_ENTRIES:
@@ -103,7 +103,7 @@ def entries(body: bytes, url: str, charset: str | None = None) -> list[Entry]:
     return list(unique.values())
 
 
-def _from_xml(text: bytes, url: str) -> Iterator[Entry]:
+def _from_xml(text: bytes, url: str) -> Iterator[FeedEntry]:
     parser = etree.XMLParser(
         encoding="utf-8",
         recover=True,
@@ -125,7 +125,7 @@ def _from_xml(text: bytes, url: str) -> Iterator[Entry]:
         yield from _entry(element, _name(element), Joiner(_base(element, url)))
 
 
-def _entry(element: Any, name: str, join: Joiner) -> Iterator[Entry]:
+def _entry(element: Any, name: str, join: Joiner) -> Iterator[FeedEntry]:
     texts: dict[str, str] = {}
     href = ""
     news = False
@@ -150,10 +150,10 @@ def _entry(element: Any, name: str, join: Joiner) -> Iterator[Entry]:
         kind: EntryKind = (
             "feed" if name in ("item", "entry") else "sitemap" if name == "url" else "sitemapindex"
         )
-        yield Entry(found, kind, " ".join(texts.get("title", "").split()), date, news)
+        yield FeedEntry(found, kind, " ".join(texts.get("title", "").split()), date, news)
     for child in element.iterchildren("{http://www.w3.org/1999/xhtml}link"):
         if child.get("rel") == "alternate" and (other := join(child.get("href") or "")):
-            yield Entry(other, "alternate")
+            yield FeedEntry(other, "alternate")
 
 
 def _name(element: Any) -> str:
@@ -172,7 +172,7 @@ def _base(element: Any, url: str) -> str:
     return url
 
 
-def _from_json(text: bytes, url: str) -> Iterator[Entry]:
+def _from_json(text: bytes, url: str) -> Iterator[FeedEntry]:
     try:
         feed = json.loads(text)
     except (ValueError, RecursionError):
@@ -185,11 +185,11 @@ def _from_json(text: bytes, url: str) -> Iterator[Entry]:
         target = item.get("url") or item.get("external_url")
         if isinstance(target, str) and (found := join(target)):
             date = item.get("date_modified") or item.get("date_published") or ""
-            yield Entry(found, "feed", str(item.get("title") or ""), str(date))
+            yield FeedEntry(found, "feed", str(item.get("title") or ""), str(date))
 
 
-def _from_lines(text: bytes, url: str) -> Iterator[Entry]:
+def _from_lines(text: bytes, url: str) -> Iterator[FeedEntry]:
     join = Joiner(url)
     for line in text.decode().split("\n"):
         if line.startswith(("http://", "https://")) and (found := join(line.strip())):
-            yield Entry(found, "sitemap")
+            yield FeedEntry(found, "sitemap")

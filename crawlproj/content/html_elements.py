@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from crawlproj.content.robots_directives import read
-from crawlproj.content.script_urls import in_handler
+from crawlproj.content.robots_directives import parse_robots_meta
+from crawlproj.content.script_urls import find_handler_urls
 
 if TYPE_CHECKING:
-    from crawlproj.content.document import Kind
-    from crawlproj.content.html_target import Reader
+    from crawlproj.content.document import LinkKind
+    from crawlproj.content.html_target import HtmlTarget
 
 PATH_DEPTH: Final = 64
 MAX_ANCHOR: Final = 200
 MAX_CLASS: Final = 60
 
 Attrs: TypeAlias = Mapping[str, str]
-Start: TypeAlias = "Callable[[Reader, str, Attrs], None]"
-End: TypeAlias = "Callable[[Reader, str], None]"
+Start: TypeAlias = "Callable[[HtmlTarget, str, Attrs], None]"
+End: TypeAlias = "Callable[[HtmlTarget, str], None]"
 
 _LANDMARKS: Final = {
     "main": True,
@@ -53,12 +53,12 @@ _FEEDS: Final = (
 _CONNECTIONS: Final = frozenset(("dns-prefetch", "preconnect", "pingback", "profile"))
 
 
-def open_block(reader: Reader, tag: str, attrib: Attrs) -> None:
+def open_block(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     """A non-inline element starts: a border between blocks."""
     if reader.skip:
         return
     if reader.buffer:
-        reader.flush()
+        reader.flush_block()
     path = reader.path
     reader.stack.append((path, reader.main))
     if attrib:
@@ -70,16 +70,16 @@ def open_block(reader: Reader, tag: str, attrib: Attrs) -> None:
         reader.path = f"{path}/{tag}" if path else tag
 
 
-def close_block(reader: Reader, tag: str) -> None:
+def close_block(reader: HtmlTarget, tag: str) -> None:
     if reader.skip:
         return
     if reader.buffer:
-        reader.flush()
+        reader.flush_block()
     if reader.stack:
         reader.path, reader.main = reader.stack.pop()
 
 
-def _landmark(reader: Reader, tag: str, attrib: Attrs) -> None:
+def _landmark(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     if reader.skip:
         return
     open_block(reader, tag, attrib)
@@ -87,25 +87,25 @@ def _landmark(reader: Reader, tag: str, attrib: Attrs) -> None:
         reader.main = _LANDMARKS[tag]
 
 
-def _break(reader: Reader, tag: str, attrib: Attrs) -> None:
+def _break(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     if reader.buffer and not reader.skip:
-        reader.flush()
+        reader.flush_block()
 
 
-def _html(reader: Reader, tag: str, attrib: Attrs) -> None:
+def _html(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     reader.language = (
         reader.language or (attrib.get("lang") or attrib.get("xml:lang") or "").strip()[:40]
     )
 
 
-def _a(reader: Reader, tag: str, attrib: Attrs) -> None:
+def _a(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     if reader.href:
         reader.close_anchor()
     href = attrib.get("href")
     if not href or href[0] == "#":
         return
     if href[0] in "jJ" and href[:11].lower() == "javascript:":
-        reader.links += [(url, "onclick", "", "", False) for url in in_handler(href)]
+        reader.links += [(url, "onclick", "", "", False) for url in find_handler_urls(href)]
         return
     rel = attrib.get("rel")
     nofollow = rel is not None and not _NOFOLLOW.isdisjoint(rel.lower().split())
@@ -121,12 +121,12 @@ def _a(reader: Reader, tag: str, attrib: Attrs) -> None:
     reader.mark = len(reader.buffer)
 
 
-def _a_end(reader: Reader, tag: str) -> None:
+def _a_end(reader: HtmlTarget, tag: str) -> None:
     if reader.href and not reader.skip:
         reader.close_anchor()
 
 
-def _area(reader: Reader, tag: str, attrib: Attrs) -> None:
+def _area(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     if href := attrib.get("href"):
         nofollow = not _NOFOLLOW.isdisjoint(attrib.get("rel", "").lower().split())
         reader.links.append(
@@ -134,7 +134,7 @@ def _area(reader: Reader, tag: str, attrib: Attrs) -> None:
         )
 
 
-def _img(reader: Reader, tag: str, attrib: Attrs) -> None:
+def _img(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     alt = attrib.get("alt", "")
     tip = attrib.get("title", "")
     if alt:
@@ -153,24 +153,24 @@ def _first_candidate(srcset: str | None) -> str | None:
     return found[0].rstrip(",") if found else None
 
 
-def _media(reader: Reader, tag: str, attrib: Attrs) -> None:
+def _media(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     if src := attrib.get("src") or attrib.get("data"):
-        kind: Kind = "iframe" if tag in ("iframe", "frame") else "media"
+        kind: LinkKind = "iframe" if tag in ("iframe", "frame") else "media"
         reader.links.append((src, kind, "", attrib.get("title", ""), False))
     if candidate := _first_candidate(attrib.get("srcset")):
         reader.links.append((candidate, "img", "", "", False))
 
 
-def _player(reader: Reader, tag: str, attrib: Attrs) -> None:
+def _player(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     open_block(reader, tag, attrib)
     _media(reader, tag, attrib)
 
 
-def _base(reader: Reader, tag: str, attrib: Attrs) -> None:
+def _base(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     reader.base = reader.base or attrib.get("href", "")
 
 
-def _link(reader: Reader, tag: str, attrib: Attrs) -> None:
+def _link(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     href = attrib.get("href")
     rel = set(attrib.get("rel", "").lower().split())
     if href and rel.isdisjoint(_CONNECTIONS):
@@ -185,7 +185,7 @@ def _link(reader: Reader, tag: str, attrib: Attrs) -> None:
         )
 
 
-def _link_kind(rel: set[str], content_type: str) -> Kind:
+def _link_kind(rel: set[str], content_type: str) -> LinkKind:
     if "canonical" in rel:
         return "canonical"
     if "feed" in rel or ("alternate" in rel and content_type.startswith(_FEEDS)):
@@ -197,13 +197,13 @@ def _link_kind(rel: set[str], content_type: str) -> Kind:
     return "alternate" if rel & {"alternate", "amphtml"} and "stylesheet" not in rel else "link"
 
 
-def _meta(reader: Reader, tag: str, attrib: Attrs) -> None:
+def _meta(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     content = attrib.get("content")
     name = (attrib.get("name") or attrib.get("http-equiv") or "").strip().lower()
     if not content or not name:
         return
     if name in reader.agents:
-        reader.robots |= read(content)
+        reader.robots |= parse_robots_meta(content)
     elif name == "refresh":
         _, _, target = content.partition("=")
         if "url" in content[: len(content) - len(target)].lower() and (
@@ -214,14 +214,14 @@ def _meta(reader: Reader, tag: str, attrib: Attrs) -> None:
         reader.language = reader.language or content.partition(",")[0].strip()[:40]
 
 
-def _skip(reader: Reader, tag: str, attrib: Attrs) -> None:
+def _skip(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     """No text from here on, until its end; links are taken (noscript holds many)."""
     if not reader.skip:
         reader.skip_mark = len(reader.buffer)
     reader.skip += 1
 
 
-def _skip_end(reader: Reader, tag: str) -> None:
+def _skip_end(reader: HtmlTarget, tag: str) -> None:
     reader.skip -= 1
     if not reader.skip and len(reader.buffer) > reader.skip_mark:
         if tag == "script":
@@ -231,13 +231,13 @@ def _skip_end(reader: Reader, tag: str) -> None:
         del reader.buffer[reader.skip_mark :]
 
 
-def _script(reader: Reader, tag: str, attrib: Attrs) -> None:
+def _script(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     _skip(reader, tag, attrib)
     if src := attrib.get("src"):
         reader.links.append((src, "script", "", "", False))
 
 
-def _embedded(reader: Reader, tag: str, attrib: Attrs) -> None:
+def _embedded(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
     _skip(reader, tag, attrib)
     _media(reader, tag, attrib)
 

@@ -12,17 +12,17 @@ from typing import Final, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from crawlproj.content.document import Kind
+from crawlproj.content.document import LinkKind
 from crawlproj.content.html_elements import ENDS, MAX_ANCHOR, STARTS, Attrs, close_block, open_block
-from crawlproj.content.robots_directives import NO_ORDERS, Orders
-from crawlproj.content.script_urls import in_handler
+from crawlproj.content.robots_directives import NO_DIRECTIVES, RobotsDirectives
+from crawlproj.content.script_urls import find_handler_urls
 
 MAX_DEPTH: Final = 512
 """Documents with very many tags are read no deeper: a closing tag costs libxml2 time in proportion
 to the depth.
 """
 
-RawLink: TypeAlias = tuple[str, Kind, str, str, bool]
+RawLink: TypeAlias = tuple[str, LinkKind, str, str, bool]
 RawBlock: TypeAlias = tuple[str, str, bool, float]
 _start_of: Final = STARTS.get
 _end_of: Final = ENDS.get
@@ -32,7 +32,7 @@ class TooDeepError(Exception):
     """Stops the parser; what was read so far is kept."""
 
 
-class Reader:
+class HtmlTarget:
     """Collects raw links and blocks, and the head's few facts. A link is listed where its element
     ends.
     """
@@ -67,9 +67,9 @@ class Reader:
         self.buffer: list[str] = []
         self.data = self.buffer.append
         self.parser = etree.HTMLParser(encoding="utf-8", target=self, huge_tree=True)
-        self.begin(agents)
+        self.reset_page(agents)
 
-    def begin(self, agents: tuple[str, ...]) -> None:
+    def reset_page(self, agents: tuple[str, ...]) -> None:
         """Forget the page before. A parser costs as much as a small page to make, and dies in a
         cycle with its reader: kept.
         """
@@ -83,11 +83,13 @@ class Reader:
         self.href = self.anchor = self.alt = self.tip = ""
         self.main = self.nofollow = False
         self.skip = self.skip_mark = self.mark = self.linked = 0
-        self.robots: Orders = NO_ORDERS
+        self.robots: RobotsDirectives = NO_DIRECTIVES
 
     def start(self, tag: str, attrib: Attrs) -> None:
         if attrib and "onclick" in attrib:
-            self.links += [(url, "onclick", "", "", False) for url in in_handler(attrib["onclick"])]
+            self.links += [
+                (url, "onclick", "", "", False) for url in find_handler_urls(attrib["onclick"])
+            ]
         act = _start_of(tag, open_block)
         if act is not None:
             act(self, tag, attrib)
@@ -97,11 +99,11 @@ class Reader:
         if act is not None:
             act(self, tag)
 
-    def flush(self) -> None:
+    def flush_block(self) -> None:
         """A border: the text since the last one is a block, if there is any."""
         buffer = self.buffer
         if self.href:
-            self.anchor = self.anchored()
+            self.anchor = self.read_anchor_text()
             self.mark = 0
         text = (buffer[0] if len(buffer) == 1 else "".join(buffer)).strip()
         buffer.clear()
@@ -114,7 +116,7 @@ class Reader:
                 share = linked / len(text) if linked < len(text) else 1.0
             self.blocks.append((text, self.path, self.main, share))
 
-    def anchored(self) -> str:
+    def read_anchor_text(self) -> str:
         """Text of the open anchor; the part since the mark is counted as linked."""
         buffer = self.buffer
         mark = self.mark
@@ -127,20 +129,20 @@ class Reader:
         return text[:MAX_ANCHOR] if len(text) > MAX_ANCHOR else text
 
     def close_anchor(self) -> None:
-        text = self.anchored().strip() or self.alt
+        text = self.read_anchor_text().strip() or self.alt
         self.links.append((self.href, "a", text, self.tip, self.nofollow))
         self.href = ""
 
-    def close(self) -> Reader:
+    def close(self) -> HtmlTarget:
         """The end of the page, also of one that was cut."""
         if self.href:
             self.close_anchor()
         if self.buffer and not self.skip:
-            self.flush()
+            self.flush_block()
         return self
 
 
-class GuardedReader(Reader):
+class GuardedHtmlTarget(HtmlTarget):
     """Reads documents with very many tags, and stops in the depth."""
 
     __slots__ = ("depth",)

@@ -34,7 +34,7 @@ _UTC: Final = re.compile(r"\s*(?:\bUTC|\bGMT|Z)$", re.I)
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class RobotsDirectives:
     """The page's own orders; `unavailable_after` is the date as it was written."""
 
     noindex: bool = False
@@ -42,11 +42,11 @@ class Orders:
     noarchive: bool = False
     unavailable_after: str | None = None
 
-    def __or__(self, other: Orders) -> Orders:
+    def __or__(self, other: RobotsDirectives) -> RobotsDirectives:
         """Both hold: several orders on one page add up."""
-        if other is NO_ORDERS or self is NO_ORDERS:
-            return self if other is NO_ORDERS else other
-        return Orders(
+        if other is NO_DIRECTIVES or self is NO_DIRECTIVES:
+            return self if other is NO_DIRECTIVES else other
+        return RobotsDirectives(
             self.noindex or other.noindex,
             self.nofollow or other.nofollow,
             self.noarchive or other.noarchive,
@@ -62,13 +62,13 @@ class Orders:
         """When the page is to be taken for gone; None if it does not say, or not so that we
         understand it.
         """
-        return date(self.unavailable_after) if self.unavailable_after else None
+        return parse_date(self.unavailable_after) if self.unavailable_after else None
 
 
-NO_ORDERS: Final = Orders()
+NO_DIRECTIVES: Final = RobotsDirectives()
 
 
-def date(text: str) -> datetime | None:
+def parse_date(text: str) -> datetime | None:
     """As mail, HTTP and ISO 8601 write it; without a zone it is UTC, without a time midnight."""
     bare = _UTC.sub("", text.strip())
     for parse, form in (
@@ -85,10 +85,10 @@ def date(text: str) -> datetime | None:
 
 
 def _moment(text: str) -> datetime:
-    return date(text) or datetime.max.replace(tzinfo=UTC)
+    return parse_date(text) or datetime.max.replace(tzinfo=UTC)
 
 
-def read(content: str) -> Orders:
+def parse_robots_meta(content: str) -> RobotsDirectives:
     """Orders in the content of a meta element. A date may hold commas: what is no known word
     belongs to it.
     """
@@ -102,7 +102,7 @@ def read(content: str) -> Orders:
             words.update(found)
         elif until and word:
             until.append(part.strip())
-    return Orders(
+    return RobotsDirectives(
         noindex=not words.isdisjoint(("noindex", "none")),
         nofollow=not words.isdisjoint(("nofollow", "none")),
         noarchive=not words.isdisjoint(("noarchive", "nocache")),
@@ -110,11 +110,13 @@ def read(content: str) -> Orders:
     )
 
 
-def read_headers(values: Iterable[str], agents: tuple[str, ...] = ("robots",)) -> Orders:
+def parse_robots_headers(
+    values: Iterable[str], agents: tuple[str, ...] = ("robots",)
+) -> RobotsDirectives:
     """Orders of all X-Robots-Tag headers. What follows `name:` holds for that robot only, up to the
     next name.
     """
-    total = NO_ORDERS
+    total = NO_DIRECTIVES
     for value in values:
         ours: list[str] = []
         listening = True
@@ -125,5 +127,5 @@ def read_headers(values: Iterable[str], agents: tuple[str, ...] = ("robots",)) -
                 part = named[2]
             if listening:
                 ours.append(part)
-        total |= read(",".join(ours))
+        total |= parse_robots_meta(",".join(ours))
     return total

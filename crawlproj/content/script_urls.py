@@ -64,14 +64,14 @@ _VOCABULARIES: Final = (
 )
 
 
-def in_handler(code: str) -> list[str]:
+def find_handler_urls(code: str) -> list[str]:
     """Where an onclick handler would go: `location.href='...'`, `window.open('...')` and
     the like.
     """
     return [single or double for single, double in _HANDLER.findall(code[:4000])]
 
 
-def in_script(code: str) -> list[str]:
+def find_script_urls(code: str) -> list[str]:
     """Quoted absolute URLs, then quoted paths that look like pages; no pictures,
     styles, programs.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-MAX_WRITTEN: Final = 5_000
+MAX_TEXT_URLS: Final = 5_000
 
 _URL: Final = re.compile(r"https?://[^\s<>\"'`{}|\\^\u2018-\u201f\xab\xbb]{4,2000}", re.I)
 _AFTER: Final = ".,;:!?*_\u2026"
@@ -13,7 +13,7 @@ _MOST: Final = 8
 _PAIRS: Final = {")": "(", "]": "["}
 
 
-def urls_in(text: str) -> list[str]:
+def find_text_urls(text: str) -> list[str]:
     """Each once, in order; what ends the sentence or closes a bracket around the URL is not part of
     it.
     """
@@ -22,7 +22,7 @@ def urls_in(text: str) -> list[str]:
     found: dict[str, None] = {}
     for match in _URL.finditer(text):
         found[_trimmed(match[0])] = None
-        if len(found) >= MAX_WRITTEN:
+        if len(found) >= MAX_TEXT_URLS:
             break
     return list(found)
 

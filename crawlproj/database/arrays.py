@@ -14,7 +14,7 @@ from typing import Any
 SEPARATOR = "\x1f"
 
 
-def array(values: Iterable[object]) -> str:
+def array_literal(values: Iterable[object]) -> str:
     """`{1,NULL,"text"}`. NULs are dropped and lone surrogates replaced, since Postgres can't store
     them.
     """

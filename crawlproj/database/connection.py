@@ -19,7 +19,7 @@ from typing import Any
 import psycopg2  # type: ignore[import-untyped]
 from psycopg2 import extensions, sql
 
-from crawlproj.database.prepared import Plans
+from crawlproj.database.prepared import PreparedStatements
 from crawlproj.database.queries import Queries, Query
 from crawlproj.errors import ConfigError, DatabaseError
 
@@ -65,7 +65,7 @@ class Transaction(Queries):
 
     def _statement(self, query: Query) -> str:
         with self._database._errors(query.name):
-            return self._database._plans.statement(query, self._connection)
+            return self._database._plans.statement_for(query, self._connection)
 
     def _send(
         self, name: str, text: str, args: dict[str, Any] | None
@@ -87,9 +87,9 @@ class Database(Queries):
         self._channels: dict[str, None] = {}
         self._lock = threading.RLock()
         self._asked_at: float | None = None
-        self._plans = Plans()
+        self._plans = PreparedStatements()
 
-    def another(self) -> Database:
+    def new_connection(self) -> Database:
         """A connection of its own to the same place, for another thread that must not take turns
         with this one.
         """
@@ -98,10 +98,10 @@ class Database(Queries):
         return twin
 
     def __repr__(self) -> str:
-        return f"<Database {self.place}>"
+        return f"<Database {self.location}>"
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is, for messages."""
         host = self._arguments.get("host", "localhost")
         port = self._arguments.get("port", "5432")
@@ -175,7 +175,7 @@ class Database(Queries):
         with self._lock:
             self._on_channel("notify {}, {}", channel, payload)
 
-    def notifications(self, timeout_s: float = 0) -> list[tuple[str, str]]:
+    def receive_notifications(self, timeout_s: float = 0) -> list[tuple[str, str]]:
         """Channels and payloads that have come, waiting up to `timeout_s` for the first. A
         DatabaseError means some may be lost.
         """
@@ -234,13 +234,13 @@ class Database(Queries):
         if connection.server_version < MINIMUM_VERSION * 10_000:
             version = f"{connection.server_version // 10_000}.{connection.server_version % 10_000}"
             raise DatabaseError(
-                f"Postgres at {self.place} is version {version}: {MINIMUM_VERSION} or newer is "
+                f"Postgres at {self.location} is version {version}: {MINIMUM_VERSION} or newer is "
                 "needed"
             )
         encoding = connection.get_parameter_status("server_encoding")
         if encoding != "UTF8":
             raise DatabaseError(
-                f"the database at {self.place} is encoded as {encoding}: UTF8 is needed"
+                f"the database at {self.location} is encoded as {encoding}: UTF8 is needed"
             )
         extensions.register_type(BYTES, connection)
         extensions.register_type(BYTES_ARRAY, connection)
@@ -280,7 +280,7 @@ class Database(Queries):
         if password:
             text = text.replace(password, "***")
         if what == "connect":
-            return DatabaseError(f"cannot reach Postgres at {self.place}: {text}", state)
+            return DatabaseError(f"cannot reach Postgres at {self.location}: {text}", state)
         gone = (
             self._connection is None
             or self._connection.closed
@@ -289,7 +289,7 @@ class Database(Queries):
         if gone or error.diag.severity_nonlocalized == "FATAL":
             self.close()
             return DatabaseError(
-                f"lost the connection to Postgres at {self.place} during {what}: {text}", state
+                f"lost the connection to Postgres at {self.location} during {what}: {text}", state
             )
         return DatabaseError(f"Postgres refused {what}: {text}", state)
 

@@ -30,7 +30,7 @@ class Migration:
         return read_sql(f"migrations/{self.name}.sql")
 
 
-def migrations() -> list[Migration]:
+def list_migrations() -> list[Migration]:
     """All steps that this code knows, in order."""
     names = (
         FILE.fullmatch(entry.name)
@@ -45,7 +45,7 @@ def migrations() -> list[Migration]:
     return found
 
 
-def pending(db: Database) -> list[str]:
+def pending_migrations(db: Database) -> list[str]:
     """Names of the steps that `migrate` would bring; MigrationError if the database is newer than
     this code.
     """
@@ -57,10 +57,10 @@ def migrate(db: Database) -> list[str]:
     that were missing.
     """
     with db.transaction() as tx:
-        tx.script("set local lock_timeout = 0")  # another worker's migration may take long
+        tx.run_script("set local lock_timeout = 0")  # another worker's migration may take long
         tx.run("migration_lock")
         missing = _missing(tx)
-        if missing and not tx.value("migration_table"):
+        if missing and not tx.fetch_value("migration_table"):
             _apply(tx, "schema", read_sql("schema.sql"))
         else:
             for step in missing:
@@ -71,10 +71,10 @@ def migrate(db: Database) -> list[str]:
 
 
 def _missing(db: Queries) -> list[Migration]:
-    steps = migrations()
-    if not db.value("migration_table"):
+    steps = list_migrations()
+    if not db.fetch_value("migration_table"):
         return steps
-    applied = {number for (number,) in db.rows("migration_applied")}
+    applied = {number for (number,) in db.fetch_rows("migration_applied")}
     newest = max(applied, default=0)
     if newest > len(steps):
         raise MigrationError(
@@ -86,7 +86,7 @@ def _missing(db: Queries) -> list[Migration]:
 
 def _apply(tx: Queries, name: str, sql: str) -> None:
     try:
-        tx.script(sql)
+        tx.run_script(sql)
     except DatabaseError as error:
         raise MigrationError(
             f"migration {name} failed, nothing was changed: {error}", error.sqlstate

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from crawlproj.database.connection import Database
-from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.errors import DatabaseError
 
 log = logging.getLogger(__name__)
@@ -21,11 +21,11 @@ speaks English.
 """
 
 
-def open_database(database_url: str, crawl_dir: Path) -> tuple[Database, Embedded | None]:
+def open_database(database_url: str, crawl_dir: Path) -> tuple[Database, EmbeddedPostgres | None]:
     """A connected Database; with an Embedded, to be closed after it, if `database_url` is empty."""
     if database_url:
         return _connected(database_url, STARTING_S), None
-    embedded = Embedded(crawl_dir)
+    embedded = EmbeddedPostgres(crawl_dir)
     try:
         return _connected(embedded.start(), RECOVERY_S), embedded
     except BaseException:

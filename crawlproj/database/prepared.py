@@ -13,12 +13,12 @@ from typing import Any
 from crawlproj.database.queries import Query
 
 
-class Plans:
+class PreparedStatements:
     """Of one connection: none of them outlives it. `patience`: how often a query is asked plainly
     before it is prepared.
     """
 
-    patience = 1
+    runs_before_prepare = 1
 
     def __init__(self) -> None:
         self._asked: dict[str, int] = {}
@@ -28,15 +28,15 @@ class Plans:
         self._asked.clear()
         self._ready.clear()
 
-    def statement(self, query: Query, connection: Any) -> str:
+    def statement_for(self, query: Query, connection: Any) -> str:
         """What to send for a query."""
         ready = self._ready.get(query.name)
         if ready is not None:
             return ready
         asked = self._asked[query.name] = self._asked.get(query.name, 0) + 1
-        if asked <= self.patience or not query.lasting:
+        if asked <= self.runs_before_prepare or not query.is_preparable:
             return query.sql
         with connection.cursor() as cursor:
-            cursor.execute(query.prepare)
-        self._ready[query.name] = query.execute
-        return query.execute
+            cursor.execute(query.prepare_sql)
+        self._ready[query.name] = query.execute_sql
+        return query.execute_sql

@@ -28,7 +28,7 @@ class Query:
     sql: str
     arguments: frozenset[str]
 
-    def check(self, given: Mapping[str, Any]) -> None:
+    def check_arguments(self, given: Mapping[str, Any]) -> None:
         """A wrong argument is a slip in our own code: say so before the database does."""
         if given.keys() != self.arguments:
             wants = ", ".join(sorted(self.arguments)) or "nothing"
@@ -37,12 +37,12 @@ class Query:
             )
 
     @property
-    def lasting(self) -> bool:
+    def is_preparable(self) -> bool:
         """Is one plan good for all arguments?"""
         return bool(self.arguments) and ANEW not in self.sql
 
     @property
-    def prepare(self) -> str:
+    def prepare_sql(self) -> str:
         """The statement that makes the server keep it, arguments in the order of their names."""
         numbers = {name: f"${number}" for number, name in enumerate(sorted(self.arguments), 1)}
         return (
@@ -51,7 +51,7 @@ class Query:
         )
 
     @property
-    def execute(self) -> str:
+    def execute_sql(self) -> str:
         """The statement that asks for what was prepared."""
         return (
             f'execute "{self.name}" ({", ".join(f"%({name})s" for name in sorted(self.arguments))})'
@@ -104,26 +104,26 @@ class Queries:
         """Run the named query and return how many rows it touched."""
         return self._execute(name, args)[0]
 
-    def rows(self, name: str, /, **args: Any) -> list[tuple[Any, ...]]:
+    def fetch_rows(self, name: str, /, **args: Any) -> list[tuple[Any, ...]]:
         return self._execute(name, args)[1]
 
-    def row(self, name: str, /, **args: Any) -> tuple[Any, ...] | None:
+    def fetch_row(self, name: str, /, **args: Any) -> tuple[Any, ...] | None:
         """The first row, or None."""
         rows = self._execute(name, args)[1]
         return rows[0] if rows else None
 
-    def value(self, name: str, /, **args: Any) -> Any:
+    def fetch_value(self, name: str, /, **args: Any) -> Any:
         """The first column of the first row, or None."""
-        row = self.row(name, **args)
+        row = self.fetch_row(name, **args)
         return row[0] if row else None
 
-    def script(self, text: str) -> list[tuple[Any, ...]]:
+    def run_script(self, text: str) -> list[tuple[Any, ...]]:
         """Run SQL as it stands, for migrations and tests; the rows of its last statement."""
         return self._send("script", text, None)[1]
 
     def _execute(self, name: str, args: dict[str, Any]) -> tuple[int, list[tuple[Any, ...]]]:
         query = load_queries()[name]
-        query.check(args)
+        query.check_arguments(args)
         return self._send(
             name,
             self._statement(query),

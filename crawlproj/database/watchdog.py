@@ -16,7 +16,7 @@ PART = 2 / 3
 """Of the patience: the rest is for connecting again."""
 
 
-class Watch(threading.Thread):
+class DatabaseWatchdog(threading.Thread):
     """Cuts the connection when a question has not been answered for two thirds of `patience_s`;
     `stop` ends it.
     """

@@ -8,10 +8,10 @@ they saw.
 from __future__ import annotations
 
 from crawlproj.demo.clock import EPOCH, FrozenClock
-from crawlproj.demo.log import Log, Record
-from crawlproj.demo.model import HostSpec, Link, Page, Profile
+from crawlproj.demo.log import AccessLog, AccessRecord
+from crawlproj.demo.model import DemoLink, DemoPage, HostSpec, Profile
 from crawlproj.demo.process import DemoProcess
-from crawlproj.demo.profiles import PROFILES, dns_hosts, grid, profile
+from crawlproj.demo.profiles import PROFILES, dns_hosts, find_profile, grid_profile
 from crawlproj.demo.server import DemoServer, PortInUse
 from crawlproj.demo.truth import PageTruth, Truth
 from crawlproj.demo.web import Web
@@ -19,20 +19,20 @@ from crawlproj.demo.web import Web
 __all__ = [
     "EPOCH",
     "PROFILES",
+    "AccessLog",
+    "AccessRecord",
+    "DemoLink",
+    "DemoPage",
     "DemoProcess",
     "DemoServer",
     "FrozenClock",
     "HostSpec",
-    "Link",
-    "Log",
-    "Page",
     "PageTruth",
     "PortInUse",
     "Profile",
-    "Record",
     "Truth",
     "Web",
     "dns_hosts",
-    "grid",
-    "profile",
+    "find_profile",
+    "grid_profile",
 ]

@@ -17,7 +17,7 @@ from crawlproj.demo.profiles import PROFILES
 from crawlproj.demo.server import DemoServer, PortInUse
 
 
-def arguments(words: list[str] | None = None) -> argparse.Namespace:
+def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m crawlproj.demo", description="Serve the demo web on loopback."
     )
@@ -45,7 +45,7 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-async def control(demo: DemoServer) -> None:
+async def handle_commands(demo: DemoServer) -> None:
     """Answer each order with a JSON line, once what is being sent is in the log; end with the
     input.
     """
@@ -70,7 +70,7 @@ async def control(demo: DemoServer) -> None:
     demo.stop()
 
 
-async def run(demo: DemoServer, obey: bool) -> None:
+async def run_demo(demo: DemoServer, obey: bool) -> None:
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, demo.stop)
@@ -78,20 +78,20 @@ async def run(demo: DemoServer, obey: bool) -> None:
     hello = {
         "port": demo.port,
         "hosts": demo.dns_hosts,
-        "seeds": demo.web.seeds,
+        "seeds": demo.web.seed_urls,
         "profile": demo.profile.name,
     }
     print(
         json.dumps(hello | {"t0": world.t0, "seed": world.seed, "speed": world.speed}), flush=True
     )
-    orders = asyncio.create_task(control(demo)) if obey else None
+    orders = asyncio.create_task(handle_commands(demo)) if obey else None
     await demo.serve()
     if orders:
         orders.cancel()
 
 
 def main() -> int:
-    args = arguments()
+    args = parse_arguments()
     now = time.time()
     try:
         demo = DemoServer(
@@ -107,7 +107,7 @@ def main() -> int:
         print(error.strerror, file=sys.stderr)
         return 1
     with demo.log:
-        asyncio.run(run(demo, args.control))
+        asyncio.run(run_demo(demo, args.control))
     return 0
 
 

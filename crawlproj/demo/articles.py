@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from crawlproj.demo.events import Poisson
 from crawlproj.demo.model import HostSpec, World
-from crawlproj.demo.words import Voice, slug
+from crawlproj.demo.words import RandomText, title_slug
 
 HOUR_S = 3600.0
 
@@ -37,52 +37,54 @@ class Articles:
     def __init__(self, spec: HostSpec, world: World) -> None:
         self._spec = spec
         self._world = world
-        self.arrivals = Poisson(world.stream(spec.name, "arrivals"), spec.appear_s)
+        self.arrivals = Poisson(world.random_stream(spec.name, "arrivals"), spec.appear_s)
         self._edits: dict[int, Poisson] = {}
         self.get = lru_cache(maxsize=4096)(self._get)
         self.paragraph = lru_cache(maxsize=4096)(self._paragraph)
 
-    def count(self, age: float) -> int:
-        return self._spec.articles + self.arrivals.count(age)
+    def published_count(self, age: float) -> int:
+        return self._spec.articles + self.arrivals.events_until(age)
 
-    def kept(self, count: int, section: str = "") -> tuple[int, ...]:
+    def kept_numbers(self, count: int, section: str = "") -> tuple[int, ...]:
         """Numbers of the articles that still stand when `count` have been published,
         newest first.
         """
         numbers = range(count - 1, max(0, count - self._spec.keep) - 1, -1)
         return tuple(n for n in numbers if not section or self.get(n).section == section)
 
-    def arrived(self, count: int) -> float:
+    def arrival_age(self, count: int) -> float:
         """The age at which the `count`-th article was published."""
         return self.get(count - 1).published if count else -1.0
 
     def _get(self, number: int) -> Article:
         spec = self._spec
-        stream = self._world.stream(self._spec.name, "article", number)
-        voice = Voice(stream)
+        stream = self._world.random_stream(self._spec.name, "article", number)
+        voice = RandomText(stream)
         first = spec.articles
         title = voice.title()
         section = stream.choice(spec.sections)
         published = (number - first) * 3 * HOUR_S - stream.random() * HOUR_S
         if number >= first:
-            published = self.arrivals.time(number - first + 1)
-        path = f"/{section}/{slug(title)}-{number}.html"
-        return Article(number, section, title, path, voice.name(), published, stream.randint(6, 12))
+            published = self.arrivals.event_time(number - first + 1)
+        path = f"/{section}/{title_slug(title)}-{number}.html"
+        return Article(
+            number, section, title, path, voice.person_name(), published, stream.randint(6, 12)
+        )
 
-    def state(self, number: int, age: float) -> tuple[int, float]:
+    def version_at(self, number: int, age: float) -> tuple[int, float]:
         """How often article `number` has changed by `age`, and the age of the last change (or of
         publication).
         """
         edits = self._edits.get(number)
         published = self.get(number).published
         if edits is None:
-            stream = self._world.stream(self._spec.name, "edits", number)
+            stream = self._world.random_stream(self._spec.name, "edits", number)
             edits = Poisson(stream, stream.choice(self._spec.change_s), max(0.0, published))
             edits = self._edits.setdefault(number, edits)
-        version = edits.count(age)
-        return version, edits.time(version) if version else published
+        version = edits.events_until(age)
+        return version, edits.event_time(version) if version else published
 
-    def text(self, number: int, version: int) -> tuple[str, ...]:
+    def version_paragraphs(self, number: int, version: int) -> tuple[str, ...]:
         """The paragraphs of a version. Change k rewrites one paragraph, in turn: versions are
         near-copies.
         """
@@ -93,10 +95,12 @@ class Articles:
         return tuple(self.paragraph(number, i, edit) for i, edit in enumerate(latest))
 
     def _paragraph(self, number: int, place: int, edit: int) -> str:
-        return Voice(self._world.stream(self._spec.name, "text", number, place, edit)).paragraph()
+        return RandomText(
+            self._world.random_stream(self._spec.name, "text", number, place, edit)
+        ).paragraph()
 
 
-def stamp(changed: float) -> int:
+def combined_version(changed: float) -> int:
     """The version number of a page that is put together from others: the millisecond of its last
     change.
     """

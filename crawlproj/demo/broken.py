@@ -11,7 +11,7 @@ import re
 from functools import partial
 
 from crawlproj.demo import faults
-from crawlproj.demo.model import Link, Page
+from crawlproj.demo.model import DemoLink, DemoPage
 from crawlproj.demo.site import LONG_AGO, Maker, PathMaker, Site
 
 LONG_URL_CHARS = 10_000
@@ -44,44 +44,49 @@ PATHS: dict[str, tuple[str, ...]] = {
 }
 
 
-def pages(site: Site) -> dict[str, Maker]:
+def fault_pages(site: Site) -> dict[str, Maker]:
     """All faults and odd answers by path, for one host."""
     found = {
-        f"/{name}": Page("fault", LONG_AGO, fault=fault) for name, fault in faults.FAULTS.items()
+        f"/{name}": DemoPage("fault", LONG_AGO, fault=fault)
+        for name, fault in faults.FAULTS.items()
     }
-    long = site.link(
+    long = site.make_link(
         "/long/" + "x" * (LONG_URL_CHARS - len(site.world.url(site.spec.name, "/long/"))),
         "A long way",
     )
     found |= {
-        "/ok": site.plain("Nothing is wrong here"),
-        "/empty": Page("odd", LONG_AGO),
-        "/binary": Page(
-            "odd", LONG_AGO, body=lambda: bytes(site.world.stream("binary").randbytes(20_000))
+        "/ok": site.plain_page("Nothing is wrong here"),
+        "/empty": DemoPage("odd", LONG_AGO),
+        "/binary": DemoPage(
+            "odd",
+            LONG_AGO,
+            body=lambda: bytes(site.world.random_stream("binary").randbytes(20_000)),
         ),
-        "/nuls": Page(
+        "/nuls": DemoPage(
             "odd", LONG_AGO, body=lambda: b"<p>be\0fore</p>" + b"\0" * 5000 + b"<p>af\0ter</p>"
         ),
-        "/utf-16": Page(
+        "/utf-16": DemoPage(
             "odd",
             LONG_AGO,
             body=lambda: "<title>Zwölf</title><p>Grüße</p>".encode("utf-16"),
             type="text/html",
         ),
         "/cookie": dataclasses.replace(
-            site.plain("A cookie"), headers=(("Set-Cookie", "visitor=42; Path=/"),)
+            site.plain_page("A cookie"), headers=(("Set-Cookie", "visitor=42; Path=/"),)
         ),
-        "/long-url": site.plain("A long link", (long,)),
-        "/nested": Page("odd", LONG_AGO, body=lambda: b"<div>" * 50_000 + b"deep"),
-        "/links": Page("odd", LONG_AGO, 0, (site.link("/ok"),), _many_links),
-        "/plain-type": Page(
+        "/long-url": site.plain_page("A long link", (long,)),
+        "/nested": DemoPage("odd", LONG_AGO, body=lambda: b"<div>" * 50_000 + b"deep"),
+        "/links": DemoPage("odd", LONG_AGO, 0, (site.make_link("/ok"),), _many_links),
+        "/plain-type": DemoPage(
             "odd",
             LONG_AGO,
             body=lambda: b"<html><p>HTML, but called text</p></html>",
             type="text/plain",
         ),
-        "/etag": site.plain("Asks to be asked conditionally"),
-        "/robots-real.txt": Page("robots", LONG_AGO, body=lambda: faults.RULES, type="text/plain"),
+        "/etag": site.plain_page("Asks to be asked conditionally"),
+        "/robots-real.txt": DemoPage(
+            "robots", LONG_AGO, body=lambda: faults.RULES, type="text/plain"
+        ),
         **{path: _hop(*hop) for path, hop in _hops(site).items()},
     }
     return {path: partial(_same, page) for path, page in found.items()}
@@ -91,7 +96,7 @@ def _many_links() -> bytes:
     return b"".join(b'<a href="/ok#%d">x</a>\n' % n for n in range(20_000))
 
 
-def _same(page: Page, age: float) -> Page:
+def _same(page: DemoPage, age: float) -> DemoPage:
     return page
 
 
@@ -110,14 +115,14 @@ def _hops(site: Site) -> dict[str, tuple[int, str]]:
     }
 
 
-def _hop(status: int, to: str) -> Page:
-    return Page("redirect", LONG_AGO, status=status, location=to, body=lambda: b"moved\n")
+def _hop(status: int, to: str) -> DemoPage:
+    return DemoPage("redirect", LONG_AGO, status=status, location=to, body=lambda: b"moved\n")
 
 
-def families(site: Site) -> dict[str, PathMaker]:
+def fault_families(site: Site) -> dict[str, PathMaker]:
     """`/status/NNN`, with `?retry_after=SECONDS` if wanted, and the long URL's own page."""
 
-    def status(key: str, age: float) -> Page | None:
+    def status(key: str, age: float) -> DemoPage | None:
         found = re.fullmatch(r"/status/([1-9]\d\d)(?:\?retry_after=(.*))?", key)
         if not found:
             return None
@@ -125,10 +130,10 @@ def families(site: Site) -> dict[str, PathMaker]:
         wait = found[2]
         headers = (("Retry-After", wait),) if wait else ()
         if code == 200:
-            return site.plain("Status 200")
+            return site.plain_page("Status 200")
         to = site.world.url(site.spec.name, "/ok") if 301 <= code <= 308 and code != 304 else ""
         kind = "redirect" if to else "error"
-        return Page(
+        return DemoPage(
             kind,
             LONG_AGO,
             status=code,
@@ -137,16 +142,16 @@ def families(site: Site) -> dict[str, PathMaker]:
             body=lambda: b"status %d\n" % code,
         )
 
-    return {"/status/": status, "/long/": lambda key, age: site.plain("A long URL")}
+    return {"/status/": status, "/long/": lambda key, age: site.plain_page("A long URL")}
 
 
-def broken(site: Site) -> None:
+def add_faults(site: Site) -> None:
     """Every fault under its path, on every host that has this collection."""
-    site.extra.pages |= pages(site)
-    site.extra.families |= families(site)
+    site.extra.pages |= fault_pages(site)
+    site.extra.families |= fault_families(site)
 
 
-def fault_index(site: Site) -> None:
+def add_fault_index(site: Site) -> None:
     """Links to each fault on a host of its own, so that one bad host does not hold up
     the others.
     """
@@ -156,9 +161,6 @@ def fault_index(site: Site) -> None:
         else:
             paths = PATHS.get(spec.name.removesuffix(".fault"), ())
         site.extra.entries += [
-            Link(site.world.url(spec.name, path), f"{spec.name} {path[:60]}") for path in paths
+            DemoLink(site.world.url(spec.name, path), f"{spec.name} {path[:60]}") for path in paths
         ]
-    site.extra.entries.append(Link(REFUSED, "Refused"))
-
-
-ALL = (broken, fault_index)
+    site.extra.entries.append(DemoLink(REFUSED, "Refused"))

@@ -21,7 +21,7 @@ class Poisson:
         self._next = start_s
         self._lock = threading.Lock()
 
-    def count(self, age: float) -> int:
+    def events_until(self, age: float) -> int:
         """How many events have happened up to and including `age`."""
         if not self._every_s:
             return 0
@@ -31,6 +31,6 @@ class Poisson:
                 self._times.append(self._next)
             return bisect_right(self._times, age)
 
-    def time(self, number: int) -> float:
+    def event_time(self, number: int) -> float:
         """When event `number` (1, 2, ...) happens; it must have been counted before."""
         return self._times[number - 1]

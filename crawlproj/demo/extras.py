@@ -12,16 +12,16 @@ from collections.abc import Callable
 from functools import partial
 
 from crawlproj.demo import broken, oddities, render
-from crawlproj.demo.model import Page
-from crawlproj.demo.site import LONG_AGO, Maker, Site, fixed
+from crawlproj.demo.model import DemoPage
+from crawlproj.demo.site import LONG_AGO, Maker, Site, fixed_page
 
 
-def redirect(status: int, to: str) -> Maker:
+def redirect_page(status: int, to: str) -> Maker:
     note = f'<!DOCTYPE html><title>Moved</title><p>This page is now <a href="{to}">here</a>.</p>\n'
-    return fixed(Page("redirect", LONG_AGO, body=note.encode, status=status, location=to))
+    return fixed_page(DemoPage("redirect", LONG_AGO, body=note.encode, status=status, location=to))
 
 
-def redirects(site: Site) -> None:
+def add_redirects(site: Site) -> None:
     """One hop, a chain of three to a page that is linked nowhere else, two loops, and a way to
     another host.
     """
@@ -41,143 +41,152 @@ def redirects(site: Site) -> None:
         "/go/lost": (308, url("/archive/lost.html")),
         "/go/away": (302, away),
     }
-    site.extra.pages |= {path: redirect(*hop) for path, hop in hops.items()}
-    site.extra.pages["/special/end-of-chain.html"] = fixed(site.plain("The end of the chain"))
+    site.extra.pages |= {path: redirect_page(*hop) for path, hop in hops.items()}
+    site.extra.pages["/special/end-of-chain.html"] = fixed_page(
+        site.plain_page("The end of the chain")
+    )
     starts = ("about", "chain", "loop", "self", "lost", "away")
-    site.extra.entries += [site.link(f"/go/{name}", f"Moved: {name}") for name in starts]
+    site.extra.entries += [site.make_link(f"/go/{name}", f"Moved: {name}") for name in starts]
 
 
-def dead(site: Site) -> None:
+def add_dead_links(site: Site) -> None:
     """Links to pages that were never there (404) and to one that is gone (410)."""
-    site.extra.pages["/special/closed.html"] = fixed(
-        Page("gone", LONG_AGO, status=410, body=lambda: b"Gone.\n")
+    site.extra.pages["/special/closed.html"] = fixed_page(
+        DemoPage("gone", LONG_AGO, status=410, body=lambda: b"Gone.\n")
     )
     site.extra.entries += [
-        site.link(path, "Old link") for path in ("/special/closed.html", "/special/missing.html")
+        site.make_link(path, "Old link")
+        for path in ("/special/closed.html", "/special/missing.html")
     ]
 
 
-def copies(site: Site) -> None:
+def add_copies(site: Site) -> None:
     """Exact copies of three own articles under another URL, and print versions that differ a
     little.
     """
     for number in range(min(3, site.spec.articles)):
         path = site.articles.get(number).path
-        site.extra.pages[f"/copy{path}"] = partial(site.article, number)
+        site.extra.pages[f"/copy{path}"] = partial(site.article_page, number)
         site.extra.pages[f"/print{path}"] = partial(_reprint, site, site, number)
         site.extra.entries += [
-            site.link(f"/copy{path}", "Again"),
-            site.link(f"/print{path}", "Print version"),
+            site.make_link(f"/copy{path}", "Again"),
+            site.make_link(f"/print{path}", "Print version"),
         ]
 
 
-def mirror(site: Site) -> None:
+def add_mirror(site: Site) -> None:
     """Articles of another host (`copies_of`) in this host's dress."""
     source = site.sites[site.spec.copies_of]
     for number in range(min(6, source.spec.articles)):
         item = source.articles.get(number)
         path = f"/agency/{number}.html"
         site.extra.pages[path] = partial(_reprint, site, source, number)
-        site.extra.entries.append(site.link(path, item.title))
+        site.extra.entries.append(site.make_link(path, item.title))
 
 
-def _reprint(site: Site, source: Site, number: int, age: float) -> Page:
-    version, changed = source.articles.state(number, age)
+def _reprint(site: Site, source: Site, number: int, age: float) -> DemoPage:
+    version, changed = source.articles.version_at(number, age)
     item = source.articles.get(number)
 
     def body() -> bytes:
-        text = render.paragraphs(
-            [*source.articles.text(number, version), "Reprinted with kind permission."]
+        text = render.paragraphs_html(
+            [
+                *source.articles.version_paragraphs(number, version),
+                "Reprinted with kind permission.",
+            ]
         )
-        return site.html(item.title, f"<article><h1>{item.title}</h1>{text}</article>")
+        return site.render_html(item.title, f"<article><h1>{item.title}</h1>{text}</article>")
 
-    page = site.plain(item.title)
+    page = site.plain_page(item.title)
     return dataclasses.replace(page, kind="copy", changed=changed, version=version, body=body)
 
 
-def calendar(site: Site) -> None:
+def add_calendar(site: Site) -> None:
     """A trap: a month that links the next month, for ever. Same depth of path, endless clicks."""
 
-    def month(key: str, age: float) -> Page | None:
+    def month(key: str, age: float) -> DemoPage | None:
         year, _, name = key.removeprefix("/calendar/").partition("/")
         if not (year.isascii() and year.isdigit() and name.isascii() and name.isdigit()):
             return None
         year_after, month_after = divmod(int(year) * 12 + int(name), 12)
-        after = site.link(f"/calendar/{year_after}/{month_after + 1:02d}", "Next month")
-        return site.plain(f"Events of {name}/{year}", (after,), paragraphs=1)
+        after = site.make_link(f"/calendar/{year_after}/{month_after + 1:02d}", "Next month")
+        return site.plain_page(f"Events of {name}/{year}", (after,), paragraphs=1)
 
     site.extra.families["/calendar/"] = month
-    site.extra.entries.append(site.link("/calendar/2026/01", "Calendar of events"))
+    site.extra.entries.append(site.make_link("/calendar/2026/01", "Calendar of events"))
 
 
-def deeper(site: Site) -> None:
+def add_endless_folders(site: Site) -> None:
     """A trap: every page links one that lies a folder deeper, for ever."""
 
-    def level(key: str, age: float) -> Page | None:
+    def level(key: str, age: float) -> DemoPage | None:
         names = key.removeprefix("/more/").split("/")
         if set(names) - {"and", "on", ""}:
             return None
         step = "and" if len(names) % 2 == 0 else "on"
-        return site.plain(
-            f"Level {len(names)}", (site.link(f"{key}{step}/", "Deeper"),), paragraphs=1
+        return site.plain_page(
+            f"Level {len(names)}", (site.make_link(f"{key}{step}/", "Deeper"),), paragraphs=1
         )
 
     site.extra.families["/more/"] = level
-    site.extra.entries.append(site.link("/more/on/", "More and more"))
+    site.extra.entries.append(site.make_link("/more/on/", "More and more"))
 
 
-def orders(site: Site) -> None:
+def add_robots_directives(site: Site) -> None:
     """Pages that tell robots something: noindex, nofollow, by meta, by header, on one link."""
-    after = site.link("/notes/after-noindex.html", "Go on")
-    hidden = site.link("/notes/hidden.html", "Hidden")
-    noindex = site.plain(
+    after = site.make_link("/notes/after-noindex.html", "Go on")
+    hidden = site.make_link("/notes/hidden.html", "Hidden")
+    noindex = site.plain_page(
         "Please do not index", (after,), meta='<meta name="robots" content="noindex">'
     )
-    nofollow = site.plain(
+    nofollow = site.plain_page(
         "Please do not follow", (hidden,), meta='<meta name="robots" content="nofollow">'
     )
     header = dataclasses.replace(
-        site.plain("By header"), headers=(("X-Robots-Tag", "noindex"),), noindex=True
+        site.plain_page("By header"), headers=(("X-Robots-Tag", "noindex"),), noindex=True
     )
     pages = {
         "/notes/noindex.html": dataclasses.replace(noindex, noindex=True),
         "/notes/nofollow.html": dataclasses.replace(nofollow, nofollow=True),
         "/notes/header.html": header,
-        "/notes/after-noindex.html": site.plain("Linked by a page without index"),
-        "/notes/hidden.html": site.plain("Linked only where nobody may follow"),
-        "/notes/sponsored.html": site.plain("Linked only with rel=nofollow"),
+        "/notes/after-noindex.html": site.plain_page("Linked by a page without index"),
+        "/notes/hidden.html": site.plain_page("Linked only where nobody may follow"),
+        "/notes/sponsored.html": site.plain_page("Linked only with rel=nofollow"),
     }
-    site.extra.pages |= {path: fixed(page) for path, page in pages.items()}
+    site.extra.pages |= {path: fixed_page(page) for path, page in pages.items()}
     site.extra.entries += [
-        site.link(f"/notes/{name}.html", f"Note: {name}")
+        site.make_link(f"/notes/{name}.html", f"Note: {name}")
         for name in ("noindex", "nofollow", "header")
     ]
-    site.extra.entries.append(site.link("/notes/sponsored.html", "Sponsored", nofollow=True))
+    site.extra.entries.append(site.make_link("/notes/sponsored.html", "Sponsored", nofollow=True))
 
 
-def private(site: Site) -> None:
+def add_private_pages(site: Site) -> None:
     """Pages that answer, but that robots.txt of the host forbids (the profile says so)."""
-    inner = site.link("/private/inner.html", "Further in")
-    site.extra.pages["/private/report.html"] = fixed(site.plain("Not for robots", (inner,)))
-    site.extra.pages["/private/inner.html"] = fixed(site.plain("Still not for robots"))
-    site.extra.pages["/private/open.html"] = fixed(site.plain("Open after all"))
-    site.extra.pages["/search?q=harbour"] = fixed(site.plain("Search results"))
+    inner = site.make_link("/private/inner.html", "Further in")
+    site.extra.pages["/private/report.html"] = fixed_page(
+        site.plain_page("Not for robots", (inner,))
+    )
+    site.extra.pages["/private/inner.html"] = fixed_page(site.plain_page("Still not for robots"))
+    site.extra.pages["/private/open.html"] = fixed_page(site.plain_page("Open after all"))
+    site.extra.pages["/search?q=harbour"] = fixed_page(site.plain_page("Search results"))
     paths = ("/private/report.html", "/private/open.html", "/search?q=harbour")
-    site.extra.entries += [site.link(path, path) for path in paths]
+    site.extra.entries += [site.make_link(path, path) for path in paths]
 
 
 EXTRAS: dict[str, Callable[[Site], None]] = {
-    f.__name__: f
-    for f in (
-        redirects,
-        dead,
-        copies,
-        mirror,
-        calendar,
-        deeper,
-        orders,
-        private,
-        *oddities.ALL,
-        *broken.ALL,
-    )
+    "redirects": add_redirects,
+    "dead": add_dead_links,
+    "copies": add_copies,
+    "mirror": add_mirror,
+    "calendar": add_calendar,
+    "deeper": add_endless_folders,
+    "orders": add_robots_directives,
+    "private": add_private_pages,
+    "charsets": oddities.add_charsets,
+    "variants": oddities.add_url_variants,
+    "scripts": oddities.add_script_links,
+    "documents": oddities.add_documents,
+    "broken": broken.add_faults,
+    "fault_index": broken.add_fault_index,
 }

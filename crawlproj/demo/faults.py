@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
-from crawlproj.demo.model import Fault, Page
+from crawlproj.demo.model import DemoPage, Fault
 
 MB = 1_000_000
 HUGE_BYTES = 50 * MB
@@ -20,7 +20,9 @@ FILLER = b"<p>The demo web has very much to say about very little, and says it a
 RULES = b"User-agent: *\nDisallow: /private/\n"
 
 
-def head(status: str = "200 OK", type: str = "text/html; charset=utf-8", *more: str) -> bytes:
+def response_head(
+    status: str = "200 OK", type: str = "text/html; charset=utf-8", *more: str
+) -> bytes:
     lines = (f"HTTP/1.1 {status}", f"Content-Type: {type}", "Connection: close", *more, "", "")
     return "\r\n".join(lines).encode()
 
@@ -31,7 +33,7 @@ def _chunk(data: bytes) -> bytes:
 
 def _huge(type: str, first: bytes, filler: bytes) -> Callable[[], Iterator[bytes]]:
     def chunks() -> Iterator[bytes]:
-        yield head("200 OK", type, f"Content-Length: {HUGE_BYTES}") + first
+        yield response_head("200 OK", type, f"Content-Length: {HUGE_BYTES}") + first
         left = HUGE_BYTES - len(first)
         for _ in range(left // len(filler)):
             yield filler
@@ -42,14 +44,14 @@ def _huge(type: str, first: bytes, filler: bytes) -> Callable[[], Iterator[bytes
 
 def _endless(type: str, first: bytes, filler: bytes) -> Callable[[], Iterator[bytes]]:
     def chunks() -> Iterator[bytes]:
-        yield head("200 OK", type, "Transfer-Encoding: chunked") + _chunk(first)
+        yield response_head("200 OK", type, "Transfer-Encoding: chunked") + _chunk(first)
         yield from itertools.repeat(_chunk(filler))
 
     return chunks
 
 
 @cache
-def bomb() -> bytes:
+def gzip_bomb() -> bytes:
     """A gzip file of about 130 KB that unpacks to `BOMB_BYTES` of HTML blanks; made from one
     repeated deflate block.
     """
@@ -66,10 +68,10 @@ def bomb() -> bytes:
 
 
 def _bomb(layers: int) -> Iterator[bytes]:
-    body = bomb() if layers == 1 else gzip.compress(bomb(), 9, mtime=0)
+    body = gzip_bomb() if layers == 1 else gzip.compress(gzip_bomb(), 9, mtime=0)
     encodings = ", ".join(["gzip"] * layers)
     yield (
-        head(
+        response_head(
             "200 OK", "text/html", f"Content-Encoding: {encodings}", f"Content-Length: {len(body)}"
         )
         + body
@@ -81,7 +83,9 @@ def _raw(*chunks: bytes) -> Callable[[], Iterable[bytes]]:
 
 
 def _drip() -> Iterator[bytes]:
-    yield from (bytes([byte]) for byte in head("200 OK", "text/html", "Content-Length: 2") + b"ok")
+    yield from (
+        bytes([byte]) for byte in response_head("200 OK", "text/html", "Content-Length: 2") + b"ok"
+    )
 
 
 def _endless_headers() -> Iterator[bytes]:
@@ -89,9 +93,9 @@ def _endless_headers() -> Iterator[bytes]:
     yield from (b"X-Number-%d: %d\r\n" % (n, n) * 100 for n in itertools.count())
 
 
-PACKED = gzip.compress(FILLER, mtime=0)
-HALF = head("200 OK", "text/html", "Content-Length: 10000") + FILLER[:1000]
-CHUNKED = head("200 OK", "text/html", "Transfer-Encoding: chunked")
+COMPRESSED_FILLER = gzip.compress(FILLER, mtime=0)
+HALF = response_head("200 OK", "text/html", "Content-Length: 10000") + FILLER[:1000]
+CHUNKED = response_head("200 OK", "text/html", "Transfer-Encoding: chunked")
 
 FAULTS: dict[str, Fault] = {
     fault.name: fault
@@ -118,14 +122,14 @@ FAULTS: dict[str, Fault] = {
         Fault(
             "long",
             "sends more than Content-Length says",
-            _raw(head("200 OK", "text/html", "Content-Length: 100") + FILLER[:1000]),
+            _raw(response_head("200 OK", "text/html", "Content-Length: 100") + FILLER[:1000]),
             "close",
             200,
         ),
         Fault(
             "length-bad",
             "Content-Length is no number",
-            _raw(head("200 OK", "text/html", "Content-Length: many") + FILLER[:1000]),
+            _raw(response_head("200 OK", "text/html", "Content-Length: many") + FILLER[:1000]),
             "close",
             200,
         ),
@@ -133,7 +137,7 @@ FAULTS: dict[str, Fault] = {
             "length-twice",
             "two different Content-Length headers",
             _raw(
-                head("200 OK", "text/html", "Content-Length: 10", "Content-Length: 20")
+                response_head("200 OK", "text/html", "Content-Length: 10", "Content-Length: 20")
                 + FILLER[:20]
             ),
             "close",
@@ -180,7 +184,9 @@ FAULTS: dict[str, Fault] = {
             "gzip-bad",
             "says gzip, but is not",
             _raw(
-                head("200 OK", "text/html", "Content-Encoding: gzip", "Content-Length: 500")
+                response_head(
+                    "200 OK", "text/html", "Content-Encoding: gzip", "Content-Length: 500"
+                )
                 + FILLER[:500]
             ),
             "close",
@@ -190,13 +196,13 @@ FAULTS: dict[str, Fault] = {
             "gzip-cut",
             "gzip that ends in the middle",
             _raw(
-                head(
+                response_head(
                     "200 OK",
                     "text/html",
                     "Content-Encoding: gzip",
-                    f"Content-Length: {len(PACKED) // 2}",
+                    f"Content-Length: {len(COMPRESSED_FILLER) // 2}",
                 )
-                + PACKED[: len(PACKED) // 2]
+                + COMPRESSED_FILLER[: len(COMPRESSED_FILLER) // 2]
             ),
             "close",
             200,
@@ -205,7 +211,9 @@ FAULTS: dict[str, Fault] = {
             "encoding-unknown",
             "a Content-Encoding that nobody knows",
             _raw(
-                head("200 OK", "text/html", "Content-Encoding: rot13", "Content-Length: 500")
+                response_head(
+                    "200 OK", "text/html", "Content-Encoding: rot13", "Content-Length: 500"
+                )
                 + FILLER[:500]
             ),
             "close",
@@ -215,7 +223,8 @@ FAULTS: dict[str, Fault] = {
             "headers-huge",
             "one header of 300 KB",
             _raw(
-                head("200 OK", "text/html", "Content-Length: 2", "X-Big: " + "x" * 300_000) + b"ok"
+                response_head("200 OK", "text/html", "Content-Length: 2", "X-Big: " + "x" * 300_000)
+                + b"ok"
             ),
             "close",
             200,
@@ -224,7 +233,7 @@ FAULTS: dict[str, Fault] = {
             "headers-many",
             "5,000 headers",
             _raw(
-                head(
+                response_head(
                     "200 OK",
                     "text/html",
                     "Content-Length: 2",
@@ -238,26 +247,26 @@ FAULTS: dict[str, Fault] = {
         Fault(
             "header-bad",
             "a header line without a colon",
-            _raw(head("200 OK", "text/html", "Content-Length: 2", "what is this") + b"ok"),
+            _raw(response_head("200 OK", "text/html", "Content-Length: 2", "what is this") + b"ok"),
             "close",
             200,
         ),
     )
 }
 
-ROBOTS: dict[str, Fault | Page] = {
-    "404": Page("error", LONG_AGO, status=404, body=lambda: b"no such file\n"),
-    "401": Page("error", LONG_AGO, status=401, body=lambda: b"who are you?\n"),
-    "500": Page("error", LONG_AGO, status=500, body=lambda: b"oops\n"),
-    "503": Page("error", LONG_AGO, status=503, body=lambda: b"later\n"),
-    "html": Page(
+ROBOTS: dict[str, Fault | DemoPage] = {
+    "404": DemoPage("error", LONG_AGO, status=404, body=lambda: b"no such file\n"),
+    "401": DemoPage("error", LONG_AGO, status=401, body=lambda: b"who are you?\n"),
+    "500": DemoPage("error", LONG_AGO, status=500, body=lambda: b"oops\n"),
+    "503": DemoPage("error", LONG_AGO, status=503, body=lambda: b"later\n"),
+    "html": DemoPage(
         "robots",
         LONG_AGO,
         body=lambda: b"<!DOCTYPE html><html><body><h1>Welcome</h1></body></html>\n",
     ),
-    "empty": Page("robots", LONG_AGO, type="text/plain"),
-    "bom": Page("robots", LONG_AGO, body=lambda: b"\xef\xbb\xbf" + RULES, type="text/plain"),
-    "binary": Page("robots", LONG_AGO, body=lambda: bytes(range(256)) * 8, type="text/plain"),
+    "empty": DemoPage("robots", LONG_AGO, type="text/plain"),
+    "bom": DemoPage("robots", LONG_AGO, body=lambda: b"\xef\xbb\xbf" + RULES, type="text/plain"),
+    "binary": DemoPage("robots", LONG_AGO, body=lambda: bytes(range(256)) * 8, type="text/plain"),
     "huge": Fault(
         "robots-huge",
         "rules, then 50 MB of comments",
@@ -276,15 +285,15 @@ ROBOTS: dict[str, Fault | Page] = {
     "slow": Fault(
         "robots-slow",
         "answers after 2 seconds",
-        lambda: (b"", head("200 OK", "text/plain") + RULES),
+        lambda: (b"", response_head("200 OK", "text/plain") + RULES),
         "close",
         200,
         pause_s=2.0,
     ),
     "timeout": Fault("robots-timeout", "never answers", _raw(), "hang"),
     "reset": Fault("robots-reset", "resets the connection", _raw(), "reset"),
-    "redirect": Page("redirect", LONG_AGO, status=301, location="/robots-real.txt"),
-    "loop": Page("redirect", LONG_AGO, status=302, location="/robots.txt"),
+    "redirect": DemoPage("redirect", LONG_AGO, status=301, location="/robots-real.txt"),
+    "loop": DemoPage("redirect", LONG_AGO, status=302, location="/robots.txt"),
 }
 ROBOTS_KEEP_AWAY = frozenset({"500", "503", "timeout", "reset"})
 """With these, RFC 9309 says: as if everything were forbidden."""

@@ -12,7 +12,7 @@ RELATION = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 
 
-def pdf(title: str, text: str, url: str) -> bytes:
+def make_pdf(title: str, text: str, url: str) -> bytes:
     """One page; the link is an annotation over the text."""
     show = f"BT /F1 18 Tf 40 100 Td ({text}) Tj ET"
     objects = (
@@ -38,7 +38,7 @@ def pdf(title: str, text: str, url: str) -> bytes:
     return f"{body}{end}startxref\n{len(body)}\n%%EOF\n".encode("latin-1")
 
 
-def docx(title: str, text: str, url: str) -> bytes:
+def make_docx(title: str, text: str, url: str) -> bytes:
     """One paragraph with a link in it."""
     link = f'<w:hyperlink r:id="rId1"><w:r><w:t>{text}</w:t></w:r></w:hyperlink>'
     main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
@@ -60,10 +60,10 @@ def docx(title: str, text: str, url: str) -> bytes:
         f'<Relationship Id="rId1" '
         f'Type="{RELATION}/hyperlink" Target="{url}" TargetMode="External"/></Relationships>',
     }
-    return packed(parts)
+    return make_zip(parts)
 
 
-def packed(parts: dict[str, str]) -> bytes:
+def make_zip(parts: dict[str, str]) -> bytes:
     """A zip, the same bytes whenever it is made."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:

@@ -14,7 +14,7 @@ PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class AccessRecord:
     """One request, seen from the server.
 
     `started`: the last byte of its head had arrived; `ended`: the last byte of the answer was given
@@ -44,7 +44,7 @@ class Record:
     fault: str = ""
 
 
-class Log:
+class AccessLog:
     """Append-only and safe to use from several threads; with a path, each record is in the file
     when `add` returns.
 
@@ -54,17 +54,17 @@ class Log:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self._records: list[Record] = []
+        self._records: list[AccessRecord] = []
         self._lock = threading.Condition()
         self.pending = 0
         self._file = path.open("a", encoding="utf-8", buffering=1) if path else None
 
-    def begin(self) -> None:
+    def begin_response(self) -> None:
         """An answer is about to be sent; `add(..., begun=True)` will follow."""
         with self._lock:
             self.pending += 1
 
-    def add(self, record: Record, *, begun: bool = False) -> None:
+    def add(self, record: AccessRecord, *, begun: bool = False) -> None:
         line = json.dumps(asdict(record)) + "\n" if self._file else ""
         with self._lock:
             self._records.append(record)
@@ -73,7 +73,7 @@ class Log:
             self.pending -= begun
             self._lock.notify_all()
 
-    def records(self) -> tuple[Record, ...]:
+    def records(self) -> tuple[AccessRecord, ...]:
         """All records so far, in the order in which the answers ended; waits a little for those
         being sent.
         """
@@ -92,16 +92,16 @@ class Log:
                 self._file.close()
                 self._file = None
 
-    def __enter__(self) -> Log:
+    def __enter__(self) -> AccessLog:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
 
-def read(path: Path) -> Iterator[Record]:
+def read_access_log(path: Path) -> Iterator[AccessRecord]:
     """The records of a log file; a last line that is still being written is left out."""
     if not path.exists():
         return
     with path.open(encoding="utf-8") as lines:
-        yield from (Record(**json.loads(line)) for line in lines if line.endswith("\n"))
+        yield from (AccessRecord(**json.loads(line)) for line in lines if line.endswith("\n"))

@@ -80,7 +80,7 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class DemoLink:
     """A link as the model knows it: `target` is canonical and absolute, `href` is what the page
     says.
     """
@@ -92,7 +92,7 @@ class Link:
     href: str = ""
 
     @property
-    def written(self) -> str:
+    def written_href(self) -> str:
         return self.href or self.target
 
 
@@ -111,17 +111,17 @@ class Fault:
     pause_s: float = 0.0
 
     @property
-    def ends(self) -> bool:
+    def is_finite(self) -> bool:
         """Whether it is over as soon as the client has read all there is."""
         return self.then != "hang" and not self.pause_s
 
 
-def nothing() -> bytes:
+def empty_body() -> bytes:
     return b""
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class DemoPage:
     """What stands under one URL at one moment.
 
     `changed` is the web age (seconds since the epoch, negative: before it) of the last change of
@@ -132,8 +132,8 @@ class Page:
     kind: str
     changed: float
     version: int = 0
-    links: tuple[Link, ...] = ()
-    body: Callable[[], bytes] = field(default=nothing, compare=False)
+    links: tuple[DemoLink, ...] = ()
+    body: Callable[[], bytes] = field(default=empty_body, compare=False)
     status: int = 200
     type: str = "text/html; charset=utf-8"
     location: str = ""
@@ -144,7 +144,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class DemoRequest:
     """A request as the model sees it; header names are lower case."""
 
     host: str
@@ -154,7 +154,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DemoResponse:
     """What goes back, after `latency_s`; a fault replaces everything else."""
 
     status: int
@@ -175,18 +175,18 @@ class World:
     speed: float
     port: int
 
-    def stream(self, *parts: object) -> random.Random:
+    def random_stream(self, *parts: object) -> random.Random:
         """A random stream of its own for each thing: drawing from one never disturbs another."""
         return random.Random("/".join(map(str, (self.seed, *parts))))
 
-    def age(self, now: float) -> float:
+    def age_at(self, now: float) -> float:
         return max(0.0, (now - self.t0) * self.speed)
 
-    def unix(self, age: float) -> float:
+    def unix_time(self, age: float) -> float:
         return self.t0 + (age / self.speed if age > 0 else age)
 
-    def when(self, age: float) -> datetime:
-        return datetime.fromtimestamp(self.unix(age), UTC)
+    def datetime_at(self, age: float) -> datetime:
+        return datetime.fromtimestamp(self.unix_time(age), UTC)
 
     def url(self, name: str, path: str = "/") -> str:
         """The absolute URL of a path on the host called `name` (without the domain)."""

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from functools import partial
 
 from crawlproj.demo import files, render
-from crawlproj.demo.model import Link, Page
-from crawlproj.demo.site import LONG_AGO, Site, fixed
+from crawlproj.demo.model import DemoLink, DemoPage
+from crawlproj.demo.site import LONG_AGO, Site, fixed_page
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 RUSSIAN = (
@@ -19,23 +19,25 @@ RUSSIAN = (
 )
 
 
-def charsets(site: Site) -> None:
+def add_charsets(site: Site) -> None:
     """UTF-16 with a mark, windows-1251 named only in a meta element, Latin-1 by header, UTF-8 with
     a mark; `<base>`.
     """
 
     def coded(name: str, text: Iterable[str], meta: str, codec: str, header: str) -> None:
-        link = site.link(
+        link = site.make_link(
             f"/text/from-{name}.html", "Vor, après, дальше" if codec != "latin-1" else "Vor, après"
         )
         html = f"<!DOCTYPE html><html><head>{meta}<title>{name}</title></head><body><h1>{name}</h1>"
-        html += f"{render.paragraphs(text)}<p>{render.anchor(link)}</p></body></html>\n"
+        html += f"{render.paragraphs_html(text)}<p>{render.link_html(link)}</p></body></html>\n"
         body = html.encode(codec, "xmlcharrefreplace")
-        site.extra.pages[f"/text/{name}.html"] = fixed(
-            Page("page", LONG_AGO, 0, (link,), lambda: body, type=header)
+        site.extra.pages[f"/text/{name}.html"] = fixed_page(
+            DemoPage("page", LONG_AGO, 0, (link,), lambda: body, type=header)
         )
-        site.extra.pages[f"/text/from-{name}.html"] = fixed(site.plain(f"Linked from {name}"))
-        site.extra.entries.append(site.link(f"/text/{name}.html", f"In {name}"))
+        site.extra.pages[f"/text/from-{name}.html"] = fixed_page(
+            site.plain_page(f"Linked from {name}")
+        )
+        site.extra.entries.append(site.make_link(f"/text/{name}.html", f"In {name}"))
 
     western = ("Über den Dächern läutete es zwölf.", "Le garçon a déjà mangé la crème brûlée.")
     coded("utf-16", RUSSIAN, "", "utf-16", "text/html; charset=utf-16")
@@ -46,26 +48,28 @@ def charsets(site: Site) -> None:
 
 
 def _base(site: Site) -> None:
-    link = site.link("/text/folder/page.html", "Relative to the base", href="page.html")
+    link = site.make_link("/text/folder/page.html", "Relative to the base", href="page.html")
     html = (
         "<!DOCTYPE html><html><head><base "
-        f'href="/text/folder/"><title>Base</title></head><body>{render.anchor(link)}'
+        f'href="/text/folder/"><title>Base</title></head><body>{render.link_html(link)}'
     )
-    text = render.paragraphs(["A page whose links start elsewhere."])
+    text = render.paragraphs_html(["A page whose links start elsewhere."])
     body = f"{html}{text}</body></html>\n".encode()
-    site.extra.pages["/text/base.html"] = fixed(Page("page", LONG_AGO, 0, (link,), lambda: body))
-    site.extra.pages["/text/folder/page.html"] = fixed(site.plain("In the folder"))
-    site.extra.entries.append(site.link("/text/base.html", "With a base"))
+    site.extra.pages["/text/base.html"] = fixed_page(
+        DemoPage("page", LONG_AGO, 0, (link,), lambda: body)
+    )
+    site.extra.pages["/text/folder/page.html"] = fixed_page(site.plain_page("In the folder"))
+    site.extra.entries.append(site.make_link("/text/base.html", "With a base"))
 
 
-def variants(site: Site) -> None:
+def add_url_variants(site: Site) -> None:
     """The same page written in many ways: tracking, session, fragment, order of parameters, dots,
     upper case.
     """
     item = "/shop/item.html"
     offer = "/shop/offer.html?colour=red&size=2"
-    site.extra.pages[item] = fixed(site.plain("An item"))
-    site.extra.pages[offer] = fixed(site.plain("An offer"))
+    site.extra.pages[item] = fixed_page(site.plain_page("An item"))
+    site.extra.pages[offer] = fixed_page(site.plain_page("An offer"))
     for tail in (
         "",
         "?utm_source=front&utm_medium=box",
@@ -73,45 +77,49 @@ def variants(site: Site) -> None:
         "?PHPSESSID=0123456789abcdef",
         "#reviews",
     ):
-        site.extra.entries.append(site.link(item, "The item", href=item + tail))
-    site.extra.entries.append(site.link(item, "The item", href="/news/../shop/./item.html"))
+        site.extra.entries.append(site.make_link(item, "The item", href=item + tail))
+    site.extra.entries.append(site.make_link(item, "The item", href="/news/../shop/./item.html"))
     shouted = site.world.url(site.spec.name, item).replace(site.spec.host, site.spec.host.upper())
-    site.extra.entries.append(site.link(item, "The item", href=shouted))
+    site.extra.entries.append(site.make_link(item, "The item", href=shouted))
     for query in ("colour=red&size=2", "size=2&colour=red", "size=2&gclid=x1&colour=red"):
-        site.extra.entries.append(site.link(offer, "The offer", href=f"/shop/offer.html?{query}"))
+        site.extra.entries.append(
+            site.make_link(offer, "The offer", href=f"/shop/offer.html?{query}")
+        )
 
 
-def scripts(site: Site) -> None:
+def add_script_links(site: Site) -> None:
     """Links outside of `<a>`: in onclick, in script text (whole and as a path), in an image map, in
     a frame.
     """
     full = site.world.url(site.spec.name, "/odd/script-url.html")
     odd = (
-        site.link("/odd/onclick.html", "Press", "onclick"),
-        site.link("/odd/script-path.html", "path", "script"),
-        site.link("/odd/script-url.html", "url", "script", href=full),
-        site.link("/odd/area.html", "Map", "area"),
-        site.link("/odd/frame.html", "Frame", "iframe"),
+        site.make_link("/odd/onclick.html", "Press", "onclick"),
+        site.make_link("/odd/script-path.html", "path", "script"),
+        site.make_link("/odd/script-url.html", "url", "script", href=full),
+        site.make_link("/odd/area.html", "Map", "area"),
+        site.make_link("/odd/frame.html", "Frame", "iframe"),
     )
     site.extra.entries += odd
-    site.extra.pages |= {path: fixed(site.plain(f"Found at {path}")) for path in map(_path, odd)}
+    site.extra.pages |= {
+        path: fixed_page(site.plain_page(f"Found at {path}")) for path in map(_path, odd)
+    }
 
 
-def _path(link: Link) -> str:
+def _path(link: DemoLink) -> str:
     return "/" + link.target.split("/", 3)[3]
 
 
-def documents(site: Site) -> None:
+def add_documents(site: Site) -> None:
     """What is no HTML: a plain text, a PDF and a Word file. Each is the only one that links
     a page.
     """
     kinds = {"report.pdf": "application/pdf", "minutes.docx": DOCX, "hours.txt": "text/plain"}
-    links = {name: site.link(f"/files/from-{name}.html", name) for name in kinds}
+    links = {name: site.make_link(f"/files/from-{name}.html", name) for name in kinds}
     bodies = {
-        "report.pdf": files.pdf(
+        "report.pdf": files.make_pdf(
             "The annual report", "The annual report of the demo web", links["report.pdf"].target
         ),
-        "minutes.docx": files.docx(
+        "minutes.docx": files.make_docx(
             "The minutes", "Minutes of the last meeting", links["minutes.docx"].target
         ),
         "hours.txt": (
@@ -119,12 +127,11 @@ def documents(site: Site) -> None:
         ),
     }
     for name, kind in kinds.items():
-        page = Page(
+        page = DemoPage(
             "document", LONG_AGO, 0, (links[name],), partial(bytes, bodies[name]), type=kind
         )
-        site.extra.pages[f"/files/{name}"] = fixed(page)
-        site.extra.pages[f"/files/from-{name}.html"] = fixed(site.plain(f"Linked from {name}"))
-        site.extra.entries.append(site.link(f"/files/{name}", f"/files/{name}"))
-
-
-ALL = (charsets, variants, scripts, documents)
+        site.extra.pages[f"/files/{name}"] = fixed_page(page)
+        site.extra.pages[f"/files/from-{name}.html"] = fixed_page(
+            site.plain_page(f"Linked from {name}")
+        )
+        site.extra.entries.append(site.make_link(f"/files/{name}", f"/files/{name}"))

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import crawlproj
-from crawlproj.demo.log import Record, read
+from crawlproj.demo.log import AccessRecord, read_access_log
 from crawlproj.demo.model import Profile
-from crawlproj.demo.profiles import profile
+from crawlproj.demo.profiles import find_profile
 from crawlproj.demo.web import Web
 
 
@@ -37,7 +37,7 @@ class DemoProcess:
         frozen: bool = False,
         log_path: Path | None = None,
     ) -> None:
-        self.profile: Profile = profile(web)
+        self.profile: Profile = find_profile(web)
         self._folder = None if log_path else tempfile.TemporaryDirectory(prefix="demo-web-")
         self.log_path = log_path or Path(self._folder.name if self._folder else ".") / "demo.jsonl"
         self._arguments = [
@@ -96,11 +96,11 @@ class DemoProcess:
         """Move a frozen clock on; returns the new time."""
         return self._tell(f"advance {seconds!r}")
 
-    def records(self) -> tuple[Record, ...]:
+    def records(self) -> tuple[AccessRecord, ...]:
         """All records so far; whoever has read an answer finds it here."""
         if self.child.poll() is None:
             self.now()
-        return tuple(read(self.log_path))
+        return tuple(read_access_log(self.log_path))
 
     def _tell(self, order: str) -> float:
         assert self.child.stdin

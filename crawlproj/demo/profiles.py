@@ -197,7 +197,7 @@ FAULTS = Profile(
 PROFILES: dict[str, Profile] = {profile.name: profile for profile in (DEMO, TINY, FAULTS)}
 
 
-def profile(name: str) -> Profile:
+def find_profile(name: str) -> Profile:
     """The profile called `name`; a clear error names those that exist."""
     try:
         return PROFILES[name]
@@ -207,7 +207,7 @@ def profile(name: str) -> Profile:
         ) from None
 
 
-def grid(
+def grid_profile(
     hosts: int, addresses: int = 1, like: HostSpec | None = None, name: str = "grid"
 ) -> Profile:
     """Many hosts alike (`like`), spread in turn over 127.0.0.1, 127.0.0.2, ...; each links the
@@ -234,5 +234,5 @@ def dns_hosts(web: Profile) -> dict[str, str]:
     return {spec.host: spec.address for spec in web.hosts}
 
 
-def addresses(web: Profile) -> tuple[str, ...]:
+def loopback_addresses(web: Profile) -> tuple[str, ...]:
     return tuple(sorted({"127.0.0.1"} | {spec.address for spec in web.hosts}))

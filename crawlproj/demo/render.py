@@ -11,7 +11,7 @@ from datetime import datetime
 from email.utils import format_datetime
 from html import escape
 
-from crawlproj.demo.model import Link
+from crawlproj.demo.model import DemoLink
 
 NOISE = "<!--noise-->"
 """Stands where a noisy host puts something different into each answer."""
@@ -43,7 +43,7 @@ footer{border-top:3px solid var(--c);padding:1rem 2rem;font:14px sans-serif;colo
 """
 
 
-def css(name: str) -> str:
+def host_css(name: str) -> str:
     hue = zlib.crc32(name.encode()) % 360 / 360
     dark, light = (colorsys.hls_to_rgb(hue, light, 0.45) for light in (0.28, 0.93))
     return CSS % tuple(
@@ -51,13 +51,13 @@ def css(name: str) -> str:
     )
 
 
-def anchor(link: Link, text: str = "") -> str:
-    href = escape(link.written)
+def link_html(link: DemoLink, text: str = "") -> str:
+    href = escape(link.written_href)
     label = text or escape(link.text)
     if link.kind == "onclick":
         return f'<button type="button" onclick="location.href=\'{href}\'">{label}</button>'
     if link.kind == "script":
-        return f'<script>var page = "{link.written}"; /* {label} */</script>'
+        return f'<script>var page = "{link.written_href}"; /* {label} */</script>'
     if link.kind == "iframe":
         return f'<iframe src="{href}" title="{label}" width="100%" height="120"></iframe>'
     if link.kind == "area":
@@ -71,42 +71,42 @@ def anchor(link: Link, text: str = "") -> str:
     return f'<a href="{href}"{rel}>{label}</a>'
 
 
-def items(links: Iterable[Link]) -> str:
-    return "<ul>" + "".join(f"<li>{anchor(link)}</li>\n" for link in links) + "</ul>"
+def list_html(links: Iterable[DemoLink]) -> str:
+    return "<ul>" + "".join(f"<li>{link_html(link)}</li>\n" for link in links) + "</ul>"
 
 
-def head_link(link: Link) -> str:
+def head_link(link: DemoLink) -> str:
     if link.kind == "feed":
         kind = "application/rss+xml"
         return (
             f'<link rel="alternate" type="{kind}" title="{escape(link.text)}" '
-            f'href="{escape(link.written)}">'
+            f'href="{escape(link.written_href)}">'
         )
-    return f'<link rel="canonical" href="{escape(link.written)}">'
+    return f'<link rel="canonical" href="{escape(link.written_href)}">'
 
 
-def paragraphs(texts: Iterable[str]) -> str:
+def paragraphs_html(texts: Iterable[str]) -> str:
     return "".join(f"<p>{escape(text, quote=False)}</p>\n" for text in texts)
 
 
-def card(link: Link, picture: Link, when: datetime, summary: str) -> str:
+def card_html(link: DemoLink, picture: DemoLink, when: datetime, summary: str) -> str:
     return (
-        f'<div class="card">{anchor(picture)}<div><h2>{anchor(link)}</h2>'
+        f'<div class="card">{link_html(picture)}<div><h2>{link_html(link)}</h2>'
         f'<div class="meta">{when:%d %B %Y, %H:%M}</div>'
         f"<p>{escape(summary, quote=False)}</p></div></div>\n"
     )
 
 
-def layout(
+def page_html(
     brand: str,
     title: str,
     main: str,
     *,
     style: str,
-    home: Link,
-    nav: Iterable[Link] = (),
+    home: DemoLink,
+    nav: Iterable[DemoLink] = (),
     aside: str = "",
-    footer: Iterable[Link] = (),
+    footer: Iterable[DemoLink] = (),
     head: str = "",
     noise: bool = False,
 ) -> str:
@@ -121,15 +121,15 @@ def layout(
         '<meta name="viewport" content="width=device-width, '
         f'initial-scale=1">{head}\n<style>{style}</style></head>\n'
         '<body><header class="top"><div class="wrap"><div '
-        f'class="brand">{anchor(home)}</div><nav>{items(nav)}</nav>'
+        f'class="brand">{link_html(home)}</div><nav>{list_html(nav)}</nav>'
         f'{mark}</div></header>\n<div class="wrap cols"><main>{main}</main>{side}</div>\n'
-        f'<footer><div class="wrap">{items(footer)}<p>{escape(brand)}: a demo web, all of it made '
+        f'<footer><div class="wrap">{list_html(footer)}<p>{escape(brand)}: a demo web, all of it made '
         "up.</p>"
         f"{mark}</div></footer></body></html>\n"
     )
 
 
-def noise(token: str, count: int, clock: str) -> bytes:
+def noise_html(token: str, count: int, clock: str) -> bytes:
     """What a noisy page shows instead of `NOISE`."""
     return (
         f'<div class="meta" data-token="{token}">It is {clock}. You are visitor number {count}.'
@@ -137,7 +137,7 @@ def noise(token: str, count: int, clock: str) -> bytes:
     ).encode()
 
 
-def rss(brand: str, home: str, entries: Iterable[tuple[Link, datetime, str]]) -> str:
+def rss_xml(brand: str, home: str, entries: Iterable[tuple[DemoLink, datetime, str]]) -> str:
     body = "".join(
         f"<item><title>{escape(link.text)}</title><link>{escape(link.target)}</link>"
         f'<guid isPermaLink="true">{escape(link.target)}</guid>'
@@ -151,7 +151,7 @@ def rss(brand: str, home: str, entries: Iterable[tuple[Link, datetime, str]]) ->
     )
 
 
-def atom(brand: str, home: str, entries: Iterable[tuple[Link, datetime, datetime]]) -> str:
+def atom_xml(brand: str, home: str, entries: Iterable[tuple[DemoLink, datetime, datetime]]) -> str:
     body = "".join(
         f"<entry><title>{escape(link.text)}</title><link "
         f'href="{escape(link.target)}"/><id>{escape(link.target)}</id>'
@@ -165,7 +165,7 @@ def atom(brand: str, home: str, entries: Iterable[tuple[Link, datetime, datetime
     )
 
 
-def sitemap(entries: Iterable[tuple[Link, datetime]]) -> str:
+def sitemap_xml(entries: Iterable[tuple[DemoLink, datetime]]) -> str:
     body = "".join(
         f"<url><loc>{escape(link.target)}</loc><lastmod>{when.isoformat()}</lastmod></url>\n"
         for link, when in entries
@@ -176,7 +176,7 @@ def sitemap(entries: Iterable[tuple[Link, datetime]]) -> str:
     )
 
 
-def picture(name: str) -> str:
+def picture_svg(name: str) -> str:
     """A small landscape for an article, as SVG."""
     number = zlib.crc32(name.encode())
     hue = number % 360

@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 
 from crawlproj.demo.clock import Clock
-from crawlproj.demo.log import Log
-from crawlproj.demo.model import Answer, Ask, Profile
-from crawlproj.demo.profiles import addresses, dns_hosts, profile
+from crawlproj.demo.log import AccessLog
+from crawlproj.demo.model import DemoRequest, DemoResponse, Profile
+from crawlproj.demo.profiles import dns_hosts, find_profile, loopback_addresses
 from crawlproj.demo.web import Web
-from crawlproj.demo.wire import MAX_HEAD_BYTES, Wire, pack
+from crawlproj.demo.wire import MAX_HEAD_BYTES, DemoConnection, format_response
 
 LOOPBACK = "127.0.0.1"
 TRIES = 20
@@ -30,7 +30,7 @@ class PortInUse(OSError):
     """Another program listens on the port that the demo web was told to use."""
 
 
-def bind(wanted: tuple[str, ...], port: int) -> dict[str, socket.socket]:
+def bind_sockets(wanted: tuple[str, ...], port: int) -> dict[str, socket.socket]:
     """A listening socket per loopback address, all on one port (0: any free one), by address.
 
     Addresses that this machine does not have (127.0.0.2 on some systems) are left out: their hosts
@@ -73,7 +73,7 @@ def _listen(found: dict[str, socket.socket], address: str, port: int) -> None:
     found[address] = sock
 
 
-class Busy:
+class BusyHost:
     """A host that has had enough: each `every`-th request, and all that come before the wait is
     over, get 429.
     """
@@ -84,17 +84,17 @@ class Busy:
         self._seen = 0
         self._until = 0.0
 
-    def refuse(self, now: float) -> Answer | None:
+    def refuse_request(self, now: float) -> DemoResponse | None:
         if now < self._until:
-            return self._answer(self._until - now)
+            return self._too_many_requests(self._until - now)
         self._seen += 1
         if self._seen % self._every:
             return None
         self._until = now + self._wait_s
-        return self._answer(self._wait_s)
+        return self._too_many_requests(self._wait_s)
 
-    def _answer(self, left_s: float) -> Answer:
-        return Answer(
+    def _too_many_requests(self, left_s: float) -> DemoResponse:
+        return DemoResponse(
             429,
             (("Retry-After", str(-int(-left_s // 1))), ("Content-Type", "text/plain")),
             b"Too many requests.\n",
@@ -118,9 +118,9 @@ class DemoServer:
         port: int = 0,
         log_path: Path | None = None,
     ) -> None:
-        self.profile = profile(web) if isinstance(web, str) else web
+        self.profile = find_profile(web) if isinstance(web, str) else web
         self.now: Clock = clock or time.time
-        self._sockets = bind(addresses(self.profile), port)
+        self._sockets = bind_sockets(loopback_addresses(self.profile), port)
         self.port: int = self._sockets[LOOPBACK].getsockname()[1]
         self.web = Web(
             self.profile,
@@ -129,12 +129,14 @@ class DemoServer:
             speed=speed,
             port=self.port,
         )
-        self.log = Log(log_path)
+        self.log = AccessLog(log_path)
         self.dns_hosts = {
             h: a if a in self._sockets else LOOPBACK for h, a in dns_hosts(self.profile).items()
         }
         self._busy = {
-            s.host: Busy(s.busy_every, s.retry_after_s) for s in self.profile.hosts if s.busy_every
+            s.host: BusyHost(s.busy_every, s.retry_after_s)
+            for s in self.profile.hosts
+            if s.busy_every
         }
         self._tasks: set[asyncio.Task[object]] = set()
         self._numbers = itertools.count(1)
@@ -186,7 +188,7 @@ class DemoServer:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        wire = Wire(reader, writer, next(self._numbers))
+        wire = DemoConnection(reader, writer, next(self._numbers))
         try:
             while await self._exchange(wire):
                 pass
@@ -196,39 +198,39 @@ class DemoServer:
             self._tasks.discard(task)
             await wire.close()
 
-    async def _exchange(self, wire: Wire) -> bool:
+    async def _exchange(self, wire: DemoConnection) -> bool:
         """One request and its answer; False: the connection ends here."""
-        request = await wire.ask()
+        request = await wire.read_request()
         if request is None:
             return False
         ask, keep = request
-        started = wire.arrived()
+        started = wire.arrival_time()
         sent = 0
-        answer = self._answer(ask)
+        answer = self._response_to(ask)
         begun = False
         try:
             if answer.latency_s:
                 await asyncio.sleep(answer.latency_s)
-            if answer.fault is None or answer.fault.ends:
+            if answer.fault is None or answer.fault.is_finite:
                 begun = True
-                self.log.begin()
+                self.log.begin_response()
             if answer.fault:
                 keep = False
-                sent = await wire.play(answer.fault)
+                sent = await wire.play_fault(answer.fault)
             else:
-                data = pack(answer, ask.method, keep)
+                data = format_response(answer, ask.method, keep)
                 await wire.send(data)
                 sent = len(data)
         finally:
-            self.log.add(wire.record(ask, answer, started, sent), begun=begun)
+            self.log.add(wire.make_record(ask, answer, started, sent), begun=begun)
         return keep
 
-    def _answer(self, ask: Ask) -> Answer:
+    def _response_to(self, ask: DemoRequest) -> DemoResponse:
         busy = self._busy.get(ask.host.partition(":")[0].lower())
         if (
             busy
             and not ask.target.startswith("/robots.txt")
-            and (refusal := busy.refuse(time.monotonic()))
+            and (refusal := busy.refuse_request(time.monotonic()))
         ):
             return refusal
-        return self.web.answer(ask, self.now())
+        return self.web.response_to(ask, self.now())

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from crawlproj.demo.process import DemoProcess
-from crawlproj.demo.profiles import addresses, profile
-from crawlproj.demo.server import PortInUse, bind
+from crawlproj.demo.profiles import find_profile, loopback_addresses
+from crawlproj.demo.server import PortInUse, bind_sockets
 from crawlproj.errors import ConfigError, CrawlprojError
 
 PORTS = range(8780, 8880)
@@ -22,7 +22,7 @@ time too.
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SavedSession:
     """What must not change between two runs."""
 
     port: int
@@ -31,7 +31,7 @@ class Kept:
     profile: str = "demo"
 
 
-class Session:
+class DemoSession:
     """`start` serves the web in a process of its own until the `with` block ends, or
     this process.
     """
@@ -45,7 +45,7 @@ class Session:
     def start(self) -> None:
         kept = self._read()
         if kept is None:
-            kept = Kept(self._port or _free_port(), time.time())
+            kept = SavedSession(self._port or _free_port(), time.time())
         elif self._port not in (0, kept.port):
             raise ConfigError(
                 f"this demo web has port {kept.port} in its URLs: for another port take another "
@@ -59,14 +59,14 @@ class Session:
             raise CrawlprojError(str(error)) from None
         self._file.write_text(json.dumps(asdict(kept)) + "\n")
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> DemoSession:
         return self
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
     @property
-    def seeds(self) -> list[str]:
+    def seed_urls(self) -> list[str]:
         """The front pages of all hosts: a crawl stays on the hosts of its seeds."""
         return [self._process.url(spec.name) for spec in self._process.profile.hosts]
 
@@ -78,9 +78,9 @@ class Session:
     def depth(self) -> int:
         return self._process.profile.depth
 
-    def _read(self) -> Kept | None:
+    def _read(self) -> SavedSession | None:
         try:
-            return Kept(**json.loads(self._file.read_text()))
+            return SavedSession(**json.loads(self._file.read_text()))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError) as error:
@@ -103,11 +103,11 @@ def _free_port() -> int:
 
 
 def _try(port: int, name: str) -> None:
-    for sock in bind(addresses(profile(name)), port).values():
+    for sock in bind_sockets(loopback_addresses(find_profile(name)), port).values():
         sock.close()
 
 
-def _check_free(kept: Kept, file: Path) -> None:
+def _check_free(kept: SavedSession, file: Path) -> None:
     try:
         _try(kept.port, kept.profile)
     except PortInUse:

@@ -11,15 +11,15 @@ from functools import lru_cache
 from urllib.parse import parse_qsl, urlencode
 
 from crawlproj.demo import render, sources
-from crawlproj.demo.articles import Article, Articles, stamp
-from crawlproj.demo.model import HostSpec, Link, Page, World
-from crawlproj.demo.words import Voice
+from crawlproj.demo.articles import Article, Articles, combined_version
+from crawlproj.demo.model import DemoLink, DemoPage, HostSpec, World
+from crawlproj.demo.words import RandomText
 
 LONG_AGO = -30 * 86_400.0
 TRACKING = re.compile(r"utm_\w+|gclid|fbclid|PHPSESSID")
 
-Maker = Callable[[float], Page]
-PathMaker = Callable[[str, float], "Page | None"]
+Maker = Callable[[float], DemoPage]
+PathMaker = Callable[[str, float], "DemoPage | None"]
 
 
 @dataclass(slots=True)
@@ -28,12 +28,12 @@ class Extra:
     a prefix.
     """
 
-    entries: list[Link] = field(default_factory=list)
+    entries: list[DemoLink] = field(default_factory=list)
     pages: dict[str, Maker] = field(default_factory=dict)
     families: dict[str, PathMaker] = field(default_factory=dict)
 
 
-def canonical(target: str) -> str:
+def canonical_target(target: str) -> str:
     """Path and query as the model names them: no fragment, no tracking parameters, the
     rest sorted.
     """
@@ -44,7 +44,7 @@ def canonical(target: str) -> str:
     return f"{path}?{urlencode(kept)}" if kept else path
 
 
-def fixed(page: Page) -> Maker:
+def fixed_page(page: DemoPage) -> Maker:
     """The maker of a page that is the same at every age."""
     return lambda age: page
 
@@ -60,28 +60,28 @@ class Site:
         self.sites = sites
         self.articles = Articles(spec, world)
         self.extra = Extra()
-        self.style = render.css(spec.name)
+        self.style = render.host_css(spec.name)
         self._listing = lru_cache(maxsize=512)(self._find_listing)
 
-    def link(
+    def make_link(
         self, path: str, text: str = "", kind: str = "a", *, nofollow: bool = False, href: str = ""
-    ) -> Link:
-        return Link(self.world.url(self.spec.name, path), text, kind, nofollow, href or path)
+    ) -> DemoLink:
+        return DemoLink(self.world.url(self.spec.name, path), text, kind, nofollow, href or path)
 
     @property
-    def nav(self) -> tuple[Link, ...]:
-        sections = (self.link(f"/{name}", name.capitalize()) for name in self.spec.sections)
-        return (*sections, self.link("/about.html", "About us"))
+    def nav_links(self) -> tuple[DemoLink, ...]:
+        sections = (self.make_link(f"/{name}", name.capitalize()) for name in self.spec.sections)
+        return (*sections, self.make_link("/about.html", "About us"))
 
     @property
-    def footer(self) -> tuple[Link, ...]:
+    def footer_links(self) -> tuple[DemoLink, ...]:
         return tuple(
-            Link(self.world.url(name), f"Our partner {name}") for name in self.spec.partners
+            DemoLink(self.world.url(name), f"Our partner {name}") for name in self.spec.partners
         )
 
-    def find(self, target: str, age: float) -> Page | None:
+    def find_page(self, target: str, age: float) -> DemoPage | None:
         """The page under `target` (path and query) at `age`; None: there is none (404)."""
-        key = canonical(target)
+        key = canonical_target(target)
         path = key.partition("?")[0]
         special = self.extra.pages.get(key) or self.extra.pages.get(path)
         if special:
@@ -95,96 +95,101 @@ class Site:
             or self._find_list(key, age)
         )
 
-    def _find_fixed(self, path: str, age: float) -> Page | None:
+    def _find_fixed(self, path: str, age: float) -> DemoPage | None:
         spec = self.spec
         if path == "/robots.txt":
-            return Page(
+            return DemoPage(
                 "robots",
                 LONG_AGO,
-                body=lambda: sources.robots(self),
+                body=lambda: sources.robots_txt(self),
                 type="text/plain; charset=utf-8",
             )
         if path == "/about.html":
-            return self.plain("About us", paragraphs=6)
+            return self.plain_page("About us", paragraphs=6)
         if path == "/feed.xml" and spec.feed:
-            return sources.feed(self, age)
+            return sources.feed_page(self, age)
         if path == "/sitemap.xml" and spec.sitemap:
-            return sources.sitemap(self, age)
+            return sources.sitemap_page(self, age)
         if path.startswith("/img/") and path.endswith(".svg"):
-            return Page(
-                "image", LONG_AGO, body=lambda: render.picture(path).encode(), type="image/svg+xml"
+            return DemoPage(
+                "image",
+                LONG_AGO,
+                body=lambda: render.picture_svg(path).encode(),
+                type="image/svg+xml",
             )
         return None
 
     # --- articles
 
-    def _find_article(self, path: str, age: float) -> Page | None:
+    def _find_article(self, path: str, age: float) -> DemoPage | None:
         found = re.fullmatch(r"/[\w-]+/[\w-]+-(\d{1,9})\.html", path)
-        if not found or (number := int(found[1])) >= (count := self.articles.count(age)):
+        if not found or (number := int(found[1])) >= (count := self.articles.published_count(age)):
             return None
         article = self.articles.get(number)
         if article.path != path:
             return None
         if number < count - self.spec.keep:
-            return Page(
+            return DemoPage(
                 "gone",
-                self.articles.arrived(number + self.spec.keep + 1),
+                self.articles.arrival_age(number + self.spec.keep + 1),
                 status=410,
                 body=lambda: b"Gone.\n",
             )
-        return self.article(number, age)
+        return self.article_page(number, age)
 
-    def article(self, number: int, age: float) -> Page:
+    def article_page(self, number: int, age: float) -> DemoPage:
         item = self.articles.get(number)
-        version, changed = self.articles.state(number, age)
+        version, changed = self.articles.version_at(number, age)
         inline = self._inline(item)
         related = self._related(number)
-        picture = self.link(f"/img/{number}.svg", "A view", "img")
+        picture = self.make_link(f"/img/{number}.svg", "A view", "img")
         head = (
-            self.link(item.path, kind="canonical", href=self.world.url(self.spec.name, item.path)),
-            *self.feeds(),
+            self.make_link(
+                item.path, kind="canonical", href=self.world.url(self.spec.name, item.path)
+            ),
+            *self.feed_links(),
         )
 
         def body() -> bytes:
-            texts = self.articles.text(number, version)
-            note = f" Updated {self.world.when(changed):%d %B, %H:%M:%S}." if version else ""
-            see = "".join(f"<p>See also: {render.anchor(link)}.</p>" for link in inline)
+            texts = self.articles.version_paragraphs(number, version)
+            note = f" Updated {self.world.datetime_at(changed):%d %B, %H:%M:%S}." if version else ""
+            see = "".join(f"<p>See also: {render.link_html(link)}.</p>" for link in inline)
             main = (
                 f'<article><h1>{item.title}</h1><p class="meta">By {item.author}, '
-                f'<time datetime="{self.world.when(item.published).isoformat()}">'
-                f"{self.world.when(item.published):%d %B %Y, %H:%M}</time>.{note}</p>"
-                f"<figure>{render.anchor(picture)}</figure>"
-                f"{render.paragraphs(texts[:2])}{see}"
-                f"{render.paragraphs(texts[2:])}</article>"
+                f'<time datetime="{self.world.datetime_at(item.published).isoformat()}">'
+                f"{self.world.datetime_at(item.published):%d %B %Y, %H:%M}</time>.{note}</p>"
+                f"<figure>{render.link_html(picture)}</figure>"
+                f"{render.paragraphs_html(texts[:2])}{see}"
+                f"{render.paragraphs_html(texts[2:])}</article>"
             )
-            return self.html(
+            return self.render_html(
                 item.title,
                 main,
                 head,
-                "<h3>Related</h3>" + render.items(related),
+                "<h3>Related</h3>" + render.list_html(related),
                 _meta(item, self.world),
             )
 
         links = (*self._frame(), *head, picture, *inline, *related)
-        return Page("article", changed, version, links, body)
+        return DemoPage("article", changed, version, links, body)
 
-    def _inline(self, item: Article) -> tuple[Link, ...]:
+    def _inline(self, item: Article) -> tuple[DemoLink, ...]:
         if self.spec.dead_every and item.number % self.spec.dead_every == 1:
-            return (self.link(f"/archive/lost-{item.number}.html", "an older report"),)
+            return (self.make_link(f"/archive/lost-{item.number}.html", "an older report"),)
         return ()
 
-    def _related(self, number: int) -> tuple[Link, ...]:
+    def _related(self, number: int) -> tuple[DemoLink, ...]:
         older = {number - 1, number - 2, number - 4, number - 7}
-        return tuple(self.teaser(n) for n in sorted(older, reverse=True) if n >= 0)
+        return tuple(self.teaser_link(n) for n in sorted(older, reverse=True) if n >= 0)
 
-    def teaser(self, number: int) -> Link:
+    def teaser_link(self, number: int) -> DemoLink:
         item = self.articles.get(number)
-        return self.link(item.path, item.title)
+        return self.make_link(item.path, item.title)
 
     # --- lists of articles
 
-    def _find_list(self, key: str, age: float) -> Page | None:
-        return self._listing(key, self.articles.count(age))
+    def _find_list(self, key: str, age: float) -> DemoPage | None:
+        return self._listing(key, self.articles.published_count(age))
 
     def _shown(self, key: str, count: int) -> tuple[tuple[int, ...], int] | None:
         """Numbers of the articles on a list page and how many pages the list has; None: no such
@@ -194,15 +199,15 @@ class Site:
         size = self.spec.per_page
         section = path[1:]
         if path == "/":
-            return self.articles.kept(count)[: size + 2], 1
+            return self.articles.kept_numbers(count)[: size + 2], 1
         page = int(query[5:]) if re.fullmatch(r"page=\d{1,6}", query) else 1
         if section not in self.spec.sections or page < 1:
             return None
-        numbers = self.articles.kept(count, section)
+        numbers = self.articles.kept_numbers(count, section)
         pages = max(1, -(-len(numbers) // size))
         return (numbers[(page - 1) * size : page * size], pages) if page <= pages else None
 
-    def _find_listing(self, key: str, count: int) -> Page | None:
+    def _find_listing(self, key: str, count: int) -> DemoPage | None:
         shown = self._shown(key, count)
         if shown is None:
             return None
@@ -210,7 +215,7 @@ class Site:
         numbers, pages = shown
         path, _, query = key.partition("?")
         cards = tuple(
-            (self.teaser(n), self.link(f"/img/{n}.svg", "A view", "img")) for n in numbers
+            (self.teaser_link(n), self.make_link(f"/img/{n}.svg", "A view", "img")) for n in numbers
         )
         more = (
             self._pager(path, int(query[5:] or 1), pages)
@@ -222,21 +227,31 @@ class Site:
             titles = {"/": "Latest news"}
             parts = [f"<h1>{titles.get(path, path[1:].capitalize())}</h1>"]
             for number, (teaser, picture) in zip(numbers, cards, strict=True):
-                when = self.world.when(self.articles.get(number).published)
+                when = self.world.datetime_at(self.articles.get(number).published)
                 parts.append(
-                    render.card(
+                    render.card_html(
                         teaser, picture, when, self.articles.paragraph(number, 0, 0)[:160] + " ..."
                     )
                 )
             box = (
-                ("<h3>More from us</h3>" if path == "/" else "<h3>Pages</h3>") + render.items(more)
+                ("<h3>More from us</h3>" if path == "/" else "<h3>Pages</h3>")
+                + render.list_html(more)
                 if more
                 else ""
             )
-            return self.html(titles.get(path, key[1:]), "".join(parts), self.feeds(), box)
+            return self.render_html(
+                titles.get(path, key[1:]), "".join(parts), self.feed_links(), box
+            )
 
-        links = (*self._frame(), *self.feeds(), *(link for pair in cards for link in pair), *more)
-        return Page("front" if path == "/" else "section", changed, stamp(changed), links, body)
+        links = (
+            *self._frame(),
+            *self.feed_links(),
+            *(link for pair in cards for link in pair),
+            *more,
+        )
+        return DemoPage(
+            "front" if path == "/" else "section", changed, combined_version(changed), links, body
+        )
 
     def _list_changed(self, key: str, count: int) -> float:
         """The age of the last arrival that changed what a list page shows."""
@@ -244,55 +259,62 @@ class Site:
         first = self.spec.articles
         for earlier in range(count - 1, first - 1, -1):
             if self._shown(key, earlier) != now:
-                return self.articles.arrived(earlier + 1)
-        return self.articles.arrived(first)
+                return self.articles.arrival_age(earlier + 1)
+        return self.articles.arrival_age(first)
 
-    def _pager(self, path: str, page: int, pages: int) -> tuple[Link, ...]:
+    def _pager(self, path: str, page: int, pages: int) -> tuple[DemoLink, ...]:
         newer = (
-            self.link(path if page == 2 else f"{path}?page={page - 1}", "Newer")
+            self.make_link(path if page == 2 else f"{path}?page={page - 1}", "Newer")
             if page > 1
             else None
         )
-        older = self.link(f"{path}?page={page + 1}", "Older") if page < pages else None
+        older = self.make_link(f"{path}?page={page + 1}", "Older") if page < pages else None
         return tuple(link for link in (newer, older) if link)
 
-    def feeds(self) -> tuple[Link, ...]:
-        return (self.link("/feed.xml", "News", "feed"),) if self.spec.feed else ()
+    def feed_links(self) -> tuple[DemoLink, ...]:
+        return (self.make_link("/feed.xml", "News", "feed"),) if self.spec.feed else ()
 
     # --- how pages are put together
 
-    def _frame(self) -> tuple[Link, ...]:
-        return (self.link("/", self.spec.title), *self.nav, *self.footer)
+    def _frame(self) -> tuple[DemoLink, ...]:
+        return (self.make_link("/", self.spec.title), *self.nav_links, *self.footer_links)
 
-    def html(
-        self, title: str, main: str, head: tuple[Link, ...] = (), aside: str = "", meta: str = ""
+    def render_html(
+        self,
+        title: str,
+        main: str,
+        head: tuple[DemoLink, ...] = (),
+        aside: str = "",
+        meta: str = "",
     ) -> bytes:
-        return render.layout(
+        return render.page_html(
             self.spec.title,
             title,
             main,
             style=self.style,
-            home=self.link("/", self.spec.title),
-            nav=self.nav,
-            footer=self.footer,
+            home=self.make_link("/", self.spec.title),
+            nav=self.nav_links,
+            footer=self.footer_links,
             aside=aside,
             head="".join(map(render.head_link, head)) + meta,
             noise=self.spec.noise,
         ).encode()
 
-    def plain(
-        self, title: str, links: tuple[Link, ...] = (), *, paragraphs: int = 4, meta: str = ""
-    ) -> Page:
+    def plain_page(
+        self, title: str, links: tuple[DemoLink, ...] = (), *, paragraphs: int = 4, meta: str = ""
+    ) -> DemoPage:
         """A page that never changes: some text, then `links`."""
 
         def body() -> bytes:
-            voice = Voice(self.world.stream(self.spec.name, "plain", title))
-            text = render.paragraphs(voice.paragraph() for _ in range(paragraphs))
-            return self.html(
-                title, f"<h1>{title}</h1>{text}" + (render.items(links) if links else ""), meta=meta
+            voice = RandomText(self.world.random_stream(self.spec.name, "plain", title))
+            text = render.paragraphs_html(voice.paragraph() for _ in range(paragraphs))
+            return self.render_html(
+                title,
+                f"<h1>{title}</h1>{text}" + (render.list_html(links) if links else ""),
+                meta=meta,
             )
 
-        return Page("page", LONG_AGO, links=(*self._frame(), *links), body=body)
+        return DemoPage("page", LONG_AGO, links=(*self._frame(), *links), body=body)
 
 
 def _meta(item: Article, world: World) -> str:
@@ -300,6 +322,6 @@ def _meta(item: Article, world: World) -> str:
         f'<meta name="author" content="{item.author}"><meta property="og:title" '
         f'content="{item.title}">'
         '<meta property="article:published_time" '
-        f'content="{world.when(item.published).isoformat()}">'
+        f'content="{world.datetime_at(item.published).isoformat()}">'
         f'<meta property="article:section" content="{item.section}">'
     )

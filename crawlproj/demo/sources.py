@@ -8,8 +8,8 @@ import re
 from typing import TYPE_CHECKING
 
 from crawlproj.demo import render
-from crawlproj.demo.articles import stamp
-from crawlproj.demo.model import HostSpec, Page
+from crawlproj.demo.articles import combined_version
+from crawlproj.demo.model import DemoPage, HostSpec
 
 if TYPE_CHECKING:
     from crawlproj.demo.site import Site
@@ -17,50 +17,59 @@ if TYPE_CHECKING:
 FEED_SIZE = 10
 
 
-def feed(site: Site, age: float) -> Page:
+def feed_page(site: Site, age: float) -> DemoPage:
     """RSS changes when an article appears, Atom also when one of those shown changes."""
     articles = site.articles
     world = site.world
     brand = site.spec.title
-    count = articles.count(age)
-    numbers = articles.kept(count)[:FEED_SIZE]
-    home = site.link("/")
-    links = tuple(site.teaser(n) for n in numbers)
-    published = [world.when(articles.get(n).published) for n in numbers]
-    changes = [articles.state(n, age)[1] for n in numbers]
-    arrived = articles.arrived(count)
+    count = articles.published_count(age)
+    numbers = articles.kept_numbers(count)[:FEED_SIZE]
+    home = site.make_link("/")
+    links = tuple(site.teaser_link(n) for n in numbers)
+    published = [world.datetime_at(articles.get(n).published) for n in numbers]
+    changes = [articles.version_at(n, age)[1] for n in numbers]
+    arrived = articles.arrival_age(count)
 
     def rss() -> bytes:
         texts = [articles.paragraph(n, 0, 0) for n in numbers]
-        return render.rss(brand, home.target, zip(links, published, texts, strict=True)).encode()
+        return render.rss_xml(
+            brand, home.target, zip(links, published, texts, strict=True)
+        ).encode()
 
     def atom() -> bytes:
-        rows = zip(links, published, map(world.when, changes), strict=True)
-        return render.atom(brand, home.target, rows).encode()
+        rows = zip(links, published, map(world.datetime_at, changes), strict=True)
+        return render.atom_xml(brand, home.target, rows).encode()
 
     body, changed = (rss, arrived) if site.spec.feed == "rss" else (atom, max([arrived, *changes]))
     kind = f"application/{site.spec.feed}+xml; charset=utf-8"
-    return Page("feed", changed, stamp(changed), (home, *links), body, type=kind)
+    return DemoPage("feed", changed, combined_version(changed), (home, *links), body, type=kind)
 
 
-def sitemap(site: Site, age: float) -> Page:
+def sitemap_page(site: Site, age: float) -> DemoPage:
     """All articles that stand, with the time of their last change."""
     articles = site.articles
-    count = articles.count(age)
-    numbers = articles.kept(count)
-    changes = [articles.state(n, age)[1] for n in numbers]
-    links = tuple(site.teaser(n) for n in numbers)
-    changed = max([articles.arrived(count), *changes])
+    count = articles.published_count(age)
+    numbers = articles.kept_numbers(count)
+    changes = [articles.version_at(n, age)[1] for n in numbers]
+    links = tuple(site.teaser_link(n) for n in numbers)
+    changed = max([articles.arrival_age(count), *changes])
 
     def body() -> bytes:
-        return render.sitemap(zip(links, map(site.world.when, changes), strict=True)).encode()
+        return render.sitemap_xml(
+            zip(links, map(site.world.datetime_at, changes), strict=True)
+        ).encode()
 
-    return Page(
-        "sitemap", changed, stamp(changed), links, body, type="application/xml; charset=utf-8"
+    return DemoPage(
+        "sitemap",
+        changed,
+        combined_version(changed),
+        links,
+        body,
+        type="application/xml; charset=utf-8",
     )
 
 
-def robots(site: Site) -> bytes:
+def robots_txt(site: Site) -> bytes:
     spec = site.spec
     lines = ["User-agent: greedybot", "Disallow: /", "", "User-agent: *"]
     lines += [f"Disallow: {rule}" for rule in spec.disallow or ("",)] + [
@@ -71,7 +80,7 @@ def robots(site: Site) -> bytes:
     return "\n".join([*lines, ""]).encode()
 
 
-def allowed(spec: HostSpec, target: str) -> bool:
+def is_allowed(spec: HostSpec, target: str) -> bool:
     """Whether robots.txt lets everybody ask for `target`: the longest rule that fits decides, Allow
     wins a tie.
     """

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from crawlproj.demo.model import Link, Page
+from crawlproj.demo.model import DemoLink, DemoPage
 
 if TYPE_CHECKING:
     from crawlproj.demo.site import Site
@@ -33,7 +33,7 @@ class PageTruth:
     changed_at: float
     digest: str
     noindex: bool
-    links: tuple[Link, ...]
+    links: tuple[DemoLink, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Truth:
     outside: frozenset[str]
 
     @property
-    def asked(self) -> frozenset[str]:
+    def requested_urls(self) -> frozenset[str]:
         """Every URL that a complete crawl asks for, each once: pages, redirects, errors, faults and
         robots.txt.
         """
@@ -110,7 +110,7 @@ class _Walk:
         self.images: set[str] = set()
         self.outside: set[str] = set()
 
-    def done(self) -> Iterator[Collection[str]]:
+    def known_sets(self) -> Iterator[Collection[str]]:
         yield from (
             self.pages,
             self.redirects,
@@ -122,18 +122,18 @@ class _Walk:
 
     def visit(self, url: str, depth: int) -> None:
         """Put one URL where it belongs and queue what it leads to."""
-        place = self.web.split(url)
-        if any(url in known for known in self.done()):
+        place = self.web.split_url(url)
+        if any(url in known for known in self.known_sets()):
             return
         if place is None:
             self.outside.add(url)
             return
         site, target = place
         self._meet(site, depth)
-        if not self.web.allowed(site, target):
+        if not self.web.is_allowed(site, target):
             self.forbidden.add(url)
             return
-        page = self.web.page(site, target, self.web.world.age(self.at))
+        page = self.web.find_page(site, target, self.web.world.age_at(self.at))
         if page is None:
             self.errors[url] = 404
         elif page.fault:
@@ -153,9 +153,9 @@ class _Walk:
             if site.spec.sitemap and self.sources:
                 self._offer(self.web.url(site.spec.name, "/sitemap.xml"), depth + 1)
 
-    def _keep(self, site: Site, url: str, target: str, page: Page, depth: int) -> None:
-        digest = self.web.rendered(site, target, page).digest
-        changed = self.web.world.unix(page.changed)
+    def _keep(self, site: Site, url: str, target: str, page: DemoPage, depth: int) -> None:
+        digest = self.web.render_page(site, target, page).digest
+        changed = self.web.world.unix_time(page.changed)
         self.pages[url] = PageTruth(
             page.kind, depth, page.version, changed, digest, page.noindex, page.links
         )
@@ -174,8 +174,8 @@ class _Walk:
         else:
             self.queue.append((url, depth))
 
-    def truth(self) -> Truth:
-        known = set[str]().union(*self.done())
+    def as_truth(self) -> Truth:
+        known = set[str]().union(*self.known_sets())
         too_deep = frozenset(self.too_deep - known)
         return Truth(
             self.at,
@@ -192,7 +192,7 @@ class _Walk:
         )
 
 
-def walk(
+def walk_links(
     web: Web,
     at: float,
     seeds: Collection[str],
@@ -213,4 +213,4 @@ def walk(
     way.queue.extend((url, 0) for url in seeds)
     while way.queue:
         way.visit(*way.queue.popleft())
-    return way.truth()
+    return way.as_truth()

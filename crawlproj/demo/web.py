@@ -20,21 +20,30 @@ from urllib.parse import urlsplit
 from crawlproj.demo import faults, render, sources
 from crawlproj.demo.clock import EPOCH
 from crawlproj.demo.extras import EXTRAS
-from crawlproj.demo.model import DOMAIN, Answer, Ask, Fault, HostSpec, Page, Profile, World
-from crawlproj.demo.site import Site, canonical
-from crawlproj.demo.truth import FOLLOWED, Truth, walk
+from crawlproj.demo.model import (
+    DOMAIN,
+    DemoPage,
+    DemoRequest,
+    DemoResponse,
+    Fault,
+    HostSpec,
+    Profile,
+    World,
+)
+from crawlproj.demo.site import Site, canonical_target
+from crawlproj.demo.truth import FOLLOWED, Truth, walk_links
 
 MIN_GZIP_BYTES = 300
 CACHE_PAGES = 4096
 
 
 @dataclass(slots=True)
-class Rendered:
+class RenderedPage:
     """The bytes of one version of a page; `packed` is made when first asked for."""
 
     body: bytes
     digest: str
-    packed: bytes = b""
+    compressed: bytes = b""
 
 
 class Web:
@@ -54,7 +63,7 @@ class Web:
         self.sites: dict[str, Site] = {}
         self.sites |= {spec.name: Site(spec, self.world, self.sites) for spec in profile.hosts}
         self._by_host = {site.spec.host: site for site in self.sites.values()}
-        self._cache: OrderedDict[tuple[str, str, float], Rendered] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str, float], RenderedPage] = OrderedDict()
         self._noise = itertools.count(1)
         for site in self.sites.values():
             for name in site.spec.extras:
@@ -66,14 +75,14 @@ class Web:
         return self.world.url(name, path)
 
     @property
-    def seeds(self) -> tuple[str, ...]:
+    def seed_urls(self) -> tuple[str, ...]:
         return tuple(self.url(name) for name in self.profile.seeds)
 
-    def site(self, host: str) -> Site | None:
+    def find_site(self, host: str) -> Site | None:
         """The host of that full name, with or without a port."""
         return self._by_host.get(host.lower().rpartition(":")[0] if ":" in host else host.lower())
 
-    def split(self, url: str) -> tuple[Site, str] | None:
+    def split_url(self, url: str) -> tuple[Site, str] | None:
         """The host and the canonical path of one of the web's own URLs; None: it lies outside."""
         try:
             parts = urlsplit(url)
@@ -83,24 +92,24 @@ class Web:
         site = self._by_host.get(parts.hostname or "")
         if site is None or parts.scheme != "http" or port != self.world.port:
             return None
-        return site, canonical(f"{parts.path or '/'}?{parts.query}")
+        return site, canonical_target(f"{parts.path or '/'}?{parts.query}")
 
     # --- pages
 
-    def page(self, site: Site, target: str, age: float) -> Page | None:
+    def find_page(self, site: Site, target: str, age: float) -> DemoPage | None:
         """What stands there: robots.txt with its faults, or the host's page."""
         if site.spec.robots and target == "/robots.txt":
             wrong = faults.ROBOTS[site.spec.robots]
-            return Page("robots", -1.0, fault=wrong) if isinstance(wrong, Fault) else wrong
-        return site.find(target, age)
+            return DemoPage("robots", -1.0, fault=wrong) if isinstance(wrong, Fault) else wrong
+        return site.find_page(target, age)
 
-    def rendered(self, site: Site, target: str, page: Page) -> Rendered:
+    def render_page(self, site: Site, target: str, page: DemoPage) -> RenderedPage:
         """The bytes of a page, kept per version."""
-        key = (site.spec.name, canonical(target), page.changed)
+        key = (site.spec.name, canonical_target(target), page.changed)
         found = self._cache.get(key)
         if found is None:
             body = page.body()
-            found = Rendered(
+            found = RenderedPage(
                 body, hashlib.sha256(body.replace(render.NOISE.encode(), b"")).hexdigest()
             )
             self._cache[key] = found
@@ -110,42 +119,45 @@ class Web:
 
     # --- answers
 
-    def answer(self, ask: Ask, now: float) -> Answer:
+    def response_to(self, ask: DemoRequest, now: float) -> DemoResponse:
         """The answer to a request at the time `now` (unix seconds of the web's clock)."""
-        site = self.site(ask.host)
+        site = self.find_site(ask.host)
         if site is None:
             return _text(421, f"No host {ask.host[:100]!r} on this web; hosts end in .{DOMAIN}.\n")
         if ask.method not in ("GET", "HEAD"):
             return replace(_text(405, "Only GET and HEAD.\n"), headers=(("Allow", "GET, HEAD"),))
-        page = self.page(site, ask.target, self.world.age(now))
+        page = self.find_page(site, ask.target, self.world.age_at(now))
         if page is None:
             return _text(
-                404, site.html("Not found", "<h1>Not found</h1><p>There is no such page.</p>")
+                404,
+                site.render_html("Not found", "<h1>Not found</h1><p>There is no such page.</p>"),
             )
         if page.fault:
-            return Answer(page.fault.status, fault=page.fault)
+            return DemoResponse(page.fault.status, fault=page.fault)
         answer = self._full(site, ask, page, now)
         return replace(answer, latency_s=self._latency_s(site.spec, ask.target))
 
-    def _full(self, site: Site, ask: Ask, page: Page, now: float) -> Answer:
-        made = self.rendered(site, ask.target, page)
+    def _full(self, site: Site, ask: DemoRequest, page: DemoPage, now: float) -> DemoResponse:
+        made = self.render_page(site, ask.target, page)
         validators = self._validators(site.spec, page, made, now) if page.status == 200 else ()
         headers = (("Content-Type", page.type), *page.headers, *validators)
         headers += (("Location", page.location),) if page.location else ()
         if validators and _not_modified(ask.headers, dict(validators)):
-            return Answer(304, tuple(h for h in headers if h[0] != "Content-Type"))
+            return DemoResponse(304, tuple(h for h in headers if h[0] != "Content-Type"))
         body = made.body
         if site.spec.noise:
             body = body.replace(render.NOISE.encode(), self._make_noise(now))
         elif site.spec.gzip and len(body) >= MIN_GZIP_BYTES:
             headers += (("Vary", "Accept-Encoding"),)
             if _accepts_gzip(ask.headers.get("accept-encoding", "")):
-                made.packed = made.packed or gzip.compress(body, 6, mtime=0)
-                return Answer(page.status, (*headers, ("Content-Encoding", "gzip")), made.packed)
-        return Answer(page.status, headers, body)
+                made.compressed = made.compressed or gzip.compress(body, 6, mtime=0)
+                return DemoResponse(
+                    page.status, (*headers, ("Content-Encoding", "gzip")), made.compressed
+                )
+        return DemoResponse(page.status, headers, body)
 
     def _validators(
-        self, spec: HostSpec, page: Page, made: Rendered, now: float
+        self, spec: HostSpec, page: DemoPage, made: RenderedPage, now: float
     ) -> tuple[tuple[str, str], ...]:
         """ETag and Last-Modified as the host gives them. A change in this very second has no
         Last-Modified yet, because a second change in the same second could not be told from it.
@@ -154,7 +166,7 @@ class Web:
         if spec.validators in ("both", "etag"):
             weak = "W/" if spec.gzip else ""
             found.append(("ETag", f'{weak}"{page.version}-{made.digest[:16]}"'))
-        changed = self.world.unix(page.changed)
+        changed = self.world.unix_time(page.changed)
         if spec.validators in ("both", "modified") and int(changed) < int(now):
             found.append(
                 (
@@ -170,15 +182,19 @@ class Web:
         count = next(self._noise)
         token = hashlib.sha256(f"{self.world.seed}/{count}".encode()).hexdigest()[:24]
         clock = datetime.fromtimestamp(now + count, UTC)
-        return render.noise(token, 40_000 + count, f"{clock:%H:%M:%S}")
+        return render.noise_html(token, 40_000 + count, f"{clock:%H:%M:%S}")
 
     def _latency_s(self, spec: HostSpec, target: str) -> float:
         low, high = spec.latency_s
-        return self.world.stream(spec.name, "latency", target).uniform(low, high) if high else 0.0
+        return (
+            self.world.random_stream(spec.name, "latency", target).uniform(low, high)
+            if high
+            else 0.0
+        )
 
     # --- truth
 
-    def truth(
+    def truth_at(
         self,
         at: float,
         *,
@@ -192,28 +208,28 @@ class Web:
         counts.
         """
         limit = self.profile.depth if depth is None else depth
-        return walk(
+        return walk_links(
             self,
             at,
-            self.seeds if seeds is None else seeds,
+            self.seed_urls if seeds is None else seeds,
             limit,
             nofollow=nofollow,
             sources=sources,
             follow=follow,
         )
 
-    def allowed(self, site: Site, target: str) -> bool:
+    def is_allowed(self, site: Site, target: str) -> bool:
         """Whether robots.txt lets a crawler ask for `target`, as RFC 9309 says also for a
         robots.txt that is broken.
         """
         if site.spec.robots in faults.ROBOTS_KEEP_AWAY:
             return target == "/robots.txt"
-        return sources.allowed(site.spec, target)
+        return sources.is_allowed(site.spec, target)
 
 
-def _text(status: int, text: str | bytes) -> Answer:
+def _text(status: int, text: str | bytes) -> DemoResponse:
     body = text.encode() if isinstance(text, str) else text
-    return Answer(status, (("Content-Type", "text/html; charset=utf-8"),), body)
+    return DemoResponse(status, (("Content-Type", "text/html; charset=utf-8"),), body)
 
 
 def _accepts_gzip(header: str) -> bool:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from http.client import responses
 
-from crawlproj.demo.log import Record
-from crawlproj.demo.model import Answer, Ask, Fault
+from crawlproj.demo.log import AccessRecord
+from crawlproj.demo.model import DemoRequest, DemoResponse, Fault
 
 MAX_HEAD_BYTES = 64 * 1024
 IDLE_S = 75.0
@@ -25,7 +25,7 @@ TCP_INFO_BYTES = 56
 """Where Linux' `struct tcp_info` holds the milliseconds since data went and came."""
 
 
-def parse(head: bytes) -> tuple[Ask, bool]:
+def parse_request(head: bytes) -> tuple[DemoRequest, bool]:
     """The request and whether the connection stays open after it; ValueError: this is
     not HTTP/1.
     """
@@ -45,10 +45,10 @@ def parse(head: bytes) -> tuple[Ask, bool]:
     if target.startswith("http://"):
         host, _, target = target[7:].partition("/")
         target = f"/{target}"
-    return Ask(host, target.partition("#")[0], method, headers), keep
+    return DemoRequest(host, target.partition("#")[0], method, headers), keep
 
 
-def pack(answer: Answer, method: str, keep: bool) -> bytes:
+def format_response(answer: DemoResponse, method: str, keep: bool) -> bytes:
     """A whole answer as bytes."""
     bodiless = answer.status in (204, 304) or answer.status < 200
     lines = [
@@ -63,28 +63,28 @@ def pack(answer: Answer, method: str, keep: bool) -> bytes:
 
 
 @dataclass(slots=True)
-class Wire:
+class DemoConnection:
     """The two directions of one connection, with what the log wants to know about it."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     number: int
 
-    async def ask(self) -> tuple[Ask, bool] | None:
+    async def read_request(self) -> tuple[DemoRequest, bool] | None:
         """The next request; None: the client has gone or been silent for too long."""
         try:
             head = await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), IDLE_S)
-            request = parse(head)
+            request = parse_request(head)
             length = int(request[0].headers.get("content-length", 0))
             await self.reader.readexactly(length)
         except (asyncio.IncompleteReadError, TimeoutError, ConnectionError):
             return None
         except (ValueError, asyncio.LimitOverrunError):
-            self.writer.write(pack(Answer(400), "GET", False))
+            self.writer.write(format_response(DemoResponse(400), "GET", False))
             return None
         return request
 
-    def arrived(self) -> tuple[float, float]:
+    def arrival_time(self) -> tuple[float, float]:
         """When the last bytes of the request came."""
         return self._moment(LAST_DATA_RECEIVED)
 
@@ -105,7 +105,7 @@ class Wire:
         self.writer.write(data)
         await self.writer.drain()
 
-    async def play(self, fault: Fault) -> int:
+    async def play_fault(self, fault: Fault) -> int:
         """Send a fault's chunks and end as it ends; returns the bytes sent. The connection is then
         of no use.
         """
@@ -132,14 +132,16 @@ class Wire:
         with contextlib.suppress(ConnectionError, asyncio.CancelledError, TimeoutError):
             await self.writer.wait_closed()
 
-    def record(self, ask: Ask, answer: Answer, started: tuple[float, float], sent: int) -> Record:
+    def make_record(
+        self, ask: DemoRequest, answer: DemoResponse, started: tuple[float, float], sent: int
+    ) -> AccessRecord:
         peer = self.writer.get_extra_info("peername")
         local = self.writer.get_extra_info("sockname")
         header = ask.headers.get
         replied = dict(answer.headers)
         wait = replied.get("Retry-After", "")
         ended = self._moment(LAST_DATA_SENT) if sent else (time.monotonic(), time.time())
-        return Record(
+        return AccessRecord(
             started[0],
             max(started[0], ended[0]),
             started[1],

@@ -61,14 +61,14 @@ TIMES = [
 ]
 
 
-class Voice:
+class RandomText:
     """Speaks from one stream: the same stream always says the same."""
 
     def __init__(self, stream: random.Random) -> None:
         self._pick = stream.choice
         self._number = stream.randint
 
-    def name(self) -> str:
+    def person_name(self) -> str:
         return f"{self._pick(FIRST)} {self._pick(LAST)}"
 
     def title(self) -> str:
@@ -114,14 +114,14 @@ class Voice:
             noun=pick(NOUNS),
             thing=pick(THINGS),
             how=pick(ADVERBS),
-            name=self.name(),
+            name=self.person_name(),
         )
 
     def paragraph(self) -> str:
         return " ".join(self.sentence() for _ in range(self._number(3, 6)))
 
 
-def slug(title: str) -> str:
+def title_slug(title: str) -> str:
     """A title as part of a path: lower-case letters, digits and single hyphens."""
     kept = "".join(c if c.isalnum() else " " for c in title.lower())
     return "-".join(kept.split())

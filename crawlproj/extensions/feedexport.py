@@ -15,7 +15,7 @@ from crawlproj.items import Page
 if TYPE_CHECKING:
     from scrapy import Spider
 
-OURS = ("crawlproj", "pipelines")
+OUR_PACKAGES = ("crawlproj", "pipelines")
 
 
 class ItemFeeds(FeedExporter):
@@ -33,7 +33,7 @@ class SpiderItems(ItemPipelineManager):
         if not isinstance(item, Page):
             return await super().process_item_async(item)
         for pipeline in self.middlewares:
-            if type(pipeline).__module__.partition(".")[0] in OURS and hasattr(
+            if type(pipeline).__module__.partition(".")[0] in OUR_PACKAGES and hasattr(
                 pipeline, "process_item"
             ):
                 result = pipeline.process_item(item)

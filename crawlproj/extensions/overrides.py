@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Counts(MemoryStatsCollector):
+class DirectStats(MemoryStatsCollector):
     """Scrapy looks at each use whether somebody gives a spider, which is out of date. That takes
     longer than to count.
     """
@@ -52,7 +52,7 @@ class Counts(MemoryStatsCollector):
         return object.__getattribute__(self, name)
 
 
-class Signals(SignalManager):
+class DirectSignals(SignalManager):
     """Looks first whether anybody listens; and makes tasks only for listeners that wait for
     something.
     """
@@ -60,7 +60,7 @@ class Signals(SignalManager):
     def send_catch_log(self, signal: Any, **named: Any) -> list[tuple[Any, Any]]:
         return (
             super().send_catch_log(signal, **named)
-            if _heard(named.get("sender", self.sender), signal)
+            if _has_receivers(named.get("sender", self.sender), signal)
             else []
         )
 
@@ -72,7 +72,7 @@ class Signals(SignalManager):
         waiting: list[tuple[int, Awaitable[Any]]] = []
         for receiver in list(liveReceivers(getAllReceivers(sender, signal))):
             try:
-                result = applied(receiver, signal=signal, **named)
+                result = call_receiver(receiver, signal=signal, **named)
             except Exception as error:
                 result = _caught(receiver, error, named)
             if isawaitable(result):
@@ -98,7 +98,7 @@ def _wanted(function: FunctionType) -> tuple[str, ...] | None:
     return None if code.co_flags & CO_VARKEYWORDS else code.co_varnames[1 : code.co_argcount]
 
 
-def applied(receiver: Any, *arguments: Any, **named: Any) -> Any:
+def call_receiver(receiver: Any, *arguments: Any, **named: Any) -> Any:
     """Calls who listens with what he wants to hear. pydispatch finds that out anew each time."""
     if (
         arguments
@@ -125,7 +125,7 @@ def _caught(receiver: Any, error: Exception, named: dict[str, Any]) -> Exception
     return error
 
 
-def _heard(sender: Any, signal: Any) -> bool:
+def _has_receivers(sender: Any, signal: Any) -> bool:
     for place in (id(sender), id(Anything)):
         listened = connections.get(place)
         if listened and (signal in listened or Anything in listened):
@@ -141,8 +141,8 @@ class DirectDownloader(Downloader):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         if type(crawler.signals) is SignalManager:
-            crawler.signals.__class__ = Signals
-            scrapy_signals.robustApply = applied  # type: ignore[attr-defined]
+            crawler.signals.__class__ = DirectSignals
+            scrapy_signals.robustApply = call_receiver  # type: ignore[attr-defined]
         if type(self.middleware) is DownloaderMiddlewareManager:
             self.middleware.__class__ = DirectMiddlewares
         if type(self.handlers) is DownloadHandlers:

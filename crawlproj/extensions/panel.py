@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Self
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from crawlproj.cli.next_commands import option_words, program, same_again
-from crawlproj.cli.screen import MODES, Screen, stopwatch, stream_of
-from crawlproj.cli.summary import Ending, summary
-from crawlproj.config import Reader, one_of, read_config, seconds
-from crawlproj.formatting import count, short
-from crawlproj.scheduling.snapshot import Hosts, Tally, hosts, tally
+from crawlproj.cli.next_commands import current_command, option_words, scrapy_program
+from crawlproj.cli.screen import MODES, Screen, format_elapsed, output_stream
+from crawlproj.cli.summary import CrawlSummary, format_summary
+from crawlproj.config import SettingsReader, one_of, parse_seconds, read_config
+from crawlproj.formatting import format_count, shorten_line
+from crawlproj.scheduling.snapshot import HostSnapshot, Tally, count_outcomes, host_snapshot
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -41,15 +41,15 @@ class Panel:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        read = Reader(crawler.settings)
+        read = SettingsReader(crawler.settings)
         mode = read("PANEL", one_of(*MODES))
         if mode == "off":
             raise NotConfigured
         self._crawler = crawler
         self._config = read_config(crawler.settings, crawler.spidercls.name or "")
-        self._screen = Screen(stream_of(crawler), live={"live": True, "lines": False}.get(mode))
+        self._screen = Screen(output_stream(crawler), live={"live": True, "lines": False}.get(mode))
         self._interval_s = (
-            REFRESH_S if self._screen.live else max(0.1, read("PANEL_INTERVAL", seconds))
+            REFRESH_S if self._screen.live else max(0.1, read("PANEL_INTERVAL", parse_seconds))
         )
         self._timer: asyncio.TimerHandle | None = None
         self._recent: deque[tuple[float, int]] = deque()
@@ -77,16 +77,18 @@ class Panel:
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._tick)
-        done = tally(self._crawler.stats.get_stats())
-        at = hosts(self._scheduler.dispatcher, self._scheduler.dispatcher.times.now())
+        done = count_outcomes(self._crawler.stats.get_stats())
+        at = host_snapshot(self._scheduler.dispatcher, self._scheduler.dispatcher.times.now())
         elapsed_s = time.monotonic() - self._started
-        rate = self._rate(done.read)
+        rate = self._rate(done.pages_read)
         stopping = self._stopping()
         if self._screen.live:
             title = f"crawlproj  {self._config.spec.name}"
-            self._screen.draw(panel(title, done, at, rate, elapsed_s, stopping, self._screen.width))
+            self._screen.draw_lines(
+                panel_lines(title, done, at, rate, elapsed_s, stopping, self._screen.width)
+            )
         else:
-            self._screen.line(line(done, at, rate, elapsed_s, stopping))
+            self._screen.print_line(status_line(done, at, rate, elapsed_s, stopping))
 
     def _stopping(self) -> bool:
         slot = self._crawler.engine._slot
@@ -107,20 +109,20 @@ class Panel:
         self._screen.clear()
         scheduler = self._scheduler
         now = scheduler.dispatcher.times.now()
-        end = Ending(
+        end = CrawlSummary(
             self._config.spec.name,
             reason,
             time.monotonic() - self._started,
-            tally(self._crawler.stats.get_stats()),
+            count_outcomes(self._crawler.stats.get_stats()),
             now,
             scheduler.counts,
-            scheduler.dispatcher.holdings.outlook,
+            scheduler.dispatcher.leases.outlook,
             scheduler.examples,
             self._places(),
             self._commands(),
         )
-        for text in summary(end, self._screen.width):
-            self._screen.line(text)
+        for text in format_summary(end, self._screen.width):
+            self._screen.print_line(text)
         logging.root.removeHandler(self._handler)
 
     def _places(self) -> dict[str, str]:
@@ -130,7 +132,7 @@ class Panel:
             f"our own Postgres in {config.crawl_dir / 'pg'} (scrapy db "
             f"url{option_words(config, settings)})"
         )
-        places = {"Database": self._scheduler.place if config.database_url else own}
+        places = {"Database": self._scheduler.database_location if config.database_url else own}
         if config.warc is not None:
             places["Archive"] = str(config.warc_dir)
         if log := settings.get("LOG_FILE"):
@@ -139,7 +141,7 @@ class Panel:
 
     def _commands(self) -> dict[str, str]:
         config = self._config
-        scrapy = program()
+        scrapy = scrapy_program()
         words = option_words(config, self._crawler.settings)
         crawl = f" --crawl {shlex.quote(config.spec.name)}{words}"
         example = next((url for url in self._seeds() if len(url) < 80), "URL")
@@ -147,7 +149,7 @@ class Panel:
             "what is known of each crawl": f"{scrapy} status{words}",
             "why a page is where it is": f"{scrapy} explain {shlex.quote(example)}{crawl}",
             "what comes next, and when": f"{scrapy} plan -n 20{crawl}",
-            "visit again what is due": same_again(self._crawler.settings)
+            "visit again what is due": current_command(self._crawler.settings)
             or "the same command again",
         }
 
@@ -157,7 +159,7 @@ class Panel:
 
 def pages_text(done: Tally, rate: float) -> str:
     return (
-        f"{count(done.read, 'page')}, {rate:.1f}/s: {done.new:,} new, {done.changed:,} "
+        f"{format_count(done.pages_read, 'page')}, {rate:.1f}/s: {done.new:,} new, {done.changed:,} "
         f"changed, {done.unchanged:,} unchanged"
     )
 
@@ -176,7 +178,7 @@ def others_text(done: Tally) -> str:
     )
 
 
-def hosts_text(at: Hosts) -> str:
+def hosts_text(at: HostSnapshot) -> str:
     resting = sum(at.resting.values())
     why = ", ".join(f"{reason} {number:,}" for reason, number in Counter(at.resting).most_common(3))
     return f"{at.known:,} in hand: {at.busy:,} asked now, {resting:,} resting" + (
@@ -184,32 +186,40 @@ def hosts_text(at: Hosts) -> str:
     )
 
 
-def line(done: Tally, at: Hosts, rate: float, elapsed_s: float, stopping: bool) -> str:
+def status_line(
+    done: Tally, at: HostSnapshot, rate: float, elapsed_s: float, stopping: bool
+) -> str:
     """All of it in one line."""
-    text = f"{stopwatch(elapsed_s)}  {pages_text(done, rate)}"
-    if done.ended > done.read:
+    text = f"{format_elapsed(elapsed_s)}  {pages_text(done, rate)}"
+    if done.urls_ended > done.pages_read:
         text += f"; {others_text(done)}"
-    text += f"; {count(at.held, 'URL')} of {count(at.known, 'host')} in hand"
-    return text + ("; stopping" if stopping else f"; {at.waits}" if at.waits else "")
+    text += f"; {format_count(at.held, 'URL')} of {format_count(at.known, 'host')} in hand"
+    return text + ("; stopping" if stopping else f"; {at.wait_reason}" if at.wait_reason else "")
 
 
-def panel(
-    title: str, done: Tally, at: Hosts, rate: float, elapsed_s: float, stopping: bool, width: int
+def panel_lines(
+    title: str,
+    done: Tally,
+    at: HostSnapshot,
+    rate: float,
+    elapsed_s: float,
+    stopping: bool,
+    width: int,
 ) -> list[str]:
     """The same in a few lines; the first is the title."""
-    now = at.waits or ("fetching" if at.busy else "between two requests")
+    now = at.wait_reason or ("fetching" if at.busy else "between two requests")
     rows = {
         "pages": pages_text(done, rate),
         "others": others_text(done),
-        "queue": f"{count(at.held, 'URL')} in hand, {count(done.found, 'URL')} found in this run",
+        "queue": f"{format_count(at.held, 'URL')} in hand, {format_count(done.found, 'URL')} found in this run",
         "hosts": hosts_text(at),
         "now": "stopping: what is under way gets a few seconds (Ctrl-C again: at once)"
         if stopping
         else now,
     }
     return [
-        f"{title}  {stopwatch(elapsed_s)}",
-        *(f"  {name:<7} {short(text, width - 10)}" for name, text in rows.items()),
+        f"{title}  {format_elapsed(elapsed_s)}",
+        *(f"  {name:<7} {shorten_line(text, width - 10)}" for name, text in rows.items()),
     ]
 
 
@@ -231,4 +241,4 @@ class TerminalLog(logging.Handler):
             f"{datetime.now():%H:%M:%S} {record.levelname.lower()}: "
             f"{record.getMessage().strip().partition(os.linesep)[0]}"
         )
-        self._screen.line(short(text, 200) + more)
+        self._screen.print_line(shorten_line(text, 200) + more)

@@ -25,8 +25,8 @@ from crawlproj.archive.exchange import Truncated
 from crawlproj.config import read_config
 from crawlproj.fetch.pages import GuardError
 from crawlproj.fetch.resolver import address_of
-from crawlproj.fetch.wire import Wire, tap, wire_of
-from crawlproj.http.limited_body import Unpacker, first_bytes
+from crawlproj.fetch.wire import WireCapture, capture_wire, install_capture
+from crawlproj.http.limited_body import BodyDecompressor, first_bytes
 from crawlproj.politeness.guard import Guard, StaticNames
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ ABORT = object()
 """Signal: end all downloads now."""
 
 
-class Names(AbstractResolver):
+class PinnedResolver(AbstractResolver):
     """The address that a leased host is pinned to, and no other; else static names, then the
     system's resolver in a thread.
     """
@@ -63,7 +63,11 @@ class Names(AbstractResolver):
     ) -> list[ResolveResult]:
         scheduler: Any = self._crawler.engine.scheduler
         leased = scheduler.dispatcher.window.hosts.get(host)
-        address = address_of(leased.of.address) if leased is not None else self._names.address(host)
+        address = (
+            address_of(leased.server.address)
+            if leased is not None
+            else self._names.find_address(host)
+        )
         if address == "":
             raise OSError(f"{host} has no address")
         if address is None:
@@ -94,14 +98,14 @@ def guarded_socket(guard: Guard) -> Any:
 
     def make(info: tuple[Any, ...]) -> socket.socket:
         family, kind, proto, _, where = info
-        if refusal := guard.refusal(str(where[0])):
+        if refusal := guard.refusal_reason(str(where[0])):
             raise GuardError(refusal)
         return socket.socket(family, kind, proto)
 
     return make
 
 
-_asked: ContextVar[Request] = ContextVar("asked")
+_current_request: ContextVar[Request] = ContextVar("current_request")
 """What is being downloaded in this task."""
 
 
@@ -111,7 +115,7 @@ def response_class(crawler: Crawler, keeps: bool) -> type[_ClientResponse]:
     """
 
     class Timed(_ClientResponse):
-        wire: Wire | None = None
+        wire: WireCapture | None = None
 
         async def start(self, connection: Connection) -> aiohttp.ClientResponse:
             end = connection.protocol
@@ -120,12 +124,14 @@ def response_class(crawler: Crawler, keeps: bool) -> type[_ClientResponse]:
             if (host := window.hosts.get(self.url.raw_host or "")) is not None:
                 # The event loop writes at the end of its round: in the next one the request has
                 # left for sure.
-                asyncio.get_running_loop().call_soon(lambda: window.sent(host, time.monotonic()))
+                asyncio.get_running_loop().call_soon(
+                    lambda: window.mark_sent(host, time.monotonic())
+                )
             try:
                 return await super().start(connection)
             finally:
-                if keeps and (wire := wire_of(self, end)) is not None:
-                    request = _asked.get()
+                if keeps and (wire := capture_wire(self, end)) is not None:
+                    request = _current_request.get()
                     peer = self._peername
                     wire.request_body = request.body
                     wire.address = str(peer[0]) if peer else ""
@@ -157,7 +163,7 @@ class GuardedHandler(AiohttpDownloadHandler):
                 local_addr=self._bind_address,
                 limit=self._pool_size_total,
                 limit_per_host=self._pool_size_per_host,
-                resolver=Names(StaticNames(dict(config.dns_hosts)), crawler),
+                resolver=PinnedResolver(StaticNames(dict(config.dns_hosts)), crawler),
                 socket_factory=guarded_socket(config.guard),
                 use_dns_cache=False,
                 keepalive_timeout=KEEP_ALIVE_S,
@@ -171,12 +177,12 @@ class GuardedHandler(AiohttpDownloadHandler):
             max_field_size=MAX_HEADER,
             max_headers=MAX_HEADERS,
         )
-        tap(self._session.connector)
+        install_capture(self._session.connector)
         # A second try that nobody planned would come without a pause; another try is the frontier's
         # to make.
         self._session._retry_connection = False
         self._running: set[asyncio.Timeout] = set()
-        crawler.signals.connect(self.abort, signal=ABORT)
+        crawler.signals.connect(self.abort_downloads, signal=ABORT)
 
     @staticmethod
     def _extract_headers(response: _ClientResponse) -> Headers:
@@ -211,12 +217,12 @@ class GuardedHandler(AiohttpDownloadHandler):
 
     @staticmethod
     def _iter_body_chunks(response: _ClientResponse) -> AsyncIterator[bytes]:
-        wire: Wire | None = getattr(response, "wire", None)
-        return response.content.iter_any() if wire is None else wire.keep(response.content)
+        wire: WireCapture | None = getattr(response, "wire", None)
+        return response.content.iter_any() if wire is None else wire.record_body(response.content)
 
     async def download_request(self, request: Request) -> Response:
         limit = asyncio.timeout(None)
-        token = _asked.set(request)
+        token = _current_request.set(request)
         self._running.add(limit)
         try:
             async with limit:
@@ -225,7 +231,7 @@ class GuardedHandler(AiohttpDownloadHandler):
             raise DownloadCancelledError("shutdown") from None
         finally:
             self._running.discard(limit)
-            _asked.reset(token)
+            _current_request.reset(token)
 
     async def _read_response(self, response: _ClientResponse, request: Request) -> Response:
         """With `read_at_most` in its meta, a request is content with that much of the body,
@@ -233,7 +239,7 @@ class GuardedHandler(AiohttpDownloadHandler):
         it is wanted.
         """
         limit = request.meta.get("read_at_most")
-        wire: Wire | None = getattr(response, "wire", None)
+        wire: WireCapture | None = getattr(response, "wire", None)
         if limit is None:
             whole = await super()._read_response(response, request)
             if wire is not None:
@@ -245,7 +251,9 @@ class GuardedHandler(AiohttpDownloadHandler):
                 )
             return whole
         headers = self._extract_headers(response)
-        unpacker = Unpacker.of(headers.to_unicode_dict().get("Content-Encoding", ""))
+        unpacker = BodyDecompressor.from_header(
+            headers.to_unicode_dict().get("Content-Encoding", "")
+        )
         try:
             body, cut = await first_bytes(self._iter_body_chunks(response), limit, unpacker)
         except aiohttp.ClientPayloadError as error:
@@ -263,7 +271,7 @@ class GuardedHandler(AiohttpDownloadHandler):
             flags=["cut"] if cut else None,
         )
 
-    def abort(self) -> int:
+    def abort_downloads(self) -> int:
         """End all downloads now; they come out as "shutdown" and their URLs stay due."""
         now = asyncio.get_running_loop().time()
         for limit in self._running:

@@ -30,10 +30,10 @@ from w3lib.encoding import http_content_type_encoding
 
 from crawlproj.content import feeds
 from crawlproj.content.document import Block, Document, Link
-from crawlproj.content.html import MAX_BODY, parse
-from crawlproj.content.robots_directives import NO_ORDERS, read_headers
+from crawlproj.content.html import MAX_BODY, parse_page
+from crawlproj.content.robots_directives import NO_DIRECTIVES, parse_robots_headers
 from crawlproj.fetch.wire import FramingError
-from crawlproj.frontier.clock import Times
+from crawlproj.frontier.clock import FrontierClock
 from crawlproj.items import Page, RobotsTicket
 
 KEPT_HEADERS = tuple(
@@ -52,7 +52,7 @@ KEPT_HEADERS = tuple(
 """As Scrapy's Headers are keyed, and as a Page says them."""
 
 
-class Refused(IgnoreRequest):
+class RefusedError(IgnoreRequest):
     """One of our own middlewares does not let the request pass; `reason` goes into the Page."""
 
     def __init__(self, reason: str) -> None:
@@ -81,11 +81,11 @@ REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (DownloadFailedError, "bad answer"),
 )
 
-PACKERS = frozenset({"zlib", "gzip", "brotli", "zstandard", "backports", "compression"})
+COMPRESSION_MODULES = frozenset({"zlib", "gzip", "brotli", "zstandard", "backports", "compression"})
 """Modules whose errors mean that a body can't be unpacked."""
 
 
-def causes(error: BaseException | None) -> Iterator[BaseException]:
+def error_chain(error: BaseException | None) -> Iterator[BaseException]:
     """The error and what led to it, deepest last."""
     for _ in range(10):
         if error is None:
@@ -96,7 +96,7 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def reason_of(error: BaseException) -> str:
     """Why there is no answer, in a few words whose first (up to a colon) is one of a small set."""
-    if isinstance(error, Refused):
+    if isinstance(error, RefusedError):
         return error.reason
     if isinstance(error, IgnoreRequest):
         return "decompression" if "decompressed" in str(error) else f"ignored: {error}"
@@ -104,25 +104,25 @@ def reason_of(error: BaseException) -> str:
         return "shutdown"
     if isinstance(error, DownloadCancelledError):
         return "shutdown" if str(error) == "shutdown" else "too big"
-    chain = list(causes(error))
+    chain = list(error_chain(error))
     for kind, reason in REASONS:
         for cause in chain:
             if isinstance(cause, kind):
                 return f"guard: {cause}" if kind is GuardError else reason
     packed = any(
         isinstance(cause, EOFError)
-        or type(cause).__module__.lstrip("_").partition(".")[0] in PACKERS
+        or type(cause).__module__.lstrip("_").partition(".")[0] in COMPRESSION_MODULES
         for cause in chain
     )
     return "bad answer" if packed else f"error: {type(error).__name__}: {error}"
 
 
-def name_of(failure: Failure) -> str:
+def error_text(failure: Failure) -> str:
     """Type and text of an error, for people."""
     return f"{type(failure.value).__name__}: {failure.getErrorMessage()}"
 
 
-def page_of_failure(failure: Failure, times: Times) -> Page:
+def page_of_failure(failure: Failure, times: FrontierClock) -> Page:
     """A Page without answer; or with one, if Scrapy calls the answer an error."""
     error = failure.value
     request = failure.request  # type: ignore[attr-defined]  # Scrapy puts it there
@@ -144,7 +144,10 @@ def page_of_failure(failure: Failure, times: Times) -> Page:
 
 
 def page_of_response(
-    response: Response, request: Request, times: Times, agents: tuple[str, ...] = ("robots",)
+    response: Response,
+    request: Request,
+    times: FrontierClock,
+    agents: tuple[str, ...] = ("robots",),
 ) -> Page:
     ticket = request.meta["ticket"]
     headers = {
@@ -167,16 +170,16 @@ def page_of_response(
         wire=request.meta.get("wire"),
     )
     if page.status == 304 or 200 <= page.status < 300:
-        page.orders = read_headers(
+        page.directives = parse_robots_headers(
             [value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")], agents
         )
     if 200 <= page.status < 300 and not isinstance(ticket, RobotsTicket):
         page.body_digest = sha256(page.body).digest()[:16]
-        readable = unpacked(page.body)
-        page.kind = feeds.sniff(readable, page.content_type if readable is page.body else "")
+        readable = decompress_body(page.body)
+        page.kind = feeds.sniff_kind(readable, page.content_type if readable is page.body else "")
         if page.body_digest != ticket.body_digest:
             page.document = document_of(page, readable, agents)
-            page.orders |= page.document.robots if page.document is not None else NO_ORDERS
+            page.directives |= page.document.robots if page.document is not None else NO_DIRECTIVES
     return page
 
 
@@ -187,7 +190,7 @@ def _text(value: bytes) -> str:
         return value.decode("latin-1")
 
 
-def unpacked(body: bytes) -> bytes:
+def decompress_body(body: bytes) -> bytes:
     """The inside of a file that is packed itself, as sitemaps often are; whatever can't be unpacked
     stays as it is.
     """
@@ -206,12 +209,12 @@ def document_of(page: Page, body: bytes, agents: tuple[str, ...]) -> Document | 
     kind = page.kind
     charset = http_content_type_encoding(page.content_type)
     if kind in ("html", "text"):
-        return parse(
+        return parse_page(
             body, page.url, charset, page.content_type if kind == "html" else "text/plain", agents
         )
     if kind not in ("feed", "sitemap"):
         return None
-    entries = feeds.entries(body, page.url, charset)
+    entries = feeds.parse_entries(body, page.url, charset)
     links = [
         Link(entry.url, "feed" if entry.kind == "feed" else "sitemap", entry.title[:200])
         for entry in entries
@@ -222,12 +225,12 @@ def document_of(page: Page, body: bytes, agents: tuple[str, ...]) -> Document | 
     return Document(page.url, page.url, links=links, blocks=blocks)
 
 
-def _when(request: Request, times: Times) -> tuple[float | None, float | None]:
+def _when(request: Request, times: FrontierClock) -> tuple[float | None, float | None]:
     """When the politeness middleware let it pass, and when it saw what came back."""
     started = request.meta.get("started")
     ended = request.meta.get("ended")
     return (
         (None, None)
         if started is None or ended is None
-        else (times.unix(started), times.unix(ended))
+        else (times.earliest_unix(started), times.earliest_unix(ended))
     )

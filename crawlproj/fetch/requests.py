@@ -20,14 +20,14 @@ from crawlproj.http.status import REDIRECTS
 from crawlproj.items import RobotsTicket
 from crawlproj.politeness.robotstxt import MAX_BYTES
 
-OURS = frozenset({
+TICKET_META = frozenset({
     "ticket", "depth", "parent", "started", "ended", "wire",
     "download_slot", "download_latency", "download_timeout", "is_start_request",
 })  # fmt: skip
 """Keys of `meta` that belong to one handing-out, not to the request."""
 
 
-HANDED = frozenset({"dont_redirect", "dont_retry", "verbatim_url"})
+SCRAPY_META = frozenset({"dont_redirect", "dont_retry", "verbatim_url"})
 """... and what we say there to Scrapy's own components."""
 
 
@@ -43,16 +43,16 @@ def is_plain(request: Request) -> bool:
         and not request._headers
         and not request._cookies
         and not request._flags
-        and not set(request.meta) - OURS
+        and not set(request.meta) - TICKET_META
     )
 
 
-def dump(request: Request, spider: Spider) -> str:
+def dump_request(request: Request, spider: Spider) -> str:
     """ValueError or TypeError if there is something in it that JSON can't hold, such as a lambda as
     callback.
     """
     fields = request.to_dict(spider=spider)
-    fields["meta"] = {key: value for key, value in request.meta.items() if key not in OURS}
+    fields["meta"] = {key: value for key, value in request.meta.items() if key not in TICKET_META}
     fields["body"] = b64encode(request.body).decode() if request.body else ""
     fields["headers"] = {
         _text(name): [_text(v) for v in values] for name, values in request.headers.items()
@@ -66,7 +66,7 @@ def dump(request: Request, spider: Spider) -> str:
     return text
 
 
-def load(fields: dict[str, Any], spider: Spider) -> Request:
+def load_request(fields: dict[str, Any], spider: Spider) -> Request:
     data = {**fields, "body": b64decode(fields["body"]) if fields["body"] else b""}
     data["headers"] = {
         name.encode("latin-1"): [v.encode("latin-1") for v in values]
@@ -75,13 +75,13 @@ def load(fields: dict[str, Any], spider: Spider) -> Request:
     return request_from_dict(data, spider=spider)
 
 
-def detach(request: Request, spider: Spider) -> None:
+def detach_request(request: Request, spider: Spider) -> None:
     """A spider made this request out of one that was handed out: by copying it, or its meta. What
     belongs to the handing-out is taken from it, what the first request had itself stays.
     """
     ticket = request.meta["ticket"]
     first: dict[str, Any] = getattr(ticket, "request", None) or {"meta": {}, "errback": None}
-    for name in (OURS | HANDED) - first["meta"].keys():
+    for name in (TICKET_META | SCRAPY_META) - first["meta"].keys():
         request.meta.pop(name, None)
     if request.errback is not None and getattr(request.errback, "__self__", None) is not spider:
         request.errback = getattr(spider, first["errback"]) if first["errback"] else None
@@ -102,7 +102,7 @@ def request_of(ticket: Ticket, spider: Spider) -> Request:
     meta = {"depth": ticket.depth, **meta_of(ticket)}
     if ticket.request is None:
         return Request(ticket.url, meta=meta | {"verbatim_url": True}, dont_filter=True)
-    request = load(ticket.request, spider)
+    request = load_request(ticket.request, spider)
     request.meta.update(meta)
     request.dont_filter = True
     return request
@@ -123,7 +123,7 @@ def robots_request(ticket: RobotsTicket, callback: Any, errback: Any) -> Request
     )
 
 
-def redirected(fields: dict[str, Any], url: str, status: int) -> dict[str, Any]:
+def redirected_request(fields: dict[str, Any], url: str, status: int) -> dict[str, Any]:
     """The request that follows a redirect: 307 and 308 repeat it, the others ask with GET."""
     if status in (307, 308) or (fields["method"] == "HEAD" and status != 303):
         return {**fields, "url": url}
@@ -135,7 +135,7 @@ def redirected(fields: dict[str, Any], url: str, status: int) -> dict[str, Any]:
     return {**fields, "url": url, "method": "GET", "body": "", "headers": headers}
 
 
-def only_leads_on(failure: Failure) -> bool:
+def is_followed_redirect(failure: Failure) -> bool:
     """Is it a redirect that is followed? Scrapy's spiders never hear of those."""
     error = failure.value
     if (

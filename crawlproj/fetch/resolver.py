@@ -39,7 +39,7 @@ class Resolver:
         self._threads = threads
         self._waiting: list[str] = []
         self._wanted: set[str] = set()
-        self._asked: dict[str, tuple[float, Future[str | None]]] = {}
+        self._running: dict[str, tuple[float, Future[str | None]]] = {}
         self._found: dict[str, str] = {}
 
     @property
@@ -48,47 +48,47 @@ class Resolver:
 
     def submit(self, hosts: Iterable[str]) -> None:
         for host in hosts:
-            address = self.known(host)
+            address = self.known_address(host)
             if address is not None:
-                self._found[host] = self.server(host, address)
+                self._found[host] = self.server_key(host, address)
             elif host not in self._wanted:
                 self._wanted.add(host)
                 self._waiting.append(host)
-        self._ask()
+        self._start_lookups()
 
-    def _ask(self) -> None:
+    def _start_lookups(self) -> None:
         """As many at once as there are threads, in any order: whoever came with a thousand dead
         names holds nobody up for long.
         """
-        while self._waiting and len(self._asked) < self._threads:
+        while self._waiting and len(self._running) < self._threads:
             place = randrange(len(self._waiting))
             self._waiting[place], self._waiting[-1] = self._waiting[-1], self._waiting[place]
             host = self._waiting.pop()
-            self._asked[host] = (time.monotonic(), self._pool.submit(look_up, host))
+            self._running[host] = (time.monotonic(), self._pool.submit(look_up, host))
 
-    def finished(self) -> dict[str, str]:
+    def take_finished(self) -> dict[str, str]:
         now = time.monotonic()
-        for host, (since, answer) in list(self._asked.items()):
+        for host, (since, answer) in list(self._running.items()):
             if answer.done() or now - since > PATIENCE_S:
-                del self._asked[host]
+                del self._running[host]
                 self._wanted.discard(host)
-                self._found[host] = self.server(
+                self._found[host] = self.server_key(
                     host, answer.result() if answer.done() and not answer.cancelled() else None
                 )
                 answer.cancel()
-        self._ask()
+        self._start_lookups()
         found = self._found
         self._found = {}
         return found
 
-    def server(self, host: str, address: str | None) -> str:
+    def server_key(self, host: str, address: str | None) -> str:
         if address is None:
             return NO_ADDRESS + host
         return f"{address} {host}" if address in self._shared else address
 
-    def known(self, host: str) -> str | None:
+    def known_address(self, host: str) -> str | None:
         """The address of a static name or of a literal, without asking anyone."""
-        if (static := self._names.address(host)) is not None:
+        if (static := self._names.find_address(host)) is not None:
             return static
         literal = host.strip("[]")
         try:

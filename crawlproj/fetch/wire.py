@@ -22,7 +22,7 @@ from aiohttp.http_writer import _serialize_headers
 from aiohttp.streams import StreamReader
 
 from crawlproj.archive.exchange import Truncated
-from crawlproj.http.framing import framed
+from crawlproj.http.framing import parse_framing
 from crawlproj.http.heads import STARTS, is_http
 
 _END: Final = re.compile(rb"\n\r{0,2}\n")
@@ -38,11 +38,11 @@ class FramingError(Exception):
 
     def __init__(self, why: str, at: bytes) -> None:
         super().__init__(why)
-        self.at = at
+        self.data = at
 
 
 @dataclass(slots=True)
-class Wire:
+class WireCapture:
     """`chunks` are the pieces of the body that have come: unpacked from their frames, but not from
     their Content-Encoding. `whole`: all that was wanted has come; `truncated`: that is not all
     there was.
@@ -60,20 +60,20 @@ class Wire:
     def body(self) -> bytes:
         return b"".join(self.chunks)
 
-    async def keep(self, content: StreamReader) -> AsyncIterator[bytes]:
+    async def record_body(self, content: StreamReader) -> AsyncIterator[bytes]:
         """Passes on what comes and keeps it, so that it is there if the rest never comes."""
         try:
             async for chunk in content.iter_any():
                 self.chunks.append(chunk)
                 yield chunk
         except aiohttp.ClientError as error:
-            self.chunks += unread(content)
+            self.chunks += unread_chunks(content)
             if isinstance(error.__cause__, FramingError) and not any(self.chunks):
-                self.chunks = [error.__cause__.at]
+                self.chunks = [error.__cause__.data]
             raise
 
 
-def unread(content: StreamReader) -> list[bytes]:
+def unread_chunks(content: StreamReader) -> list[bytes]:
     """What has come and nobody will read: a stream that has failed says so first."""
     first, *rest = content._buffer or [b""]
     return [first[content._buffer_offset :], *rest]
@@ -83,7 +83,7 @@ def _may_be_http(word: bytes) -> bool:
     return any(known[: len(word)] == word[: len(known)] for known in STARTS)
 
 
-class Tap(ResponseHandler):
+class CaptureProtocol(ResponseHandler):
     """aiohttp's end of a connection, which keeps the head of an answer, and passes it on when it is
     whole, in a form that the parser takes. `head` is all that has come, if that is no whole head;
     `rest` is what came behind one that was refused.
@@ -92,11 +92,11 @@ class Tap(ResponseHandler):
     def __init__(self, loop: Any) -> None:
         super().__init__(loop)
         self.head = self.rest = self._interim = b""
-        self._listens = self._bodiless = False
+        self._reads_head = self._bodiless = False
         self._left: int | None = None
 
     @property
-    def came(self) -> bytes:
+    def received_head(self) -> bytes:
         """The head; if there is none, the 1xx that came in place of one, and what came
         behind it.
         """
@@ -111,7 +111,7 @@ class Tap(ResponseHandler):
 
     @property
     def _is_idle(self) -> bool:
-        return not self._listens and (self._payload is None or self._payload.is_eof())
+        return not self._reads_head and (self._payload is None or self._payload.is_eof())
 
     def _is_readable(self) -> bool:
         assert self.transport is not None
@@ -124,7 +124,7 @@ class Tap(ResponseHandler):
         of ours.
         """
         self.head = self.rest = self._interim = b""
-        self._listens = True
+        self._reads_head = True
         self._bodiless = params.get("skip_payload", False)
         self._left = None
         self._buffer.clear()
@@ -135,17 +135,17 @@ class Tap(ResponseHandler):
         # means that its parser may go on.
         if self._parser is None or not data:
             super().data_received(data)
-        elif self._listens:
-            self._listen(data)
+        elif self._reads_head:
+            self._read_head(data)
         else:
             self._pass_on(data)
 
-    def _listen(self, data: bytes) -> None:
+    def _read_head(self, data: bytes) -> None:
         start = max(0, len(self.head) - 3)
         self.head = self.head + data if self.head else data
         while (end := _END.search(self.head, max(start, _LEAD(self.head).end()))) is not None:  # type: ignore[union-attr]
             if not _INTERIM(self.head):
-                self._open(end.end())
+                self._finish_head(end.end())
                 return
             self._interim += self.head[: end.end()]
             self.head = self.head[end.end() :]
@@ -155,14 +155,14 @@ class Tap(ResponseHandler):
         elif not _may_be_http(self.head.lstrip(b"\r\n")[:5].upper()):
             self._refuse("no HTTP")
 
-    def _open(self, end: int) -> None:
+    def _finish_head(self, end: int) -> None:
         """The head is whole. It goes to the parser on its own, or what is wrong in the body would
         spoil it, unless the length of the body is known and nothing can be wrong.
         """
         whole = self.head
-        self._listens = False
+        self._reads_head = False
         self.head = whole[:end]
-        made = framed(whole[:end])
+        made = parse_framing(whole[:end])
         if made is None:
             self._refuse("no sound head")
         else:
@@ -213,32 +213,34 @@ class Tap(ResponseHandler):
         super().connection_lost(exc)
 
     def _refuse(self, why: str) -> None:
-        self._listens = False
+        self._reads_head = False
         if self.transport is not None:
             self.transport.close()
         self.set_exception(HttpProcessingError(code=400, message=why))
 
 
-def tap(connector: aiohttp.BaseConnector | None) -> None:
+def install_capture(connector: aiohttp.BaseConnector | None) -> None:
     """Let a connector make such ends."""
     assert connector is not None
-    make: Any = partial(Tap, loop=connector._loop)
+    make: Any = partial(CaptureProtocol, loop=connector._loop)
     connector._factory = make
 
 
-def sent(info: aiohttp.RequestInfo) -> bytes:
+def request_head(info: aiohttp.RequestInfo) -> bytes:
     """The head of a request as aiohttp wrote it (not through a proxy): made again of the same parts
     by the same function.
     """
     return bytes(_serialize_headers(f"{info.method} {info.url.raw_path_qs} HTTP/1.1", info.headers))  # type: ignore[arg-type]
 
 
-def wire_of(response: aiohttp.ClientResponse, end: object) -> Wire | None:
+def capture_wire(response: aiohttp.ClientResponse, end: object) -> WireCapture | None:
     """Of an answer whose head has come, or has failed to come, at that end of a connection; None if
     nobody listened.
     """
     return (
-        Wire(sent(response.request_info), end.came, [end.rest] if end.rest else [])
-        if isinstance(end, Tap)
+        WireCapture(
+            request_head(response.request_info), end.received_head, [end.rest] if end.rest else []
+        )
+        if isinstance(end, CaptureProtocol)
         else None
     )

@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 from enum import IntEnum, StrEnum
 from typing import Any, Protocol
 
-from crawlproj.archive.exchange import Original, Place
+from crawlproj.archive.exchange import Original, RecordLocation
 from crawlproj.archive.write_queue import Receipt
 
 
@@ -39,7 +39,7 @@ class Lane(IntEnum):
     RETRY = 4
 
 
-TIMED = frozenset({Lane.REVISIT, Lane.RETRY})
+TIMED_LANES = frozenset({Lane.REVISIT, Lane.RETRY})
 
 
 class State(StrEnum):
@@ -56,7 +56,7 @@ class State(StrEnum):
     IGNORED = "ignored"
 
 
-LONGEST = timedelta(days=30)
+LONGEST_PAUSE = timedelta(days=30)
 """No pause and no lease is meant to last longer."""
 LANE_OF = {
     State.NEW: Lane.NEW,
@@ -211,9 +211,9 @@ class Outcome:
     """Of the archive, which has written the place into it before the end is committed."""
 
     @property
-    def place(self) -> Place | None:
+    def body_location(self) -> RecordLocation | None:
         """Where the body of this reading is, if it was a reading and was stored whole."""
-        place = self.receipt.place if self.receipt is not None else None
+        place = self.receipt.record_location if self.receipt is not None else None
         return (
             place
             if place is not None and place.kind == "response" and 200 <= self.status < 300
@@ -260,7 +260,7 @@ class Host:
     name: str
     server: int
     pause: Pause | None = None
-    room: int | None = None
+    pages_left: int | None = None
     prepared: bool = False
 
 
@@ -337,7 +337,7 @@ class Committed:
     """Hosts that have queued URLs which this commit added or revived."""
 
 
-MANY = 100
+MAX_READY = 100
 """Nobody counts further than this."""
 
 
@@ -357,7 +357,7 @@ class Outlook:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredUrl:
     """One URL as `look` shows it."""
 
     id: int
@@ -404,17 +404,17 @@ class Frontier(Protocol):
         `worker` does not hold can only make a rest longer.
         """
 
-    def unresolved(self, limit: int) -> list[str]:
+    def take_unresolved(self, limit: int) -> list[str]:
         """Hosts with queued URLs whose address is not known; each is given to one worker for a
         minute.
         """
 
-    def outdated(self, limit: int) -> list[str]:
+    def take_outdated(self, limit: int) -> list[str]:
         """The same for hosts that come next and whose address is not known for sure any more (a
         day; five minutes after failures) while no one holds their server.
         """
 
-    def resolved(self, addresses: Mapping[str, str]) -> None:
+    def put_addresses(self, addresses: Mapping[str, str]) -> None:
         """Host -> address. The address is the server; a name that can't be resolved gets a server
         of its own.
         """
@@ -434,13 +434,15 @@ class Frontier(Protocol):
         over: each of its hosts may have been asked `unseen` times more than is stored.
         """
 
-    def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
+    def new_hosts_on_leases(
+        self, worker: str, servers: Sequence[int], known: Sequence[str]
+    ) -> list[Lease]:
         """The leases that this worker holds, with those of their hosts that have work and may be
         asked soon and are not `known`: hosts that are new, or whose time has come, since the server
         was leased. Only leases with such hosts are given.
         """
 
-    def borrow(
+    def lease_for_hosts(
         self, worker: str, names: Sequence[str], unseen: int = 0
     ) -> tuple[list[Lease], list[str]]:
         """Leases of the servers of these hosts, whether there is work for us or not, as far as they
@@ -448,33 +450,33 @@ class Frontier(Protocol):
         the names whose address is not known yet.
         """
 
-    def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
+    def renew_leases(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
         """New ends of the leases that this worker still holds; a missing server is lost."""
 
-    def contested(self, servers: Sequence[int]) -> set[int]:
+    def contested_servers(self, servers: Sequence[int]) -> set[int]:
         """Those of the servers that other crawls have due URLs on."""
 
-    def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
+    def release_servers(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         """Give servers back. Only what this worker holds is touched. `yielding`: other crawls come
         first for a moment. The turn of their hosts is over: hosts that have waited for longer come
         first, the slow and the failing ones later.
         """
 
-    def crowded(self) -> bool:
+    def has_free_servers(self) -> bool:
         """Are there free servers with due URLs of this crawl?"""
 
-    def attend(self, worker: str, wanting: bool) -> list[Peer]:
+    def heartbeat(self, worker: str, wanting: bool) -> list[Peer]:
         """Say that this worker lives, for as long as a lease, and hear who else does."""
 
-    def leave(self, worker: str) -> None:
+    def remove_worker(self, worker: str) -> None:
         """This worker lives no more."""
 
-    def bury(self, workers: Sequence[str], rest: timedelta) -> int:
+    def end_dead_workers(self, workers: Sequence[str], rest: timedelta) -> int:
         """These workers are dead for sure: their leases end now, but their servers rest for `rest`,
         or until the lease would have ended if that is sooner. How many servers.
         """
 
-    def refill(self, wants: Sequence[Want], held: int | None = None) -> list[Ticket]:
+    def due_tickets(self, wants: Sequence[Want], held: int | None = None) -> list[Ticket]:
         """Due URLs of leased hosts in the order of their lanes. Of pages that were never read (new,
         backfill, and retries of such) no more than the quotas leave beside what is held: of the
         host by its want, in all by `held`, the number of tickets that the worker holds in all its
@@ -482,10 +484,10 @@ class Frontier(Protocol):
         but retries still go out.
         """
 
-    def robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
+    def get_robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
         """What is stored of these origins' robots.txt, expired or not."""
 
-    def rejudge(self, origin: str, allows: Callable[[str], bool]) -> int:
+    def rejudge_forbidden(self, origin: str, allows: Callable[[str], bool]) -> int:
         """The rules of an origin have changed: its URLs that robots.txt forbade (`why` starts with
         "robots") and that are allowed now are new again, in all crawls, unless they are too deep.
         How many of this crawl. Rules for other crawls' quotas are theirs to enforce.
@@ -494,15 +496,15 @@ class Frontier(Protocol):
     def outlook(self, worker: str = "") -> Outlook:
         """What is left, for a worker that holds nothing more."""
 
-    def look(self, ids: Sequence[int]) -> dict[int, Found]:
+    def get_urls(self, ids: Sequence[int]) -> dict[int, StoredUrl]:
         """Rows by id."""
 
-    def seeds(self) -> list[str]:
+    def seed_urls(self) -> list[str]:
         """URLs at depth 0, oldest first: seeds, pushes, and where these redirect to; 10,000 at
         most.
         """
 
-    def counts(self) -> dict[str, int]:
+    def count_urls(self) -> dict[str, int]:
         """URLs per state, and `known` in all."""
 
     def close(self) -> None: ...
@@ -518,10 +520,10 @@ def lane_of(outcome: Outcome) -> Lane | None:
         if outcome.state in (State.FORBIDDEN, State.MOVED)
         else LANE_OF.get(outcome.state)
     )
-    return None if lane in TIMED and outcome.next_visit is None else lane
+    return None if lane in TIMED_LANES and outcome.next_visit is None else lane
 
 
-def rank(order: str, depth: int, score: float) -> float:
+def compute_rank(order: str, depth: int, score: float) -> float:
     """Place in a ranked lane, lowest first."""
     if order == "bfs":
         return float(depth)

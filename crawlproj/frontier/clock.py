@@ -13,7 +13,7 @@ JUMP_S = 5.0
 """Clocks that differ by so much more than they can were set."""
 
 
-class Times:
+class FrontierClock:
     """Moments on the worker's monotonic clock (seconds) as moments on the frontier's, and back.
 
     The frontier is asked for its time again and again. It answered at some moment between asking
@@ -27,9 +27,9 @@ class Times:
     def __init__(self, now: datetime, asked: float, heard: float) -> None:
         self._samples: deque[tuple[float, float]] = deque(maxlen=SAMPLES)
         self._low_s = self._high_s = 0.0
-        self.hear(now, asked, heard)
+        self.add_sample(now, asked, heard)
 
-    def hear(self, now: datetime, asked: float, heard: float) -> None:
+    def add_sample(self, now: datetime, asked: float, heard: float) -> None:
         """The frontier was asked at `asked`, said that it is `now`, and its answer was here at
         `heard`.
         """
@@ -42,7 +42,7 @@ class Times:
         self._high_s = max(self._low_s, min(sample[1] for sample in self._samples))
 
     def now(self) -> datetime:
-        return datetime.fromtimestamp(self.unix(time.monotonic()), UTC)
+        return datetime.fromtimestamp(self.earliest_unix(time.monotonic()), UTC)
 
     def not_before(self, at: datetime) -> float:
         """When `at` has passed for sure: for pauses."""
@@ -52,9 +52,9 @@ class Times:
         """When `at` has not come yet for sure: for leases."""
         return at.timestamp() - self._high_s
 
-    def date(self, seconds: float) -> datetime:
+    def latest_datetime(self, seconds: float) -> datetime:
         """A date that is not too early: for pauses that another worker will read."""
         return datetime.fromtimestamp(seconds + self._high_s, UTC)
 
-    def unix(self, seconds: float) -> float:
+    def earliest_unix(self, seconds: float) -> float:
         return seconds + self._low_s

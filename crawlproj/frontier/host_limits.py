@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from crawlproj.frontier.base import Lane, NewUrl
-from crawlproj.urls.domains import domain
+from crawlproj.urls.domains import registered_domain
 
 
 def is_found(url: NewUrl) -> bool:
@@ -13,14 +13,14 @@ def is_found(url: NewUrl) -> bool:
     return url.depth > 0 and url.lane is not Lane.URGENT
 
 
-def surplus(names: Iterable[str], counts: Mapping[str, int], limit: int) -> set[str]:
+def surplus_hosts(names: Iterable[str], counts: Mapping[str, int], limit: int) -> set[str]:
     """Those of the new names that are too many, the domain itself aside. `counts`: how many names
     below each domain are known.
     """
     left = {name: limit - count for name, count in counts.items()}
     refused = set()
     for name in sorted(names):
-        above = domain(name)
+        above = registered_domain(name)
         if name == above:
             continue
         left[above] = left.get(above, limit) - 1

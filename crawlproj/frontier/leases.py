@@ -10,7 +10,7 @@ from heapq import merge
 from math import ceil
 from typing import Any
 
-from crawlproj.database.arrays import array
+from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database, Transaction
 from crawlproj.database.queries import Queries
 from crawlproj.frontier.base import CrawlSpec, Host, Lease, Pause, Peer
@@ -65,8 +65,8 @@ class Leases:
                 return []
             taken = self._take(tx, worker, chosen, now, unseen)
             hosts = defaultdict(list)
-            held = array(row[0] for row in taken)
-            for server, *fields in tx.rows(
+            held = array_literal(row[0] for row in taken)
+            for server, *fields in tx.fetch_rows(
                 "lease_hosts", crawl=self.crawl, servers=held, now=now, spent=spent
             ):
                 hosts[server].append(self._host(server, *fields))
@@ -91,14 +91,18 @@ class Leases:
             if limit <= 0:
                 return []
             seen = list(besides)
-            every: dict[str, Any] = {**args, "seen": array(seen), "count": limit + len(seen)}
+            every: dict[str, Any] = {
+                **args,
+                "seen": array_literal(seen),
+                "count": limit + len(seen),
+            }
             queues = (
                 [("lease_ranked", {"spent": spent})]
                 if kind == "ranked"
                 else [("lease_retry", {}), ("lease_revisit", {})]
             )
             walks = [
-                tx.rows(name, stage=stage, **more, **every)
+                tx.fetch_rows(name, stage=stage, **more, **every)
                 for stage in stages
                 for name, more in queues
             ]
@@ -124,7 +128,9 @@ class Leases:
             chosen |= dict.fromkeys(fresh, "unprepared")
         return chosen
 
-    def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
+    def new_hosts_on_leases(
+        self, worker: str, servers: Sequence[int], known: Sequence[str]
+    ) -> list[Lease]:
         if not servers:
             return []
         now = self._now(self._db)
@@ -137,8 +143,8 @@ class Leases:
             "spent": spent,
         }
         leases: dict[int, Lease] = {}
-        for id_, address, epoch, until, allowed, reason, *host in self._db.rows(
-            "arrivals", servers=array(servers), known=array(known), **args
+        for id_, address, epoch, until, allowed, reason, *host in self._db.fetch_rows(
+            "arrivals", servers=array_literal(servers), known=array_literal(known), **args
         ):
             lease = leases.get(id_) or Lease(
                 id_, address, epoch, until, (), _pause(allowed, reason)
@@ -146,18 +152,18 @@ class Leases:
             leases[id_] = replace(lease, hosts=(*lease.hosts, self._host(id_, *host)))
         return list(leases.values())
 
-    def borrow(
+    def lease_for_hosts(
         self, worker: str, names: Sequence[str], unseen: int = 0
     ) -> tuple[list[Lease], list[str]]:
         with self._db.transaction() as tx:
             now = self._now(tx)
-            args = {"crawl": self.crawl, "names": array(names), "soon": now + SOON}
-            tx.run("add_hosts", names=array(names))
-            wanted = {row[0] for row in tx.rows("named_hosts", **args)} - {None}
-            rows = tx.rows("held_servers", worker=worker, servers=array(wanted))
+            args = {"crawl": self.crawl, "names": array_literal(names), "soon": now + SOON}
+            tx.run("add_hosts", names=array_literal(names))
+            wanted = {row[0] for row in tx.fetch_rows("named_hosts", **args)} - {None}
+            rows = tx.fetch_rows("held_servers", worker=worker, servers=array_literal(wanted))
             rows += self._take(tx, worker, wanted - {row[0] for row in rows}, now, unseen)
             hosts = defaultdict(list)
-            for server, *fields in tx.rows("named_hosts", **args):
+            for server, *fields in tx.fetch_rows("named_hosts", **args):
                 hosts[server].append(self._host(server, *fields))
         leases = [_lease(row, hosts[row[0]]) for row in rows]
         return leases, [host.name for host in hosts.get(None, [])]
@@ -166,16 +172,16 @@ class Leases:
         self, tx: Transaction, worker: str, servers: Collection[int], now: datetime, unseen: int
     ) -> list[tuple[Any, ...]]:
         until = now + self._spec.lease
-        taken = tx.rows(
+        taken = tx.fetch_rows(
             "lease_take",
             crawl=self.crawl,
             worker=worker,
-            servers=array(servers),
+            servers=array_literal(servers),
             now=now,
             until=until,
         )
         if unseen and (dead := [row[0] for row in taken if row[6]]):
-            tx.run("count_unseen", servers=array(dead), unseen=unseen)
+            tx.run("count_unseen", servers=array_literal(dead), unseen=unseen)
         return taken
 
     def _host(
@@ -192,37 +198,52 @@ class Leases:
         room = max(0, self._spec.host_pages - pages) if self._spec.host_pages else None
         return Host(name, server, _pause(allowed, reason, asked, failures), room, prepared)
 
-    def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
+    def renew_leases(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
         until = self._now(self._db) + self._spec.lease
         return (
-            dict(self._db.rows("renew", worker=worker, servers=array(servers), until=until))
+            dict(
+                self._db.fetch_rows(
+                    "renew", worker=worker, servers=array_literal(servers), until=until
+                )
+            )
             if servers
             else {}
         )
 
-    def contested(self, servers: Sequence[int]) -> set[int]:
+    def contested_servers(self, servers: Sequence[int]) -> set[int]:
         rows = (
-            self._db.rows(
-                "contested", crawl=self.crawl, servers=array(servers), now=self._now(self._db)
+            self._db.fetch_rows(
+                "contested",
+                crawl=self.crawl,
+                servers=array_literal(servers),
+                now=self._now(self._db),
             )
             if servers
             else []
         )
         return {row[0] for row in rows}
 
-    def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
+    def release_servers(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         if servers:
             now = self._now(self._db)
             until, yielded = (now + YIELD, self.crawl) if yielding else (now, None)
             with self._db.transaction() as tx:
                 tx.run(
-                    "end_turns", crawl=self.crawl, worker=worker, servers=array(servers), now=now
+                    "end_turns",
+                    crawl=self.crawl,
+                    worker=worker,
+                    servers=array_literal(servers),
+                    now=now,
                 )
                 tx.run(
-                    "release", worker=worker, servers=array(servers), until=until, yielded=yielded
+                    "release",
+                    worker=worker,
+                    servers=array_literal(servers),
+                    until=until,
+                    yielded=yielded,
                 )
 
-    def crowded(self) -> bool:
+    def has_free_servers(self) -> bool:
         with self._db.transaction() as tx:
             now = self._now(tx)
             return bool(
@@ -236,7 +257,7 @@ class Leases:
                 )
             )
 
-    def attend(self, worker: str, wanting: bool) -> list[Peer]:
+    def heartbeat(self, worker: str, wanting: bool) -> list[Peer]:
         with self._db.transaction() as tx:
             now = self._now(tx)
             tx.run(
@@ -247,18 +268,19 @@ class Leases:
                 until=now + self._spec.lease,
             )
             return [
-                Peer(*row) for row in tx.rows("peers", worker=worker, crawl=self.crawl, now=now)
+                Peer(*row)
+                for row in tx.fetch_rows("peers", worker=worker, crawl=self.crawl, now=now)
             ]
 
-    def leave(self, worker: str) -> None:
+    def remove_worker(self, worker: str) -> None:
         self._db.run("leave", worker=worker, now=self._now(self._db))
 
-    def bury(self, workers: Sequence[str], rest: timedelta) -> int:
+    def end_dead_workers(self, workers: Sequence[str], rest: timedelta) -> int:
         if not workers:
             return 0
         with self._db.transaction() as tx:
             now = self._now(tx)
-            names = array(workers)
+            names = array_literal(workers)
             tx.run("forget_workers", workers=names)
             return tx.run("bury", workers=names, now=now, rested=now + rest)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from crawlproj.database.connection import Database
-from crawlproj.database.migrations import migrate, pending
+from crawlproj.database.migrations import migrate, pending_migrations
 from crawlproj.database.opening import open_database
 from crawlproj.errors import ConfigError, CrawlprojError, DatabaseError
 from crawlproj.frontier.base import CrawlSpec
@@ -23,7 +23,7 @@ class NoCrawlYet(CrawlprojError):
 
 
 @contextmanager
-def reading(config: Config) -> Iterator[Database]:
+def open_for_reading(config: Config) -> Iterator[Database]:
     """The database, for looking only: nothing is made. NoCrawlYet if there is nothing to
     look at.
     """
@@ -33,8 +33,8 @@ def reading(config: Config) -> Iterator[Database]:
             "scrapy demo"
         )
     with _connected(config) as database:
-        steps = pending(database)
-        if steps and not database.value("migration_table"):
+        steps = pending_migrations(database)
+        if steps and not database.fetch_value("migration_table"):
             raise NoCrawlYet(
                 "nothing was crawled yet in this database: scrapy crawl site -a seeds=URL, or "
                 "scrapy demo"
@@ -45,7 +45,7 @@ def reading(config: Config) -> Iterator[Database]:
 
 
 @contextmanager
-def writing(config: Config) -> Iterator[Database]:
+def open_for_writing(config: Config) -> Iterator[Database]:
     """The database with all its tables, made if need be."""
     with _connected(config) as database:
         migrate(database)
@@ -63,15 +63,15 @@ def _connected(config: Config) -> Iterator[Database]:
             embedded.close()
 
 
-def frontier_of(
+def open_frontier(
     database: Database, config: Config, name: str, make: bool = False
 ) -> PostgresFrontier:
     """The frontier of a crawl as it is: its order and depth limit are not changed by looking or
     adding.
     """
-    known = database.row("crawl_named", name=name)
+    known = database.fetch_row("crawl_named", name=name)
     if known is None and not make:
-        names = ", ".join(row[0] for row in database.rows("crawl_names"))
+        names = ", ".join(row[0] for row in database.fetch_rows("crawl_names"))
         raise ConfigError(
             f"there is no crawl {name!r}" + (f"; there are: {names}" if names else " yet")
         )

@@ -6,24 +6,28 @@ from datetime import datetime
 from math import inf
 
 from crawlproj.database.connection import Database
-from crawlproj.frontier.base import MANY, Outlook
+from crawlproj.frontier.base import MAX_READY, Outlook
 
 
-def outlook(db: Database, crawl: int, worker: str, now: datetime, spent: bool) -> Outlook:
+def read_outlook(db: Database, crawl: int, worker: str, now: datetime, spent: bool) -> Outlook:
     """As `Frontier.outlook`. Hosts that rest are looked at one by one only if there is no other."""
     place = {"crawl": crawl, "now": now, "worker": worker, "spent": spent}
-    ready = dict(db.rows("outlook_ready", **place))
+    ready = dict(db.fetch_rows("outlook_ready", **place))
     soonest: datetime | None = min(ready.values(), default=None)
     if (
         (soonest is None or soonest > now)
-        and len(ready) >= MANY
-        and db.value("outlook_able", **place)
+        and len(ready) >= MAX_READY
+        and db.fetch_value("outlook_able", **place)
     ):
         soonest = now
     elif soonest is None or soonest > now:
-        free = db.value("outlook_retry", crawl=crawl, now=now, worker=worker)
-        soonest = db.value("outlook_later", latest=inf if free is None else free, **place)
-    elsewhere = db.value("outlook_elsewhere", **place)
+        free = db.fetch_value("outlook_retry", crawl=crawl, now=now, worker=worker)
+        soonest = db.fetch_value("outlook_later", latest=inf if free is None else free, **place)
+    elsewhere = db.fetch_value("outlook_elsewhere", **place)
     return Outlook(
-        min(len(ready), MANY), soonest, db.value("outlook_visit", crawl=crawl), elsewhere, spent
+        min(len(ready), MAX_READY),
+        soonest,
+        db.fetch_value("outlook_visit", crawl=crawl),
+        elsewhere,
+        spent,
     )

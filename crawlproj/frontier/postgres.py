@@ -9,17 +9,16 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from crawlproj.archive.exchange import Original
-from crawlproj.database.arrays import array
+from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database, Transaction
 from crawlproj.database.queries import Queries
 from crawlproj.errors import DatabaseError
 from crawlproj.frontier import rejudge as judging
 from crawlproj.frontier.base import (
-    LONGEST,
+    LONGEST_PAUSE,
     Batch,
     Committed,
     CrawlSpec,
-    Found,
     Lane,
     Lease,
     NewUrl,
@@ -28,19 +27,20 @@ from crawlproj.frontier.base import (
     Peer,
     RobotsRow,
     State,
+    StoredUrl,
     Ticket,
     Want,
 )
 from crawlproj.frontier.leases import Leases
-from crawlproj.frontier.outlook import outlook
-from crawlproj.frontier.quotas import Room
+from crawlproj.frontier.outlook import read_outlook
+from crawlproj.frontier.quotas import PageQuota
 from crawlproj.frontier.writes import (
-    RECORD,
-    Ended,
+    RECORD_PREFIX,
+    EndedVisits,
     UrlWriter,
     end_columns,
     put_contents,
-    put_places,
+    put_locations,
 )
 
 log = logging.getLogger(__name__)
@@ -74,13 +74,13 @@ class PostgresFrontier:
         return self._now(self.db)
 
     def _now(self, queries: Queries) -> datetime:
-        now: datetime = self._clock() if self._clock else queries.value("now")
+        now: datetime = self._clock() if self._clock else queries.fetch_value("now")
         return now
 
     def open(self) -> None:
         spec = self.spec
         with self.db.transaction() as tx:
-            row = tx.row(
+            row = tx.fetch_row(
                 "crawl_open", name=spec.name, ordering=spec.order, max_depth=spec.max_depth
             )
             assert row is not None
@@ -96,8 +96,8 @@ class PostgresFrontier:
         database's clock was wrong.
         """
         now = self._now(tx)
-        tx.run("mend_host_clocks", latest=now + LONGEST)
-        tx.run("mend_server_clocks", latest=now + LONGEST, now=now)
+        tx.run("mend_host_clocks", latest=now + LONGEST_PAUSE)
+        tx.run("mend_server_clocks", latest=now + LONGEST_PAUSE, now=now)
 
     def _change(self, tx: Transaction, order: bool, depth: bool) -> None:
         """The spider came back with another order or depth limit: known URLs follow it."""
@@ -111,21 +111,21 @@ class PostgresFrontier:
             tx.run("too_deep", crawl=crawl, max_depth=max_depth)
         if depth:
             tx.run("deep_enough", crawl=crawl, ordering=ordering, max_depth=max_depth)
-        self._settle(tx, tx.value("all_hosts", crawl=crawl) or [], {}, self._now(tx))
+        self._settle(tx, tx.fetch_value("all_hosts", crawl=crawl) or [], {}, self._now(tx))
 
     def add(self, urls: Sequence[NewUrl]) -> Committed:
         return self.commit(Batch(urls=urls))
 
     def commit(self, batch: Batch, worker: str = "") -> Committed:
-        return self._firmly(lambda tx: self._commit(tx, batch, worker))
+        return self._retry_conflicts(lambda tx: self._commit(tx, batch, worker))
 
-    def _firmly(self, work: Callable[[Transaction], T]) -> T:
+    def _retry_conflicts(self, work: Callable[[Transaction], T]) -> T:
         for left in reversed(range(TRIES)):
             try:
                 with self.db.transaction() as tx:
                     return work(tx)
             except DatabaseError as error:
-                self._writer.forget()
+                self._writer.forget_hosts()
                 if not left or error.sqlstate not in CONFLICTS:
                     raise
                 log.info("A commit met another one and is done again")
@@ -135,7 +135,7 @@ class PostgresFrontier:
         now = self._now(tx)
         touched: set[int] = set()
         ends = self._end(tx, batch.outcomes, worker, touched)
-        result = self._writer.write(tx, batch.urls, now, touched, ends.nearer, batch.since)
+        result = self._writer.write_urls(tx, batch.urls, now, touched, ends.nearer, batch.since)
         self._put_robots(tx, batch.robots)
         self._put_clocks(tx, batch, worker)
         self._settle(tx, sorted(touched), ends.counted, now)
@@ -150,26 +150,26 @@ class PostgresFrontier:
 
     def _end(
         self, tx: Transaction, outcomes: Sequence[Outcome], worker: str, touched: set[int]
-    ) -> Ended:
+    ) -> EndedVisits:
         """Of several ends of one URL the first current one counts, so the later ones are tried only
         if the earlier are late.
         """
-        ended = Ended()
+        ended = EndedVisits()
         left = list(outcomes)
         while left:
             first = {outcome.id: outcome for outcome in reversed(left)}
             turn = [first[key] for key in sorted(first)]
-            rows = tx.rows(
+            rows = tx.fetch_rows(
                 "end_visits",
                 crawl=self._crawl,
                 ordering=self.spec.order,
                 worker=worker,
                 **end_columns(turn),
             )
-            ended.take(rows, first)
+            ended.add_rows(rows, first)
             left = [o for o in left if o.id not in ended.done and o is not first[o.id]]
         put_contents(tx, ended.read, ended.fresh)
-        put_places(tx, ended.moved)
+        put_locations(tx, ended.stored_again)
         touched.update(ended.counted)
         return ended
 
@@ -185,43 +185,45 @@ class PostgresFrontier:
         could be noted as empty that is not.
         """
         if hosts:
-            tx.run("lock_hosts", crawl=self._crawl, hosts=array(hosts))
+            tx.run("lock_hosts", crawl=self._crawl, hosts=array_literal(hosts))
         self._count(tx, counted)
         self._sweep(tx, hosts, now)
 
     def _count(self, tx: Transaction, counted: Mapping[int, Sequence[int]]) -> None:
         if any(pages or size for pages, size in counted.values()):
             hosts = sorted(counted)
-            pages = array(counted[h][0] for h in hosts)
-            size = array(counted[h][1] for h in hosts)
-            tx.run("count_pages", crawl=self._crawl, host=array(hosts), pages=pages, bytes=size)
+            pages = array_literal(counted[h][0] for h in hosts)
+            size = array_literal(counted[h][1] for h in hosts)
+            tx.run(
+                "count_pages", crawl=self._crawl, host=array_literal(hosts), pages=pages, bytes=size
+            )
 
     def _sweep(self, tx: Transaction, hosts: Sequence[int], now: datetime) -> None:
         """New URLs of hosts that are over their quota are ignored; then what each host has to offer
         is noted.
         """
-        if full := self._writer.full(tx, hosts):
-            tx.run("ignore_over_quota", crawl=self._crawl, hosts=array(full))
+        if full := self._writer.full_hosts(tx, hosts):
+            tx.run("ignore_over_quota", crawl=self._crawl, hosts=array_literal(full))
         if hosts:
-            tx.run("refresh_hosts", crawl=self._crawl, hosts=array(hosts), now=now)
+            tx.run("refresh_hosts", crawl=self._crawl, hosts=array_literal(hosts), now=now)
 
     def _put_clocks(self, tx: Transaction, batch: Batch, worker: str) -> None:
         if batch.clocks:
             pauses = list(batch.clocks.values())
             tx.run(
                 "put_clocks",
-                name=array(batch.clocks),
-                at=array(p.until for p in pauses),
-                reason=array(p.reason for p in pauses),
-                asked=array(p.asked for p in pauses),
-                failures=array(p.failures for p in pauses),
+                name=array_literal(batch.clocks),
+                at=array_literal(p.until for p in pauses),
+                reason=array_literal(p.reason for p in pauses),
+                asked=array_literal(p.asked for p in pauses),
+                failures=array_literal(p.failures for p in pauses),
                 worker=worker,
             )
         if batch.server_clocks:
             rests = list(batch.server_clocks.values())
-            ids = array(batch.server_clocks)
-            at = array(p.until for p in rests)
-            why = array(p.reason for p in rests)
+            ids = array_literal(batch.server_clocks)
+            at = array_literal(p.until for p in rests)
+            why = array_literal(p.reason for p in rests)
             tx.run("put_server_clocks", id=ids, at=at, reason=why, worker=worker)
 
     def _put_robots(self, tx: Transaction, rows: Sequence[RobotsRow]) -> None:
@@ -238,30 +240,37 @@ class PostgresFrontier:
                 "etag",
                 "modified",
             )
-            columns = {name: array(getattr(row, name) for row in latest.values()) for name in names}
+            columns = {
+                name: array_literal(getattr(row, name) for row in latest.values()) for name in names
+            }
             tx.run("notify_robots", origin=columns["origin"], body=columns["body"])
             tx.run("put_robots", **columns)
             if prepared := sorted({row.host for row in latest.values() if row.status}):
-                tx.run("prepare_hosts", names=array(prepared))
+                tx.run("prepare_hosts", names=array_literal(prepared))
 
-    def unresolved(self, limit: int) -> list[str]:
+    def take_unresolved(self, limit: int) -> list[str]:
         return [
             row[0]
-            for row in self.db.rows(
+            for row in self.db.fetch_rows(
                 "take_unresolved", crawl=self._crawl, now=self.now(), count=limit
             )
         ]
 
-    def outdated(self, limit: int) -> list[str]:
+    def take_outdated(self, limit: int) -> list[str]:
         return [
             row[0]
-            for row in self.db.rows("take_outdated", crawl=self._crawl, now=self.now(), count=limit)
+            for row in self.db.fetch_rows(
+                "take_outdated", crawl=self._crawl, now=self.now(), count=limit
+            )
         ]
 
-    def resolved(self, addresses: Mapping[str, str]) -> None:
+    def put_addresses(self, addresses: Mapping[str, str]) -> None:
         if addresses:
-            columns = {"name": array(addresses), "address": array(addresses.values())}
-            self._firmly(lambda tx: tx.run("put_addresses", now=self._now(tx), **columns))
+            columns = {
+                "name": array_literal(addresses),
+                "address": array_literal(addresses.values()),
+            }
+            self._retry_conflicts(lambda tx: tx.run("put_addresses", now=self._now(tx), **columns))
 
     def _totals(self, queries: Queries) -> tuple[bool, int]:
         """Is a total quota used up, and how many pages were read; not looked up if there is no such
@@ -270,7 +279,7 @@ class PostgresFrontier:
         spec = self.spec
         if not spec.pages and not spec.bytes:
             return False, 0
-        row = queries.row("crawl_totals", crawl=self._crawl)
+        row = queries.fetch_row("crawl_totals", crawl=self._crawl)
         assert row is not None
         return bool(
             (spec.pages and row[0] >= spec.pages) or (spec.bytes and row[1] >= spec.bytes)
@@ -289,42 +298,44 @@ class PostgresFrontier:
     ) -> list[Lease]:
         return self._leases.lease(worker, servers, ranked, unprepared, unseen)
 
-    def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
-        return self._leases.arrivals(worker, servers, known)
+    def new_hosts_on_leases(
+        self, worker: str, servers: Sequence[int], known: Sequence[str]
+    ) -> list[Lease]:
+        return self._leases.new_hosts_on_leases(worker, servers, known)
 
-    def borrow(
+    def lease_for_hosts(
         self, worker: str, names: Sequence[str], unseen: int = 0
     ) -> tuple[list[Lease], list[str]]:
-        return self._leases.borrow(worker, names, unseen)
+        return self._leases.lease_for_hosts(worker, names, unseen)
 
-    def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
-        return self._leases.renew(worker, servers)
+    def renew_leases(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
+        return self._leases.renew_leases(worker, servers)
 
-    def contested(self, servers: Sequence[int]) -> set[int]:
-        return self._leases.contested(servers)
+    def contested_servers(self, servers: Sequence[int]) -> set[int]:
+        return self._leases.contested_servers(servers)
 
-    def crowded(self) -> bool:
-        return self._leases.crowded()
+    def has_free_servers(self) -> bool:
+        return self._leases.has_free_servers()
 
-    def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
-        self._leases.release(worker, servers, yielding)
+    def release_servers(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
+        self._leases.release_servers(worker, servers, yielding)
 
-    def attend(self, worker: str, wanting: bool) -> list[Peer]:
-        return self._leases.attend(worker, wanting)
+    def heartbeat(self, worker: str, wanting: bool) -> list[Peer]:
+        return self._leases.heartbeat(worker, wanting)
 
-    def leave(self, worker: str) -> None:
-        self._leases.leave(worker)
+    def remove_worker(self, worker: str) -> None:
+        self._leases.remove_worker(worker)
 
-    def bury(self, workers: Sequence[str], rest: timedelta) -> int:
-        return self._leases.bury(workers, rest)
+    def end_dead_workers(self, workers: Sequence[str], rest: timedelta) -> int:
+        return self._leases.end_dead_workers(workers, rest)
 
-    def refill(self, wants: Sequence[Want], held: int | None = None) -> list[Ticket]:
+    def due_tickets(self, wants: Sequence[Want], held: int | None = None) -> list[Ticket]:
         if not wants:
             return []
-        holding = array(sorted({key for want in wants for key in want.holding}))
+        holding = array_literal(sorted({key for want in wants for key in want.holding}))
         with self.db.transaction() as tx:
             spent, pages = self._totals(tx)
-            rows = tx.rows(
+            rows = tx.fetch_rows(
                 "refill",
                 crawl=self._crawl,
                 now=self._clock and self._clock(),
@@ -332,30 +343,30 @@ class PostgresFrontier:
                 **_want_columns(wants),
             )
         tickets = [_ticket(row) for row in rows]
-        room = Room(self.spec, spent, pages, {row[2]: row[25] or 0 for row in rows})
-        return room.within(tickets, wants, held)
+        room = PageQuota(self.spec, spent, pages, {row[2]: row[25] or 0 for row in rows})
+        return room.admit_tickets(tickets, wants, held)
 
-    def robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
-        rows = self.db.rows("get_robots", origins=list(origins)) if origins else []
+    def get_robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
+        rows = self.db.fetch_rows("get_robots", origins=list(origins)) if origins else []
         return {row[0]: RobotsRow(*row) for row in rows}
 
-    def rejudge(self, origin: str, allows: Callable[[str], bool]) -> int:
-        return judging.rejudge(self.db, origin, allows, self._queued).get(self._crawl, 0)
+    def rejudge_forbidden(self, origin: str, allows: Callable[[str], bool]) -> int:
+        return judging.rejudge_forbidden(self.db, origin, allows, self._queued).get(self._crawl, 0)
 
     def _queued(self, tx: Transaction, crawl: int, hosts: list[int]) -> None:
         if crawl == self._crawl:
             self._settle(tx, hosts, {}, self._now(tx))
         else:
-            tx.run("lock_hosts", crawl=crawl, hosts=array(hosts))
-            tx.run("refresh_hosts", crawl=crawl, hosts=array(hosts), now=self._now(tx))
+            tx.run("lock_hosts", crawl=crawl, hosts=array_literal(hosts))
+            tx.run("refresh_hosts", crawl=crawl, hosts=array_literal(hosts), now=self._now(tx))
 
     def outlook(self, worker: str = "") -> Outlook:
-        return outlook(self.db, self._crawl, worker, self.now(), self._spent(self.db))
+        return read_outlook(self.db, self._crawl, worker, self.now(), self._spent(self.db))
 
-    def look(self, ids: Sequence[int]) -> dict[int, Found]:
-        rows = self.db.rows("look", crawl=self._crawl, ids=array(ids)) if ids else []
+    def get_urls(self, ids: Sequence[int]) -> dict[int, StoredUrl]:
+        rows = self.db.fetch_rows("look", crawl=self._crawl, ids=array_literal(ids)) if ids else []
         return {
-            row[0]: Found(
+            row[0]: StoredUrl(
                 row[0],
                 row[1],
                 row[2],
@@ -366,12 +377,12 @@ class PostgresFrontier:
             for row in rows
         }
 
-    def seeds(self) -> list[str]:
-        return [row[0] for row in self.db.rows("seeds", crawl=self._crawl)]
+    def seed_urls(self) -> list[str]:
+        return [row[0] for row in self.db.fetch_rows("seeds", crawl=self._crawl)]
 
-    def counts(self) -> dict[str, int]:
+    def count_urls(self) -> dict[str, int]:
         counts = {state.value: 0 for state in State} | dict(
-            self.db.rows("counts", crawl=self._crawl)
+            self.db.fetch_rows("counts", crawl=self._crawl)
         )
         return {"known": sum(counts.values()), **counts}
 
@@ -382,7 +393,7 @@ class PostgresFrontier:
 def _ticket(row: tuple[Any, ...]) -> Ticket:
     url, request, digest, began, record, noarchive = row[1], row[19], *row[21:25]
     original = (
-        Original(request["url"] if request else url, began, digest, f"{RECORD}{record}>")
+        Original(request["url"] if request else url, began, digest, f"{RECORD_PREFIX}{record}>")
         if digest
         else None
     )
@@ -397,4 +408,4 @@ def _want_columns(wants: Sequence[Want]) -> dict[str, str]:
         "epoch": (w.epoch for w in wants),
     }
     numbers = {"count": (w.count for w in wants), "urgent": (w.urgent for w in wants)}
-    return {name: array(values) for name, values in (columns | numbers).items()}
+    return {name: array_literal(values) for name, values in (columns | numbers).items()}

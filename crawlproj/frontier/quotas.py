@@ -9,7 +9,7 @@ from crawlproj.frontier.base import CrawlSpec, Lane, Ticket, Want
 NEVER_READ = frozenset({Lane.NEW, Lane.BACKFILL})
 
 
-class Room:
+class PageQuota:
     """Gets smaller with each page that is let through. Whatever is held takes a place, since it may
     yet become a page.
     """
@@ -27,7 +27,7 @@ class Room:
         )
         self._full = {host for host, left in self._hosts.items() if left <= 0}
 
-    def within(
+    def admit_tickets(
         self, tickets: Sequence[Ticket], wants: Sequence[Want], held: int | None
     ) -> list[Ticket]:
         """The tickets without those that there is no room for, which stay where they are."""

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
-from crawlproj.database.arrays import array
+from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database, Transaction
-from crawlproj.urls.canonical import host
+from crawlproj.urls.canonical import host_of
 
 AT_ONCE = 10_000
 
 
-def rejudge(
+def rejudge_forbidden(
     db: Database,
     origin: str,
     allows: Callable[[str], bool],
@@ -27,7 +27,7 @@ def rejudge(
     for ids in _allowed(db, f"{origin}/", allows):
         with db.transaction() as tx:
             hosts: dict[int, set[int]] = defaultdict(set)
-            for crawl, host_id in tx.rows("allow_urls", ids=array(ids)):
+            for crawl, host_id in tx.fetch_rows("allow_urls", ids=array_literal(ids)):
                 hosts[crawl].add(host_id)
                 revived[crawl] += 1
             for crawl in sorted(hosts):
@@ -38,8 +38,8 @@ def rejudge(
 def _allowed(db: Database, root: str, allows: Callable[[str], bool]) -> Iterator[list[int]]:
     """Ids of forbidden URLs below the root that are allowed now, some at a time."""
     first = -(2**63)
-    name = host(root)
-    while rows := db.rows("forbidden_urls", host=name, root=root, first=first, count=AT_ONCE):
+    name = host_of(root)
+    while rows := db.fetch_rows("forbidden_urls", host=name, root=root, first=first, count=AT_ONCE):
         if ids := [key for key, url in rows if allows(url)]:
             yield ids
         if len(rows) < AT_ONCE:

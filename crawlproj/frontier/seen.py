@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from crawlproj.content.document import PAGE_KINDS, Link
 from crawlproj.frontier.base import Lane, Links, NewUrl, Ticket
-from crawlproj.urls.canonical import MAX_URL, host, key
+from crawlproj.urls.canonical import MAX_URL, host_of, url_key
 
 FOLLOWED = PAGE_KINDS | {"feed", "sitemap", "canonical"}
 """Images, scripts and style sheets are recorded only."""
@@ -20,12 +20,12 @@ NEVER = 1 << 30
 """Deeper than anything: it has not gone through yet."""
 
 
-def score(depth: int) -> float:
+def depth_score(depth: int) -> float:
     """Until better scorers exist: the nearer the better."""
     return 1.0 / (1 + depth)
 
 
-class Sieve:
+class SeenUrls:
     """Lets a URL of this crawl through once, and again only if it was found nearer. Bounded: what
     it forgets, Postgres knows.
 
@@ -46,15 +46,22 @@ class Sieve:
         self._older: dict[int, int] = {}
         self.too_long = 0
 
-    def url(
+    def new_url(
         self, url: str, depth: int, parent: int | None = None, lane: Lane = Lane.NEW, hops: int = 0
     ) -> NewUrl:
         """A URL that goes in whatever the sieve knows of it: seeds, pushes, redirects."""
         return NewUrl(
-            key(self._crawl, url), url, host(url), depth, score(depth), parent, lane, hops
+            url_key(self._crawl, url),
+            url,
+            host_of(url),
+            depth,
+            depth_score(depth),
+            parent,
+            lane,
+            hops,
         )
 
-    def sort(
+    def classify_links(
         self, ticket: Ticket, links: Iterable[Link], follow: bool = True
     ) -> tuple[Links, list[NewUrl]]:
         """The links as they are stored, and the URLs that the frontier may not know yet."""
@@ -78,10 +85,10 @@ class Sieve:
             inside.append((id_, kind, text))
             if seen >> 64 > depth and follow and (not nofollow or self._follow_nofollow):
                 known[hash(url)] = depth << 64 | id_ + SIGN
-                fresh.append(NewUrl(id_, url, host(url), depth, score(depth), ticket.id))
+                fresh.append(NewUrl(id_, url, host_of(url), depth, depth_score(depth), ticket.id))
         return Links(*_columns(inside), *_columns(outside)), fresh  # type: ignore[arg-type]
 
-    def forget(self, url: str) -> None:
+    def forget_url(self, url: str) -> None:
         """Let it through again: it is no longer in the queue, and a new link may bring it back."""
         self._known.pop(hash(url), None)
         self._older.pop(hash(url), None)
@@ -96,7 +103,7 @@ class Sieve:
             self._known = {}
         seen = (
             self._older.get(hash(url))
-            or NEVER << 64 | (key(self._crawl, url) if self.wants(url) else OUTSIDE) + SIGN
+            or NEVER << 64 | (url_key(self._crawl, url) if self.wants(url) else OUTSIDE) + SIGN
         )
         self._known[hash(url)] = seen
         return seen

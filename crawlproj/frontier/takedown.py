@@ -12,13 +12,13 @@ from typing import Any
 
 from crawlproj.database.queries import Queries
 from crawlproj.errors import ConfigError
-from crawlproj.urls.canonical import canonical, host
+from crawlproj.urls.canonical import canonical_url, host_of
 
 BELOW = "*."
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class TakedownRule:
     """`what` is a canonical URL, a host name, or `*.` and a name. Barred: it is not fetched again;
     else only what was captured until `asked` goes.
     """
@@ -27,67 +27,74 @@ class Rule:
     what: str
     reason: str
     barred: bool
-    asked: datetime
+    requested_at: datetime
 
 
-class Rules:
+class TakedownRules:
     """Those in force; without any, everything is quick."""
 
-    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+    def __init__(self, rules: Iterable[TakedownRule] = ()) -> None:
         self.all = tuple(rules)
-        self._by_name: dict[str, list[Rule]] = {}
+        self._by_name: dict[str, list[TakedownRule]] = {}
         for rule in self.all:
             self._by_name.setdefault(rule.what, []).append(rule)
 
     def __bool__(self) -> bool:
         return bool(self.all)
 
-    def of(self, url: str) -> list[Rule]:
+    def matching_rules(self, url: str) -> list[TakedownRule]:
         """All rules that a URL, in whichever spelling, falls under."""
         if not self.all:
             return []
-        address = canonical(url)
-        names = (address, *names_of(host(address))) if address else (url,)
+        address = canonical_url(url)
+        names = (address, *rule_names(host_of(address))) if address else (url,)
         return [rule for name in names for rule in self._by_name.get(name, ())]
 
-    def bars(self, url: str) -> bool:
+    def is_barred(self, url: str) -> bool:
         """It may not be fetched, nor kept."""
-        return any(rule.barred for rule in self.of(url))
+        return any(rule.barred for rule in self.matching_rules(url))
 
-    def gone(self, url: str, at: datetime) -> str:
+    def removed_by(self, url: str, at: datetime) -> str:
         """What a capture goes with; empty if it stays."""
-        return next((rule.what for rule in self.of(url) if rule.barred or at <= rule.asked), "")
+        return next(
+            (
+                rule.what
+                for rule in self.matching_rules(url)
+                if rule.barred or at <= rule.requested_at
+            ),
+            "",
+        )
 
 
 @lru_cache(4096)
-def names_of(name: str) -> tuple[str, ...]:
+def rule_names(name: str) -> tuple[str, ...]:
     """Under what a rule may name a host: itself, and all that it is below of."""
     labels = name.split(".")
     return name, *(BELOW + ".".join(labels[number:]) for number in range(1, len(labels)))
 
 
-def target(word: str) -> str:
+def parse_target(word: str) -> str:
     """What a word of a user means; ConfigError if that is not clear."""
     if "://" in word:
-        url = canonical(word)
+        url = canonical_url(word)
         if url is None:
             raise ConfigError(f"not a web address: {word[:100]!r}")
         return url
     name = word.removeprefix(BELOW)
-    url = canonical(f"http://{name}/") if name and not set(name) & set("/?#@*") else None
+    url = canonical_url(f"http://{name}/") if name and not set(name) & set("/?#@*") else None
     if url is None or (":" in name and not name.endswith("]")):
         raise ConfigError(
             f"{word[:100]!r} is no URL (with http:// or https://), no host (example.org) and not "
             "all below one (*.example.org)"
         )
-    return (BELOW if word.startswith(BELOW) else "") + host(url)
+    return (BELOW if word.startswith(BELOW) else "") + host_of(url)
 
 
 def is_url(what: str) -> bool:
     return "://" in what
 
 
-def in_words(what: str) -> str:
+def describe_target(what: str) -> str:
     if is_url(what):
         return what
     return (
@@ -95,15 +102,15 @@ def in_words(what: str) -> str:
     )
 
 
-def in_force(db: Queries) -> Rules:
+def load_rules(db: Queries) -> TakedownRules:
     """What workers must not fetch or keep."""
-    return Rules(Rule(*row) for row in db.rows("takedown_in_force"))
+    return TakedownRules(TakedownRule(*row) for row in db.fetch_rows("takedown_in_force"))
 
 
-def why(db: Queries, url: str, name: str = "") -> dict[str, Any] | None:
+def barring_rule(db: Queries, url: str, name: str = "") -> dict[str, Any] | None:
     """The rule that keeps us from a URL, or from all of a host if there is no URL."""
-    names = [url, *names_of(host(url))] if url else [*names_of(name)]
-    row = db.row("takedown_why", names=names)
+    names = [url, *rule_names(host_of(url))] if url else [*rule_names(name)]
+    row = db.fetch_row("takedown_why", names=names)
     return (
         dict(zip(("what", "reason", "asked", "ended"), row, strict=True))
         if row is not None
@@ -111,7 +118,7 @@ def why(db: Queries, url: str, name: str = "") -> dict[str, Any] | None:
     )
 
 
-def refused(db: Queries, urls: Sequence[str]) -> list[str]:
+def barred_urls(db: Queries, urls: Sequence[str]) -> list[str]:
     """Those of the URLs that were forgotten and are not fetched."""
-    rules = in_force(db)
-    return [url for url in urls if rules.bars(url)]
+    rules = load_rules(db)
+    return [url for url in urls if rules.is_barred(url)]

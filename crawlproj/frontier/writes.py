@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from crawlproj.database.arrays import array
+from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Transaction
 from crawlproj.frontier.base import (
     Committed,
@@ -17,11 +17,11 @@ from crawlproj.frontier.base import (
     NewUrl,
     Outcome,
     State,
+    compute_rank,
     lane_of,
-    rank,
 )
-from crawlproj.frontier.host_limits import is_found, surplus
-from crawlproj.urls.domains import domain
+from crawlproj.frontier.host_limits import is_found, surplus_hosts
+from crawlproj.urls.domains import registered_domain
 
 KIND_LETTERS = {
     "a": "a",
@@ -41,7 +41,7 @@ KIND_LETTERS = {
     "next": "n",
 }
 """One letter per link in `page_links`; anything else is '?'."""
-RECORD = "<urn:uuid:"
+RECORD_PREFIX = "<urn:uuid:"
 
 
 class UrlWriter:
@@ -53,11 +53,11 @@ class UrlWriter:
         self._hosts: dict[str, int] = {}
         self._limit = cache_hosts
 
-    def forget(self) -> None:
+    def forget_hosts(self) -> None:
         """Host ids of a transaction that was rolled back are not to be believed."""
         self._hosts.clear()
 
-    def write(
+    def write_urls(
         self,
         tx: Transaction,
         urls: Sequence[NewUrl],
@@ -67,7 +67,7 @@ class UrlWriter:
         since: datetime | None = None,
     ) -> Committed:
         """`nearer`: ids and depths of pages whose links are to be counted anew."""
-        offered = _folded(urls)
+        offered = _merge_duplicates(urls)
         batch = self._within_domains(tx, offered)
         ids = self._host_ids(tx, {url.host for url in batch.values()})
         added = self._add(tx, batch, ids, now)
@@ -80,7 +80,9 @@ class UrlWriter:
         names = {host: name for name, host in ids.items()}
         hosts = {names[host] for host in queued if host in names}
         if missing := queued - names.keys():
-            hosts.update(row[0] for row in tx.rows("host_names", hosts=array(sorted(missing))))
+            hosts.update(
+                row[0] for row in tx.fetch_rows("host_names", hosts=array_literal(sorted(missing)))
+            )
         return Committed(
             added=len(new),
             revived=len(revived),
@@ -98,18 +100,20 @@ class UrlWriter:
             return batch
         names -= {
             name
-            for (name,) in tx.rows("crawled_hosts", crawl=self.crawl, names=array(sorted(names)))
+            for (name,) in tx.fetch_rows(
+                "crawled_hosts", crawl=self.crawl, names=array_literal(sorted(names))
+            )
         }
-        domains = sorted({domain(name) for name in names})
+        domains = sorted({registered_domain(name) for name in names})
         counts = dict(
-            tx.rows(
+            tx.fetch_rows(
                 "domain_hosts",
                 crawl=self.crawl,
-                domains=array(domains),
+                domains=array_literal(domains),
                 most=self.spec.domain_hosts,
             )
         )
-        refused = surplus(names, counts, self.spec.domain_hosts)
+        refused = surplus_hosts(names, counts, self.spec.domain_hosts)
         return {
             key: url for key, url in batch.items() if url.host not in refused or not is_found(url)
         }
@@ -119,26 +123,31 @@ class UrlWriter:
     ) -> list[tuple[Any, ...]]:
         if not batch:
             return []
-        full = set(self.full(tx, sorted(set(ids.values()))))
-        return tx.rows("add_urls", crawl=self.crawl, now=now, **self._columns(batch, ids, full))
+        full = set(self.full_hosts(tx, sorted(set(ids.values()))))
+        return tx.fetch_rows(
+            "add_urls", crawl=self.crawl, now=now, **self._columns(batch, ids, full)
+        )
 
-    def full(self, tx: Transaction, hosts: Sequence[int]) -> list[int]:
+    def full_hosts(self, tx: Transaction, hosts: Sequence[int]) -> list[int]:
         """Those of the hosts that are over their quota."""
         limits = {"host_pages": self.spec.host_pages, "host_bytes": self.spec.host_bytes}
         if not any(limits.values()):
             return []
         return [
-            row[0] for row in tx.rows("full_hosts", crawl=self.crawl, hosts=array(hosts), **limits)
+            row[0]
+            for row in tx.fetch_rows(
+                "full_hosts", crawl=self.crawl, hosts=array_literal(hosts), **limits
+            )
         ]
 
     def _host_ids(self, tx: Transaction, names: set[str]) -> dict[str, int]:
         missing = sorted(names - self._hosts.keys())
         found: dict[str, int] = {}
         if missing:
-            found = dict(tx.rows("add_hosts", names=array(missing)))
+            found = dict(tx.fetch_rows("add_hosts", names=array_literal(missing)))
             if left := [name for name in missing if name not in found]:
-                found |= dict(tx.rows("host_ids", names=left))
-            tx.run("add_crawl_hosts", crawl=self.crawl, hosts=array(sorted(found.values())))
+                found |= dict(tx.fetch_rows("host_ids", names=left))
+            tx.run("add_crawl_hosts", crawl=self.crawl, hosts=array_literal(sorted(found.values())))
         ids = {name: self._hosts[name] for name in names if name in self._hosts} | found
         if len(self._hosts) + len(found) > self._limit:
             self._hosts.clear()
@@ -154,7 +163,13 @@ class UrlWriter:
             host = ids[u.host]
             why = self._refusal(u, host in full)
             lane = None if why else int(u.lane)
-            place = None if why else 0.0 if u.lane is Lane.URGENT else rank(order, u.depth, u.score)
+            place = (
+                None
+                if why
+                else 0.0
+                if u.lane is Lane.URGENT
+                else compute_rank(order, u.depth, u.score)
+            )
             state = State.IGNORED.value if why else State.NEW.value
             rows.append(
                 (
@@ -187,7 +202,8 @@ class UrlWriter:
             "request",
         )
         return {
-            name: array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
+            name: array_literal(column)
+            for name, column in zip(names, zip(*rows, strict=True), strict=True)
         }
 
     def _refusal(self, url: NewUrl, full: bool) -> str:
@@ -202,17 +218,20 @@ class UrlWriter:
     ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
         ordering = self.spec.order
         max_depth = self.spec.max_depth
-        names = {"id": array(u.id for u in urls), "canonical": array(u.url for u in urls)}
-        nearer = tx.rows(
+        names = {
+            "id": array_literal(u.id for u in urls),
+            "canonical": array_literal(u.url for u in urls),
+        }
+        nearer = tx.fetch_rows(
             "nearer_urls",
             ordering=ordering,
-            depth=array(u.depth for u in urls),
-            parent=array(u.parent for u in urls),
-            score=array(u.score for u in urls),
+            depth=array_literal(u.depth for u in urls),
+            parent=array_literal(u.parent for u in urls),
+            score=array_literal(u.score for u in urls),
             **names,
         )
-        urgent = array(u.lane is Lane.URGENT for u in urls)
-        return nearer, tx.rows(
+        urgent = array_literal(u.lane is Lane.URGENT for u in urls)
+        return nearer, tx.fetch_rows(
             "revive_urls",
             ordering=ordering,
             max_depth=max_depth,
@@ -233,11 +252,11 @@ class UrlWriter:
         moved: set[int] = set()
         while rings:
             depth = min(rings)
-            rows = tx.rows(
+            rows = tx.fetch_rows(
                 "nearer_children",
                 ordering=self.spec.order,
                 depth=depth,
-                ids=array(sorted(rings.pop(depth))),
+                ids=array_literal(sorted(rings.pop(depth))),
             )
             touched.update(host for _, host in rows)
             moved.update(key for key, _ in rows)
@@ -245,16 +264,16 @@ class UrlWriter:
                 rings[depth + 1].update(key for key, _ in rows)
         if not moved or not self.spec.max_depth:
             return []
-        return tx.rows(
+        return tx.fetch_rows(
             "revive_depths",
             ordering=self.spec.order,
             max_depth=self.spec.max_depth,
-            ids=array(sorted(moved)),
+            ids=array_literal(sorted(moved)),
         )
 
 
 @dataclass(slots=True)
-class Ended:
+class EndedVisits:
     """What the ends of a commit came to: `counted` is pages and bytes per host, `nearer` pages that
     were found nearer meanwhile.
     """
@@ -264,10 +283,10 @@ class Ended:
     fresh: set[int] = field(default_factory=set)
     counted: dict[int, list[int]] = field(default_factory=dict)
     nearer: list[tuple[int, int]] = field(default_factory=list)
-    moved: list[Outcome] = field(default_factory=list)
+    stored_again: list[Outcome] = field(default_factory=list)
     """Pages that were not read anew, but whose body was stored again."""
 
-    def take(self, rows: Iterable[tuple[Any, ...]], ends: Mapping[int, Outcome]) -> None:
+    def add_rows(self, rows: Iterable[tuple[Any, ...]], ends: Mapping[int, Outcome]) -> None:
         for key, host, is_version, depth in rows:
             end = ends[key]
             self.done.add(key)
@@ -275,7 +294,7 @@ class Ended:
             count[0] += end.content is not None
             count[1] += end.received
             if end.content is None:
-                self.moved += [end] if end.place is not None else []
+                self.stored_again += [end] if end.body_location is not None else []
                 continue
             self.read.append(end)
             if is_version:
@@ -284,7 +303,7 @@ class Ended:
                 self.nearer.append((key, depth))
 
 
-def _folded(urls: Sequence[NewUrl]) -> dict[int, NewUrl]:
+def _merge_duplicates(urls: Sequence[NewUrl]) -> dict[int, NewUrl]:
     """Each id once, sorted, so that two commits meet on rows in the same order; as if added one
     after the other.
     """
@@ -322,11 +341,13 @@ def end_columns(outcomes: Sequence[Outcome]) -> dict[str, str]:
         "modified",
         "expires",
     )
-    columns = {name: array([getattr(o, name) for o in outcomes]) for name in plain}
-    columns["state"] = array([o.state.value for o in outcomes])
-    columns["lane"] = array([lane_of(o) for o in outcomes])
-    columns["body_digest"] = array([o.content.body_digest if o.content else None for o in outcomes])
-    columns["block_digest"] = array(
+    columns = {name: array_literal([getattr(o, name) for o in outcomes]) for name in plain}
+    columns["state"] = array_literal([o.state.value for o in outcomes])
+    columns["lane"] = array_literal([lane_of(o) for o in outcomes])
+    columns["body_digest"] = array_literal(
+        [o.content.body_digest if o.content else None for o in outcomes]
+    )
+    columns["block_digest"] = array_literal(
         [o.content.block_digest if o.content else None for o in outcomes]
     )
     return columns
@@ -339,18 +360,19 @@ def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) 
     if not outcomes:
         return
     pages = [(o, o.content) for o in outcomes if o.content is not None]
-    url = array([o.id for o, _ in pages])
-    at = array([o.at for o, _ in pages])
-    length = array([c.length for _, c in pages])
+    url = array_literal([o.id for o, _ in pages])
+    at = array_literal([o.at for o, _ in pages])
+    length = array_literal([c.length for _, c in pages])
     texts = {
-        name: array([getattr(c, name) for _, c in pages])
+        name: array_literal([getattr(c, name) for _, c in pages])
         for name in ("title", "content_type", "charset", "language")
     }
     orders = {
-        name: array([getattr(c, name) for _, c in pages]) for name in ("noindex", "noarchive")
+        name: array_literal([getattr(c, name) for _, c in pages])
+        for name in ("noindex", "noarchive")
     }
-    elapsed_s = array([o.elapsed_s for o, _ in pages])
-    places = place_columns([o for o, _ in pages])
+    elapsed_s = array_literal([o.elapsed_s for o, _ in pages])
+    places = location_columns([o for o, _ in pages])
     tx.run(
         "put_pages", url=url, at=at, length=length, elapsed_s=elapsed_s, **orders, **texts, **places
     )
@@ -358,51 +380,55 @@ def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) 
     if versions:
         tx.run(
             "put_versions",
-            url=array([o.id for o, _ in versions]),
-            at=array([o.at for o, _ in versions]),
-            status=array([o.status for o, _ in versions]),
-            body_digest=array([c.body_digest for _, c in versions]),
-            block_digest=array([c.block_digest for _, c in versions]),
-            length=array([c.length for _, c in versions]),
-            **place_columns([o for o, _ in versions]),
+            url=array_literal([o.id for o, _ in versions]),
+            at=array_literal([o.at for o, _ in versions]),
+            status=array_literal([o.status for o, _ in versions]),
+            body_digest=array_literal([c.body_digest for _, c in versions]),
+            block_digest=array_literal([c.block_digest for _, c in versions]),
+            length=array_literal([c.length for _, c in versions]),
+            **location_columns([o for o, _ in versions]),
         )
     links = [c.links for _, c in pages]
     tx.run(
         "put_links",
         url=url,
-        known=array([array(x.known) for x in links]),
-        known_kinds=array([letters(x.known_kinds) for x in links]),
-        known_texts=array([lines(x.known_texts) for x in links]),
-        other=array([lines(x.other) for x in links]),
-        other_kinds=array([letters(x.other_kinds) for x in links]),
-        other_texts=array([lines(x.other_texts) for x in links]),
+        known=array_literal([array_literal(x.known) for x in links]),
+        known_kinds=array_literal([encode_kinds(x.known_kinds) for x in links]),
+        known_texts=array_literal([join_lines(x.known_texts) for x in links]),
+        other=array_literal([join_lines(x.other) for x in links]),
+        other_kinds=array_literal([encode_kinds(x.other_kinds) for x in links]),
+        other_texts=array_literal([join_lines(x.other_texts) for x in links]),
     )
 
 
-def put_places(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
+def put_locations(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
     """The bodies of these pages are stored elsewhere now too, and there revisits are to point."""
     if outcomes:
-        tx.run("put_places", url=array([o.id for o in outcomes]), **place_columns(outcomes))
+        tx.run(
+            "put_places", url=array_literal([o.id for o in outcomes]), **location_columns(outcomes)
+        )
 
 
-def place_columns(outcomes: Sequence[Outcome]) -> dict[str, str]:
+def location_columns(outcomes: Sequence[Outcome]) -> dict[str, str]:
     """Where their bodies are in the archive. Record ids are stored as what they are, UUIDs."""
-    places = [o.place for o in outcomes]
+    places = [o.body_location for o in outcomes]
     return {
-        "file": array([p and p.file for p in places]),
-        "start": array([p and p.offset for p in places]),
-        "size": array([p and p.length for p in places]),
-        "record": array([p and p.record_id.removeprefix(RECORD).rstrip(">") for p in places]),
-        "digest": array([p and p.digest for p in places]),
-        "began": array([p and p.at for p in places]),
+        "file": array_literal([p and p.file for p in places]),
+        "start": array_literal([p and p.offset for p in places]),
+        "size": array_literal([p and p.length for p in places]),
+        "record": array_literal(
+            [p and p.record_id.removeprefix(RECORD_PREFIX).rstrip(">") for p in places]
+        ),
+        "digest": array_literal([p and p.digest for p in places]),
+        "began": array_literal([p and p.at for p in places]),
     }
 
 
-def letters(kinds: Sequence[str]) -> str:
+def encode_kinds(kinds: Sequence[str]) -> str:
     return "".join([KIND_LETTERS.get(kind, "?") for kind in kinds])
 
 
-def lines(texts: Sequence[str]) -> str:
+def join_lines(texts: Sequence[str]) -> str:
     """One line for each."""
     joined = "\n".join(texts)
     return (

@@ -30,7 +30,7 @@ _CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]").search
 BROKEN = (zlib.error, zstd.ZstdError, brotli.error, EOFError, ValueError)
 
 
-def decode(body: bytes, encoding: str, limit: int = MAX_BYTES) -> bytes:
+def decode_body(body: bytes, encoding: str, limit: int = MAX_BYTES) -> bytes:
     """The body as a reader sees it, `limit` bytes of it at most.
 
     A layer that isn't there is passed over; of one that is cut or damaged comes what can be had. An
@@ -48,7 +48,7 @@ def decode(body: bytes, encoding: str, limit: int = MAX_BYTES) -> bytes:
     return body[:limit]
 
 
-def is_packed(body: bytes, encoding: str) -> bool:
+def is_compressed(body: bytes, encoding: str) -> bool:
     """Whether what is left of such a body is still packed, or the ruin of it, rather than something
     that never was packed.
     """

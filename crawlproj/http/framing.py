@@ -22,7 +22,7 @@ _DIGITS: Final = 18
 """More would not be a number of 64 bits."""
 
 
-class Framed(NamedTuple):
+class Framing(NamedTuple):
     """`length` None: the body ends with its last chunk, or with the connection. `sound`: the head
     is as it came.
     """
@@ -32,20 +32,20 @@ class Framed(NamedTuple):
     sound: bool = True
 
 
-def framed(head: bytes) -> Framed | None:
+def parse_framing(head: bytes) -> Framing | None:
     """Of a whole head with its empty line; None if nobody can say what it means."""
     if heads.is_plain(head):
         found = _FRAMING.findall(head)
         if head[9:12] in (b"204", b"304", b"101"):
-            return Framed(head, 0)
+            return Framing(head, 0)
         if not found:
-            return Framed(head, None)
+            return Framing(head, None)
         if len(found) == 1:
             name, value = found[0]
             if len(name) == len("content-length") and _is_number(value):
-                return Framed(head, int(value))
+                return Framing(head, int(value))
             if value.lower() == b"chunked":
-                return Framed(head, None)
+                return Framing(head, None)
     return _mended(head) if heads.is_http(head) else None
 
 
@@ -53,11 +53,11 @@ def _is_number(value: bytes) -> bool:
     return value.isdigit() and len(value) <= _DIGITS
 
 
-def _mended(head: bytes) -> Framed | None:
+def _mended(head: bytes) -> Framing | None:
     """Chunks go before lengths; lengths that are no numbers, and ways of transfer that nobody
     knows, count for nothing.
     """
-    status, *fields = heads.lines(head)
+    status, *fields = heads.strict_lines(head)
     lengths = list[bytes]()
     codings = list[bytes]()
     kept = [status]
@@ -78,6 +78,8 @@ def _mended(head: bytes) -> Framed | None:
     elif numbers:
         length = numbers.pop()
         kept.append(b"Content-Length: %d" % length)
-    return Framed(
-        b"\r\n".join([*kept, b"", b""]), 0 if heads.status(head) in _EMPTY else length, sound=False
+    return Framing(
+        b"\r\n".join([*kept, b"", b""]),
+        0 if heads.parse_status(head) in _EMPTY else length,
+        sound=False,
     )

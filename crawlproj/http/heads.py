@@ -65,14 +65,14 @@ def _is_sayable(head: bytes) -> bool:
     return True
 
 
-def answer(head: bytes) -> bytes:
+def storable_response(head: bytes) -> bytes:
     """The head of an answer as it is stored."""
     if not is_plain(head):
         head = _shortened(_repaired(head))
     return _CHUNKED.sub(b"X-Crawler-", head) if b"transfer-" in head.lower() else head
 
 
-def request(head: bytes) -> bytes | None:
+def storable_request(head: bytes) -> bytes | None:
     """The head of a request as it is stored, without its longest headers if it is too long; None if
     readers would refuse it.
     """
@@ -80,7 +80,7 @@ def request(head: bytes) -> bytes | None:
     return head if _PLAIN_REQUEST(head) else None
 
 
-def lines(head: bytes) -> list[bytes]:
+def strict_lines(head: bytes) -> list[bytes]:
     """Status line and headers without what is no header, each on one line, for a parser that is
     strict.
     """
@@ -133,7 +133,7 @@ def _shortened(head: bytes) -> bytes:
     )
 
 
-def split(block: bytes) -> tuple[bytes, bytes]:
+def split_head(block: bytes) -> tuple[bytes, bytes]:
     """Head (with its empty line) and body of a stored block; all of it is head if there is no empty
     line.
     """
@@ -141,19 +141,19 @@ def split(block: bytes) -> tuple[bytes, bytes]:
     return (block, b"") if end is None else (block[: end.end()], block[end.end() :])
 
 
-def status(head: bytes) -> int:
+def parse_status(head: bytes) -> int:
     """The status of an answer; 0 if there is none."""
     found = _STATUS(head)
     return int(found[1]) if found else 0
 
 
-def field(head: bytes, name: str) -> str:
+def get_header(head: bytes, name: str) -> str:
     """The value of a header, of several the first; empty if it is missing."""
     found = _pattern(name).search(head)
     return _FOLD.sub(b" ", found[1]).strip().decode("utf-8", "replace") if found else ""
 
 
-def fields(head: bytes) -> list[tuple[bytes, bytes]]:
+def parse_headers(head: bytes) -> list[tuple[bytes, bytes]]:
     """All headers of a stored answer, in their order, as the server sent them: those that were
     renamed have their own names.
     """

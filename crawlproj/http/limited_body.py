@@ -17,7 +17,7 @@ SLACK = 1_000
 GZIP = b"\x1f\x8b"
 
 
-class Layer:
+class CompressionLayer:
     """One layer of packing. Gzip may be several members in a row; what is behind the last of them
     is nothing.
     """
@@ -28,7 +28,7 @@ class Layer:
         self._is_next = False
         self.done = False
 
-    def take(self, data: bytes) -> tuple[bytes, bytes]:
+    def decompress_piece(self, data: bytes) -> tuple[bytes, bytes]:
         """The next piece, and what is left of the data."""
         try:
             piece = self._stream.decompress(data, PIECE)
@@ -47,23 +47,23 @@ class Layer:
         return piece, rest
 
 
-class Unpacker:
+class BodyDecompressor:
     """Takes layers of gzip and deflate off a stream. A stream that is not packed at all, whatever
     its header says, is passed on.
     """
 
     def __init__(self, encodings: list[str]) -> None:
-        self._layers = [Layer(WINDOWS[name]) for name in reversed(encodings)]
+        self._layers = [CompressionLayer(WINDOWS[name]) for name in reversed(encodings)]
         # Some call it deflate and leave out its header; others have not packed it at all.
-        self._others: list[list[Layer]] = [
+        self._others: list[list[CompressionLayer]] = [
             [],
-            *([[Layer(-zlib.MAX_WBITS)]] if encodings == ["deflate"] else []),
+            *([[CompressionLayer(-zlib.MAX_WBITS)]] if encodings == ["deflate"] else []),
         ]
         self._head = bytearray()
         self._started = False
 
     @classmethod
-    def of(cls, header: str) -> Self | None:
+    def from_header(cls, header: str) -> Self | None:
         """For the value of a Content-Encoding; None if it names nothing, or something that is not
         ours to unpack.
         """
@@ -110,13 +110,13 @@ class Unpacker:
             rest = data[at : at + SMALL]
             piece = b""
             while (rest or len(piece) == PIECE) and len(out) < limit and not layer.done:
-                piece, rest = layer.take(rest)
+                piece, rest = layer.decompress_piece(rest)
                 out += self._through(number + 1, piece, limit - len(out))
         return bytes(out)
 
 
 async def first_bytes(
-    chunks: AsyncIterator[bytes], limit: int, unpacker: Unpacker | None = None
+    chunks: AsyncIterator[bytes], limit: int, unpacker: BodyDecompressor | None = None
 ) -> tuple[bytes, bool]:
     """Up to `limit` bytes, and whether there may have been more. What is packed and becomes no
     smaller by it is given up too.

@@ -6,11 +6,11 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-TEMPORARY = frozenset({302, 303, 307})
+TEMPORARY_REDIRECTS = frozenset({302, 303, 307})
 """Redirects that may lead elsewhere next time: such a URL is visited again."""
 FORBIDDEN = frozenset({401, 403, 407, 451})
 GONE = frozenset({404, 410})
-AGAIN = frozenset(
+RETRYABLE = frozenset(
     {
         408,
         421,
@@ -36,7 +36,7 @@ AGAIN = frozenset(
 )
 
 
-def retry_after_s(value: str | None, now: datetime) -> float | None:
+def parse_retry_after(value: str | None, now: datetime) -> float | None:
     """Seconds that a Retry-After header asks for: a number or a date; None if it says nothing
     sensible.
     """

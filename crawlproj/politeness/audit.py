@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from crawlproj.http.status import AGAIN
-from crawlproj.politeness.log_reader import Evidence, Line, is_server
+from crawlproj.http.status import RETRYABLE
+from crawlproj.politeness.log_reader import AuditedLogs, LogLine, is_server
 
 TOLERANCE_S = 0.005
 """What the clocks of two workers may differ, and a timer may be early."""
@@ -33,12 +33,12 @@ class Violation:
     rule: str
     who: str
     by_s: float
-    first: Line | None
-    second: Line
+    first: LogLine | None
+    second: LogLine
     says: str
 
 
-def audit(evidence: Evidence, tolerance_s: float = TOLERANCE_S) -> list[Violation]:
+def find_violations(evidence: AuditedLogs, tolerance_s: float = TOLERANCE_S) -> list[Violation]:
     """Every violation, in the order of time."""
     lines = sorted(evidence.lines, key=lambda line: (line.start, line.epoch, line.end))
     sent = [line for line in lines if line.sent]
@@ -53,38 +53,48 @@ def audit(evidence: Evidence, tolerance_s: float = TOLERANCE_S) -> list[Violatio
         found += _general_pause(name, requests, tolerance_s)
     for name, requests in _grouped(sent, lambda line: str(line.server)):
         found += _lease(name, requests, tolerance_s)
-    reads = [line.end for line in lines if line.robots and line.away is not None]
+    reads = [line.end for line in lines if line.robots and line.robots_unreachable is not None]
     for name, requests in _grouped(lines, lambda line: line.origin):
-        found += _robots_first(name, requests, evidence.horizon, reads, tolerance_s)
+        found += _robots_first(name, requests, evidence.complete_since, reads, tolerance_s)
         found += _refused(name, requests)
     for name, requests in _grouped(lines, lambda line: line.worker):
         found += _guarded(name, requests)
     return sorted(found, key=lambda violation: (violation.second.start, violation.rule))
 
 
-def server_of(line: Line) -> str:
+def server_of(line: LogLine) -> str:
     """Whom the server's rules protect: the address, or the host where an address is shared by many
     or not known.
     """
     return line.ip if is_server(line.rules, line.ip) else f"host {line.host}"
 
 
-def _grouped(lines: Iterable[Line], key: Callable[[Line], str]) -> Iterable[tuple[str, list[Line]]]:
-    groups: defaultdict[str, list[Line]] = defaultdict(list)
+def _grouped(
+    lines: Iterable[LogLine], key: Callable[[LogLine], str]
+) -> Iterable[tuple[str, list[LogLine]]]:
+    groups: defaultdict[str, list[LogLine]] = defaultdict(list)
     for line in lines:
         groups[key(line)].append(line)
     return groups.items()
 
 
 def _too_early(
-    rule: str, who: str, first: Line, second: Line, allowed: float, tolerance_s: float, says: str
+    rule: str,
+    who: str,
+    first: LogLine,
+    second: LogLine,
+    allowed: float,
+    tolerance_s: float,
+    says: str,
 ) -> Iterator[Violation]:
     by_s = allowed - second.start
     if by_s > tolerance_s:
         yield Violation(rule, who, by_s, first, second, says)
 
 
-def _one_at_a_time(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[Violation]:
+def _one_at_a_time(
+    name: str, requests: Sequence[LogLine], tolerance_s: float
+) -> Iterator[Violation]:
     last = requests[0]
     for line in requests[1:]:
         yield from _too_early(
@@ -96,13 +106,13 @@ def _one_at_a_time(name: str, requests: Sequence[Line], tolerance_s: float) -> I
 class _CrawlDelays:
     """What robots.txt asked for, by origin, from the lines that read it."""
 
-    def __init__(self, requests: Iterable[Line]) -> None:
-        self._read: defaultdict[str, list[Line]] = defaultdict(list)
+    def __init__(self, requests: Iterable[LogLine]) -> None:
+        self._read: defaultdict[str, list[LogLine]] = defaultdict(list)
         for line in requests:
             if line.robots and line.crawl_delay_s is not None:
                 self._read[line.origin].append(line)
 
-    def after(self, line: Line) -> float:
+    def delay_after(self, line: LogLine) -> float:
         """The Crawl-delay that was known when `line` ended; its own, if it is robots.txt, counts
         only from the next request on.
         """
@@ -115,16 +125,16 @@ class _CrawlDelays:
 
 
 def _host_pauses(
-    name: str, requests: Sequence[Line], asked: _CrawlDelays, tolerance_s: float
+    name: str, requests: Sequence[LogLine], asked: _CrawlDelays, tolerance_s: float
 ) -> Iterator[Violation]:
     failures = 0
     for line, after in pairwise(requests):
         failures = failures + 1 if has_failed(line) else 0
-        for rule, (allowed, says) in _demands(line, failures, asked.after(line)).items():
+        for rule, (allowed, says) in _demands(line, failures, asked.delay_after(line)).items():
             yield from _too_early(rule, name, line, after, allowed, tolerance_s, says)
 
 
-def _demands(line: Line, failures: int, crawl_delay_s: float) -> dict[str, tuple[float, str]]:
+def _demands(line: LogLine, failures: int, crawl_delay_s: float) -> dict[str, tuple[float, str]]:
     """Rule -> when the host may be asked again after `line`, and what the rule says."""
     rules = line.rules
     elapsed_s = line.end - line.start
@@ -146,17 +156,19 @@ def _demands(line: Line, failures: int, crawl_delay_s: float) -> dict[str, tuple
             line.end + rest_s,
             f"{rest_s:g} s after failure number {failures} in a row",
         )
-    if line.status in AGAIN and line.retry_after_s is not None:
+    if line.status in RETRYABLE and line.retry_after_s is not None:
         rest_s = min(max(line.retry_after_s, 0.0), rules.max_retry_after_s)
         demands["retry-after"] = (line.end + rest_s, f"the answer asked for {rest_s:g} s")
     return demands
 
 
-def has_failed(line: Line) -> bool:
-    return line.status in AGAIN or (line.status == 0 and not line.reason.startswith(OWN_FAULT))
+def has_failed(line: LogLine) -> bool:
+    return line.status in RETRYABLE or (line.status == 0 and not line.reason.startswith(OWN_FAULT))
 
 
-def _server_delay(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[Violation]:
+def _server_delay(
+    name: str, requests: Sequence[LogLine], tolerance_s: float
+) -> Iterator[Violation]:
     for line, after in pairwise(requests):
         delay_s = line.rules.server_delay_s if is_server(line.rules, line.ip) else 0.0
         yield from _too_early(
@@ -171,9 +183,9 @@ def _server_delay(name: str, requests: Sequence[Line], tolerance_s: float) -> It
 
 
 def _hosts_in_flight(
-    name: str, requests: Sequence[Line], tolerance_s: float
+    name: str, requests: Sequence[LogLine], tolerance_s: float
 ) -> Iterator[Violation]:
-    flying: list[Line] = []
+    flying: list[LogLine] = []
     for line in requests:
         flying = [
             one for one in flying if one.end > line.start + tolerance_s and one.host != line.host
@@ -186,12 +198,14 @@ def _hosts_in_flight(
         flying.append(line)
 
 
-def _general_pause(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[Violation]:
+def _general_pause(
+    name: str, requests: Sequence[LogLine], tolerance_s: float
+) -> Iterator[Violation]:
     """After so many requests to a host its server rests. After any time so long without a new
     request all begin to count anew.
     """
     counts: Counter[str] = Counter()
-    resting: Line | None = None
+    resting: LogLine | None = None
     before = requests[0]
     for line in requests:
         if line.start - before.start >= line.rules.pause_s - tolerance_s:
@@ -218,7 +232,7 @@ def _general_pause(name: str, requests: Sequence[Line], tolerance_s: float) -> I
             del counts[line.host]
 
 
-def _lease(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[Violation]:
+def _lease(name: str, requests: Sequence[LogLine], tolerance_s: float) -> Iterator[Violation]:
     """One worker at a time has a server, and each taking has a number that only grows."""
     who = f"server {name}"
     last = requests[0]
@@ -240,7 +254,7 @@ def _lease(name: str, requests: Sequence[Line], tolerance_s: float) -> Iterator[
             last = line
 
 
-def _was_read(line: Line, at: float | None, horizon: float, reads: Sequence[float]) -> bool:
+def _was_read(line: LogLine, at: float | None, horizon: float, reads: Sequence[float]) -> bool:
     """Before the logs begin, or for another origin that shares the file."""
     if at is None or line.start - at > line.rules.robots_ttl_s + STALE_S:
         return False
@@ -248,14 +262,14 @@ def _was_read(line: Line, at: float | None, horizon: float, reads: Sequence[floa
 
 
 def _robots_first(
-    name: str, lines: Sequence[Line], horizon: float, reads: Sequence[float], tolerance_s: float
+    name: str, lines: Sequence[LogLine], horizon: float, reads: Sequence[float], tolerance_s: float
 ) -> Iterator[Violation]:
     """No page before robots.txt was read, nor when it is too old, nor while it can't be reached.
     One that has moved to another host may have been read there (`reads`: when any was read).
     """
-    read: Line | None = None
+    read: LogLine | None = None
     for line in lines:
-        if line.robots and line.away is not None:
+        if line.robots and line.robots_unreachable is not None:
             read = line
         if line.robots or not line.sent:
             continue
@@ -267,7 +281,7 @@ def _robots_first(
                     else "robots.txt was read too long ago"
                 )
                 yield Violation("robots.txt first", name, 0.0, read, line, says)
-        elif read.away:
+        elif read.robots_unreachable:
             yield Violation(
                 "robots.txt first",
                 name,
@@ -288,9 +302,9 @@ def _robots_first(
             )
 
 
-def _refused(name: str, lines: Sequence[Line]) -> Iterator[Violation]:
+def _refused(name: str, lines: Sequence[LogLine]) -> Iterator[Violation]:
     """What robots.txt forbids is not asked until robots.txt has been read anew."""
-    refused: dict[str, Line] = {}
+    refused: dict[str, LogLine] = {}
     for line in lines:
         if line.robots:
             refused.clear()
@@ -302,9 +316,9 @@ def _refused(name: str, lines: Sequence[Line]) -> Iterator[Violation]:
             )
 
 
-def _guarded(name: str, lines: Sequence[Line]) -> Iterator[Violation]:
+def _guarded(name: str, lines: Sequence[LogLine]) -> Iterator[Violation]:
     """An address that the guard refused is never asked by the same worker."""
-    refused: dict[str, Line] = {}
+    refused: dict[str, LogLine] = {}
     for line in lines:
         if line.reason.startswith("guard") and line.ip:
             refused[line.ip] = line

@@ -33,7 +33,7 @@ class ServerRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FetchTiming:
     """What politeness needs to know of one exchange. `failed`: no answer, or one that says the
     server is in trouble. `sent`: when the request left, after its connection was made, which may
     have taken long; the host's delay counts from there. `luck`, from 0 to 1, lengthens a back-off
@@ -45,7 +45,7 @@ class Answer:
     failed: bool = False
     retry_after_s: float | None = None
     sent: float | None = None
-    luck: float = 0.0
+    jitter: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class HostClock:
     next_at: float = 0.0
     reason: str = "new"
     failures: int = 0
-    asked: int = 0
+    request_count: int = 0
     crawl_delay_s: float = 0.0
 
     def delay_s(self, rules: HostRules) -> float:
@@ -66,7 +66,7 @@ class HostClock:
     def with_crawl_delay(self, seconds: float | None) -> HostClock:
         return replace(self, crawl_delay_s=seconds if seconds and seconds > 0 else 0.0)
 
-    def after(self, answer: Answer, rules: HostRules) -> HostClock:
+    def after_fetch(self, answer: FetchTiming, rules: HostRules) -> HostClock:
         """The clock after an exchange: the latest of all rules wins."""
         failures = self.failures + 1 if answer.failed else 0
         elapsed = max(0.0, answer.ended - answer.started)
@@ -75,7 +75,7 @@ class HostClock:
         times = {"delay" if delay == rules.delay_s else "crawl-delay": sent + delay}
         times["slowdown"] = answer.ended + min(rules.slowdown * elapsed, rules.max_delay_s)
         if failures:
-            pause = max(delay, 1.0) * 2 ** min(failures, 20) * (1 + JITTER * answer.luck)
+            pause = max(delay, 1.0) * 2 ** min(failures, 20) * (1 + JITTER * answer.jitter)
             times["back-off"] = answer.ended + min(pause, rules.max_delay_s)
         if answer.retry_after_s is not None:
             times["retry-after"] = answer.ended + min(
@@ -83,7 +83,11 @@ class HostClock:
             )
         reason = max(times, key=lambda name: times[name])
         return replace(
-            self, next_at=times[reason], reason=reason, failures=failures, asked=self.asked + 1
+            self,
+            next_at=times[reason],
+            reason=reason,
+            failures=failures,
+            request_count=self.request_count + 1,
         )
 
     def resting_until(self, at: float, reason: str) -> HostClock:
@@ -101,19 +105,21 @@ class ServerClock:
     next_at: float = 0.0
     reason: str = "new"
 
-    def started(self, now: float, rules: ServerRules) -> ServerClock:
+    def after_start(self, now: float, rules: ServerRules) -> ServerClock:
         """A request to one of its hosts has gone out."""
         return self.resting_until(now + rules.delay_s, "server delay")
 
-    def after(
+    def after_fetch(
         self, host: HostClock, ended: float, rules: ServerRules
     ) -> tuple[ServerClock, HostClock]:
         """The clocks after an exchange with a host whose own clock is set already: a general pause
         if it was asked often enough.
         """
-        if not rules.pause_after or host.asked < rules.pause_after:
+        if not rules.pause_after or host.request_count < rules.pause_after:
             return self, host
-        return self.resting_until(ended + rules.pause_s, "general pause"), replace(host, asked=0)
+        return self.resting_until(ended + rules.pause_s, "general pause"), replace(
+            host, request_count=0
+        )
 
     def resting_until(self, at: float, reason: str) -> ServerClock:
         return ServerClock(at, reason) if at > self.next_at else self

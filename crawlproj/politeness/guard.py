@@ -23,7 +23,7 @@ class Guard:
     has_contact: bool = False
 
     @lru_cache(maxsize=10_000)  # noqa: B019  # there is one guard
-    def refusal(self, address: str) -> str:
+    def refusal_reason(self, address: str) -> str:
         try:
             ip = ip_address(address.partition("%")[0])
         except ValueError:
@@ -55,7 +55,7 @@ class StaticNames:
             ((n.lower(), a) for n, a in names.items() if "*" in n), key=lambda pair: -len(pair[0])
         )
 
-    def address(self, host: str) -> str | None:
+    def find_address(self, host: str) -> str | None:
         found = self._exact.get(host)
         return found or next(
             (address for pattern, address in self._wild if fnmatchcase(host, pattern)), None

@@ -15,13 +15,13 @@ from sys import intern
 from typing import Any
 
 from crawlproj.politeness.clocks import HostRules
-from crawlproj.urls.canonical import canonical, host, origin
+from crawlproj.urls.canonical import canonical_url, host_of, origin_of
 
 Network = IPv4Network | IPv6Network
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rules:
+class LoggedRules:
     """The rules that a worker said it keeps. A rule that its log does not name was not in force: 0,
     or endless.
     """
@@ -40,7 +40,7 @@ class Rules:
 
 
 @lru_cache(maxsize=100_000)
-def is_server(rules: Rules, address: str) -> bool:
+def is_server(rules: LoggedRules, address: str) -> bool:
     """Whether an address is a server of its own; not if it is no address, or one of a network that
     many sites share.
     """
@@ -65,7 +65,7 @@ SETTINGS = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class LogLine:
     """One request, or one URL that was not asked (`sent` False). `place` is where it stands:
     file:number.
 
@@ -74,8 +74,8 @@ class Line:
     elsewhere. `robots_at`: when the robots.txt in force had been read.
     """
 
-    place: str
-    rules: Rules
+    location: str
+    rules: LoggedRules
     sent: bool
     start: float
     end: float
@@ -93,34 +93,34 @@ class Line:
     retry_after_s: float | None = None
     crawl_delay_s: float | None = None
     robots_at: float | None = None
-    away: bool | None = None
+    robots_unreachable: bool | None = None
 
 
 @dataclass(slots=True)
-class Evidence:
+class AuditedLogs:
     """All logs together. `bad`: lines that can't be read, and why; `lost`: how many a full disk
     swallowed.
     """
 
-    lines: list[Line] = field(default_factory=list)
+    lines: list[LogLine] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
     lost: int = 0
     first: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Worker -> number and time of the first part of its log that is here."""
 
     @property
-    def horizon(self) -> float:
+    def complete_since(self) -> float:
         """What was read before need not be in these logs: they begin later, or their first parts
         are gone.
         """
         times = [at for _, at in self.first.values()]
         return max([min(times, default=inf), *(at for part, at in self.first.values() if part)])
 
-    def read(self, name: str, texts: Iterable[bytes]) -> None:
+    def read_file(self, name: str, texts: Iterable[bytes]) -> None:
         """Take in one file. A last line that is not ended is still being written and is
         left out.
         """
-        rules: Rules | None = None
+        rules: LoggedRules | None = None
         for number, text in enumerate(texts, 1):
             if not text.endswith(b"\n"):
                 return
@@ -138,14 +138,14 @@ class Evidence:
                 missing = f"{error} is missing" if isinstance(error, KeyError) else str(error)
                 self.bad.append(f"{name}:{number}: {missing}")
 
-    def _begin(self, fields: Mapping[str, Any]) -> Rules:
+    def _begin(self, fields: Mapping[str, Any]) -> LoggedRules:
         part = (int(fields.get("part", 0)), _time(fields["started"]))
         worker = str(fields["worker"])
         self.first[worker] = min(part, self.first.get(worker, part))
-        return rules_of(fields["rules"])
+        return parse_rules(fields["rules"])
 
 
-def rules_of(settings: Mapping[str, Any]) -> Rules:
+def parse_rules(settings: Mapping[str, Any]) -> LoggedRules:
     numbers: dict[str, Any] = {
         name: float(settings[setting]) for setting, name in SETTINGS.items() if setting in settings
     }
@@ -154,13 +154,13 @@ def rules_of(settings: Mapping[str, Any]) -> Rules:
     shared = settings.get("POLITENESS_SHARED_NETWORKS") or ()
     if isinstance(shared, str):
         shared = shared.replace(",", " ").split()
-    return Rules(
+    return LoggedRules(
         **numbers, shared=tuple(ip_network(str(network), strict=False) for network in shared)
     )
 
 
-def _line(fields: Mapping[str, Any], place: str, rules: Rules) -> Line:
-    url = canonical(fields["url"])
+def _line(fields: Mapping[str, Any], place: str, rules: LoggedRules) -> LogLine:
+    url = canonical_url(fields["url"])
     if url is None:
         raise ValueError(f"not a web address: {fields['url']!r}")
     started = fields["started"]
@@ -171,7 +171,7 @@ def _line(fields: Mapping[str, Any], place: str, rules: Rules) -> Line:
     end = start if started is None else _time(fields["ended"])
     if end < start:
         raise ValueError(f"it ended at {end} before it started at {start}")
-    return Line(
+    return LogLine(
         place,
         rules,
         started is not None,
@@ -179,8 +179,8 @@ def _line(fields: Mapping[str, Any], place: str, rules: Rules) -> Line:
         end,
         intern(str(fields["worker"])),
         url,
-        intern(host(url)),
-        intern(str(fields["origin"] if robots else origin(url))),
+        intern(host_of(url)),
+        intern(str(fields["origin"] if robots else origin_of(url))),
         intern(str(fields["ip"])),
         int(fields["server"]),
         int(fields["epoch"]),

@@ -15,11 +15,25 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from crawlproj.frontier.base import RobotsRow
-from crawlproj.http.status import retry_after_s
-from crawlproj.politeness.robotstxt import MAX_BYTES, Rules, decode, rules_for, sitemaps
-from crawlproj.urls.canonical import origin
+from crawlproj.http.status import parse_retry_after
+from crawlproj.politeness.robotstxt import (
+    MAX_BYTES,
+    RobotsRules,
+    decode_robots,
+    parse_sitemaps,
+    rules_for,
+)
+from crawlproj.urls.canonical import origin_of
 
-__all__ = ["MAX_BYTES", "Robots", "RobotsCache", "answered", "is_unreachable", "read", "same_rules"]
+__all__ = [
+    "MAX_BYTES",
+    "Robots",
+    "RobotsCache",
+    "is_unreachable",
+    "robots_from_row",
+    "row_from_response",
+    "same_rules",
+]
 
 FIRST_RETRY = timedelta(minutes=1)
 LAST_RETRY = timedelta(days=1)
@@ -36,23 +50,23 @@ class Robots:
 
     row: RobotsRow
     unreachable: bool
-    _rules: dict[str, Rules] = field(default_factory=dict, compare=False, repr=False)
+    _rules: dict[str, RobotsRules] = field(default_factory=dict, compare=False, repr=False)
 
-    def rules(self, agent: str) -> Rules:
+    def agent_rules(self, agent: str) -> RobotsRules:
         """Parsed when they are first asked for: most files address many robots, and we are one."""
         if agent not in self._rules:
             self._rules[agent] = rules_for(self.row.body, agent)
         return self._rules[agent]
 
     def allows(self, url: str, agent: str) -> bool:
-        return not self.unreachable and self.rules(agent).allows(url)
+        return not self.unreachable and self.agent_rules(agent).allows(url)
 
     def crawl_delay_s(self, agent: str) -> float | None:
         """Crawl-delay, or the pause that Request-rate asks for, whichever is longer."""
-        return self.rules(agent).delay_s
+        return self.agent_rules(agent).delay_s
 
-    def sitemaps(self) -> list[str]:
-        return sitemaps(self.row.body, self.row.origin + "/robots.txt")
+    def sitemap_urls(self) -> list[str]:
+        return parse_sitemaps(self.row.body, self.row.origin + "/robots.txt")
 
 
 def is_unreachable(status: int) -> bool:
@@ -62,16 +76,19 @@ def is_unreachable(status: int) -> bool:
     return status == 0 or status == 429 or status >= 500
 
 
-def read(row: RobotsRow) -> Robots:
+def robots_from_row(row: RobotsRow) -> Robots:
     return Robots(row, unreachable=is_unreachable(row.status) and not row.body)
 
 
 def same_rules(one: RobotsRow, other: RobotsRow) -> bool:
     """Do both say the same about every URL?"""
-    return one.body == other.body and read(one).unreachable == read(other).unreachable
+    return (
+        one.body == other.body
+        and robots_from_row(one).unreachable == robots_from_row(other).unreachable
+    )
 
 
-def answered(
+def row_from_response(
     url: str,
     host: str,
     status: int,
@@ -87,7 +104,7 @@ def answered(
     if is_unreachable(status) or (status == 304 and not known):
         # A file that has not changed since we never read it is there, but we do not know what it
         # says.
-        return _unreached(
+        return _unreachable_row(
             url, host, 0 if status == 304 else status, now, earlier, headers.get("retry-after")
         )
     etag = headers.get("etag")
@@ -105,13 +122,21 @@ def answered(
             modified=modified,
         )
     if not 200 <= status < 300:
-        return RobotsRow(origin(url), host, status, "", now, now + ttl)
+        return RobotsRow(origin_of(url), host, status, "", now, now + ttl)
     return RobotsRow(
-        origin(url), host, status, decode(body) or NO_RULES, now, now + ttl, 0, etag, modified
+        origin_of(url),
+        host,
+        status,
+        decode_robots(body) or NO_RULES,
+        now,
+        now + ttl,
+        0,
+        etag,
+        modified,
     )
 
 
-def _unreached(
+def _unreachable_row(
     url: str,
     host: str,
     status: int,
@@ -122,12 +147,12 @@ def _unreached(
     """What was read before stays in force."""
     failures = earlier.failures + 1 if earlier else 1
     asked = timedelta(
-        seconds=min(retry_after_s(retry_after, now) or 0.0, LAST_RETRY.total_seconds())
+        seconds=min(parse_retry_after(retry_after, now) or 0.0, LAST_RETRY.total_seconds())
     )
     expires = now + max(asked, min(FIRST_RETRY * 2 ** min(failures - 1, 20), LAST_RETRY))
     if earlier is not None and earlier.body:
         return replace(earlier, status=status, fetched=now, expires=expires, failures=failures)
-    return RobotsRow(origin(url), host, status, "", now, expires, failures)
+    return RobotsRow(origin_of(url), host, status, "", now, expires, failures)
 
 
 class RobotsCache:
@@ -145,13 +170,13 @@ class RobotsCache:
         self._size = 0
         self._probes: set[str] = set()
 
-    def put(self, row: RobotsRow) -> Robots:
+    def add_row(self, row: RobotsRow) -> Robots:
         self._forget(row.origin)
         while self._known and (
             len(self._known) >= self._limit or self._size + len(row.body) > self._characters
         ):
             self._forget(next(iter(self._known)))
-        robots = self._known[row.origin] = read(row)
+        robots = self._known[row.origin] = robots_from_row(row)
         self._size += len(row.body)
         return robots
 
@@ -160,7 +185,7 @@ class RobotsCache:
             self._size -= len(old.row.body)
             self._probes.discard(place)
 
-    def probe(self, url: str) -> datetime | None:
+    def schedule_probe(self, url: str) -> datetime | None:
         """When to try a forbidden URL again: one of each origin, once the rules have expired. Where
         everything is forbidden nothing else would make us read them again.
         """
@@ -171,9 +196,9 @@ class RobotsCache:
         return robots.row.expires
 
     def get(self, url: str) -> Robots | None:
-        return self._known.get(origin(url))
+        return self._known.get(origin_of(url))
 
-    def current(self, url: str, now: datetime) -> Robots | None:
+    def get_fresh(self, url: str, now: datetime) -> Robots | None:
         """None: not known or too old, fetch it first."""
         robots = self.get(url)
         return robots if robots is not None and robots.row.expires > now else None

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from crawlproj.urls.canonical import join
+from crawlproj.urls.canonical import join_href
 
 MAX_BYTES: Final = 500 * 1024
 """RFC 9309 lets a robot stop reading here."""
@@ -69,7 +69,7 @@ def _percent(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("crawlproj.percent", _percent)
 
 
-def decode(body: bytes) -> str:
+def decode_robots(body: bytes) -> str:
     """The text of a file, cut at a line end if it is too long; empty if it is a web page instead.
 
     Bytes that are not UTF-8 become percent-encoded, as browsers would send them.
@@ -86,15 +86,15 @@ def decode(body: bytes) -> str:
     return "" if text[:100].lstrip().lower().startswith(_MARKUP) else text
 
 
-def records(text: str) -> Iterator[tuple[str, str]]:
+def parse_directives(text: str) -> Iterator[tuple[str, str]]:
     """Kind and value of each line that says something we know."""
     for line in _LINE_ENDS.split(text):
         line = line.partition("#")[0].strip(_BLANK)
-        if line and (record := _record(line)):
+        if line and (record := _parse_directive(line)):
             yield record
 
 
-def _record(line: str) -> tuple[str, str] | None:
+def _parse_directive(line: str) -> tuple[str, str] | None:
     name, colon, value = line.partition(":")
     if colon and (kind := _kind(name)):
         return kind, value.strip(_BLANK)
@@ -119,7 +119,7 @@ rules.
 _ODD: Final = re.compile(r"%([0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~!'(),:;=@\[\]&+/?]")
 
 
-def _spell(match: re.Match[str]) -> str:
+def _normalize_character(match: re.Match[str]) -> str:
     digits = match[1]
     found = match[0]
     if digits:
@@ -128,20 +128,20 @@ def _spell(match: re.Match[str]) -> str:
     return "".join(f"%{byte:02X}" for byte in found.encode("utf-8", "replace"))
 
 
-def spelled(path: str) -> str:
+def normalize_path(path: str) -> str:
     """A path in the spelling that is compared; `*` and `$` become encoded."""
-    return _ODD.sub(_spell, path)
+    return _ODD.sub(_normalize_character, path)
 
 
-def target(url: str) -> str:
+def url_target(url: str) -> str:
     """Path and query of an absolute URL, spelled."""
     rest = url.partition("#")[0].partition("://")[2]
     start = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
     path = rest[start:]
-    return spelled(path if path.startswith("/") else "/" + path)
+    return normalize_path(path if path.startswith("/") else "/" + path)
 
 
-def forms(path: str) -> set[str]:
+def equivalent_targets(path: str) -> set[str]:
     """Spellings of one target: in a query, unlike in a path, an encoded slash is a slash."""
     before, mark, query = path.partition("?")
     if "/" not in query and "%2F" not in query:
@@ -153,7 +153,7 @@ def forms(path: str) -> set[str]:
     }
 
 
-class Wild(NamedTuple):
+class WildcardRule(NamedTuple):
     """A rule with `*` or an end mark: the parts between the stars, in this order."""
 
     length: int
@@ -182,7 +182,7 @@ class Wild(NamedTuple):
 
 
 @dataclass(slots=True)
-class Rules:
+class RobotsRules:
     """What one robot is told. Plain rules are looked up by their text, the few others are tried,
     longest first.
     """
@@ -190,91 +190,95 @@ class Rules:
     delay_s: float | None = None
     plain: dict[str, bool] = field(default_factory=dict)
     lengths: list[int] = field(default_factory=list)
-    wild: list[Wild] = field(default_factory=list)
+    wildcards: list[WildcardRule] = field(default_factory=list)
 
     def allows(self, url: str) -> bool:
         """The longest rule that fits decides; of two equal ones Allow; none: allowed. robots.txt
         itself always is.
         """
-        path = target(url)
+        path = url_target(url)
         if path.partition("?")[0] == "/robots.txt":
             return True
-        return max(self._best(form) for form in forms(path))[1]
+        return max(self._longest_match(form) for form in equivalent_targets(path))[1]
 
-    def _best(self, path: str) -> tuple[int, bool]:
+    def _longest_match(self, path: str) -> tuple[int, bool]:
         fitting = (n for n in self.lengths if n <= len(path) and path[:n] in self.plain)
         best = next(((n, self.plain[path[:n]]) for n in fitting), (0, True))
-        for rule in self.wild:
+        for rule in self.wildcards:
             if rule.length < best[0]:
                 break
             if rule.matches(path):
                 return max(best, (rule.length, rule.allowed))
         return best
 
-    def add(self, kind: str, value: str) -> None:
+    def add_directive(self, kind: str, value: str) -> None:
         if kind in (ALLOW, DISALLOW):
-            self._add(value, kind == ALLOW)
-        elif (pause := seconds(value) if kind == DELAY else rate_s(value)) is not None:
+            self._add_path_rule(value, kind == ALLOW)
+        elif (
+            pause := parse_crawl_delay(value) if kind == DELAY else parse_request_rate(value)
+        ) is not None:
             self.delay_s = max(self.delay_s or 0.0, pause)
 
-    def _add(self, value: str, allowed: bool) -> None:
+    def _add_path_rule(self, value: str, allowed: bool) -> None:
         """A rule that starts neither at the root nor with a star fits nothing; an empty one says
         nothing.
         """
         if not value.startswith(("/", "*")):
             return
         anchored = value.endswith("$")
-        parts = tuple(spelled(part) for part in value.removesuffix("$").split("*"))
+        parts = tuple(normalize_path(part) for part in value.removesuffix("$").split("*"))
         if anchored or len(parts) > 1:
-            self.wild.append(Wild(len("*".join(parts)) + anchored, allowed, parts, anchored))
+            self.wildcards.append(
+                WildcardRule(len("*".join(parts)) + anchored, allowed, parts, anchored)
+            )
         else:
             self.plain[parts[0]] = self.plain.get(parts[0], False) or allowed
 
-    def ready(self) -> Rules:
+    def sort_rules(self) -> RobotsRules:
         self.lengths = sorted(set(map(len, self.plain)), reverse=True)
-        self.wild.sort(key=lambda rule: (-rule.length, not rule.allowed))
+        self.wildcards.sort(key=lambda rule: (-rule.length, not rule.allowed))
         return self
 
 
-def token(agent: str) -> str:
+def product_token(agent: str) -> str:
     """The name by which a group addresses a robot: `CrawlProj/1.0 (x)` is crawlproj."""
     match = _NAME.match(agent.strip())
     return match[0].lower() if match else ""
 
 
-def rules_for(text: str, agent: str) -> Rules:
+def rules_for(text: str, agent: str) -> RobotsRules:
     """All groups that name the robot, taken together; if there is none, those for everybody.
 
     Lines that we do not know, and Sitemap, neither end a group nor the names at its head.
     Crawl-delay and Request-rate, which are not the RFC's either, belong to a group like Disallow:
     where a group holds nothing else, the next one must not run into it.
     """
-    name = token(agent)
-    ours = Rules()
-    everybody = Rules()
+    name = product_token(agent)
+    ours = RobotsRules()
+    everybody = RobotsRules()
     heads: set[str] = set()
     named = naming = False
-    for kind, value in records(text):
+    for kind, value in parse_directives(text):
         if kind == AGENT:
             heads = heads if naming else set()
             naming = True
-            heads.add(token(value))
+            heads.add(product_token(value))
             named = named or name in heads
         elif kind != SITEMAP:
             naming = False
             for who, rules in ((name, ours), ("*", everybody)):
                 if who in heads:
-                    rules.add(kind, value)
-    return (ours if named else everybody).ready()
+                    rules.add_directive(kind, value)
+    return (ours if named else everybody).sort_rules()
 
 
-def seconds(value: str) -> float | None:
+def parse_crawl_delay(value: str) -> float | None:
     """Crawl-delay: a number that is not negative; None if it makes no sense."""
     match = _SECONDS.fullmatch(value)
     return min(float(match[1].replace(",", ".") + (match[2] or "")), LONGEST_S) if match else None
 
 
-def rate_s(value: str) -> float | None:
+def parse_request_rate(value: str) -> float | None:
     """Request-rate as a pause: `1/10` is one request in ten seconds; the hours for which it is
     meant are not looked at.
     """
@@ -286,7 +290,9 @@ def rate_s(value: str) -> float | None:
     )
 
 
-def sitemaps(text: str, url: str) -> list[str]:
+def parse_sitemaps(text: str, url: str) -> list[str]:
     """Sitemaps that the file at `url` names, each once, as absolute URLs."""
-    found = (join(url, value) for kind, value in records(text) if kind == SITEMAP and value)
+    found = (
+        join_href(url, value) for kind, value in parse_directives(text) if kind == SITEMAP and value
+    )
     return list(dict.fromkeys(name for name in found if name))

@@ -44,7 +44,7 @@ STAY = (
 )
 ADDED = {
     "EXTENSIONS": {"crawlproj.reextract.progress.Progress": 500},
-    "SPIDER_MIDDLEWARES": {"crawlproj.reextract.depth.Depths": 10},
+    "SPIDER_MIDDLEWARES": {"crawlproj.reextract.depth.ReextractDepthMiddleware": 10},
 }
 
 
@@ -53,14 +53,14 @@ class ReextractAddon:
         for name, value in FIXED.items():
             settings.set(name, value, PRIORITY)
         for name in COMPONENTS:
-            found = kept(name, settings.getwithbase(name))
+            found = kept_components(name, settings.getwithbase(name))
             settings.set(f"{name}_BASE", {}, PRIORITY)
             settings.set(name, found | ADDED.get(name, {}), PRIORITY)
         settings.set("DOWNLOAD_HANDLERS_BASE", {}, PRIORITY)
         settings.set("DOWNLOAD_HANDLERS", {"http": HANDLER, "https": HANDLER}, PRIORITY)
 
 
-def kept(name: str, components: BaseSettings) -> dict[Any, Any]:
+def kept_components(name: str, components: BaseSettings) -> dict[Any, Any]:
     """Without those of ours that work for the frontier, and without Scrapy's own on the way to the
     network.
     """

@@ -6,7 +6,7 @@ from scrapy import Request, Spider
 from scrapy.link import Link
 from scrapy.spiders import CrawlSpider, SitemapSpider
 
-from crawlproj.urls.canonical import host
+from crawlproj.urls.canonical import host_of
 
 
 def has_default(spider: Spider) -> bool:
@@ -32,10 +32,10 @@ def default_request(spider: Spider, url: str, callback: str = "") -> Request | N
     return Request(url) if has_default(spider) else None
 
 
-def wants(spider: Spider, url: str) -> bool:
+def spider_wants(spider: Spider, url: str) -> bool:
     """Is a page that was not crawled by this spider one for it?"""
     if (own := getattr(spider, "wants", None)) is not None:
         return bool(own(url))
     domains = [domain.lower() for domain in getattr(spider, "allowed_domains", None) or ()]
-    name = host(url)
+    name = host_of(url)
     return not domains or any(name == domain or name.endswith(f".{domain}") for domain in domains)

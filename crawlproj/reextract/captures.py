@@ -9,12 +9,12 @@ from datetime import datetime
 from itertools import groupby
 
 from crawlproj.archive import Archive, Capture
-from crawlproj.archive.cdxj import Entry, timestamp
+from crawlproj.archive.cdxj import IndexEntry, format_timestamp
 from crawlproj.archive.open_file import OPEN, SUFFIX, plain_name, prefix_of
-from crawlproj.archive.stored_record import Stored
+from crawlproj.archive.stored_record import StoredRecord
 from crawlproj.errors import ArchiveError
 from crawlproj.http import heads
-from crawlproj.urls.canonical import canonical
+from crawlproj.urls.canonical import canonical_url
 
 VERSIONS = ("last", "all")
 _PART_OF = re.compile(rb"(?im)^isPartOf:[ \t]*(.*?)\r?$").search
@@ -23,7 +23,7 @@ _METHOD = re.compile(rb"[A-Z]+").match
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ReextractOptions:
     """Captures from `since` up to `until`, both included. `callback`: of captures whose request
     nobody knows; empty: as the spider's kind has it.
     """
@@ -34,63 +34,63 @@ class Options:
     callback: str = ""
 
 
-class Choice:
+class CaptureSelector:
     """The captures of one crawl, and those that were imported, which belong to every crawl."""
 
     def __init__(
-        self, archive: Archive, crawl: str, options: Options, count: Callable[[str], None]
+        self, archive: Archive, crawl: str, options: ReextractOptions, count: Callable[[str], None]
     ) -> None:
         self.archive = archive
         self._crawl = crawl
         self._options = options
         self._count = count
-        self._since = timestamp(options.since) if options.since else ""
-        self._until = timestamp(options.until) if options.until else "9"
+        self._since = format_timestamp(options.since) if options.since else ""
+        self._until = format_timestamp(options.until) if options.until else "9"
         self._owners: dict[str, str | None] = {}
 
-    def pages(self) -> Iterator[tuple[str, list[Entry]]]:
+    def captured_pages(self) -> Iterator[tuple[str, list[IndexEntry]]]:
         """Each URL with its captures, oldest first; in flat memory."""
-        for _, alike in groupby(self.archive.entries(), key=lambda entry: entry.key):
-            found: dict[str, list[Entry]] = {}
+        for _, alike in groupby(self.archive.iter_entries(), key=lambda entry: entry.key):
+            found: dict[str, list[IndexEntry]] = {}
             for entry in alike:
-                if entry.asked or not self._counts(
+                if entry.post_query or not self._counts(
                     entry
                 ):  # no page: a spider's own requests know of it
                     continue
-                found.setdefault(canonical(entry.url) or entry.url, []).append(entry)
+                found.setdefault(canonical_url(entry.url) or entry.url, []).append(entry)
             yield from found.items()
 
-    def entries(self, url: str, ways: Iterable[str] = ("",)) -> list[Entry]:
+    def find_entries(self, url: str, ways: Iterable[str] = ("",)) -> list[IndexEntry]:
         """All captures of a URL, in whichever spelling; if it was no GET, asked for in one of these
         ways.
         """
-        wanted = canonical(url) or url
+        wanted = canonical_url(url) or url
         spellings = [
             (spelling, asked) for spelling in dict.fromkeys((url, wanted)) for asked in ways
         ]
         alike = {
             entry: None
             for spelling, asked in spellings
-            for entry in self.archive.alike(spelling, asked)
+            for entry in self.archive.entries_by_key(spelling, asked)
         }
         found = [
             entry
             for entry in alike
-            if (canonical(entry.url) or entry.url) == wanted and self._counts(entry)
+            if (canonical_url(entry.url) or entry.url) == wanted and self._counts(entry)
         ]
         return sorted(found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
 
-    def imported(self, entries: Sequence[Entry] | None = None) -> bool:
+    def any_imported(self, entries: Sequence[IndexEntry] | None = None) -> bool:
         """Did any of them come from elsewhere? By default: is anything in the archive that did?"""
         files = (
-            {path.name for path in self.archive.files()}
+            {path.name for path in self.archive.closed_files()}
             if entries is None
             else {entry.file for entry in entries}
         )
         return any(self._owner(file) is None for file in files)
 
-    def captures(
-        self, entries: Sequence[Entry], method: str = "GET", body: bytes = b""
+    def matching_captures(
+        self, entries: Sequence[IndexEntry], method: str = "GET", body: bytes = b""
     ) -> Iterator[Capture]:
         """The answers to such a request: each that differs from the one before it; or the last one
         only, an error only if there was never a page.
@@ -112,13 +112,13 @@ class Choice:
                 yield capture
                 return
 
-    def _counts(self, entry: Entry) -> bool:
+    def _counts(self, entry: IndexEntry) -> bool:
         return self._since <= entry.timestamp <= self._until and self._owner(entry.file) in (
             self._crawl,
             None,
         )
 
-    def unfinished(self) -> int:
+    def count_unfinished(self) -> int:
         """Files of the crawl that are being written, or were left open by a kill: they have no
         index yet.
         """
@@ -144,27 +144,31 @@ class Choice:
             return None
         return self._crawl if prefix_of(file) == plain_name(self._crawl) else ""
 
-    def _read(self, entry: Entry, method: str, body: bytes) -> Capture | None:
+    def _read(self, entry: IndexEntry, method: str, body: bytes) -> Capture | None:
         """None if it answers another request, or was no whole answer: the spider had not seen it
         either.
         """
         try:
-            record, asked = self.archive.exchange(entry)
+            record, asked = self.archive.read_exchange(entry)
             if not record.is_http or record.fields.get("warc-truncated"):
                 self._count("reextract/not_whole")
                 return None
-            return self.archive.resolved(record) if fits(asked, method, body) else None
+            return (
+                self.archive.resolve_record(record)
+                if matches_request(asked, method, body)
+                else None
+            )
         except ArchiveError:
             self._count("reextract/unreadable")
             return None
 
 
-def fits(asked: Stored | None, method: str, body: bytes) -> bool:
+def matches_request(asked: StoredRecord | None, method: str, body: bytes) -> bool:
     """Is it the answer to such a request? One whose request nobody kept is taken for that to
     a GET.
     """
     if asked is None:
         return method == "GET" and not body
-    head, sent = heads.split(asked.block)
+    head, sent = heads.split_head(asked.block)
     found = _METHOD(head)
     return found is not None and found[0].decode() == method and sent == body

@@ -9,7 +9,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 
-class Depths:
+class ReextractDepthMiddleware:
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:

@@ -9,7 +9,7 @@ from array import array
 FIRST_SIZE = 1 << 12
 
 
-class Marks:
+class NumberSet:
     """A table of numbers, never more than half full. 0 stands for "free", so the number 0 is kept
     as 1.
     """
@@ -21,7 +21,7 @@ class Marks:
     def add(self, number: int) -> bool:
         """True if it is new."""
         number = number or 1
-        place = self._place(number)
+        place = self._slot_of(number)
         if self._slots[place]:
             return False
         self._slots[place] = number
@@ -31,12 +31,12 @@ class Marks:
         return True
 
     def __contains__(self, number: int) -> bool:
-        return bool(self._slots[self._place(number or 1)])
+        return bool(self._slots[self._slot_of(number or 1)])
 
     def __len__(self) -> int:
         return self._count
 
-    def _place(self, number: int) -> int:
+    def _slot_of(self, number: int) -> int:
         """Where it is, or where it would be."""
         slots = self._slots
         mask = len(self._slots) - 1
@@ -50,4 +50,4 @@ class Marks:
         self._slots = array("q", bytes(16 * len(self._slots)))
         for number in old:
             if number:
-                self._slots[self._place(number)] = number
+                self._slots[self._slot_of(number)] = number

@@ -13,7 +13,7 @@ from crawlproj.archive import Capture
 from crawlproj.archive.post_keys import FORM, JSON, query_for
 from crawlproj.http import heads
 from crawlproj.http.status import REDIRECTS
-from crawlproj.urls.canonical import join
+from crawlproj.urls.canonical import join_href
 
 if TYPE_CHECKING:
     from typing import Self
@@ -32,14 +32,14 @@ def response_of(capture: Capture, url: str) -> Response:
     return make_response(
         url=url,
         status=capture.status,
-        headers=Headers(heads.fields(capture.head)),
+        headers=Headers(heads.parse_headers(capture.head)),
         body=capture.payload,
         ip_address=address,
         protocol=capture.head.partition(b" ")[0].decode("latin-1"),
     )
 
 
-def target_of(capture: Capture, request: Request, spider: Any) -> str | None:
+def redirect_target(capture: Capture, request: Request, spider: Any) -> str | None:
     """Where a redirect leads that the spider does not take itself."""
     meta = request.meta
     taken = meta.get(
@@ -53,10 +53,10 @@ def target_of(capture: Capture, request: Request, spider: Any) -> str | None:
     ):
         return None
     where = capture.header("Location")
-    return join(request.url, where) if where else None
+    return join_href(request.url, where) if where else None
 
 
-def followed(request: Request, url: str, status: int) -> Request:
+def redirected_request(request: Request, url: str, status: int) -> Request:
     """The request that follows a redirect: 307 and 308 repeat it, the others ask with GET."""
     if status in (307, 308) or (request.method == "HEAD" and status != 303):
         return request.replace(url=url)
@@ -66,7 +66,7 @@ def followed(request: Request, url: str, status: int) -> Request:
     return plain
 
 
-def ways(request: Request) -> list[str]:
+def index_queries(request: Request) -> list[str]:
     """By which the index may know it: the content type may be another than it was sent with."""
     if request.method == "GET":
         return [""]

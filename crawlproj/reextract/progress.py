@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import signals
 
-from crawlproj.cli.screen import MODES, Screen, stopwatch, stream_of
-from crawlproj.config import Reader, one_of, seconds
-from crawlproj.formatting import count, span
+from crawlproj.cli.screen import MODES, Screen, format_elapsed, output_stream
+from crawlproj.config import SettingsReader, one_of, parse_seconds
+from crawlproj.formatting import format_count, format_duration
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -43,11 +43,11 @@ class Progress:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        read = Reader(crawler.settings)
+        read = SettingsReader(crawler.settings)
         self._crawler = crawler
-        self._interval_s = max(0.1, read("PANEL_INTERVAL", seconds))
+        self._interval_s = max(0.1, read("PANEL_INTERVAL", parse_seconds))
         self._screen = (
-            Screen(stream_of(crawler), live=False)
+            Screen(output_stream(crawler), live=False)
             if read("PANEL", one_of(*MODES)) != "off"
             else None
         )
@@ -63,8 +63,8 @@ class Progress:
     def spider_opened(self) -> None:
         self._started = time.monotonic()
         scheduler: ArchiveScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
-        if files := scheduler.choice.unfinished():
-            self._say(unfinished(files))
+        if files := scheduler.selector.count_unfinished():
+            self._say(unfinished_text(files))
         self._plan()
 
     def _plan(self) -> None:
@@ -73,43 +73,45 @@ class Progress:
     def _tick(self) -> None:
         self._plan()
         self._say(
-            f"{stopwatch(time.monotonic() - self._started)}  "
-            f"{done(self._crawler.stats.get_stats())}"
+            f"{format_elapsed(time.monotonic() - self._started)}  "
+            f"{progress_text(self._crawler.stats.get_stats())}"
         )
 
     def spider_closed(self) -> None:
         if self._timer:
             self._timer.cancel()
         elapsed_s = time.monotonic() - self._started
-        for line in summary(self._crawler.stats.get_stats(), elapsed_s):
+        for line in summary_lines(self._crawler.stats.get_stats(), elapsed_s):
             self._say(line)
 
     def _say(self, text: str) -> None:
         log.info("%s", text)
         if self._screen is not None:
-            self._screen.line(text)
+            self._screen.print_line(text)
 
 
-def unfinished(files: int) -> str:
+def unfinished_text(files: int) -> str:
     return (
-        f"{count(files, 'file')} still being written, or left open by a kill: left out (a crawl "
+        f"{format_count(files, 'file')} still being written, or left open by a kill: left out (a crawl "
         "closes its files when it ends,"
         " scrapy warc repair those of a kill)"
     )
 
 
-def done(stats: Mapping[str, Any]) -> str:
+def progress_text(stats: Mapping[str, Any]) -> str:
     return (
-        f"{count(stats.get('reextract/captures', 0), 'capture')} read, "
-        f"{count(stats.get('item_scraped_count', 0), 'item')}"
+        f"{format_count(stats.get('reextract/captures', 0), 'capture')} read, "
+        f"{format_count(stats.get('item_scraped_count', 0), 'item')}"
     )
 
 
-def summary(stats: Mapping[str, Any], elapsed_s: float) -> list[str]:
+def summary_lines(stats: Mapping[str, Any], elapsed_s: float) -> list[str]:
     rate = stats.get("reextract/captures", 0) / max(elapsed_s, 0.001)
-    lines = [f"{done(stats)} in {span(elapsed_s)} ({rate:,.0f} captures a second)"]
+    lines = [
+        f"{progress_text(stats)} in {format_duration(elapsed_s)} ({rate:,.0f} captures a second)"
+    ]
     return lines + [
-        "  " + text.format(count(stats[name], NAMES.get(name, "capture")))
+        "  " + text.format(format_count(stats[name], NAMES.get(name, "capture")))
         for name, text in LEFT_OUT.items()
         if stats.get(name)
     ]

@@ -25,17 +25,17 @@ from scrapy.pqueues import ScrapyPriorityQueue
 from scrapy.squeues import FifoMemoryQueue, PickleFifoDiskQueue
 
 from crawlproj.archive import Archive, Capture
-from crawlproj.archive.cdxj import Entry
+from crawlproj.archive.cdxj import IndexEntry
 from crawlproj.config import read_config
 from crawlproj.errors import CrawlprojError
-from crawlproj.fetch.requests import OURS, is_plain, load
-from crawlproj.frontier.opening import NoCrawlYet, reading
-from crawlproj.reextract.callbacks import default_request, wants
-from crawlproj.reextract.captures import Choice, Options
-from crawlproj.reextract.done_set import Marks
-from crawlproj.reextract.handler import followed, target_of, ways
-from crawlproj.reextract.known_requests import PAGE, Ledger
-from crawlproj.urls.canonical import canonical, key
+from crawlproj.fetch.requests import TICKET_META, is_plain, load_request
+from crawlproj.frontier.opening import NoCrawlYet, open_for_reading
+from crawlproj.reextract.callbacks import default_request, spider_wants
+from crawlproj.reextract.captures import CaptureSelector, ReextractOptions
+from crawlproj.reextract.done_set import NumberSet
+from crawlproj.reextract.handler import index_queries, redirect_target, redirected_request
+from crawlproj.reextract.known_requests import PAGE, KnownRequests
+from crawlproj.urls.canonical import canonical_url, url_key
 
 if TYPE_CHECKING:
     from typing import Self
@@ -49,7 +49,7 @@ AT = "archived_at"
 """Key of `meta`: when the page was captured."""
 HOPS = 20
 START_S = 0.1
-Root = tuple[Request, list[Entry]]
+Root = tuple[Request, list[IndexEntry]]
 
 
 def plain_request(url: str, depth: int) -> Request:
@@ -60,11 +60,11 @@ def plain_request(url: str, depth: int) -> Request:
     )
 
 
-def said_besides(request: Request) -> str:
+def extra_identity(request: Request) -> str:
     """What tells apart requests that look the same to a server, if the spider wants both."""
     if not request.dont_filter:
         return ""
-    meta = {name: value for name, value in request.meta.items() if name not in OURS}
+    meta = {name: value for name, value in request.meta.items() if name not in TICKET_META}
     return repr([getattr(request.callback, "__name__", None), request.cb_kwargs, meta])
 
 
@@ -76,15 +76,15 @@ class ArchiveScheduler(BaseScheduler):
         self.crawler = crawler
         self.spider = crawler.spider
         self.config = read_config(crawler.settings, crawler.spider.name)
-        self.options: Options = crawler.settings.get(OPTIONS) or Options()
-        self.choice = Choice(
+        self.options: ReextractOptions = crawler.settings.get(OPTIONS) or ReextractOptions()
+        self.selector = CaptureSelector(
             Archive(self.config.warc_dir),
             self.config.spec.name,
             self.options,
             crawler.stats.inc_value,
         )
         self.handed: WeakKeyDictionary[Request, Capture] = WeakKeyDictionary()
-        self._done = Marks()
+        self._done = NumberSet()
         self._exhausted = False
         self._starting = False
         self.broken = False
@@ -112,23 +112,25 @@ class ArchiveScheduler(BaseScheduler):
                 crawler=self.crawler,
             )
             self._queue.open(spider)
-            self._ledger = self._read_ledger(stack)
+            self._known_requests = self._open_known_requests(stack)
             self._stack = stack.pop_all()
         self._sources = iter([self._known(), self._made(), self._unknown()])
         self._roots: Iterator[Root] = iter(())
         if hasattr(spider, "redis_key") and hasattr(spider, "spider_idle"):
-            from crawlproj.scheduling.redis.push_format import take_over
+            from crawlproj.scheduling.redis.push_format import stop_spider_polling
 
-            take_over(spider)  # what is pushed is for a crawl
+            stop_spider_polling(spider)  # what is pushed is for a crawl
             self.crawler.signals.disconnect(
                 spider.spider_idle, signal=signals.spider_idle
             )  # it would wait for more for ever
 
-    def _read_ledger(self, stack: ExitStack) -> Ledger | None:
+    def _open_known_requests(self, stack: ExitStack) -> KnownRequests | None:
         ledger = None
         name = self.config.spec.name
         with suppress(NoCrawlYet):
-            ledger = Ledger.of(stack.enter_context(reading(self.config)), name)
+            ledger = KnownRequests.for_crawl(
+                stack.enter_context(open_for_reading(self.config)), name
+            )
         if ledger is None:
             log.warning(
                 "No database knows the crawl %s: pages go to the callback that the spider has for "
@@ -136,7 +138,7 @@ class ArchiveScheduler(BaseScheduler):
                 name,
             )
         elif learn := getattr(self.spider, "learn_seeds", None):
-            learn(ledger.seeds())
+            learn(ledger.seed_urls())
         return ledger
 
     def close(self, reason: str) -> None:
@@ -199,11 +201,11 @@ class ArchiveScheduler(BaseScheduler):
             if (request := next(self._versions, None)) is not None:
                 return request
             if (wanted := self._queue.next_request()) is not None:
-                self._versions = self._answers(
-                    wanted, self.choice.entries(wanted.url, ways(wanted))
+                self._versions = self._replayed_requests(
+                    wanted, self.selector.find_entries(wanted.url, index_queries(wanted))
                 )
             elif (root := next(self._roots, None)) is not None:
-                self._versions = self._answers(*root)
+                self._versions = self._replayed_requests(*root)
             elif self._busy():
                 return None
             elif (source := next(self._sources, None)) is not None:
@@ -215,14 +217,14 @@ class ArchiveScheduler(BaseScheduler):
     def look_up(self, request: Request) -> tuple[Capture | None, str]:
         """The last answer to a request, through redirects, and the URL that it is of."""
         for _ in range(HOPS):
-            entries = self.choice.entries(request.url, ways(request))
-            captures = list(self.choice.captures(entries, request.method, request.body))
+            entries = self.selector.find_entries(request.url, index_queries(request))
+            captures = list(self.selector.matching_captures(entries, request.method, request.body))
             if not captures:
                 break
-            target = target_of(captures[-1], request, self.spider)
+            target = redirect_target(captures[-1], request, self.spider)
             if target is None:
                 return captures[-1], request.url
-            request = followed(request, target, captures[-1].status)
+            request = redirected_request(request, target, captures[-1].status)
         self._count("reextract/missing")
         return None, request.url
 
@@ -231,16 +233,18 @@ class ArchiveScheduler(BaseScheduler):
         engine = self.crawler.engine
         return engine._start is not None or engine._slot is None or bool(engine._slot.inprogress)
 
-    def _answers(self, request: Request, entries: list[Entry]) -> Iterator[Request]:
+    def _replayed_requests(self, request: Request, entries: list[IndexEntry]) -> Iterator[Request]:
         """A request per capture that answers it; a redirect that the archive can follow is
         followed.
         """
         found = False
-        for capture in self.choice.captures(entries, request.method, request.body):
+        for capture in self.selector.matching_captures(entries, request.method, request.body):
             found = True
-            target = target_of(capture, request, self.spider)
-            onward = followed(request, target, capture.status) if target is not None else None
-            if onward is not None and self.choice.entries(onward.url, ways(onward)):
+            target = redirect_target(capture, request, self.spider)
+            onward = (
+                redirected_request(request, target, capture.status) if target is not None else None
+            )
+            if onward is not None and self.selector.find_entries(onward.url, index_queries(onward)):
                 self._count("reextract/redirects")
                 self.enqueue_request(onward)
                 continue
@@ -255,9 +259,9 @@ class ArchiveScheduler(BaseScheduler):
 
     def _known(self) -> Iterator[Root]:
         """URLs of the crawl that are asked for as they are."""
-        pages = self.choice.pages() if self._ledger is not None else iter(())
-        while self._ledger is not None and (batch := list(islice(pages, PAGE))):
-            depths = self._ledger.depths([url for url, _ in batch])
+        pages = self.selector.captured_pages() if self._known_requests is not None else iter(())
+        while self._known_requests is not None and (batch := list(islice(pages, PAGE))):
+            depths = self._known_requests.known_depths([url for url, _ in batch])
             for url, entries in batch:
                 if url in depths and self._is_new(request := plain_request(url, depths[url])):
                     yield request, entries
@@ -266,12 +270,14 @@ class ArchiveScheduler(BaseScheduler):
         """Pages that nothing has led to, if it is not the database that decides what belongs to the
         crawl, or if they were imported.
         """
-        everything = self._ledger is None
-        for url, entries in self.choice.pages() if everything or self.choice.imported() else ():
+        everything = self._known_requests is None
+        for url, entries in (
+            self.selector.captured_pages() if everything or self.selector.any_imported() else ()
+        ):
             if self._mark("answered", url) in self._done or url.endswith("/robots.txt"):
                 continue
-            imported = self.choice.imported(entries)
-            if wants(self.spider, url) if imported else everything:
+            imported = self.selector.any_imported(entries)
+            if spider_wants(self.spider, url) if imported else everything:
                 request = default_request(self.spider, url, self.options.callback)
                 if request is None:
                     self._count("reextract/no_callback")
@@ -280,10 +286,10 @@ class ArchiveScheduler(BaseScheduler):
 
     def _made(self) -> Iterator[Root]:
         """The spider's own requests, as the frontier noted them."""
-        for fields, depth in self._ledger.requests() if self._ledger else ():
+        for fields, depth in self._known_requests.spider_requests() if self._known_requests else ():
             request: Request | None
             try:
-                request = load(fields, self.spider)
+                request = load_request(fields, self.spider)
             except (ValueError, AttributeError, TypeError):  # the method that it names is gone
                 self._count("reextract/no_callback")
                 request = (
@@ -297,18 +303,18 @@ class ArchiveScheduler(BaseScheduler):
                 and self._is_new(request)
             ):
                 request.meta["depth"] = depth
-                yield request, self.choice.entries(request.url, ways(request))
+                yield request, self.selector.find_entries(request.url, index_queries(request))
 
     def _is_new(self, request: Request) -> bool:
         """By what the frontier knows requests by: a plain one by its URL, any other by its
         fingerprint; one that is not to be filtered by all that it says.
         """
-        url = canonical(request.url) or request.url
+        url = canonical_url(request.url) or request.url
         kind = "url"
         name = url
         if not is_plain(request):
             kind = "request"
-            name = self._name(request) + said_besides(request)
+            name = self._name(request) + extra_identity(request)
         self._done.add(self._mark("answered", url))
         return self._done.add(self._mark(kind, name))
 
@@ -316,7 +322,7 @@ class ArchiveScheduler(BaseScheduler):
         return self.crawler.request_fingerprinter.fingerprint(request).hex()
 
     def _mark(self, kind: str, name: str) -> int:
-        return key(kind, name)
+        return url_key(kind, name)
 
     def _count(self, name: str) -> None:
         self.crawler.stats.inc_value(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from crawlproj.formatting import clock, count, span, when
+from crawlproj.formatting import format_count, format_duration, format_time, format_when
 from crawlproj.frontier.base import State
 from crawlproj.politeness.guard import NO_ADDRESS
 
@@ -38,7 +38,7 @@ def url_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
         lines.append("  " + _state(facts, now))
         lines += _visits(facts, now)
         lines.append("  " + _origin(facts, now))
-    read = f" (read {when(facts['robots_read'], now)})" if facts["robots_read"] else ""
+    read = f" (read {format_when(facts['robots_read'], now)})" if facts["robots_read"] else ""
     lines.append(f"  {ROBOTS[facts['robots']]}{read}.")
     return [*lines, *_host(facts["host"], now)]
 
@@ -49,7 +49,7 @@ def _forgotten(rule: dict[str, Any] | None, now: datetime) -> list[str]:
     reason = f": {rule['reason']}" if rule["reason"] else ""
     rest = "" if rule["ended"] else " The removal has not ended: do it again."
     return [
-        f"  {rule['what']} was forgotten at {clock(rule['asked'], now)}{reason}. It is not fetched "
+        f"  {rule['what']} was forgotten at {format_time(rule['asked'], now)}{reason}. It is not fetched "
         f"again.{rest}"
     ]
 
@@ -60,11 +60,11 @@ def _state(facts: dict[str, Any], now: datetime) -> str:
     if facts["lane"] == "urgent":
         return "It was pushed, and is fetched ahead of all others."
     texts = {
-        State.NEW: f"It waits since {when(facts['first_seen'], now)} to be fetched for the first "
+        State.NEW: f"It waits since {format_when(facts['first_seen'], now)} to be fetched for the first "
         "time.",
         State.WAITING: "It was read and is not visited again." + why,
         State.RETRY: f"It failed{why} and is tried again {_at(at, now)}; "
-        f"{count(facts['tries'], 'try', 'tries')} so far.",
+        f"{format_count(facts['tries'], 'try', 'tries')} so far.",
         State.DEAD: f"It failed{why} and is not tried again.",
         State.MOVED: f"It has moved to {facts['moved_to']}{why}.",
         State.GONE: f"It was gone{why} and is looked for once more {_at(at, now)}.",
@@ -73,25 +73,35 @@ def _state(facts: dict[str, Any], now: datetime) -> str:
         State.IGNORED: f"It is left out{why}.",
     }
     if facts["state"] == State.WAITING and at is not None:
-        pause = f", {span(facts['interval_s'])} after the last" if facts["interval_s"] else ""
+        pause = (
+            f", {format_duration(facts['interval_s'])} after the last"
+            if facts["interval_s"]
+            else ""
+        )
         late = " It is due." if at <= now else ""
-        return f"It was read and waits for its next visit at {when(at, now)}{pause}.{late}{why}"
+        return (
+            f"It was read and waits for its next visit at {format_when(at, now)}{pause}.{late}{why}"
+        )
     return texts[State(facts["state"])]
 
 
 def _at(at: datetime | None, now: datetime) -> str:
-    return f"at {when(at, now)}" if at else "later"
+    return f"at {format_when(at, now)}" if at else "later"
 
 
 def _visits(facts: dict[str, Any], now: datetime) -> list[str]:
     if facts["last_visit"] is None:
         return []
     answer = f"status {facts['status']}" if facts["status"] else "no answer"
-    changed = f", {count(facts['changes'], 'change')} seen" if facts["changes"] else ""
-    last = f", its text is from {when(facts['last_change'], now)}" if facts["last_change"] else ""
+    changed = f", {format_count(facts['changes'], 'change')} seen" if facts["changes"] else ""
+    last = (
+        f", its text is from {format_when(facts['last_change'], now)}"
+        if facts["last_change"]
+        else ""
+    )
     return [
-        f"  Last visit {when(facts['last_visit'], now)}: {answer}. "
-        f"{count(facts['visits'], 'visit')}{changed}{last}."
+        f"  Last visit {format_when(facts['last_visit'], now)}: {answer}. "
+        f"{format_count(facts['visits'], 'visit')}{changed}{last}."
     ]
 
 
@@ -104,12 +114,12 @@ def _origin(facts: dict[str, Any], now: datetime) -> str:
         else "found in a sitemap"
     )
     depth = (
-        f"{count(facts['depth'], 'click')} from a seed"
+        f"{format_count(facts['depth'], 'click')} from a seed"
         if facts["depth"]
         else "where the crawl begins"
     )
     return (
-        f"Known since {clock(facts['first_seen'], now)}, {where}, {depth}, score "
+        f"Known since {format_time(facts['first_seen'], now)}, {where}, {depth}, score "
         f"{facts['score']:.3g}."
     )
 
@@ -119,7 +129,7 @@ def _host(facts: dict[str, Any], now: datetime) -> list[str]:
         return [f"  Host {facts['name']} was not asked yet."]
     at = facts["next_allowed"]
     why = f" ({_reason(facts)})" if facts["reason"] else ""
-    rest = f"rests until {when(at, now)}{why}" if at and at > now else "may be asked now"
+    rest = f"rests until {format_when(at, now)}{why}" if at and at > now else "may be asked now"
     source = (
         "Crawl-delay of its robots.txt"
         if facts["delay_source"] == "robots.txt"
@@ -131,7 +141,7 @@ def _host(facts: dict[str, Any], now: datetime) -> list[str]:
         else f"at {facts['address']}"
     )
     line = (
-        f"  Host {facts['name']} {place} {rest}; {span(facts['delay_s'])} between two "
+        f"  Host {facts['name']} {place} {rest}; {format_duration(facts['delay_s'])} between two "
         f"requests: {source}."
     )
     if facts["leased_by"]:
@@ -144,7 +154,7 @@ def _host(facts: dict[str, Any], now: datetime) -> list[str]:
 def _reason(facts: dict[str, Any]) -> str:
     text = REASONS.get(facts["reason"], facts["reason"])
     return (
-        f"{text}, {count(facts['failures'], 'failure')} in a row"
+        f"{text}, {format_count(facts['failures'], 'failure')} in a row"
         if facts["reason"] == "back-off"
         else text
     )
@@ -160,15 +170,15 @@ def host_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
             for name, number in facts["urls"].items()
             if number and name != "known"
         )
-        lines.append(f"  {count(facts['urls']['known'], 'URL')} known: {states}.")
+        lines.append(f"  {format_count(facts['urls']['known'], 'URL')} known: {states}.")
         due = "Nothing is due now"
         if facts["due_now"]:
-            due = f"{count(facts['due_now'], 'URL')} due now"
+            due = f"{format_count(facts['due_now'], 'URL')} due now"
         if facts["next_due"]:
-            due += f", the next at {when(facts['next_due'], now)}"
+            due += f", the next at {format_when(facts['next_due'], now)}"
         lines.append(f"  {due}.")
     for row in facts["robots"]:
         answer = f"status {row['status']}" if row["status"] else "no answer"
-        times = f"read {when(row['fetched'], now)}, again {when(row['expires'], now)}"
+        times = f"read {format_when(row['fetched'], now)}, again {format_when(row['expires'], now)}"
         lines.append(f"  robots.txt of {row['origin']}: {answer}, {times}.")
     return [*lines, *_host(facts["host"], now)]

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError
-from crawlproj.formatting import count, span
+from crawlproj.formatting import format_count, format_duration
 
 
 def robot_page(
@@ -32,8 +32,8 @@ def robot_page(
         "token": token,
         "token_lower": token.lower(),
         "user_agent": config.user_agent,
-        "max_crawl_delay": spelled(config.rules.max_crawl_delay_s),
-        "robots_ttl": spelled(config.robots_ttl),
+        "max_crawl_delay": spell_duration(config.host_rules.max_crawl_delay_s),
+        "robots_ttl": spell_duration(config.robots_ttl),
         "links": "" if config.follow_nofollow else " Links with rel=nofollow are not followed.",
     }
     safe = {name: escape(value) for name, value in values.items()}
@@ -44,35 +44,35 @@ def robot_page(
     return template.substitute(safe, limits=items, contact=_link(config.robot_contact))
 
 
-def spelled(value: timedelta | float) -> str:
+def spell_duration(value: timedelta | float) -> str:
     """A length of time in full words: `1 day`, `2 minutes 30 seconds`."""
     words = {"s": "second", "min": "minute", "h": "hour", "d": "day"}
     return re.sub(
         r"([\d.]+) (s|min|h|d)\b",
         lambda m: f"{m[1]} {words[m[2]]}{'' if m[1] == '1' else 's'}",
-        span(value),
+        format_duration(value),
     )
 
 
 def _limits(config: Config, server_delay_s: float, pause_after: int, pause_s: float) -> list[str]:
-    rules = config.rules
+    rules = config.host_rules
     found = [
-        f"One request at a time to each host, and at least {spelled(rules.delay_s)} from the start "
+        f"One request at a time to each host, and at least {spell_duration(rules.delay_s)} from the start "
         "of one to the start of the next."
     ]
     if server_delay_s:
         found.append(
-            f"If many hosts share one server: at least {spelled(server_delay_s)} between two "
+            f"If many hosts share one server: at least {spell_duration(server_delay_s)} between two "
             "requests to the server."
         )
     if pause_after and pause_s:
         found.append(
-            f"A rest of {spelled(pause_s)} after {count(pause_after, 'request')} to a host."
+            f"A rest of {spell_duration(pause_s)} after {format_count(pause_after, 'request')} to a host."
         )
     if rules.slowdown:
         times = f"{rules.slowdown:g} times as long as the last answer took"
         found.append(
-            f"When your server is slow, it waits {times}, up to {spelled(rules.max_delay_s)}, "
+            f"When your server is slow, it waits {times}, up to {spell_duration(rules.max_delay_s)}, "
             "before it asks again."
         )
     found.append("After errors and time-outs it waits longer each time.")

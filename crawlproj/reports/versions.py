@@ -12,24 +12,24 @@ from difflib import unified_diff
 from w3lib.encoding import http_content_type_encoding
 
 from crawlproj.archive import Archive, Capture
-from crawlproj.archive.cdxj import Entry
+from crawlproj.archive.cdxj import IndexEntry
 from crawlproj.archive.open_file import OPEN, SUFFIX
 from crawlproj.archive.reader import REVISIT
 from crawlproj.content import charset as charsets
-from crawlproj.content.html import parse
+from crawlproj.content.html import parse_page
 from crawlproj.database.connection import Database
 from crawlproj.errors import ArchiveError, ConfigError, CrawlprojError
-from crawlproj.urls.canonical import canonical, key
+from crawlproj.urls.canonical import canonical_url, url_key
 
 
-def versions(
+def find_versions(
     archive: Archive, word: str, database: Callable[[], AbstractContextManager[Database]]
-) -> list[Entry]:
+) -> list[IndexEntry]:
     """All of a URL as it is written, or else in its canonical form; oldest first. `database` is
     asked only if files are open.
     """
     url = word if "://" in word else f"http://{word}"
-    for spelling in dict.fromkeys((url, canonical(url) or url)):
+    for spelling in dict.fromkeys((url, canonical_url(url) or url)):
         found = set(archive.versions(spelling))
         if any(archive.folder.glob(f"*{SUFFIX}{OPEN}")):
             with suppress(CrawlprojError), database() as db:
@@ -45,16 +45,16 @@ def versions(
 
 def _unlisted(
     archive: Archive, db: Database, url: str, listed: set[tuple[str, int]]
-) -> Iterable[Entry]:
-    ids = [key(name, url) for (name,) in db.rows("crawl_names")]
-    for file, offset, length in db.rows("archived_places", ids=ids):
+) -> Iterable[IndexEntry]:
+    ids = [url_key(name, url) for (name,) in db.fetch_rows("crawl_names")]
+    for file, offset, length in db.fetch_rows("archived_places", ids=ids):
         if (file, offset) not in listed:
             with suppress(ArchiveError):
-                entry = Entry.of_stored(archive.read(file, offset, length), file)
+                entry = IndexEntry.from_stored(archive.read(file, offset, length), file)
                 yield from [entry] if entry is not None else []
 
 
-def moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """2026-03-01, 2026-03-01T12:00, or 14 digits or fewer as in an index; without a zone it is UTC.
     ConfigError if it is none.
     """
@@ -70,13 +70,13 @@ def moment(text: str) -> datetime:
         ) from None
 
 
-def in_force(entries: list[Entry], at: datetime | None) -> Entry:
+def version_at(entries: list[IndexEntry], at: datetime | None) -> IndexEntry:
     """The latest version until then; if all are later, the first."""
     before = [entry for entry in entries if at is None or entry.at <= at]
     return before[-1] if before else entries[0]
 
 
-def last_two(entries: list[Entry]) -> tuple[Entry, Entry] | None:
+def last_two(entries: list[IndexEntry]) -> tuple[IndexEntry, IndexEntry] | None:
     """The last version, and the last one before it that had other content; None if there
     is none.
     """
@@ -84,7 +84,7 @@ def last_two(entries: list[Entry]) -> tuple[Entry, Entry] | None:
     return (others[-1], entries[-1]) if others else None
 
 
-def difference(old: Capture, new: Capture, text: bool) -> list[str]:
+def diff_captures(old: Capture, new: Capture, text: bool) -> list[str]:
     """As `diff -u` shows it: of the source, or of the text that a reader sees."""
     before, after = (f"{page.url} {page.at:%Y-%m-%d %H:%M:%S}" for page in (old, new))
     return list(unified_diff(_lines(old, text), _lines(new, text), before, after, lineterm=""))
@@ -93,11 +93,11 @@ def difference(old: Capture, new: Capture, text: bool) -> list[str]:
 def _lines(page: Capture, text: bool) -> list[str]:
     label = http_content_type_encoding(page.header("Content-Type"))
     if text:
-        return [block.text for block in parse(page.content, page.url, label).blocks]
-    return charsets.utf8(page.content, label)[0].decode("utf-8", "replace").splitlines()
+        return [block.text for block in parse_page(page.content, page.url, label).blocks]
+    return charsets.to_utf8(page.content, label)[0].decode("utf-8", "replace").splitlines()
 
 
-def as_values(entry: Entry) -> dict[str, object]:
+def as_values(entry: IndexEntry) -> dict[str, object]:
     """For JSON."""
     return {
         "at": entry.at,
@@ -112,7 +112,7 @@ def as_values(entry: Entry) -> dict[str, object]:
     }
 
 
-def as_line(entry: Entry) -> str:
+def as_line(entry: IndexEntry) -> str:
     kind = "unchanged" if entry.mime == REVISIT else entry.mime
     return (
         f"{entry.at:%Y-%m-%d %H:%M:%S}  {entry.status or '-':>3}  {kind:<24} {entry.file} "

@@ -9,7 +9,7 @@ from crawlproj.revisit.base import Bounds, Visit
 
 
 @dataclass(frozen=True, slots=True)
-class Adaptive:
+class AdaptivePolicy:
     bounds: Bounds
     increase: float = 0.2
     decrease: float = 0.2

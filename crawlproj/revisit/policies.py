@@ -6,24 +6,24 @@ from collections.abc import Callable
 from importlib import import_module
 
 from crawlproj.errors import ConfigError
-from crawlproj.revisit.adaptive import Adaptive
+from crawlproj.revisit.adaptive import AdaptivePolicy
 from crawlproj.revisit.base import Bounds, RevisitPolicy
-from crawlproj.revisit.uniform import Uniform
+from crawlproj.revisit.uniform import UniformPolicy
 
-NAMES = ("uniform", "adaptive")
+POLICY_NAMES = ("uniform", "adaptive")
 
 
 def choose_policy(name: str, bounds: Bounds, increase: float, decrease: float) -> RevisitPolicy:
     """By name, or by the dotted path of a callable that takes the bounds."""
     if name == "uniform":
-        return Uniform(bounds)
+        return UniformPolicy(bounds)
     if name == "adaptive":
-        return Adaptive(bounds, increase, decrease)
+        return AdaptivePolicy(bounds, increase, decrease)
     module, _, attribute = name.rpartition(".")
     try:
         make: Callable[[Bounds], RevisitPolicy] = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError):
-        choice = f"one of {', '.join(NAMES)} or a dotted path"
+        choice = f"one of {', '.join(POLICY_NAMES)} or a dotted path"
         raise ConfigError(
             f"REVISIT_POLICY = {name!r} makes no sense: it must be {choice}"
         ) from None

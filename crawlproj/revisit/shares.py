@@ -22,7 +22,7 @@ class Shares:
         self._shares = {name: shares.get(name, 0.0) for name in CLASSES}
         self._credit = dict.fromkeys(CLASSES, 0.0)
 
-    def choose(self, waiting: Collection[str]) -> str | None:
+    def choose_class(self, waiting: Collection[str]) -> str | None:
         if not waiting:
             return None
         credit = self._credit
@@ -38,7 +38,7 @@ class Shares:
         return chosen
 
 
-def places(shares: Mapping[str, float], servers: int, held: Sequence[str]) -> tuple[int, int]:
+def lease_limits(shares: Mapping[str, float], servers: int, held: Sequence[str]) -> tuple[int, int]:
     """How many servers may be leased besides those that are held (their kinds), and how many of
     these by rank: so that the shares hold over what is held, not only over what is new.
     """

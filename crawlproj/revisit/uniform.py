@@ -9,7 +9,7 @@ from crawlproj.revisit.base import Bounds, Visit
 
 
 @dataclass(frozen=True, slots=True)
-class Uniform:
+class UniformPolicy:
     bounds: Bounds
 
     def next_interval(self, visit: Visit) -> timedelta:

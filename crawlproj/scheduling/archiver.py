@@ -14,22 +14,22 @@ from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any, Self
 
-from crawlproj.archive.exchange import Exchange, Facts, Original, Truncated
+from crawlproj.archive.exchange import Exchange, Original, PageMetadata, Truncated
 from crawlproj.archive.index_merge import merge_indexes
-from crawlproj.archive.locks import if_nobody_rewrites
-from crawlproj.archive.recovery import complete, repair
-from crawlproj.archive.writer import Writer
+from crawlproj.archive.locks import try_rewrite_lock
+from crawlproj.archive.recovery import repair_indexes, repair_open_files
+from crawlproj.archive.writer import WarcWriter
 from crawlproj.config import Config
 from crawlproj.errors import ArchiveError
 from crawlproj.frontier.base import Outcome, Ticket
-from crawlproj.frontier.takedown import Rules
+from crawlproj.frontier.takedown import TakedownRules
 from crawlproj.items import Page
-from crawlproj.scheduling.noarchive import is_private
+from crawlproj.scheduling.noarchive import says_noarchive
 from crawlproj.scheduling.request_log import rules_in_force
 
 log = logging.getLogger(__name__)
 
-ENDS = {
+TRUNCATION_REASONS = {
     "timeout": Truncated.TIME,
     "too big": Truncated.LENGTH,
     "cut off": Truncated.DISCONNECT,
@@ -38,7 +38,7 @@ ENDS = {
 """Why a body that began to come is not whole, by the reason of its Page."""
 
 
-class Vault:
+class Archiver:
     """A context manager: what a killed worker left is repaired first; at the end the file is closed
     and the indexes are merged. With WARC_ENABLED off it keeps nothing and is never full.
     """
@@ -46,21 +46,25 @@ class Vault:
     def __init__(self, config: Config, worker: str, settings: Mapping[str, Any]) -> None:
         self._config = config
         self._folder = config.warc_dir
-        self._writer: Writer | None = None
-        self._rules = Rules()
+        self._writer: WarcWriter | None = None
+        self._rules = TakedownRules()
         self._lock = threading.Lock()
         self._turn = 0
         self._unstored = Counter[int]()
         self._agents = ("robots", config.robot_name.partition("/")[0].lower())
         if config.warc is not None:
-            self._mend()
-            self._writer = Writer(
-                self._folder, config.spec.name, worker, about(config, settings), config.warc
+            self._repair_files()
+            self._writer = WarcWriter(
+                self._folder,
+                config.spec.name,
+                worker,
+                warcinfo_fields(config, settings),
+                config.warc,
             )
 
-    def _mend(self) -> None:
+    def _repair_files(self) -> None:
         try:
-            for found in repair(self._folder):
+            for found in repair_open_files(self._folder):
                 cut = f", {found.cut_bytes} bytes cut off" if found.cut_bytes else ""
                 log.info(
                     "Left open by a worker that ended, now closed: %s (%d records%s)",
@@ -68,8 +72,8 @@ class Vault:
                     found.records,
                     cut,
                 )
-            with if_nobody_rewrites(self._folder) as alone:
-                for found in complete(self._folder) if alone else ():
+            with try_rewrite_lock(self._folder) as alone:
+                for found in repair_indexes(self._folder) if alone else ():
                     log.info(
                         "Its index was missing, or without a file: %s (%d records)",
                         found.file,
@@ -80,7 +84,7 @@ class Vault:
                 f"The archive can't be used: {error.strerror or error} ({self._folder})"
             ) from error
 
-    def keep(self, page: Page) -> str:
+    def archive_page(self, page: Page) -> str:
         """Queue the exchange of a page, once. What was done with it: `exchanges`, `noarchive`,
         `forgotten` or nothing.
         """
@@ -88,14 +92,14 @@ class Vault:
         page.wire = None
         if wire is None or self._writer is None or not (wire.head or wire.chunks):
             return ""
-        if self._config.obey_noarchive and is_private(page, wire, self._agents):
+        if self._config.obey_noarchive and says_noarchive(page, wire, self._agents):
             return "noarchive"
         document = page.document
-        facts = Facts(document.title, document.links) if document is not None else None
+        facts = PageMetadata(document.title, document.links) if document is not None else None
         truncated = (
             wire.truncated
             if wire.whole
-            else ENDS.get(page.reason.partition(":")[0], Truncated.UNSPECIFIED)
+            else TRUNCATION_REASONS.get(page.reason.partition(":")[0], Truncated.UNSPECIFIED)
         )
         exchange = Exchange(
             page.url,
@@ -109,17 +113,17 @@ class Vault:
             truncated,
             facts,
         )
-        return self._put(
+        return self._queue_exchange(
             page, exchange, page.ticket.original if isinstance(page.ticket, Ticket) else None
         )
 
-    def _put(self, page: Page, exchange: Exchange, original: Original | None) -> str:
+    def _queue_exchange(self, page: Page, exchange: Exchange, original: Original | None) -> str:
         """A page that is barred, or whose answer speaks of one that was removed, is not kept."""
         assert self._writer is not None
         with self._lock:
             if self._rules and (
-                self._rules.gone(page.url, exchange.at)
-                or (original and self._rules.gone(original.url, original.at))
+                self._rules.removed_by(page.url, exchange.at)
+                or (original and self._rules.removed_by(original.url, original.at))
             ):
                 return "forgotten"
             page.receipt = self._writer.put(exchange, original)
@@ -128,22 +132,22 @@ class Vault:
                 self._unstored[self._turn] += 1
         return "exchanges"
 
-    def bars(self, url: str) -> bool:
+    def is_barred(self, url: str) -> bool:
         """It was forgotten, and may not be asked for."""
-        return self._rules.bars(url)
+        return self._rules.is_barred(url)
 
-    def obey(self, rules: Rules) -> None:
+    def apply_takedowns(self, rules: TakedownRules) -> None:
         """From now on nothing of these is kept; the file is closed, so that what it has of them can
         be removed.
         """
         with self._lock:
             self._rules = rules
             self._turn += 1
-            closed = self._writer.turn() if self._writer is not None else None
+            closed = self._writer.rotate_file() if self._writer is not None else None
         if closed is not None:
             closed.result()
 
-    def stored(self, outcomes: Iterable[Outcome]) -> None:
+    def mark_stored(self, outcomes: Iterable[Outcome]) -> None:
         """The places of these are in the database."""
         with self._lock:
             for outcome in outcomes:
@@ -151,7 +155,7 @@ class Vault:
                     self._unstored[outcome.receipt.turn] -= 1
 
     @property
-    def settled(self) -> bool:
+    def all_stored(self) -> bool:
         """The places of all that is in closed files are in the database."""
         with self._lock:
             return not any(
@@ -161,9 +165,9 @@ class Vault:
     @property
     def full(self) -> bool:
         """It does not keep up: nothing more is to be fetched for a while."""
-        return self._writer is not None and self._writer.full
+        return self._writer is not None and self._writer.is_full
 
-    def settle(self) -> None:
+    def flush_to_disk(self) -> None:
         """Returns when all that was kept so far is on disk; ArchiveError if the disk does not take
         it.
         """
@@ -184,13 +188,13 @@ class Vault:
         try:
             self._writer.close()
             if self._folder.is_dir():
-                repair(self._folder)
+                repair_open_files(self._folder)
                 merge_indexes(self._folder)
         except (ArchiveError, OSError) as failure:
             log.error("The archive was not closed, the next crawl will repair it: %s", failure)
 
 
-def about(config: Config, settings: Mapping[str, Any]) -> dict[str, object]:
+def warcinfo_fields(config: Config, settings: Mapping[str, Any]) -> dict[str, object]:
     """What the warcinfo record says: by whom, with what and under which rules the file was made."""
     try:
         ours = version("crawlproj")

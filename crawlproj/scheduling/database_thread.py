@@ -19,19 +19,19 @@ from crawlproj.errors import ArchiveError, DatabaseError
 from crawlproj.fetch.resolver import Resolver
 from crawlproj.frontier.base import Committed, Frontier, Lease, RobotsRow, Ticket, Want
 from crawlproj.politeness import robots
-from crawlproj.scheduling.archiver import Vault
-from crawlproj.scheduling.messages import News, Tray, moment
-from crawlproj.scheduling.retrying import Patience
-from crawlproj.scheduling.sharing import Crew, crew_of
+from crawlproj.scheduling.archiver import Archiver
+from crawlproj.scheduling.messages import FromDatabase, ToDatabase, frontier_time
+from crawlproj.scheduling.retrying import OutageRetry
+from crawlproj.scheduling.sharing import PeerSummary, summarize_peers
 from crawlproj.scheduling.worker import is_dead
-from crawlproj.urls.canonical import origin
+from crawlproj.urls.canonical import origin_of
 
 log = logging.getLogger(__name__)
 
 MIN_GAP_S = 0.1
 LEASE_GAP_S = 0.5
-CREW_GAP_S = 2.0
-DOUBT_GAP_S = 5.0
+HEARTBEAT_GAP_S = 2.0
+RECHECK_GAP_S = 5.0
 """How often we look for names that should be looked up again."""
 PUSH_GAP_S = 0.2
 """How often we listen for pushes while there is nothing else to do."""
@@ -43,7 +43,7 @@ FIRST_WANT = 8
 ORIGINS = 5_000
 
 
-class Keeper(threading.Thread):
+class DatabaseThread(threading.Thread):
     """`tell` is called in this thread with News; `fail` once, with the error that ended it."""
 
     def __init__(
@@ -53,13 +53,13 @@ class Keeper(threading.Thread):
         resolver: Resolver,
         flush_s: float,
         pushes: Callable[[], Sequence[str]],
-        tell: Callable[[News], None],
+        tell: Callable[[FromDatabase], None],
         fail: Callable[[BaseException], None],
         agent: str = "",
         patience_s: float = 60.0,
         heal: Callable[[], object] | None = None,
         rest_s: float = 60.0,
-        vault: Vault | None = None,
+        vault: Archiver | None = None,
     ) -> None:
         """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so
         long the servers of a worker rest that is found dead. `vault`: what an end tells of is on
@@ -74,14 +74,14 @@ class Keeper(threading.Thread):
         self._tell = tell
         self._fail = fail
         self._agent = agent
-        self._patience = Patience(patience_s, heal)
+        self._outage = OutageRetry(patience_s, heal)
         self._rest = timedelta(seconds=rest_s)
-        self._vault = vault
-        self._attended_at = -CREW_GAP_S
-        self._doubted_at = -DOUBT_GAP_S
+        self._archiver = vault
+        self._heartbeat_at = -HEARTBEAT_GAP_S
+        self._rechecked_at = -RECHECK_GAP_S
         self._wanting = False
         self._turn_s = 0.0
-        self._tray = Tray()
+        self._message = ToDatabase()
         self._lock = threading.Lock()
         self._bell = threading.Event()
         self._end = threading.Event()
@@ -96,22 +96,22 @@ class Keeper(threading.Thread):
         self._renewed: dict[int, datetime] | None = None
 
     @property
-    def away(self) -> bool:
+    def storage_blocked(self) -> bool:
         """The database or the archive can't store anything, or the archive does not keep up:
         nothing more is to be handed out.
         """
-        return self._patience.away or (self._vault is not None and self._vault.full)
+        return self._outage.away or (self._archiver is not None and self._archiver.full)
 
-    def put(self, fill: Callable[[Tray], None], ring: bool = False) -> None:
+    def fill_message(self, fill: Callable[[ToDatabase], None], ring: bool = False) -> None:
         """Let the event loop put something into the tray; `ring` asks for a turn soon rather than
         at the next flush.
         """
         with self._lock:
-            fill(self._tray)
+            fill(self._message)
         if ring:
             self._bell.set()
 
-    def finish(self) -> None:
+    def flush_and_stop(self) -> None:
         """Flush what is there, release all leases, end."""
         self._end.set()
         self._bell.set()
@@ -122,10 +122,10 @@ class Keeper(threading.Thread):
             while not self._end.is_set():
                 self._wait()
                 started = time.monotonic()
-                self._patiently(self.turn)
+                self._with_retries(self.run_once)
                 self._turn_s = time.monotonic() - started
                 self._end.wait(max(0.0, MIN_GAP_S - self._turn_s))
-            self._patiently(self._last)
+            self._with_retries(self._flush_and_release)
         except BaseException as error:
             self._fail(error)
 
@@ -151,80 +151,84 @@ class Keeper(threading.Thread):
         except DatabaseError:
             self._pushed = True
 
-    def _patiently(self, work: Callable[[Tray], None]) -> None:
+    def _with_retries(self, work: Callable[[ToDatabase], None]) -> None:
         """A database or a disk that is away for a while is waited for; whatever was not done with
         the tray stays in it.
         """
         since = time.monotonic()
         while True:
             with self._lock:
-                tray = self._tray
-                self._tray = Tray()
+                tray = self._message
+                self._message = ToDatabase()
             try:
                 work(tray)
                 break
             except (ArchiveError, DatabaseError) as error:
                 with self._lock:
-                    self._tray.take_back(tray)
+                    self._message.take_back(tray)
                 self._pushed = True
-                self._patience.failed(error, since)
-        self._patience.succeeded()
+                self._outage.wait_or_raise(error, since)
+        self._outage.note_success()
 
-    def _commit(self, tray: Tray) -> None:
+    def _commit(self, tray: ToDatabase) -> None:
         batch = tray.batch
         if not (
             batch.outcomes or batch.urls or batch.robots or batch.clocks or batch.server_clocks
         ):
             return
-        if self._vault is not None:
-            self._vault.settle()
+        if self._archiver is not None:
+            self._archiver.flush_to_disk()
         self._rejudge(batch.robots)
         self._committed.append(self.frontier.commit(batch, self.worker))
         self._stored += [outcome.id for outcome in batch.outcomes]
-        if self._vault is not None:
-            self._vault.stored(batch.outcomes)
+        if self._archiver is not None:
+            self._archiver.mark_stored(batch.outcomes)
         tray.clear_batch()
 
     def _rejudge(self, rows: Sequence[RobotsRow]) -> None:
         """Before changed rules are stored, so that it is done again if we die in between."""
-        before = self.frontier.robots([row.origin for row in rows]) if rows else {}
+        before = self.frontier.get_robots([row.origin for row in rows]) if rows else {}
         for row in {row.origin: row for row in rows}.values():
-            rules = robots.read(row)
+            rules = robots.robots_from_row(row)
             if (
                 row.origin in before
                 and not robots.same_rules(row, before[row.origin])
                 and not rules.unreachable
             ):
-                revived = self.frontier.rejudge(
+                revived = self.frontier.rejudge_forbidden(
                     row.origin, partial(rules.allows, agent=self._agent)
                 )
                 self._committed.append(
                     Committed(revived=revived, hosts=frozenset({row.host} if revived else ()))
                 )
 
-    def turn(self, tray: Tray) -> None:
+    def run_once(self, tray: ToDatabase) -> None:
         """What is released is released after the ends and clocks that came before it are stored.
         What was leased or renewed is told, even if the database is lost before the turn is over.
         """
         self._commit(tray)
         self._listen()
-        news = News(*moment(self.frontier), quiet=tray.quiet, pushed=self._pushed)
+        news = FromDatabase(*frontier_time(self.frontier), quiet=tray.quiet, pushed=self._pushed)
         self._release(tray)
         self._renew()
-        contested = self.frontier.contested(sorted(self._renewed)) if self._renewed else set()
-        news.crowded = bool(self._renewed) and tray.room <= 0 and self.frontier.crowded()
-        news.crew = self._attend()
+        contested = (
+            self.frontier.contested_servers(sorted(self._renewed)) if self._renewed else set()
+        )
+        news.others_wait = (
+            bool(self._renewed) and tray.servers_wanted <= 0 and self.frontier.has_free_servers()
+        )
+        news.peers = self._heartbeat()
         self._lease(tray, news.pushed)
         self._borrow(tray)
         news.leases = self._leases
         news.renewed = self._renewed
         news.contested = contested
-        news.asked = tray.wants + [
+        news.wants = tray.wants + [
             Want(h.name, x.server, x.epoch, FIRST_WANT) for x in news.leases for h in x.hosts
         ]
-        news.tickets = self.frontier.refill(news.asked, tray.held)
-        news.robots = self._robots(news.tickets) | self.frontier.robots(
-            [*tray.elsewhere, *self._take_changed()]
+        news.tickets = self.frontier.due_tickets(news.wants, tray.held)
+        news.robots = self._stored_robots(news.tickets) | self.frontier.get_robots(
+            [*tray.robots_origins, *self._take_changed()]
         )
         if tray.quiet is not None and not news.tickets:
             news.outlook = self.frontier.outlook(self.worker)
@@ -233,39 +237,39 @@ class Keeper(threading.Thread):
         self._pushed = False
         self._report(news)
 
-    def _report(self, news: News) -> None:
+    def _report(self, news: FromDatabase) -> None:
         news.stored = self._stored
         news.committed = self._committed
         self._stored = []
         self._committed = []
         self._tell(news)
 
-    def _release(self, tray: Tray) -> None:
-        self.frontier.release(self.worker, tray.release)
-        self.frontier.release(self.worker, tray.yielded, yielding=True)
+    def _release(self, tray: ToDatabase) -> None:
+        self.frontier.release_servers(self.worker, tray.release)
+        self.frontier.release_servers(self.worker, tray.yielded, yielding=True)
         self._held.difference_update(tray.release, tray.yielded)
         tray.release = []
         tray.yielded = []
 
-    def _attend(self) -> Crew | None:
+    def _heartbeat(self) -> PeerSummary | None:
         """Who else is there? Those that died on this machine are buried, so that nobody waits for
         the end of their leases.
         """
-        if time.monotonic() - self._attended_at < min(
-            CREW_GAP_S, self.frontier.spec.lease.total_seconds() / 4
+        if time.monotonic() - self._heartbeat_at < min(
+            HEARTBEAT_GAP_S, self.frontier.spec.lease.total_seconds() / 4
         ):
             return None
-        peers = self.frontier.attend(self.worker, self._wanting)
-        self._attended_at = time.monotonic()
+        peers = self.frontier.heartbeat(self.worker, self._wanting)
+        self._heartbeat_at = time.monotonic()
         if dead := [peer.name for peer in peers if is_dead(peer.name)]:
             log.info(
                 "Died on this machine, so what they held rests and is free then: %s",
                 ", ".join(dead),
             )
-            self.frontier.bury(dead, self._rest)
-        return crew_of(peer for peer in peers if peer.name not in dead)
+            self.frontier.end_dead_workers(dead, self._rest)
+        return summarize_peers(peer for peer in peers if peer.name not in dead)
 
-    def _lease(self, tray: Tray, pushed: bool) -> None:
+    def _lease(self, tray: ToDatabase, pushed: bool) -> None:
         """Names to be resolved, hosts that came up on held servers and new leases: looked for when
         there is reason to, else twice a second.
         """
@@ -275,11 +279,13 @@ class Keeper(threading.Thread):
             return
         self._leased_at = now
         self._resolve()
-        leases = self.frontier.arrivals(self.worker, sorted(self._held), tray.known)
+        leases = self.frontier.new_hosts_on_leases(
+            self.worker, sorted(self._held), tray.known_hosts
+        )
         self._wanting = False
-        if tray.room > 0:
+        if tray.servers_wanted > 0:
             found = self.frontier.lease(
-                self.worker, tray.room, tray.ranked, tray.unprepared, tray.unseen
+                self.worker, tray.servers_wanted, tray.ranked, tray.unprepared, tray.unseen
             )
             leases += found
             self._wanting = not found
@@ -289,14 +295,16 @@ class Keeper(threading.Thread):
         if leases:
             self._bell.set()
 
-    def _borrow(self, tray: Tray) -> None:
-        if tray.errands:
-            leases, homeless = self.frontier.borrow(self.worker, tray.errands, tray.unseen)
+    def _borrow(self, tray: ToDatabase) -> None:
+        if tray.hosts_to_borrow:
+            leases, homeless = self.frontier.lease_for_hosts(
+                self.worker, tray.hosts_to_borrow, tray.unseen
+            )
             self.resolver.submit(homeless)
             self._leases += leases
             self._held.update(lease.server for lease in leases)
 
-    def forget(self, origins: Iterable[str]) -> None:
+    def mark_robots_changed(self, origins: Iterable[str]) -> None:
         """Another worker has stored other rules for these; from any thread."""
         with self._lock:
             self._changed |= self._origins & set(origins)
@@ -310,19 +318,19 @@ class Keeper(threading.Thread):
     def _resolve(self) -> None:
         """Names that are stuck cost a thread each, never a turn."""
         if (free := PREPARED_AT_ONCE - self.resolver.pending) > 0:
-            self.resolver.submit(self.frontier.unresolved(free))
-            if time.monotonic() - self._doubted_at >= DOUBT_GAP_S:
-                self._doubted_at = time.monotonic()
-                self.resolver.submit(self.frontier.outdated(free))
-        if found := self.resolver.finished():
-            self.frontier.resolved(found)
+            self.resolver.submit(self.frontier.take_unresolved(free))
+            if time.monotonic() - self._rechecked_at >= RECHECK_GAP_S:
+                self._rechecked_at = time.monotonic()
+                self.resolver.submit(self.frontier.take_outdated(free))
+        if found := self.resolver.take_finished():
+            self.frontier.put_addresses(found)
 
-    def _robots(self, tickets: Sequence[Ticket]) -> dict[str, RobotsRow]:
+    def _stored_robots(self, tickets: Sequence[Ticket]) -> dict[str, RobotsRow]:
         """What is stored of origins that come up for the first time."""
         if len(self._origins) > ORIGINS:
             self._origins.clear()
-        origins = {origin(ticket.url) for ticket in tickets} - self._origins
-        found = self.frontier.robots(sorted(origins))
+        origins = {origin_of(ticket.url) for ticket in tickets} - self._origins
+        found = self.frontier.get_robots(sorted(origins))
         self._origins |= origins
         return found
 
@@ -332,12 +340,12 @@ class Keeper(threading.Thread):
             or time.monotonic() - self._renewed_at < self.frontier.spec.lease.total_seconds() / 4
         ):
             return
-        self._renewed = self.frontier.renew(self.worker, sorted(self._held))
+        self._renewed = self.frontier.renew_leases(self.worker, sorted(self._held))
         self._held &= self._renewed.keys()
         self._renewed_at = time.monotonic()
 
-    def _last(self, tray: Tray) -> None:
+    def _flush_and_release(self, tray: ToDatabase) -> None:
         self._commit(tray)
-        self.frontier.release(self.worker, sorted(self._held))
-        self.frontier.leave(self.worker)
-        self._report(News(*moment(self.frontier)))
+        self.frontier.release_servers(self.worker, sorted(self._held))
+        self.frontier.remove_worker(self.worker)
+        self._report(FromDatabase(*frontier_time(self.frontier)))

@@ -19,11 +19,11 @@ from crawlproj.frontier.base import (
     Ticket,
     Want,
 )
-from crawlproj.scheduling.sharing import Crew
+from crawlproj.scheduling.sharing import PeerSummary
 
 
 @dataclass(slots=True)
-class Tray:
+class ToDatabase:
     """What the event loop has for the frontier since the last turn."""
 
     outcomes: list[Outcome] = field(default_factory=list)
@@ -34,18 +34,18 @@ class Tray:
     wants: list[Want] = field(default_factory=list)
     release: list[int] = field(default_factory=list)
     yielded: list[int] = field(default_factory=list)
-    room: int = 0
+    servers_wanted: int = 0
     ranked: int = 0
     unprepared: int = 0
     eager: bool = False
     """There is room that was not there before: look for leases at once."""
     unseen: int = 0
     held: int = 0
-    errands: list[str] = field(default_factory=list)
+    hosts_to_borrow: list[str] = field(default_factory=list)
     """Hosts that are needed though they have no work here."""
-    elsewhere: list[str] = field(default_factory=list)
+    robots_origins: list[str] = field(default_factory=list)
     """Origins whose robots.txt would spare us an errand."""
-    known: list[str] = field(default_factory=list)
+    known_hosts: list[str] = field(default_factory=list)
     quiet: int | None = None
     """Number of the moment at which nothing at all was held here; asks for the outlook."""
 
@@ -61,7 +61,7 @@ class Tray:
         self.clocks = {}
         self.server_clocks = {}
 
-    def take_back(self, older: Tray) -> None:
+    def take_back(self, older: ToDatabase) -> None:
         """What was to be written or released and could not; what was wanted then is asked
         for anew.
         """
@@ -75,14 +75,14 @@ class Tray:
 
 
 @dataclass(slots=True)
-class News:
+class FromDatabase:
     """What a turn brought. `stored`: ends that are safe now; `asked`: whose wants were answered by
     `tickets`.
     """
 
     now: datetime
-    asked_at: float
-    heard_at: float
+    sent_at: float
+    received_at: float
     """When the frontier was asked for its time, and when the answer was here."""
     stored: list[int] = field(default_factory=list)
     committed: list[Committed] = field(default_factory=list)
@@ -90,17 +90,17 @@ class News:
     renewed: dict[int, datetime] | None = None
     contested: set[int] = field(default_factory=set)
     tickets: list[Ticket] = field(default_factory=list)
-    asked: list[Want] = field(default_factory=list)
+    wants: list[Want] = field(default_factory=list)
     robots: dict[str, RobotsRow] = field(default_factory=dict)
-    crew: Crew | None = None
-    crowded: bool = False
+    peers: PeerSummary | None = None
+    others_wait: bool = False
     """All places are taken, and other servers of this crawl wait for one."""
     pushed: bool = False
     outlook: Outlook | None = None
     quiet: int | None = None
 
 
-def moment(frontier: Frontier) -> tuple[datetime, float, float]:
+def frontier_time(frontier: Frontier) -> tuple[datetime, float, float]:
     """The frontier's time, and between which moments of ours it was read."""
     asked = time.monotonic()
     return frontier.now(), asked, time.monotonic()

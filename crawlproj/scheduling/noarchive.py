@@ -7,12 +7,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from crawlproj.content.html import parse
-from crawlproj.content.robots_directives import read_headers
-from crawlproj.fetch.wire import Wire
+from crawlproj.content.html import parse_page
+from crawlproj.content.robots_directives import parse_robots_headers
+from crawlproj.fetch.wire import WireCapture
 from crawlproj.frontier.base import Ticket
 from crawlproj.http import heads
-from crawlproj.http.encodings import decode
+from crawlproj.http.encodings import decode_body
 from crawlproj.items import Page
 
 LOOK: Final = 256_000
@@ -20,7 +20,7 @@ LOOK: Final = 256_000
 _WORDS: Final = re.compile(rb"no(?:archive|cache)", re.IGNORECASE).search
 
 
-def is_private(page: Page, wire: Wire, agents: tuple[str, ...]) -> bool:
+def says_noarchive(page: Page, wire: WireCapture, agents: tuple[str, ...]) -> bool:
     """Whether the page says noarchive. One that has not changed is not read again, and one that
     failed can't be: it still says what it said.
     """
@@ -32,22 +32,22 @@ def is_private(page: Page, wire: Wire, agents: tuple[str, ...]) -> bool:
     ):
         return True
     if page.status == 304 or 200 <= page.status < 300:
-        return page.orders.noarchive
-    return _says_so(wire, page.url, agents)
+        return page.directives.noarchive
+    return _response_says_noarchive(wire, page.url, agents)
 
 
-def _says_so(wire: Wire, url: str, agents: tuple[str, ...]) -> bool:
+def _response_says_noarchive(wire: WireCapture, url: str, agents: tuple[str, ...]) -> bool:
     """By its header, or by an element in what has come of it."""
     head = wire.head
     body = wire.body
     if not heads.is_http(head):
         head, body = b"", head + body
-    if _WORDS(head) and read_headers(_tags(head), agents).noarchive:
+    if _WORDS(head) and parse_robots_headers(_tags(head), agents).noarchive:
         return True
-    text = decode(body, heads.field(head, "Content-Encoding"), LOOK)
-    return _WORDS(text) is not None and parse(text, url, agents=agents).robots.noarchive
+    text = decode_body(body, heads.get_header(head, "Content-Encoding"), LOOK)
+    return _WORDS(text) is not None and parse_page(text, url, agents=agents).robots.noarchive
 
 
 def _tags(head: bytes) -> list[str]:
-    fields = (line.partition(b":") for line in heads.lines(head))
+    fields = (line.partition(b":") for line in heads.strict_lines(head))
     return [value.decode("latin-1") for name, _, value in fields if name.lower() == b"x-robots-tag"]

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 
 from crawlproj.errors import ArchiveError
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.frontier.takedown import in_force
-from crawlproj.scheduling.archiver import Vault
+from crawlproj.frontier.takedown import load_rules
+from crawlproj.scheduling.archiver import Archiver
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ ROBOTS = "crawlproj_robots"
 CALL_GAP_S = 2.0
 
 
-class Notices:
+class NotificationListener:
     """Used by the keeper's thread. `changed` is called with origins whose robots.txt another worker
     has read.
     """
@@ -33,30 +33,30 @@ class Notices:
         self,
         frontier: PostgresFrontier,
         worker: str,
-        vault: Vault,
+        vault: Archiver,
         changed: Callable[[Iterable[str]], None],
     ) -> None:
         self._frontier = frontier
         self._db = frontier.db
         self._worker = worker
-        self._vault = vault
+        self._archiver = vault
         self._changed = changed
         self._obeyed = -1
         self._answered = -1
         self._looked_at = 0.0
 
-    def start(self) -> None:
+    def start_listening(self) -> None:
         """Be known as a worker first: who calls then waits for our answer."""
-        self._frontier.attend(self._worker, False)
+        self._frontier.heartbeat(self._worker, False)
         self._db.listen(PUSHES)
         self._db.listen(ROBOTS)
-        self._look()
+        self._check_takedowns()
 
-    def heard(self) -> list[str]:
+    def poll_pushes(self) -> list[str]:
         """Pushes into this crawl."""
-        heard = self._db.notifications()
+        heard = self._db.receive_notifications()
         if time.monotonic() - self._looked_at >= CALL_GAP_S:
-            self._look()
+            self._check_takedowns()
         self._changed(name for channel, name in heard if channel == ROBOTS)
         return [
             name
@@ -64,14 +64,14 @@ class Notices:
             if channel == PUSHES and name == self._frontier.spec.name
         ]
 
-    def _look(self) -> None:
+    def _check_takedowns(self) -> None:
         """The rules are in force before the file is closed, so that nothing barred gets into the
         next one.
         """
-        call = self._db.value("takedown_last_call")
+        call = self._db.fetch_value("takedown_last_call")
         if call != self._obeyed:
             try:
-                self._vault.obey(in_force(self._db))
+                self._archiver.apply_takedowns(load_rules(self._db))
                 self._obeyed = call
             except ArchiveError as error:  # the rules are in force; the file is tried again
                 log.warning("The WARC file can't be closed now: %s", error)
@@ -79,7 +79,7 @@ class Notices:
                 return
         if (
             self._answered != self._obeyed
-            and self._vault.settled
+            and self._archiver.all_stored
             and self._db.run("takedown_heard", worker=self._worker, call=self._obeyed)
         ):
             self._answered = self._obeyed

@@ -8,10 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crawlproj.frontier.base import Outcome, State, Ticket
-from crawlproj.http.status import AGAIN, FORBIDDEN, GONE, REDIRECTS, TEMPORARY, retry_after_s
+from crawlproj.http.status import (
+    FORBIDDEN,
+    GONE,
+    REDIRECTS,
+    RETRYABLE,
+    TEMPORARY_REDIRECTS,
+    parse_retry_after,
+)
 from crawlproj.items import Page
 from crawlproj.revisit.base import RevisitPolicy, Visit
-from crawlproj.urls.canonical import join
+from crawlproj.urls.canonical import join_href
 
 NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression"})
 """Reasons without an answer that another try would only repeat."""
@@ -20,7 +27,7 @@ LONGEST_RETRY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class OutcomeRules:
     """The settings that decisions depend on."""
 
     policy: RevisitPolicy
@@ -29,25 +36,25 @@ class Ends:
     gone_limit: int
     gone_interval: timedelta
 
-    def decide(self, page: Page, ticket: Ticket) -> Outcome:
+    def decide_outcome(self, page: Page, ticket: Ticket) -> Outcome:
         status = page.status
         if 200 <= status < 300 or (status == 304 and ticket.block_digest is not None):
-            return self._there(page, ticket)
+            return self._fetched_outcome(page, ticket)
         if (
             status in REDIRECTS
             and (where := page.headers.get("location"))
-            and (target := join(page.url, where))
+            and (target := join_href(page.url, where))
         ):
-            again = page.at + self.gone_interval if status in TEMPORARY else None
+            again = page.at + self.gone_interval if status in TEMPORARY_REDIRECTS else None
             return _outcome(
                 page, ticket, State.MOVED, f"redirect {status}", moved_to=target, next_visit=again
             )
         if status in FORBIDDEN:
             return _outcome(page, ticket, State.FORBIDDEN, f"status {status}")
         if status in GONE:
-            return self._gone(page, ticket)
-        if status in AGAIN or status == 304:
-            return self.again(page, ticket, f"status {status}")
+            return self._gone_outcome(page, ticket)
+        if status in RETRYABLE or status == 304:
+            return self.retry_outcome(page, ticket, f"status {status}")
         if status:
             return _outcome(page, ticket, State.DEAD, f"status {status}")
         kind = page.reason.partition(":")[0]
@@ -55,9 +62,9 @@ class Ends:
             return _outcome(page, ticket, State.FORBIDDEN, page.reason)
         if kind in NEVER_AGAIN:
             return _outcome(page, ticket, State.DEAD, page.reason)
-        return self.again(page, ticket, page.reason or "no answer")
+        return self.retry_outcome(page, ticket, page.reason or "no answer")
 
-    def again(self, page: Page, ticket: Ticket, why: str) -> Outcome:
+    def retry_outcome(self, page: Page, ticket: Ticket, why: str) -> Outcome:
         """Try again later, each time twice as late, a few times."""
         tries = 1 if ticket.unread else ticket.tries + 1
         if tries > self.retries:
@@ -66,19 +73,19 @@ class Ends:
         pause = max(
             pause,
             min(
-                timedelta(seconds=retry_after_s(page.headers.get("retry-after"), page.at) or 0),
+                timedelta(seconds=parse_retry_after(page.headers.get("retry-after"), page.at) or 0),
                 LONGEST_RETRY,
             ),
         )
         return _outcome(page, ticket, State.RETRY, why, tries=tries, next_visit=page.at + pause)
 
-    def _there(self, page: Page, ticket: Ticket) -> Outcome:
+    def _fetched_outcome(self, page: Page, ticket: Ticket) -> Outcome:
         read_before = ticket.interval_s is not None and ticket.block_digest is not None
         interval = timedelta(seconds=ticket.interval_s or 0) if read_before else None
         pause = self.policy.next_interval(
             Visit(page.at, page.changed, interval, ticket.last_change)
         )
-        expires = page.orders.expires or (ticket.expires if page.content is None else None)
+        expires = page.directives.expires or (ticket.expires if page.content is None else None)
         if expires is not None and expires <= page.at:
             return _outcome(
                 page,
@@ -103,7 +110,7 @@ class Ends:
             expires=expires,
         )
 
-    def _gone(self, page: Page, ticket: Ticket) -> Outcome:
+    def _gone_outcome(self, page: Page, ticket: Ticket) -> Outcome:
         times = ticket.tries + 1 if ticket.state is State.GONE else 1
         why = f"status {page.status}"
         if times >= self.gone_limit:

@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from crawlproj.config import duration, networks
-from crawlproj.http.status import retry_after_s
+from crawlproj.config import parse_duration, parse_networks
+from crawlproj.http.status import parse_retry_after
 from crawlproj.items import Page, RobotsTicket
-from crawlproj.urls.canonical import origin
+from crawlproj.urls.canonical import origin_of
 
 log = logging.getLogger(__name__)
 
@@ -44,16 +44,16 @@ def rules_in_force(settings: Mapping[str, Any]) -> dict[str, Any]:
     for name in sorted(name for name in settings if name.startswith(RULES)):
         value = settings.get(name)
         if name == "POLITENESS_SHARED_NETWORKS":
-            found[name] = list(networks(value))
+            found[name] = list(parse_networks(value))
             continue
         try:
-            found[name] = duration(value).total_seconds()
+            found[name] = parse_duration(value).total_seconds()
         except ValueError:
             found[name] = value if isinstance(value, str | bool) or value is None else list(value)
     return found
 
 
-def entry(
+def log_line(
     page: Page, worker: str, crawl: str, address: str, delay_s: float, robots_at: datetime | None
 ) -> dict[str, Any]:
     """The line of a page that ends. `delay_s` is the host's delay in force, `robots_at` when its
@@ -82,9 +82,13 @@ def entry(
         "delay_s": delay_s,
     }
     if asked := page.headers.get("retry-after"):
-        line["retry_after_s"] = retry_after_s(asked, now)
+        line["retry_after_s"] = parse_retry_after(asked, now)
     if isinstance(ticket, RobotsTicket):
-        return line | {"kind": "robots", "lane": "robots", "origin": origin(ticket.head.url)}
+        return line | {
+            "kind": "robots",
+            "lane": "robots",
+            "origin": origin_of(ticket.waiting_ticket.url),
+        }
     line["kind"] = "page"
     line["lane"] = ticket.lane.name.lower()
     if robots_at is not None:
@@ -92,7 +96,7 @@ def entry(
     return line
 
 
-def file_name(worker: str) -> str:
+def log_file_name(worker: str) -> str:
     return f"requests-{re.sub(r'[^A-Za-z0-9_.-]+', '_', worker).strip('.') or 'worker'}.jsonl"
 
 
@@ -145,7 +149,7 @@ class RequestLog:
             self._put(lines)
             self._lost = 0
             if self._size >= self._max_bytes:
-                self._turn_over()
+                self._rotate()
         except OSError as error:
             self._lost += len(lines) - (self._lost > 0)
             if not self._warned:
@@ -169,7 +173,7 @@ class RequestLog:
         )
         self._size = os.fstat(self._file).st_size
         self._put([_encode({**self._header, "started": round(self._begun, 6), "part": self._part})])
-        self._tidy()
+        self._delete_oldest()
 
     def _put(self, lines: list[str]) -> None:
         """All of them or none: half a line would spoil the next one too."""
@@ -185,7 +189,7 @@ class RequestLog:
             raise
         self._size += len(data)
 
-    def _turn_over(self) -> None:
+    def _rotate(self) -> None:
         """Set a full file aside as the next part: its number grows, so that a part never changes
         its name.
         """
@@ -194,13 +198,13 @@ class RequestLog:
         self._file = None
         self._part += 1
         self._begun = self._clock()
-        self._path.replace(self._named(self._part))
-        self._named(self._part - PARTS).unlink(missing_ok=True)
+        self._path.replace(self._part_path(self._part))
+        self._part_path(self._part - PARTS).unlink(missing_ok=True)
 
-    def _named(self, part: int) -> Path:
+    def _part_path(self, part: int) -> Path:
         return self._path.with_suffix(f".{part}.jsonl")
 
-    def _tidy(self) -> None:
+    def _delete_oldest(self) -> None:
         """The oldest files of earlier runs go when all together are too big; never those of the
         last day.
         """

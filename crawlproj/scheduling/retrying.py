@@ -24,7 +24,7 @@ repeat them.
 """
 
 
-class Patience:
+class OutageRetry:
     """`away`: it failed, and has not succeeded since. `heal` is called meanwhile, and brings the
     database back if it can.
     """
@@ -38,7 +38,7 @@ class Patience:
         self._full = False
         self.away = False
 
-    def failed(self, error: ArchiveError | DatabaseError, begun: float) -> None:
+    def wait_or_raise(self, error: ArchiveError | DatabaseError, begun: float) -> None:
         """Wait a little before the next try; raises when it is of no use. The first try began at
         `begun`.
         """
@@ -71,7 +71,7 @@ class Patience:
             with suppress(DatabaseError):
                 self._heal()
 
-    def succeeded(self) -> None:
+    def note_success(self) -> None:
         if self.away and not (self._full and time.monotonic() - self._failed_at < CALM_S):
             self.away = False
             log.warning(

@@ -24,27 +24,33 @@ from twisted.python.failure import Failure
 from crawlproj.config import read_config
 from crawlproj.database import opening
 from crawlproj.database.migrations import migrate
-from crawlproj.database.watchdog import Watch
+from crawlproj.database.watchdog import DatabaseWatchdog
 from crawlproj.errors import DatabaseError
 from crawlproj.fetch.handler import ABORT
 from crawlproj.fetch.pages import page_of_failure, page_of_response
-from crawlproj.fetch.requests import dump, is_plain, only_leads_on, request_of, robots_request
+from crawlproj.fetch.requests import (
+    dump_request,
+    is_followed_redirect,
+    is_plain,
+    request_of,
+    robots_request,
+)
 from crawlproj.fetch.resolver import Resolver
 from crawlproj.frontier.base import Lane, NewUrl, Outcome, State, Ticket
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.frontier.seen import Sieve, score
+from crawlproj.frontier.seen import SeenUrls, depth_score
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.politeness.guard import StaticNames
 from crawlproj.politeness.networks import SharedNetworks
 from crawlproj.scheduling import gc_tuning
-from crawlproj.scheduling.archiver import Vault
-from crawlproj.scheduling.database_thread import Keeper
+from crawlproj.scheduling.archiver import Archiver
+from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import NOT_THE_SERVERS, Dispatcher
-from crawlproj.scheduling.messages import News, moment
-from crawlproj.scheduling.notifications import Notices
+from crawlproj.scheduling.messages import FromDatabase, frontier_time
+from crawlproj.scheduling.notifications import NotificationListener
 from crawlproj.scheduling.stopping import stop_if_missed
 from crawlproj.scheduling.worker import worker_name
-from crawlproj.urls.canonical import MAX_URL, canonical, host, key
+from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of, url_key
 
 if TYPE_CHECKING:
     from typing import Self
@@ -67,7 +73,7 @@ class CrawlScheduler(BaseScheduler):
         self.config = read_config(crawler.settings, crawler.spider.name)
         self.worker = worker_name()
         self.dispatcher: Dispatcher
-        self.sieve: Sieve
+        self.seen_urls: SeenUrls
         self._timer: asyncio.TimerHandle | None = None
         self._leaving = False
         self._opened: ExitStack | None = None
@@ -89,19 +95,24 @@ class CrawlScheduler(BaseScheduler):
             if embedded:
                 stack.callback(embedded.close)
             stack.callback(self._database.close)
-            self.vault = stack.enter_context(Vault(config, self.worker, self.crawler.settings))
+            self.archiver = stack.enter_context(
+                Archiver(config, self.worker, self.crawler.settings)
+            )
             migrate(self._database)
             self.frontier = PostgresFrontier(self._database, config.spec)
             self.frontier.open()
-            self._notices = Notices(
-                self.frontier, self.worker, self.vault, lambda names: self._keeper.forget(names)
+            self._notifications = NotificationListener(
+                self.frontier,
+                self.worker,
+                self.archiver,
+                lambda names: self._database_thread.mark_robots_changed(names),
             )
-            self._notices.start()
+            self._notifications.start_listening()
             resolver = Resolver(
                 StaticNames(dict(config.dns_hosts)), SharedNetworks(config.shared_networks)
             )
             stack.callback(resolver.close)
-            stack.callback(Watch(self._database, config.database_patience_s).stop)
+            stack.callback(DatabaseWatchdog(self._database, config.database_patience_s).stop)
             self._start(spider, resolver, embedded.start if embedded else None)
             self._opened = stack.pop_all()
         gc_tuning.freeze_startup_objects()
@@ -109,76 +120,80 @@ class CrawlScheduler(BaseScheduler):
     def _start(self, spider: Spider, resolver: Resolver, heal: Callable[[], str] | None) -> None:
         config = self.config
         wants = getattr(spider, "wants", None) or (lambda url: False)
-        self.sieve = Sieve(config.spec.name, wants, config.known_urls, config.follow_nofollow)
+        self.seen_urls = SeenUrls(
+            config.spec.name, wants, config.known_urls, config.follow_nofollow
+        )
         timeout_s = self.crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self.dispatcher = Dispatcher(
-            config, timeout_s, moment(self.frontier), self._count, self._add_sitemaps
+            config, timeout_s, frontier_time(self.frontier), self._count, self._add_sitemaps
         )
-        self.dispatcher.holdings.keeper = self._keeper = Keeper(
+        self.dispatcher.leases.database_thread = self._database_thread = DatabaseThread(
             self.frontier,
             self.worker,
             resolver,
             config.flush_s,
-            self._notices.heard,
-            self._later(self._hear),
-            self._later(self._lost),
+            self._notifications.poll_pushes,
+            self._on_loop(self._handle_message),
+            self._on_loop(self._thread_failed),
             config.robot_name,
             config.database_patience_s,
             heal,
-            max(config.rules.delay_s, config.rules.max_delay_s),
-            self.vault,
+            max(config.host_rules.delay_s, config.host_rules.max_delay_s),
+            self.archiver,
         )
         if learn := getattr(spider, "learn_seeds", None):
-            learn(self.frontier.seeds())
-        self._keeper.start()
+            learn(self.frontier.seed_urls())
+        self._database_thread.start()
 
     def close(self, reason: str) -> None:
         if self._timer:
             self._timer.cancel()
         if self._opened is None:
             return
-        self.dispatcher.closing()
-        self._keeper.finish()
-        self._last_look()
+        self.dispatcher.store_all_clocks()
+        self._database_thread.flush_and_stop()
+        self._read_final_counts()
         self._opened.close()
 
     @property
-    def place(self) -> str:
+    def database_location(self) -> str:
         """Where the database is, for people; without any password."""
-        return self._database.place
+        return self._database.location
 
-    def _last_look(self) -> None:
+    def _read_final_counts(self) -> None:
         """For the summary; a database that is lost has been complained about already."""
-        if self.sieve.too_long:
-            self._count("links/too_long", self.sieve.too_long)
+        if self.seen_urls.too_long:
+            self._count("links/too_long", self.seen_urls.too_long)
             log.info(
-                "%d links were longer than %d characters and left out", self.sieve.too_long, MAX_URL
+                "%d links were longer than %d characters and left out",
+                self.seen_urls.too_long,
+                MAX_URL,
             )
         if self.broken:
             return
         with suppress(DatabaseError):
-            self.counts = self.frontier.counts()
-            self.dispatcher.holdings.outlook = self.frontier.outlook()
+            self.counts = self.frontier.count_urls()
+            self.dispatcher.leases.outlook = self.frontier.outlook()
 
     def has_pending_requests(self) -> bool:
-        return not self.dispatcher.holdings.exhausted and not self.broken
+        return not self.dispatcher.leases.exhausted and not self.broken
 
     def enqueue_request(self, request: Request) -> bool:
         try:
             return self._enqueue(request)
         except Exception as error:
-            self._break(error)
+            self._fail_crawl(error)
             return False
 
     def next_request(self) -> Request | None:
         try:
-            ticket = self.dispatcher.next()
+            ticket = self.dispatcher.next_ticket()
             if ticket is None:
                 self._plan_wake()
                 return None
             return self._request(ticket)
         except Exception as error:
-            self._break(error)
+            self._fail_crawl(error)
             return None
 
     def _request(self, ticket: Ticket | RobotsTicket) -> Request:
@@ -201,10 +216,12 @@ class CrawlScheduler(BaseScheduler):
         ticket = page.ticket
         if (
             isinstance(ticket, RobotsTicket)
-            and not ticket.away
+            and not ticket.has_moved
             and page.reason not in NOT_THE_SERVERS
         ):
-            yield Page(ticket.head, ticket.head.url, 0, page.at, reason=page.reason)
+            yield Page(
+                ticket.waiting_ticket, ticket.waiting_ticket.url, 0, page.at, reason=page.reason
+            )
 
     def _failed(self, failure: Failure) -> Iterator[Page]:
         yield page_of_failure(failure, self.dispatcher.times)
@@ -212,7 +229,7 @@ class CrawlScheduler(BaseScheduler):
     async def _failed_for(self, failure: Failure, errback: Any) -> AsyncIterator[Any]:
         """The spider's own errback, then the Page, whatever the errback does."""
         try:
-            output: Any = None if only_leads_on(failure) else errback(failure)
+            output: Any = None if is_followed_redirect(failure) else errback(failure)
             output = await output if isawaitable(output) else output
             if hasattr(output, "__aiter__"):
                 async for item in output:
@@ -227,10 +244,10 @@ class CrawlScheduler(BaseScheduler):
     def _enqueue(self, request: Request) -> bool:
         ticket = request.meta.get("ticket")
         if isinstance(ticket, Ticket | RobotsTicket):
-            return self._replace(request, ticket)
+            return self._end_replaced(request, ticket)
         if (url := self.row_of(request)) is None:
             return False
-        self.dispatcher.add([url])
+        self.dispatcher.add_urls([url])
         return True
 
     def row_of(self, request: Request) -> NewUrl | None:
@@ -238,7 +255,7 @@ class CrawlScheduler(BaseScheduler):
         be stored.
         """
         meta = request.meta
-        url = canonical(request.url)
+        url = canonical_url(request.url)
         depth = int(meta.get("depth", 0))
         parent = meta.get("parent")
         again = bool(request.dont_filter and meta.get("is_start_request"))
@@ -248,20 +265,20 @@ class CrawlScheduler(BaseScheduler):
             log.error("Not a web address, refused: %s", request)
             return None
         if is_plain(request):
-            return self.sieve.url(url, depth, parent, lane)
+            return self.seen_urls.new_url(url, depth, parent, lane)
         try:
-            text = dump(request, self.spider)
+            text = dump_request(request, self.spider)
         except (TypeError, ValueError) as error:
             self._count("requests/unstorable")
             log.error("This request can't be stored as JSON, refused: %s: %s", request, error)
             return None
         unique = uuid4().hex if request.dont_filter and not again else ""
         name = f"request:{self.crawler.request_fingerprinter.fingerprint(request).hex()}{unique}"
-        worth = score(depth) * 2.0 ** max(-30, min(30, request.priority))
+        worth = depth_score(depth) * 2.0 ** max(-30, min(30, request.priority))
         return NewUrl(
-            key(self.config.spec.name, name),
+            url_key(self.config.spec.name, name),
             url,
-            host(url),
+            host_of(url),
             depth,
             worth,
             parent,
@@ -271,36 +288,40 @@ class CrawlScheduler(BaseScheduler):
 
     def _add_sitemaps(self, urls: Sequence[str], depth: int) -> None:
         """Sitemaps that a robots.txt names, whoever fetched it."""
-        wanted = [url for name in urls if (url := canonical(name)) and self.sieve.wants(url)]
-        self.dispatcher.add([self.sieve.url(url, depth) for url in wanted])
+        wanted = [
+            url for name in urls if (url := canonical_url(name)) and self.seen_urls.wants(url)
+        ]
+        self.dispatcher.add_urls([self.seen_urls.new_url(url, depth) for url in wanted])
 
-    def _replace(self, request: Request, ticket: Ticket | RobotsTicket) -> bool:
+    def _end_replaced(self, request: Request, ticket: Ticket | RobotsTicket) -> bool:
         """A middleware gave another request instead of an answer: the ticket ends here, the request
         starts anew.
         """
         self._count("requests/replaced")
         if isinstance(ticket, RobotsTicket):
-            self.dispatcher.put_back(ticket.head)
+            self.dispatcher.put_back(ticket.waiting_ticket)
             return False
         del request.meta["ticket"]
         at = self.dispatcher.times.now()
         why = "replaced by a middleware"
         whose = (ticket.id, ticket.visit, ticket.server, ticket.epoch)
-        self.dispatcher.end(ticket, Outcome(*whose, State.MOVED, at, why=why, moved_to=request.url))
+        self.dispatcher.end_ticket(
+            ticket, Outcome(*whose, State.MOVED, at, why=why, moved_to=request.url)
+        )
         request.meta["depth"] = ticket.depth
         request.meta["parent"] = ticket.id
         request.dont_filter = True
         return self._enqueue(request)
 
-    def _hear(self, news: News) -> None:
+    def _handle_message(self, news: FromDatabase) -> None:
         try:
-            self.dispatcher.hear(news)
-            self._watch_for_the_end()
-            self.wake()
+            self.dispatcher.handle_message(news)
+            self._abort_if_closing()
+            self.wake_engine()
         except Exception as error:
-            self._break(error)
+            self._fail_crawl(error)
 
-    def _watch_for_the_end(self) -> None:
+    def _abort_if_closing(self) -> None:
         """The engine is closing: what is under way gets a few seconds, then it is cut off and stays
         due.
         """
@@ -312,7 +333,7 @@ class CrawlScheduler(BaseScheduler):
                 self.config.shutdown_s, self.crawler.signals.send_catch_log, ABORT
             )
 
-    def wake(self) -> None:
+    def wake_engine(self) -> None:
         """Let the engine ask again; left alone it looks only every five seconds."""
         slot = self.crawler.engine._slot
         if slot is not None:
@@ -324,18 +345,18 @@ class CrawlScheduler(BaseScheduler):
             self._timer = None
         at = self.dispatcher.window.next_time()
         if at is not None:
-            self._timer = self._loop.call_later(max(0.001, at - time.monotonic()), self.wake)
+            self._timer = self._loop.call_later(max(0.001, at - time.monotonic()), self.wake_engine)
 
-    def _later(self, call: Any) -> Any:
+    def _on_loop(self, call: Any) -> Any:
         """The same call from the keeper's thread, done on the event loop."""
         return lambda argument: (
             None if self._loop.is_closed() else self._loop.call_soon_threadsafe(call, argument)
         )
 
-    def _lost(self, error: BaseException) -> None:
-        self._break(error, getattr(error, "end", "scheduler_error"))
+    def _thread_failed(self, error: BaseException) -> None:
+        self._fail_crawl(error, getattr(error, "end", "scheduler_error"))
 
-    def _break(self, error: BaseException, reason: str = "scheduler_error") -> None:
+    def _fail_crawl(self, error: BaseException, reason: str = "scheduler_error") -> None:
         """Never hang: say it, count it, close the crawl. What was not stored is still due in the
         database.
         """

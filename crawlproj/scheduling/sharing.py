@@ -15,7 +15,7 @@ from crawlproj.frontier.base import Peer
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class PeerSummary:
     """The other workers of this crawl: how many, what they hold in all, and whether one of them is
     wanting.
     """
@@ -24,13 +24,13 @@ class Crew:
     held: int = 0
     wanting: bool = False
 
-    def excess(self, mine: int) -> int:
+    def servers_to_return(self, mine: int) -> int:
         """How many of my servers to give back."""
         if not self.wanting:
             return 0
         return max(0, mine - ceil((mine + self.held) / (self.others + 1)))
 
-    def limit(self, mine: int, capacity: int) -> int:
+    def server_limit(self, mine: int, capacity: int) -> int:
         """How many servers I may hold. One more than an equal share, or nobody would take a server
         that comes up when all are equal.
         """
@@ -39,6 +39,8 @@ class Crew:
         return min(capacity, (mine + self.held) // (self.others + 1) + 1)
 
 
-def crew_of(peers: Iterable[Peer]) -> Crew:
+def summarize_peers(peers: Iterable[Peer]) -> PeerSummary:
     ours = [peer for peer in peers if peer.ours]
-    return Crew(len(ours), sum(peer.held for peer in ours), any(peer.wanting for peer in ours))
+    return PeerSummary(
+        len(ours), sum(peer.held for peer in ours), any(peer.wanting for peer in ours)
+    )

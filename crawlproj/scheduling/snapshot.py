@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from crawlproj.formatting import clock, count
+from crawlproj.formatting import format_count, format_time
 from crawlproj.scheduling.dispatcher import Dispatcher
 
 SHORT_WAIT_S = 2.0
@@ -33,20 +33,20 @@ class Tally:
     forbidden: int = 0
     failed: int = 0
     found: int = 0
-    asked: int = 0
+    responses: int = 0
     robots_unreachable: int = 0
     reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
-    def read(self) -> int:
+    def pages_read(self) -> int:
         return self.new + self.changed + self.unchanged
 
     @property
-    def ended(self) -> int:
-        return self.read + self.moved + self.gone + self.forbidden + self.failed
+    def urls_ended(self) -> int:
+        return self.pages_read + self.moved + self.gone + self.forbidden + self.failed
 
 
-def tally(stats: Mapping[str, Any]) -> Tally:
+def count_outcomes(stats: Mapping[str, Any]) -> Tally:
     reasons: dict[str, Counter[str]] = {area: Counter() for area in AREAS}
     for name, value in stats.items():
         area, _, reason = name.partition("/")
@@ -72,7 +72,7 @@ def tally(stats: Mapping[str, Any]) -> Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Hosts:
+class HostSnapshot:
     """Leased hosts: asked at this moment, or resting and why. `waits` says in words why nothing
     happens, if so.
     """
@@ -81,36 +81,38 @@ class Hosts:
     busy: int = 0
     held: int = 0
     resting: Mapping[str, int] = field(default_factory=dict)
-    waits: str = ""
+    wait_reason: str = ""
 
 
-def hosts(dispatcher: Dispatcher, now: datetime) -> Hosts:
+def host_snapshot(dispatcher: Dispatcher, now: datetime) -> HostSnapshot:
     window = dispatcher.window.hosts.values()
     monotonic = time.monotonic()
     resting = [
         host.clock
         for host in window
-        if host.out is None and host.waiting and host.clock.next_at > monotonic
+        if host.in_flight is None and host.waiting and host.clock.next_at > monotonic
     ]
-    busy = sum(host.out is not None for host in window)
+    busy = sum(host.in_flight is not None for host in window)
     waits = ""
     if not busy and resting:
         first = min(resting, key=lambda clock_: clock_.next_at)
         if first.next_at > monotonic + SHORT_WAIT_S:
-            until = clock(dispatcher.times.date(first.next_at), now)
-            waits = f"waiting for {count(len(resting), 'host')} until {until}: {first.reason}"
+            until = format_time(dispatcher.times.latest_datetime(first.next_at), now)
+            waits = (
+                f"waiting for {format_count(len(resting), 'host')} until {until}: {first.reason}"
+            )
     elif not busy and not dispatcher.window.hosts:
         waits = _why_nothing(dispatcher, now)
     reasons = Counter(clock_.reason for clock_ in resting)
-    return Hosts(len(window), busy, len(dispatcher.window), reasons, waits)
+    return HostSnapshot(len(window), busy, len(dispatcher.window), reasons, waits)
 
 
 def _why_nothing(dispatcher: Dispatcher, now: datetime) -> str:
-    outlook = dispatcher.holdings.outlook
+    outlook = dispatcher.leases.outlook
     if outlook.soonest is not None and outlook.soonest > now:
-        return f"waiting until {clock(outlook.soonest, now)}: a host rests, or a retry is due then"
+        return f"waiting until {format_time(outlook.soonest, now)}: a host rests, or a retry is due then"
     if outlook.leased_elsewhere:
-        return f"waiting for {count(outlook.leased_elsewhere, 'server')} that other workers have"
+        return f"waiting for {format_count(outlook.leased_elsewhere, 'server')} that other workers have"
     if outlook.next_visit is not None and outlook.next_visit > now:
-        return f"nothing is due; the next visit is at {clock(outlook.next_visit, now)}"
+        return f"nothing is due; the next visit is at {format_time(outlook.next_visit, now)}"
     return "looking for something to do"

@@ -15,16 +15,18 @@ from itertools import count
 
 from crawlproj.frontier.base import Lane, Lease, Ticket
 from crawlproj.items import RobotsTicket
-from crawlproj.politeness.clocks import Answer, HostClock, HostRules, ServerClock, ServerRules
+from crawlproj.politeness.clocks import FetchTiming, HostClock, HostRules, ServerClock, ServerRules
 from crawlproj.revisit.shares import Shares
 
-CLASS_OF = {Lane.NEW: "new", Lane.REVISIT: "revisit", Lane.BACKFILL: "backfill"}
-Entry = tuple[float, int]
+SHARE_CLASSES = {Lane.NEW: "new", Lane.REVISIT: "revisit", Lane.BACKFILL: "backfill"}
+HeapEntry = tuple[float, int]
 
 
-def class_of(ticket: Ticket) -> str:
+def share_class(ticket: Ticket) -> str:
     """Whose share pays for it: a retry counts as what it was before it failed."""
-    return CLASS_OF.get(ticket.lane) or ("revisit" if ticket.block_digest is not None else "new")
+    return SHARE_CLASSES.get(ticket.lane) or (
+        "revisit" if ticket.block_digest is not None else "new"
+    )
 
 
 @dataclass(slots=True, eq=False)
@@ -35,62 +37,62 @@ class HostWindow:
     """
 
     name: str
-    of: ServerWindow
+    server: ServerWindow
     clock: HostClock
     shares: Shares
     prepared: bool = True
     urgent: deque[Ticket] = field(default_factory=deque)
     classes: dict[str, deque[Ticket]] = field(default_factory=dict)
-    holding: set[int] = field(default_factory=set)
-    errands: deque[RobotsTicket] = field(default_factory=deque)
+    held_ids: set[int] = field(default_factory=set)
+    foreign_robots: deque[RobotsTicket] = field(default_factory=deque)
     delays_s: dict[str, float] = field(default_factory=dict)
-    out: object | None = None
-    sent: float | None = None
+    in_flight: object | None = None
+    sent_at: float | None = None
     more: bool = True
-    pressed: bool = False
+    more_urgent: bool = False
     parked: bool = False
-    entry: Entry | None = None
+    entry: HeapEntry | None = None
 
     @property
     def waiting(self) -> int:
-        return len(self.errands) + len(self.urgent) + sum(map(len, self.classes.values()))
+        return len(self.foreign_robots) + len(self.urgent) + sum(map(len, self.classes.values()))
 
-    def put(self, ticket: Ticket, first: bool = False) -> None:
+    def add_ticket(self, ticket: Ticket, first: bool = False) -> None:
         queue = (
             self.urgent
             if ticket.lane is Lane.URGENT
-            else self.classes.setdefault(class_of(ticket), deque())
+            else self.classes.setdefault(share_class(ticket), deque())
         )
         (queue.appendleft if first else queue.append)(ticket)
-        self.holding.add(ticket.id)
+        self.held_ids.add(ticket.id)
 
     @property
-    def fixed(self) -> frozenset[int]:
+    def unmovable_ids(self) -> frozenset[int]:
         """What is held and can't be moved ahead any more: it is out, or has ended, or is urgent
         already.
         """
         return frozenset(
-            self.holding - {ticket.id for queue in self.classes.values() for ticket in queue}
+            self.held_ids - {ticket.id for queue in self.classes.values() for ticket in queue}
         )
 
-    def hurry(self, ticket: Ticket) -> bool:
+    def move_to_urgent(self, ticket: Ticket) -> bool:
         """It waits here, and has become urgent; False if it does not wait here."""
         for queue in self.classes.values():
             if known := next((each for each in queue if each.id == ticket.id), None):
                 queue.remove(known)
-                self.put(ticket)
+                self.add_ticket(ticket)
                 return True
         return False
 
-    def heed(self, origin: str, crawl_delay_s: float | None) -> None:
+    def set_crawl_delay(self, origin: str, crawl_delay_s: float | None) -> None:
         """What an origin of this host asks for. They share one clock, so the longest counts."""
         self.delays_s[origin] = crawl_delay_s or 0.0
         self.clock = self.clock.with_crawl_delay(max(self.delays_s.values()))
 
-    def pick(self) -> Ticket:
+    def pop_ticket(self) -> Ticket:
         if self.urgent:
             return self.urgent.popleft()
-        chosen = self.shares.choose([name for name, queue in self.classes.items() if queue])
+        chosen = self.shares.choose_class([name for name, queue in self.classes.items() if queue])
         assert chosen is not None, "pick() of a host with nothing waiting"
         return self.classes[chosen].popleft()
 
@@ -110,21 +112,21 @@ class ServerWindow:
     clock: ServerClock
     leased_at: float = 0.0
     leaving: bool = False
-    out: int = 0
+    in_flight: int = 0
     unsent: HostWindow | None = None
     heap: list[tuple[float, int, HostWindow]] = field(default_factory=list)
-    entry: Entry | None = None
+    entry: HeapEntry | None = None
 
-    def top(self) -> HostWindow | None:
+    def first_host(self) -> HostWindow | None:
         while self.heap and self.heap[0][2].entry != self.heap[0][:2]:
             heappop(self.heap)
         return self.heap[0][2] if self.heap else None
 
     def ready_at(self) -> float | None:
         """When its next request may start, None if there is nothing to start."""
-        if self.leaving or self.unsent is not None or self.out >= self.limit:
+        if self.leaving or self.unsent is not None or self.in_flight >= self.limit:
             return None
-        host = self.top()
+        host = self.first_host()
         return None if host is None else max(self.clock.next_at, host.clock.next_at)
 
 
@@ -147,10 +149,10 @@ class Window:
         return sum(host.waiting for host in self.hosts.values())
 
     @property
-    def out(self) -> int:
-        return sum(server.out for server in self.servers.values())
+    def in_flight(self) -> int:
+        return sum(server.in_flight for server in self.servers.values())
 
-    def admit(
+    def admit_lease(
         self,
         lease: Lease,
         deadline: float,
@@ -173,36 +175,36 @@ class Window:
                 )
                 self.hosts[host.name] = made
 
-    def take(self, tickets: Iterable[Ticket]) -> int:
+    def add_tickets(self, tickets: Iterable[Ticket]) -> int:
         """Put tickets in; those of hosts that are no longer held, or held already, are dropped."""
         taken = 0
         for ticket in tickets:
             host = self.hosts.get(ticket.host)
-            if host is None or host.of.epoch != ticket.epoch:
+            if host is None or host.server.epoch != ticket.epoch:
                 continue
-            if ticket.id in host.holding:
-                taken += ticket.lane is Lane.URGENT and host.hurry(ticket)
+            if ticket.id in host.held_ids:
+                taken += ticket.lane is Lane.URGENT and host.move_to_urgent(ticket)
                 continue
-            host.put(ticket)
-            self.ready(host)
+            host.add_ticket(ticket)
+            self.requeue_host(host)
             taken += 1
         return taken
 
-    def ready(self, host: HostWindow) -> None:
+    def requeue_host(self, host: HostWindow) -> None:
         """The host may be asked when its clock allows. To be called whenever its clock, its tickets
         or `out` have changed.
         """
         if self.hosts.get(host.name) is not host:
             return
-        if host.out is None and host.waiting and not host.parked:
+        if host.in_flight is None and host.waiting and not host.parked:
             if host.entry is None or host.entry[0] != host.clock.next_at:
                 host.entry = (host.clock.next_at, next(self._order))
-                heappush(host.of.heap, (*host.entry, host))
+                heappush(host.server.heap, (*host.entry, host))
         else:
             host.entry = None
-        self._note(host.of)
+        self._requeue_server(host.server)
 
-    def _note(self, server: ServerWindow) -> None:
+    def _requeue_server(self, server: ServerWindow) -> None:
         at = server.ready_at()
         if at is None:
             server.entry = None
@@ -210,119 +212,123 @@ class Window:
             server.entry = (at, next(self._order))
             heappush(self._heap, (*server.entry, server))
 
-    def _top(self) -> ServerWindow | None:
+    def _first_server(self) -> ServerWindow | None:
         while self._heap and self._heap[0][2].entry != self._heap[0][:2]:
             heappop(self._heap)
         return self._heap[0][2] if self._heap else None
 
-    def extend(self, server: ServerWindow, deadline: float) -> None:
+    def extend_lease(self, server: ServerWindow, deadline: float) -> None:
         """The lease was renewed: what had come to its deadline goes on."""
         server.deadline = deadline
-        self._note(server)
+        self._requeue_server(server)
 
-    def due(self, now: float) -> HostWindow | None:
+    def due_host(self, now: float) -> HostWindow | None:
         """The host that may be asked for the longest time. `start` takes it out, `ready` puts it
         back in its place.
         """
         while (
-            (server := self._top()) is not None
+            (server := self._first_server()) is not None
             and server.entry is not None
             and server.entry[0] <= now
         ):
             if now < server.deadline:
-                return server.top()
+                return server.first_host()
             server.entry = None
         return None
 
     def next_time(self) -> float | None:
-        server = self._top()
+        server = self._first_server()
         return server.entry[0] if server is not None and server.entry is not None else None
 
-    def start(self, host: HostWindow, ticket: object, now: float, asks: bool = True) -> None:
+    def start_request(
+        self, host: HostWindow, ticket: object, now: float, asks: bool = True
+    ) -> None:
         """The ticket is handed out. One that will not reach the server (`asks` False) leaves the
         server's clock alone.
         """
-        host.out = ticket
-        host.sent = None
-        host.of.out += 1
+        host.in_flight = ticket
+        host.sent_at = None
+        host.server.in_flight += 1
         if asks:
-            host.of.clock = host.of.clock.started(now, self._server_rules)
-            host.of.unsent = host if self._server_rules.delay_s else None
-        self.ready(host)
+            host.server.clock = host.server.clock.after_start(now, self._server_rules)
+            host.server.unsent = host if self._server_rules.delay_s else None
+        self.requeue_host(host)
 
-    def sent(self, host: HostWindow, now: float) -> None:
+    def mark_sent(self, host: HostWindow, now: float) -> None:
         """The request has left, perhaps later than planned."""
-        host.sent = now
-        self._left(host)
-        host.of.clock = host.of.clock.started(now, self._server_rules)
-        self._note(host.of)
+        host.sent_at = now
+        self._clear_unsent(host)
+        host.server.clock = host.server.clock.after_start(now, self._server_rules)
+        self._requeue_server(host.server)
 
-    def _left(self, host: HostWindow) -> None:
-        if host.of.unsent is host:
-            host.of.unsent = None
+    def _clear_unsent(self, host: HostWindow) -> None:
+        if host.server.unsent is host:
+            host.server.unsent = None
 
-    def answered(self, host: HostWindow, answer: Answer) -> None:
-        if host.sent is not None:
-            answer = replace(answer, sent=max(host.sent, answer.started))
-        clock = host.clock.after(answer, self._rules)
-        host.of.clock, host.clock = host.of.clock.after(clock, answer.ended, self._server_rules)
-        self.ready(host)
+    def update_clocks(self, host: HostWindow, answer: FetchTiming) -> None:
+        if host.sent_at is not None:
+            answer = replace(answer, sent=max(host.sent_at, answer.started))
+        clock = host.clock.after_fetch(answer, self._rules)
+        host.server.clock, host.clock = host.server.clock.after_fetch(
+            clock, answer.ended, self._server_rules
+        )
+        self.requeue_host(host)
 
-    def finish(self, host: HostWindow) -> None:
+    def finish_request(self, host: HostWindow) -> None:
         """What was out has ended."""
-        host.out = None
-        self._left(host)
-        host.of.out -= 1
-        self.ready(host)
+        host.in_flight = None
+        self._clear_unsent(host)
+        host.server.in_flight -= 1
+        self.requeue_host(host)
 
-    def hungry(self) -> Iterator[HostWindow]:
+    def hosts_to_refill(self) -> Iterator[HostWindow]:
         """Hosts that should be refilled: less than half of the window waits, and there may
         be more.
         """
         return (
             h
             for h in self.hosts.values()
-            if h.more and not h.of.leaving and h.waiting * 2 <= self._size
+            if h.more and not h.server.leaving and h.waiting * 2 <= self._size
         )
 
-    def pressed(self) -> Iterator[HostWindow]:
+    def hosts_with_urgent(self) -> Iterator[HostWindow]:
         """Hosts that may have more that is urgent, and hold little of it."""
         return (
             h
             for h in self.hosts.values()
-            if h.pressed and not h.of.leaving and len(h.urgent) * 4 <= self._size
+            if h.more_urgent and not h.server.leaving and len(h.urgent) * 4 <= self._size
         )
 
-    def leave(self, soon: float) -> list[HostWindow]:
+    def release_hosts(self, soon: float) -> list[HostWindow]:
         """Let go of hosts that have nothing more, that may not be asked before `soon`, or whose
         server is to be given back; what they hold is still due elsewhere.
         """
-        leaving = [h for h in self.hosts.values() if h.out is None and _done_with(h, soon)]
+        leaving = [h for h in self.hosts.values() if h.in_flight is None and _done_with(h, soon)]
         for host in leaving:
-            self._forget(host)
+            self._remove_host(host)
         return leaving
 
-    def drop(self, servers: Iterable[int]) -> None:
+    def drop_servers(self, servers: Iterable[int]) -> None:
         """The leases are lost; what is out ends by itself."""
         for server in servers:
             self.servers.pop(server, None)
-        for host in [host for host in self.hosts.values() if host.of.id not in self.servers]:
-            self._forget(host)
+        for host in [host for host in self.hosts.values() if host.server.id not in self.servers]:
+            self._remove_host(host)
 
-    def idle(self) -> list[ServerWindow]:
+    def release_idle_servers(self) -> list[ServerWindow]:
         """Let go of servers without hosts."""
-        busy = {host.of.id for host in self.hosts.values()}
+        busy = {host.server.id for host in self.hosts.values()}
         gone = [server for server in self.servers.values() if server.id not in busy]
         for server in gone:
             del self.servers[server.id]
         return gone
 
-    def _forget(self, host: HostWindow) -> None:
+    def _remove_host(self, host: HostWindow) -> None:
         host.entry = None
         self.hosts.pop(host.name, None)
-        self._note(host.of)
+        self._requeue_server(host.server)
 
 
 def _done_with(host: HostWindow, soon: float) -> bool:
-    resting = max(host.clock.next_at, host.of.clock.next_at) > soon
-    return resting or host.of.leaving or not (host.holding or host.more or host.errands)
+    resting = max(host.clock.next_at, host.server.clock.next_at) > soon
+    return resting or host.server.leaving or not (host.held_ids or host.more or host.foreign_robots)

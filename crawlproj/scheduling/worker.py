@@ -11,7 +11,7 @@ from uuid import uuid4
 
 
 @cache
-def machine() -> str:
+def machine_id() -> str:
     """This boot of this machine, and which of its process numbers count here (containers have their
     own). Empty where that can't be known.
     """
@@ -28,7 +28,7 @@ def worker_name() -> str:
     """host:process:machine and a random part. Machine and process are for `is_dead`, the rest is
     for people.
     """
-    return f"{socket.gethostname()}:{os.getpid()}:{machine() or 'unknown'}-{uuid4().hex[:6]}"
+    return f"{socket.gethostname()}:{os.getpid()}:{machine_id() or 'unknown'}-{uuid4().hex[:6]}"
 
 
 def is_dead(worker: str) -> bool:
@@ -38,16 +38,16 @@ def is_dead(worker: str) -> bool:
     host, _, rest = worker.rpartition(":")
     host, _, number = host.rpartition(":")
     if (
-        not machine()
+        not machine_id()
         or host != socket.gethostname()
         or not number.isdigit()
-        or rest.partition("-")[0] != machine()
+        or rest.partition("-")[0] != machine_id()
     ):
         return False
-    return not _lives(int(number))
+    return not _is_alive(int(number))
 
 
-def _lives(number: int) -> bool:
+def _is_alive(number: int) -> bool:
     try:
         os.kill(number, 0)
     except ProcessLookupError:

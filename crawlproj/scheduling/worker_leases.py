@@ -12,13 +12,13 @@ from math import ceil
 
 from crawlproj.config import Config
 from crawlproj.frontier.base import Host, Lane, Lease, Outlook, Pause, Want
-from crawlproj.frontier.clock import Times
+from crawlproj.frontier.clock import FrontierClock
 from crawlproj.politeness.clocks import HostClock, ServerClock
-from crawlproj.revisit.shares import places
-from crawlproj.scheduling.database_thread import Keeper
-from crawlproj.scheduling.messages import News, Tray
-from crawlproj.scheduling.moved_robots import Errands
-from crawlproj.scheduling.sharing import Crew
+from crawlproj.revisit.shares import lease_limits
+from crawlproj.scheduling.database_thread import DatabaseThread
+from crawlproj.scheduling.messages import FromDatabase, ToDatabase
+from crawlproj.scheduling.moved_robots import MovedRobots
+from crawlproj.scheduling.sharing import PeerSummary
 from crawlproj.scheduling.window import HostWindow, ServerWindow, Window
 
 GIVE_GAP_S = 5.0
@@ -31,7 +31,7 @@ SAME_S = 0.01
 """Clocks that are stored and read again differ by less."""
 
 
-class Holdings:
+class WorkerLeases:
     """`exhausted` turns True when nothing is left to do or to wait for. `ending` are ends that are
     not stored yet.
     """
@@ -46,53 +46,55 @@ class Holdings:
         self.config = config
         self._timeout_s = timeout_s
         self._count = count
-        self.times = Times(*now)
-        self.window = Window(config.spec.shares, config.window, config.rules, config.server_rules)
-        self.errands = Errands(self.window)
-        self.ending: dict[int, HostWindow | None] = {}
+        self.times = FrontierClock(*now)
+        self.window = Window(
+            config.spec.shares, config.window, config.host_rules, config.server_rules
+        )
+        self.moved_robots = MovedRobots(self.window)
+        self.unstored: dict[int, HostWindow | None] = {}
         self.outlook = Outlook()
         self.exhausted = False
-        self.keeper: Keeper
+        self.database_thread: DatabaseThread
         self._kinds: dict[int, str] = {}
         self._given_back: dict[int, int] = {}
-        self._left: dict[str, HostClock] = {}
+        self._released_clocks: dict[str, HostClock] = {}
         self._unprepared = 0
         self._unseen = ceil(
-            (config.spec.lease.total_seconds() - timeout_s) / max(config.rules.delay_s, 0.1)
+            (config.spec.lease.total_seconds() - timeout_s) / max(config.host_rules.delay_s, 0.1)
         )
         """How often a worker may have asked a host after it last stored a clock."""
-        self._moment = 0
-        self._crew = Crew()
+        self._change_count = 0
+        self._peers = PeerSummary()
         self._gave_at = 0.0
         self._shared = set[int]()
 
-    def touch(self) -> None:
+    def mark_changed(self) -> None:
         """Something has happened here: an outlook from before is no longer right."""
-        self._moment += 1
+        self._change_count += 1
         self.exhausted = False
 
-    def hear(self, news: News) -> None:
+    def handle_message(self, news: FromDatabase) -> None:
         """Take in what the keeper brought; then `ask`."""
-        self.times.hear(news.now, news.asked_at, news.heard_at)
+        self.times.add_sample(news.now, news.sent_at, news.received_at)
         self._stored(news)
         if news.renewed is not None:
-            self._renewed(news.renewed, news.contested)
+            self._apply_renewals(news.renewed, news.contested)
         for lease in news.leases:
             self._admit(lease)
-        if news.crew is not None:
-            self._share(news.crew)
-        if news.crowded:
+        if news.peers is not None:
+            self._give_back_excess(news.peers)
+        if news.others_wait:
             self._take_turns()
-        self.window.take(news.tickets)
-        self._answered_wants(news)
-        if news.outlook is not None and news.quiet == self._moment:
+        self.window.add_tickets(news.tickets)
+        self._mark_refilled(news)
+        if news.outlook is not None and news.quiet == self._change_count:
             self.outlook = news.outlook
             self.exhausted = self._nothing_left(news.outlook)
 
-    def _stored(self, news: News) -> None:
+    def _stored(self, news: FromDatabase) -> None:
         for key in news.stored:
-            if (host := self.ending.pop(key, None)) is not None:
-                host.holding.discard(key)
+            if (host := self.unstored.pop(key, None)) is not None:
+                host.held_ids.discard(key)
         for committed in news.committed:
             for name in ("late", "added", "revived", "nearer", "refused"):
                 if number := getattr(committed, name):
@@ -102,7 +104,7 @@ class Holdings:
                     self.window.hosts[name].more = True
         if news.pushed:
             for held in self.window.hosts.values():
-                held.more = held.pressed = True
+                held.more = held.more_urgent = True
 
     def _admit(self, lease: Lease) -> None:
         """A server that was taken over from a worker that died starts with a full delay. News of
@@ -111,7 +113,7 @@ class Holdings:
         if self._given_back.get(lease.server) == lease.epoch:
             return
         now = time.monotonic()
-        rules = self.config.rules
+        rules = self.config.host_rules
         server = (
             ServerClock(self.times.not_before(lease.pause.until), lease.pause.reason)
             if lease.pause
@@ -120,23 +122,23 @@ class Holdings:
         hosts = {host.name: self._clock(host) for host in lease.hosts}
         if lease.taken_over:
             self._count("frontier/taken_over", 1)
-            server = server.started(now, self.config.server_rules)
+            server = server.after_start(now, self.config.server_rules)
             for name, clock in hosts.items():
-                server, hosts[name] = server.after(
+                server, hosts[name] = server.after_fetch(
                     clock.taken_over(now, rules), now, self.config.server_rules
                 )
-        self.window.admit(
+        self.window.admit_lease(
             lease, self.times.not_after(lease.until) - self._timeout_s, now, server, hosts
         )
         self._kinds.setdefault(lease.server, lease.kind)
-        self.touch()
+        self.mark_changed()
 
     def _clock(self, host: Host) -> HostClock:
         """As it is stored, or as it was when we let go of the host: that may be newer than what was
         read in the meantime.
         """
         pause = host.pause
-        left = self._left.pop(host.name, HostClock())
+        left = self._released_clocks.pop(host.name, HostClock())
         if pause is None:
             return left
         stored = HostClock(
@@ -144,18 +146,20 @@ class Holdings:
         )
         return left if left.next_at > stored.next_at + SAME_S else stored
 
-    def _answered_wants(self, news: News) -> None:
+    def _mark_refilled(self, news: FromDatabase) -> None:
         """A host that was asked for more and had nothing has nothing until a commit or a push says
         so. Only who asks for what is urgent hears of what waits here already.
         """
         got = {ticket.host for ticket in news.tickets}
         urgent = Counter(ticket.host for ticket in news.tickets if ticket.lane is Lane.URGENT)
-        for want in news.asked:
+        for want in news.wants:
             if (host := self.window.hosts.get(want.host)) is not None:
-                host.pressed = urgent[want.host] >= want.count or (host.pressed and not want.urgent)
+                host.more_urgent = urgent[want.host] >= want.count or (
+                    host.more_urgent and not want.urgent
+                )
                 host.more = host.more and (want.urgent or want.host in got)
 
-    def _renewed(self, renewed: Mapping[int, datetime], contested: set[int]) -> None:
+    def _apply_renewals(self, renewed: Mapping[int, datetime], contested: set[int]) -> None:
         """Leases go on, are lost, or have been held long enough while others wait. Clocks are
         stored, should this worker die.
         """
@@ -166,7 +170,7 @@ class Holdings:
                 server.leaving = server.leaving or (
                     server.id in contested and now - server.leased_at > self.config.tenure_s
                 )
-                self.window.extend(
+                self.window.extend_lease(
                     server, self.times.not_after(renewed[server.id]) - self._timeout_s
                 )
         if lost:
@@ -174,23 +178,25 @@ class Holdings:
             self._kinds = {
                 server: kind for server, kind in self._kinds.items() if server not in lost
             }
-            self.window.drop(lost)
+            self.window.drop_servers(lost)
         self._store_clocks(self.window.hosts.values(), self.window.servers.values())
 
-    def _share(self, crew: Crew) -> None:
+    def _give_back_excess(self, crew: PeerSummary) -> None:
         """Give back what is beyond our share, servers with least to do first, if another worker of
         this crawl has too little.
         """
-        self._crew = crew
+        self._peers = crew
         now = time.monotonic()
         held = [server for server in self.window.servers.values() if not server.leaving]
-        if not (excess := crew.excess(len(held))) or now - self._gave_at < GIVE_GAP_S:
+        if not (excess := crew.servers_to_return(len(held))) or now - self._gave_at < GIVE_GAP_S:
             return
         self._gave_at = now
         waiting: Counter[int] = Counter()
         for host in self.window.hosts.values():
-            waiting[host.of.id] += host.waiting + 1
-        for server in sorted(held, key=lambda server: (server.out, waiting[server.id]))[:excess]:
+            waiting[host.server.id] += host.waiting + 1
+        for server in sorted(held, key=lambda server: (server.in_flight, waiting[server.id]))[
+            :excess
+        ]:
             server.leaving = True
             self._shared.add(server.id)
         self._count("frontier/given", excess)
@@ -215,44 +221,46 @@ class Holdings:
             return False
         return outlook.soonest is None or outlook.soonest > self.times.now() + self.config.patience
 
-    def ask(self, pushed: bool) -> None:
+    def release_and_refill(self, pushed: bool) -> None:
         """Let go of hosts and servers that have nothing to do, and ask for what is wanted; after a
         push also for what is urgent of hosts that have enough, since it goes ahead of all that
         waits here.
         """
-        left = self.window.leave(time.monotonic() + REST_S)
-        idle = self.window.idle()
+        left = self.window.release_hosts(time.monotonic() + REST_S)
+        idle = self.window.release_idle_servers()
         self._store_clocks(left, idle)
         self._remember(left)
         for server in idle:
             self._kinds.pop(server.id, None)
             self._given_back[server.id] = server.epoch
         size = self.config.window
-        pressed = set(self.window.pressed())
-        hosts = [host for host in self.window.hungry() if host not in pressed]
+        pressed = set(self.window.hosts_with_urgent())
+        hosts = [host for host in self.window.hosts_to_refill() if host not in pressed]
         wants = [
             Want(
                 h.name,
-                h.of.id,
-                h.of.epoch,
+                h.server.id,
+                h.server.epoch,
                 max(1, size - h.waiting, size // 2),
-                frozenset(h.holding),
+                frozenset(h.held_ids),
             )
             for h in hosts
         ]
         wants += [
-            Want(h.name, h.of.id, h.of.epoch, max(1, size // 2), h.fixed, urgent=True)
+            Want(
+                h.name, h.server.id, h.server.epoch, max(1, size // 2), h.unmovable_ids, urgent=True
+            )
             for h in pressed
         ]
 
-        def fill(tray: Tray) -> None:
+        def fill(tray: ToDatabase) -> None:
             tray.wants = wants
-            tray.known = list(self.window.hosts)
-            tray.quiet = None if self.window.hosts or self.ending else self._moment
-            tray.held = sum(len(h.holding) for h in self.window.hosts.values())
-            tray.errands = self.errands.hosts()
-            tray.elsewhere = self.errands.origins()
-            self._say_room(tray)
+            tray.known_hosts = list(self.window.hosts)
+            tray.quiet = None if self.window.hosts or self.unstored else self._change_count
+            tray.held = sum(len(h.held_ids) for h in self.window.hosts.values())
+            tray.hosts_to_borrow = self.moved_robots.hosts_to_borrow()
+            tray.robots_origins = self.moved_robots.wanted_origins()
+            self._set_capacity(tray)
             tray.eager = eager
             tray.release.extend(
                 server.id for server in idle if not server.leaving or server.id in shared
@@ -266,49 +274,54 @@ class Holdings:
         unprepared = sum(not host.prepared for host in self.window.hosts.values())
         eager = bool(idle) or unprepared < self._unprepared
         self._unprepared = unprepared
-        self.keeper.put(
+        self.database_thread.fill_message(
             fill,
             ring=pushed
             or eager
-            or any(not h.waiting and h.out is None for h in (*hosts, *pressed)),
+            or any(not h.waiting and h.in_flight is None for h in (*hosts, *pressed)),
         )
 
     def _remember(self, left: Sequence[HostWindow]) -> None:
         for host in left:
-            self._left.pop(host.name, None)
-            self._left[host.name] = host.clock
-        while len(self._left) > REMEMBERED:
-            del self._left[next(iter(self._left))]
+            self._released_clocks.pop(host.name, None)
+            self._released_clocks[host.name] = host.clock
+        while len(self._released_clocks) > REMEMBERED:
+            del self._released_clocks[next(iter(self._released_clocks))]
 
-    def _say_room(self, tray: Tray) -> None:
+    def _set_capacity(self, tray: ToDatabase) -> None:
         """How many servers may be leased, and of which kind."""
         held = list(self._kinds.values())
-        room, tray.ranked = places(self.config.spec.shares, self.config.servers, held)
-        tray.room = min(room, self._crew.limit(len(held), self.config.servers) - len(held))
+        room, tray.ranked = lease_limits(self.config.spec.shares, self.config.servers, held)
+        tray.servers_wanted = min(
+            room, self._peers.server_limit(len(held), self.config.servers) - len(held)
+        )
         tray.unseen = self._unseen
         tray.unprepared = max(0, 2 * self.config.prepare - self._unprepared)
 
     def _store_clocks(self, hosts: Iterable[HostWindow], servers: Iterable[ServerWindow]) -> None:
         clocks = {
             h.name: Pause(
-                self.times.date(h.clock.next_at), h.clock.reason, h.clock.asked, h.clock.failures
+                self.times.latest_datetime(h.clock.next_at),
+                h.clock.reason,
+                h.clock.request_count,
+                h.clock.failures,
             )
             for h in hosts
             if h.clock.next_at
         }
         rests = {
-            s.id: Pause(self.times.date(s.clock.next_at), s.clock.reason)
+            s.id: Pause(self.times.latest_datetime(s.clock.next_at), s.clock.reason)
             for s in servers
             if s.clock.next_at
         }
 
-        def fill(tray: Tray) -> None:
+        def fill(tray: ToDatabase) -> None:
             tray.clocks.update(clocks)
             tray.server_clocks.update(rests)
 
         if clocks or rests:
-            self.keeper.put(fill)
+            self.database_thread.fill_message(fill)
 
-    def closing(self) -> None:
+    def store_all_clocks(self) -> None:
         """Store all clocks, so that the next worker keeps the pauses."""
         self._store_clocks(self.window.hosts.values(), self.window.servers.values())

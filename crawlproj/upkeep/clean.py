@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from crawlproj.archive import Archive
-from crawlproj.archive.cdxj import timestamp
-from crawlproj.archive.removal import Found, finish, survey
+from crawlproj.archive.cdxj import format_timestamp
+from crawlproj.archive.removal import FileSurvey, refresh_index, survey_files
 from crawlproj.config import Config
-from crawlproj.database.arrays import array
+from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database
 from crawlproj.database.queries import Queries
 from crawlproj.upkeep import takedown
-from crawlproj.upkeep.retention import NAME, Retention, Selection, select
-from crawlproj.upkeep.warc_rewrite import Rewriting
-from crawlproj.urls.canonical import canonical, key
+from crawlproj.upkeep.retention import NAME, Retention, Selection, select_expired
+from crawlproj.upkeep.warc_rewrite import WarcRewriter
+from crawlproj.urls.canonical import canonical_url, url_key
 
 WORTH = 0.2
 """A file is written anew if so much of it goes."""
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Cleaned:
+class CleanResult:
     """What went, or would go. `waiting`: records that are too old, in files that are not worth
     rewriting yet.
     """
@@ -54,13 +54,13 @@ class Cleaned:
         return asdict(self)
 
 
-def clean(
+def clean_storage(
     db: Database, config: Config, retention: Retention, tell: Callable[[str], None]
-) -> Cleaned:
+) -> CleanResult:
     """What was asked to be forgotten, and was not ended, comes first."""
-    done = Cleaned()
-    now = db.value("now")
-    done.leftovers += bool(takedown.pending(db))
+    done = CleanResult()
+    now = db.fetch_value("now")
+    done.leftovers += bool(takedown.pending_rules(db))
     takedown.carry_out(db, config, tell)
     if config.warc_dir.is_dir():
         _clean_archive(db, config, retention, now, done, tell)
@@ -78,22 +78,24 @@ def _clean_archive(
     config: Config,
     retention: Retention,
     now: datetime,
-    done: Cleaned,
+    done: CleanResult,
     tell: Callable[[str], None],
 ) -> None:
     folder = config.warc_dir
-    with Rewriting(db, folder, config.database_patience_s, tell) as work:
+    with WarcRewriter(db, folder, config.database_patience_s, tell) as work:
         done.leftovers += len(work.leftovers) + work.mended
         with suppress(
             OSError
         ):  # a full disk is one reason to clean: files are dropped before others are written
-            finish(folder)
+            refresh_index(folder)
         allowed = {path.name for path in work.files}
-        entries = (entry for entry in work.archive.entries() if entry.file in allowed)
-        chosen = select(entries, retention, now, lambda urls: _current(db, urls))
-        found = work.survey(chosen.gone, chosen.see)
+        entries = (entry for entry in work.archive.iter_entries() if entry.file in allowed)
+        chosen = select_expired(entries, retention, now, lambda urls: _current(db, urls))
+        found = work.survey_files(chosen.removed_by, chosen.note_record)
         concerned, limited = _worth_it(found, chosen, retention.strict)
-        result = work.remove(concerned, limited.gone, {NAME: _reason(retention)}, now, listed=False)
+        result = work.remove_records(
+            concerned, limited.removed_by, {NAME: _reason(retention)}, now, listed=False
+        )
         done.versions += result.versions
         done.records = result.records.total()
         done.files_rewritten = result.files
@@ -106,20 +108,24 @@ def _clean_archive(
         )
 
 
-def _is_worth(found: Found, strict: bool) -> bool:
+def _is_worth(found: FileSurvey, strict: bool) -> bool:
     return bool(found.going) and (strict or not found.left or found.bytes >= WORTH * found.size)
 
 
 def _worth_it(
-    found: Mapping[str, Found], chosen: Selection, strict: bool
-) -> tuple[dict[str, Found], Selection]:
+    found: Mapping[str, FileSurvey], chosen: Selection, strict: bool
+) -> tuple[dict[str, FileSurvey], Selection]:
     """Files to be written anew, and what goes when only these are; with those that hold records
     which need something that goes.
     """
-    limited = chosen.limited(name for name, each in found.items() if _is_worth(each, strict))
-    out: dict[str, Found] = {}
+    limited = chosen.limited_to_files(
+        name for name, each in found.items() if _is_worth(each, strict)
+    )
+    out: dict[str, FileSurvey] = {}
     for name, each in found.items():
-        heirs = {offset: target for offset, target in each.heirs.items() if limited.gone(*target)}
+        heirs = {
+            offset: target for offset, target in each.heirs.items() if limited.removed_by(*target)
+        }
         if heirs or _is_worth(each, strict):
             out[name] = replace(each, heirs=heirs)
     return out, limited
@@ -135,11 +141,11 @@ def _reason(retention: Retention) -> str:
 
 
 def _current(db: Queries, urls: Sequence[str]) -> dict[str, set[str]]:
-    crawls = [name for (name,) in db.rows("crawl_names")]
-    ids = {key(name, canonical(url) or url): url for name in crawls for url in urls}
+    crawls = [name for (name,) in db.fetch_rows("crawl_names")]
+    ids = {url_key(name, canonical_url(url) or url): url for name in crawls for url in urls}
     found: dict[str, set[str]] = {}
-    for id_, at in db.rows("retention_current", ids=array(ids)):
-        found.setdefault(ids[id_], set()).add(timestamp(at))
+    for id_, at in db.fetch_rows("retention_current", ids=array_literal(ids)):
+        found.setdefault(ids[id_], set()).add(format_timestamp(at))
     return found
 
 
@@ -149,7 +155,7 @@ def _versions(db: Queries, retention: Retention, now: datetime) -> list[tuple[in
         return []
     first = "first" in retention.keep
     last = "last" in retention.keep
-    rows = db.rows(
+    rows = db.fetch_rows(
         "retention_versions",
         cutoff=now - retention.older,
         per=retention.per,
@@ -165,15 +171,15 @@ def _drop_versions(db: Database, retention: Retention, now: datetime) -> int:
     for some in _slices(rows):
         db.run(
             "retention_drop_versions",
-            url=array(row[0] for row in some),
-            at=array(row[1] for row in some),
+            url=array_literal(row[0] for row in some),
+            at=array_literal(row[1] for row in some),
         )
     return len(rows)
 
 
 def _urls(db: Queries, retention: Retention, now: datetime) -> list[int]:
     return (
-        [row[0] for row in db.rows("retention_dead", cutoff=now - retention.dead)]
+        [row[0] for row in db.fetch_rows("retention_dead", cutoff=now - retention.dead)]
         if retention.dead is not None
         else []
     )
@@ -181,7 +187,7 @@ def _urls(db: Queries, retention: Retention, now: datetime) -> list[int]:
 
 def _drop_urls(db: Database, retention: Retention, now: datetime) -> int:
     return sum(
-        db.run("retention_drop_urls", ids=array(some))
+        db.run("retention_drop_urls", ids=array_literal(some))
         for some in _slices(_urls(db, retention, now))
     )
 
@@ -202,17 +208,19 @@ def old_logs(folder: Path, retention: Retention, now: datetime) -> list[Path]:
     return found
 
 
-def preview(db: Queries | None, config: Config, retention: Retention, now: datetime) -> Cleaned:
+def preview_clean(
+    db: Queries | None, config: Config, retention: Retention, now: datetime
+) -> CleanResult:
     """What `clean` would do; nothing is changed."""
     archive = Archive(config.warc_dir)
-    done = Cleaned()
-    chosen = select(
-        archive.entries(),
+    done = CleanResult()
+    chosen = select_expired(
+        archive.iter_entries(),
         retention,
         now,
         (lambda urls: _current(db, urls)) if db else lambda urls: {},
     )
-    found = survey(archive.files(), chosen.gone, see=chosen.see)
+    found = survey_files(archive.closed_files(), chosen.removed_by, see=chosen.note_record)
     for each in found.values():
         if _is_worth(each, retention.strict):
             done.records += each.going.total()
@@ -224,6 +232,6 @@ def preview(db: Queries | None, config: Config, retention: Retention, now: datet
     if db is not None:
         done.versions = len(_versions(db, retention, now))
         done.urls = len(_urls(db, retention, now))
-        done.leftovers += bool(takedown.pending(db))
+        done.leftovers += bool(takedown.pending_rules(db))
     done.logs = len(old_logs(config.log_dir, retention, now))
     return done

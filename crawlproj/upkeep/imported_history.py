@@ -20,24 +20,24 @@ from itertools import groupby, islice
 from typing import Any
 
 from crawlproj.archive import Archive, Capture
-from crawlproj.archive.cdxj import Entry
-from crawlproj.archive.exchange import Place
+from crawlproj.archive.cdxj import IndexEntry
+from crawlproj.archive.exchange import RecordLocation
 from crawlproj.config import Config
 from crawlproj.content import feeds
-from crawlproj.content.robots_directives import NO_ORDERS, read_headers
-from crawlproj.database.arrays import array
+from crawlproj.content.robots_directives import NO_DIRECTIVES, parse_robots_headers
+from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database, Transaction
 from crawlproj.errors import ArchiveError
-from crawlproj.fetch.pages import document_of, unpacked
+from crawlproj.fetch.pages import decompress_body, document_of
 from crawlproj.frontier.base import Content, Lane, Outcome, State, Ticket, lane_of
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.frontier.seen import score
+from crawlproj.frontier.seen import depth_score
 from crawlproj.http.status import REDIRECTS
 from crawlproj.items import Page
 from crawlproj.revisit.policies import choose_policy
-from crawlproj.scheduling.outcomes import Ends
-from crawlproj.upkeep.takedown import refresh
-from crawlproj.urls.canonical import MAX_URL, canonical, host, key
+from crawlproj.scheduling.outcomes import OutcomeRules
+from crawlproj.upkeep.takedown import refresh_hosts
+from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of, url_key
 
 AT_ONCE = 200
 DEPTH = 1
@@ -47,7 +47,7 @@ _UUID = re.compile(r"<urn:uuid:([0-9a-f-]{36})>")
 
 
 @dataclass(slots=True)
-class Enrolled:
+class HistoryCounts:
     """URLs that were not known, URLs whose last visit is a later one now, versions that
     were added.
     """
@@ -64,7 +64,7 @@ class Version:
     at: datetime
     status: int
     content: Content
-    place: Place | None
+    place: RecordLocation | None
     known: bool = False
 
 
@@ -85,12 +85,12 @@ Stored = Mapping[datetime, tuple[bytes, bytes]]
 """By the time of their records, the digests (body, text) of versions that the database has."""
 
 
-class Player:
+class CaptureReplay:
     """Plays captures back by the rules of a crawl."""
 
     def __init__(self, crawl: str, config: Config, archive: Archive) -> None:
         policy = choose_policy(config.policy, config.bounds, config.increase, config.decrease)
-        self._ends = Ends(
+        self._ends = OutcomeRules(
             policy, config.retries, config.retry_delay, config.gone_limit, config.bounds.interval
         )
         self._crawl = crawl
@@ -98,16 +98,20 @@ class Player:
         self._archive = archive
         self._agents = ("robots", config.robot_name.partition("/")[0].lower())
 
-    def play(self, url: str, entries: list[Entry], stored: Stored) -> History | None:
+    def replay_captures(
+        self, url: str, entries: list[IndexEntry], stored: Stored
+    ) -> History | None:
         """None if nothing of it can be read."""
-        ticket = Ticket(key(self._crawl, url), url, host(url), 0, 0, 0, Lane.NEW, State.NEW, DEPTH)
+        ticket = Ticket(
+            url_key(self._crawl, url), url, host_of(url), 0, 0, 0, Lane.NEW, State.NEW, DEPTH
+        )
         history = History(url, ticket, entries[0].at)
         for entry in entries:
             with suppress(ArchiveError):
-                self._visit(history, entry, self._archive.capture(entry), stored)
+                self._visit(history, entry, self._archive.read_capture(entry), stored)
         return history if history.outcome is not None else None
 
-    def _visit(self, history: History, entry: Entry, capture: Capture, stored: Stored) -> None:
+    def _visit(self, history: History, entry: IndexEntry, capture: Capture, stored: Stored) -> None:
         ticket = history.ticket
         headers = {name: value for name in HEADERS if (value := capture.header(name))}
         page = Page(
@@ -120,7 +124,7 @@ class Player:
         )
         if 200 <= page.status < 300:
             self._read(history, page, entry, capture, stored)
-        outcome = self._ends.decide(page, ticket)
+        outcome = self._ends.decide_outcome(page, ticket)
         if outcome.state is State.WAITING and page.kind not in self._config.revisit_filter:
             outcome = replace(outcome, next_visit=None)
         if outcome.status in REDIRECTS and outcome.moved_to is not None:
@@ -148,7 +152,7 @@ class Player:
         )
 
     def _read(
-        self, history: History, page: Page, entry: Entry, capture: Capture, stored: Stored
+        self, history: History, page: Page, entry: IndexEntry, capture: Capture, stored: Stored
     ) -> None:
         """The same bytes as before are not read again."""
         if entry.digest and entry.digest == history.digest:
@@ -165,35 +169,39 @@ class Player:
 
     def _content(self, page: Page, capture: Capture, known: tuple[bytes, bytes] | None) -> Content:
         body = capture.content
-        readable = unpacked(body)
-        page.kind = feeds.sniff(readable, page.content_type if readable is body else "")
+        readable = decompress_body(body)
+        page.kind = feeds.sniff_kind(readable, page.content_type if readable is body else "")
         page.body_digest = known[0] if known else sha256(body).digest()[:16]
         kind = page.content_type[:200]
         size = len(body)
         if (document := document_of(page, readable, self._agents)) is None:
             return Content(page.body_digest, page.body_digest, content_type=kind, length=size)
-        page.orders = read_headers([page.headers.get("x-robots-tag", "")], self._agents) | (
-            document.robots or NO_ORDERS
-        )
+        page.directives = parse_robots_headers(
+            [page.headers.get("x-robots-tag", "")], self._agents
+        ) | (document.robots or NO_DIRECTIVES)
         return Content(
             page.body_digest,
-            known[1] if known else document.digest,
+            known[1] if known else document.block_digest,
             document.title[:1000],
             kind,
             document.charset,
             document.language[:35],
             size,
-            page.orders.noindex,
-            noarchive=page.orders.noarchive,
+            page.directives.noindex,
+            noarchive=page.directives.noarchive,
         )
 
 
-def _place(url: str, entry: Entry, capture: Capture) -> Place | None:
+def _place(url: str, entry: IndexEntry, capture: Capture) -> RecordLocation | None:
     """Where its body is; None if that is not a record of its own."""
     record = capture.record
-    if record.kind != "response" or canonical(record.url) != url or not _UUID.fullmatch(record.id):
+    if (
+        record.kind != "response"
+        or canonical_url(record.url) != url
+        or not _UUID.fullmatch(record.id)
+    ):
         return None
-    return Place(
+    return RecordLocation(
         entry.file,
         entry.offset,
         entry.length,
@@ -205,63 +213,66 @@ def _place(url: str, entry: Entry, capture: Capture) -> Place | None:
     )
 
 
-def enrol(
+def import_history(
     db: Database, frontier: PostgresFrontier, config: Config, archive: Archive, keys: set[int]
-) -> Enrolled:
+) -> HistoryCounts:
     """All pages whose keys in the index have one of these hashes. Doing it again adds nothing."""
     name = frontier.spec.name
-    done = Enrolled()
-    row = db.row("crawl_named", name=name)
+    done = HistoryCounts()
+    row = db.fetch_row("crawl_named", name=name)
     assert row is not None
-    player = Player(name, config, archive)
+    player = CaptureReplay(name, config, archive)
     pages = _pages(archive, keys)
     while batch := list(islice(pages, AT_ONCE)):
-        _enrol_some(
-            db, row[0], player, {key(name, url): (url, entries) for url, entries in batch}, done
+        _import_some(
+            db, row[0], player, {url_key(name, url): (url, entries) for url, entries in batch}, done
         )
     return done
 
 
-def _pages(archive: Archive, keys: set[int]) -> Iterator[tuple[str, list[Entry]]]:
+def _pages(archive: Archive, keys: set[int]) -> Iterator[tuple[str, list[IndexEntry]]]:
     """URLs in the form that the frontier knows, with their captures, oldest first; without
     robots.txt.
     """
-    for _, group in groupby(archive.entries(keys) if keys else (), key=lambda entry: entry.key):
-        by_url: dict[str, list[Entry]] = {}
+    for _, group in groupby(
+        archive.iter_entries(keys) if keys else (), key=lambda entry: entry.key
+    ):
+        by_url: dict[str, list[IndexEntry]] = {}
         for entry in group:
             url = (
-                canonical(entry.url) if not entry.asked else None
+                canonical_url(entry.url) if not entry.post_query else None
             )  # the answer to a form is not the page
             if url is not None and len(url) <= MAX_URL and not url.endswith("/robots.txt"):
                 by_url.setdefault(url, []).append(entry)
         yield from by_url.items()
 
 
-def _enrol_some(
+def _import_some(
     db: Database,
     crawl: int,
-    player: Player,
-    pages: Mapping[int, tuple[str, list[Entry]]],
-    done: Enrolled,
+    player: CaptureReplay,
+    pages: Mapping[int, tuple[str, list[IndexEntry]]],
+    done: HistoryCounts,
 ) -> None:
     stored: dict[int, dict[datetime, tuple[bytes, bytes]]] = {}
     timeline: dict[int, list[tuple[datetime, bytes]]] = {}
-    for id_, at, began, body, text in db.rows("import_known", ids=array(pages)):
+    for id_, at, began, body, text in db.fetch_rows("import_known", ids=array_literal(pages)):
         timeline.setdefault(id_, []).append((at, text))
         if began is not None:
             stored.setdefault(id_, {})[began] = body, text
     found = [
-        player.play(url, entries, stored.get(id_, {})) for id_, (url, entries) in pages.items()
+        player.replay_captures(url, entries, stored.get(id_, {}))
+        for id_, (url, entries) in pages.items()
     ]
     histories = [history for history in found if history is not None]
     with db.transaction() as tx:
         hosts = _hosts(tx, crawl, {history.ticket.host for history in histories})
-        rows = tx.rows("import_urls", crawl=crawl, **_url_columns(histories, hosts))
+        rows = tx.fetch_rows("import_urls", crawl=crawl, **_url_columns(histories, hosts))
         versions = [(h, v) for h in histories for v in _fresh(h, timeline.get(h.ticket.id, []))]
         done.versions += tx.run("import_versions", **_version_columns(versions))
         latest = [(h, h.readings[-1]) for h in histories if h.readings]
         tx.run("import_pages", **_page_columns(latest))
-        refresh(tx, [(crawl, host_id) for _, host_id, _ in rows])
+        refresh_hosts(tx, [(crawl, host_id) for _, host_id, _ in rows])
         done.urls += sum(new for _, _, new in rows)
         done.updated += sum(not new for _, _, new in rows)
 
@@ -278,9 +289,9 @@ def _fresh(history: History, timeline: list[tuple[datetime, bytes]]) -> Iterator
 
 def _hosts(tx: Transaction, crawl: int, names: Iterable[str]) -> dict[str, int]:
     wanted = sorted(names)
-    found = dict(tx.rows("add_hosts", names=array(wanted)))
-    found |= dict(tx.rows("host_ids", names=wanted))
-    tx.run("add_crawl_hosts", crawl=crawl, hosts=array(sorted(found.values())))
+    found = dict(tx.fetch_rows("add_hosts", names=array_literal(wanted)))
+    found |= dict(tx.fetch_rows("host_ids", names=wanted))
+    tx.run("add_crawl_hosts", crawl=crawl, hosts=array_literal(sorted(found.values())))
     return found
 
 
@@ -300,7 +311,7 @@ def _url_columns(histories: list[History], hosts: Mapping[str, int]) -> dict[str
                 end.why,
                 lane,
                 DEPTH,
-                score(DEPTH),
+                depth_score(DEPTH),
                 ticket.visit,
                 end.tries,
                 ticket.changes,
@@ -342,13 +353,13 @@ def _url_columns(histories: list[History], hosts: Mapping[str, int]) -> dict[str
 
 def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str, str]:
     columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-    return dict(zip(names, map(array, columns), strict=True))
+    return dict(zip(names, map(array_literal, columns), strict=True))
 
 
 PLACE = ("file", "start", "size", "record", "digest", "began")
 
 
-def _placed(place: Place | None) -> tuple[Any, ...]:
+def _placed(place: RecordLocation | None) -> tuple[Any, ...]:
     if place is None:
         return (None,) * len(PLACE)
     found = _UUID.fullmatch(place.record_id)

@@ -14,9 +14,9 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
-from crawlproj.archive.cdxj import Entry, timestamp
-from crawlproj.archive.stored_record import Stored
-from crawlproj.config import Reader, boolean, duration, one_of, words
+from crawlproj.archive.cdxj import IndexEntry, format_timestamp
+from crawlproj.archive.stored_record import StoredRecord
+from crawlproj.config import SettingsReader, one_of, parse_boolean, parse_duration, parse_list
 from crawlproj.errors import ConfigError
 from crawlproj.http import heads
 
@@ -50,7 +50,7 @@ class Retention:
 
 def read_retention(settings: Any, given: Mapping[str, str | None]) -> Retention:
     """From the settings, or from what a user gives in their place; ConfigError for nonsense."""
-    read = Reader(
+    read = SettingsReader(
         {name: settings.get(name) for name in SETTINGS}
         | {name: text for name, text in given.items() if text is not None}
     )
@@ -60,7 +60,7 @@ def read_retention(settings: Any, given: Mapping[str, str | None]) -> Retention:
         read("RETENTION_PER", one_of(*PERIODS)),
         read("RETENTION_DEAD", _age),
         read("RETENTION_LOGS", _age),
-        read("RETENTION_STRICT", boolean),
+        read("RETENTION_STRICT", parse_boolean),
     )
     if found.keep and found.older is None:
         raise ConfigError(
@@ -92,22 +92,22 @@ SETTINGS = (
 
 def _age(value: object) -> timedelta | None:
     """Not so long that it began before there were dates."""
-    found = duration(value) if str(value).strip() else None
+    found = parse_duration(value) if str(value).strip() else None
     if found is not None and found > LONGEST:
         raise ValueError("a shorter duration")
     return found
 
 
 def _ends(value: object) -> frozenset[str]:
-    found = frozenset(words(value))
+    found = frozenset(parse_list(value))
     if not found <= {"first", "last"}:
         raise ValueError("first, last, or both")
     return found
 
 
-def going(
-    captures: Sequence[Entry], retention: Retention, cutoff: str, current: set[str]
-) -> list[Entry]:
+def expired_captures(
+    captures: Sequence[IndexEntry], retention: Retention, cutoff: str, current: set[str]
+) -> list[IndexEntry]:
     """Which captures of one URL, oldest first, are to go. What stays in a second stays with all of
     that second.
     """
@@ -138,9 +138,9 @@ class Selection:
         self._answers: dict[tuple[str, int], bool] = {}
         self._staying: set[int] = set()
 
-    def add(self, captures: Sequence[Entry], gone: Iterable[Entry]) -> None:
+    def add(self, captures: Sequence[IndexEntry], gone: Iterable[IndexEntry]) -> None:
         """`captures` of one page, or of one form, some of which are gone."""
-        if captures[0].asked:
+        if captures[0].post_query:
             going = {(entry.file, entry.offset) for entry in gone}
             self._answers |= {
                 (entry.file, entry.offset): (entry.file, entry.offset) in going
@@ -150,7 +150,7 @@ class Selection:
         for entry in gone:
             self._by_file[entry.file].append(hash((entry.url, entry.timestamp)))
 
-    def see(self, path: Path, stored: Stored) -> None:
+    def note_record(self, path: Path, stored: StoredRecord) -> None:
         """304s are in no index; they go by their age alone. An answer to a form may be of the same
         second as a page that does not share its fate.
         """
@@ -161,7 +161,7 @@ class Selection:
         ):
             return
         goes = self._answers.get((path.name, stored.offset))
-        if goes is None and heads.status(stored.head) == 304:
+        if goes is None and heads.parse_status(stored.head) == 304:
             goes = stored.at < self._cutoff or None
         if goes:
             self._exact[path.name].add(hash((stored.url, stored.at)))
@@ -169,7 +169,7 @@ class Selection:
         elif goes is False:
             self._staying.add(hash((stored.url, stored.at)))
 
-    def limited(self, files: Iterable[str] | None = None) -> Selection:
+    def limited_to_files(self, files: Iterable[str] | None = None) -> Selection:
         """As `gone` sees it from now on."""
         found = Selection(self._cutoff)
         names = [*self._by_file, *self._exact] if files is None else list(files)
@@ -190,17 +190,17 @@ class Selection:
         found._staying = self._staying
         return found
 
-    def gone(self, url: str, at: datetime) -> str:
+    def removed_by(self, url: str, at: datetime) -> str:
         exact = hash((url, at)) if self._others or self._staying else 0
         if exact in self._others or exact in self._staying:
             return NAME if exact in self._others else ""
-        key = hash((url, timestamp(at)))
+        key = hash((url, format_timestamp(at)))
         place = bisect_left(self._all, key)
         return NAME if place < len(self._all) and self._all[place] == key else ""
 
 
-def select(
-    entries: Iterable[Entry], retention: Retention, now: datetime, current: Current
+def select_expired(
+    entries: Iterable[IndexEntry], retention: Retention, now: datetime, current: Current
 ) -> Selection:
     """From all entries of the index, sorted by key and time. What the next visit of a page compares
     with stays, too.
@@ -208,30 +208,32 @@ def select(
     if retention.older is None:
         return Selection()
     found = Selection(now - retention.older)
-    cutoff = timestamp(now - retention.older)
+    cutoff = format_timestamp(now - retention.older)
     for batch in _batches(_pages(entries, cutoff, least=1 if retention.strict else 2)):
         kept = current([captures[0].url for captures in batch])
         for captures in batch:
-            current_of = kept.get(captures[0].url, set()) if not captures[0].asked else set()
-            found.add(captures, going(captures, retention, cutoff, current_of))
-    return found.limited()
+            current_of = kept.get(captures[0].url, set()) if not captures[0].post_query else set()
+            found.add(captures, expired_captures(captures, retention, cutoff, current_of))
+    return found.limited_to_files()
 
 
-def _pages(entries: Iterable[Entry], cutoff: str, least: int) -> Iterator[list[Entry]]:
+def _pages(entries: Iterable[IndexEntry], cutoff: str, least: int) -> Iterator[list[IndexEntry]]:
     """The captures of each URL that has so many, and an old one among them; those of a form in any
     case.
     """
     for _, group in groupby(entries, key=lambda entry: entry.key):
-        by_url: dict[str, list[Entry]] = {}
+        by_url: dict[str, list[IndexEntry]] = {}
         for entry in group:
             by_url.setdefault(entry.url, []).append(entry)
         for captures in by_url.values():
-            if captures[0].timestamp < cutoff and (len(captures) >= least or captures[0].asked):
+            if captures[0].timestamp < cutoff and (
+                len(captures) >= least or captures[0].post_query
+            ):
                 yield captures
 
 
-def _batches(pages: Iterable[list[Entry]]) -> Iterator[list[list[Entry]]]:
-    batch: list[list[Entry]] = []
+def _batches(pages: Iterable[list[IndexEntry]]) -> Iterator[list[list[IndexEntry]]]:
+    batch: list[list[IndexEntry]] = []
     for captures in pages:
         batch.append(captures)
         if len(batch) == AT_ONCE:

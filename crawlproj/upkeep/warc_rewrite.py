@@ -21,21 +21,21 @@ from types import TracebackType
 from typing import Self
 
 from crawlproj.archive import Archive
-from crawlproj.archive.locks import rewriting
+from crawlproj.archive.locks import rewrite_lock
 from crawlproj.archive.open_file import OPEN, SUFFIX
-from crawlproj.archive.recovery import complete, repair, salvaged
+from crawlproj.archive.recovery import repair_indexes, repair_open_files, salvage_records
 from crawlproj.archive.removal import (
-    Found,
-    Gone,
-    Rewritten,
-    drop,
-    finish,
-    rewrite,
-    survey,
-    unfinished,
+    FileSurvey,
+    RemovalRule,
+    RewrittenFile,
+    delete_old_files,
+    refresh_index,
+    rewrite_file,
+    survey_files,
+    unfinished_rewrites,
 )
-from crawlproj.archive.stored_record import Stored
-from crawlproj.database.arrays import array
+from crawlproj.archive.stored_record import StoredRecord
+from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database
 from crawlproj.errors import ArchiveError
 from crawlproj.scheduling.worker import is_dead
@@ -46,7 +46,7 @@ Places = dict[str, list[tuple[str, int, int]]]
 
 
 @dataclass(slots=True)
-class Done:
+class RewriteResult:
     """Records that went, by name; files that were written anew or dropped; bytes that this freed;
     versions that went with them.
     """
@@ -58,7 +58,7 @@ class Done:
     versions: int = 0
 
 
-class Rewriting:
+class WarcRewriter:
     """A context manager: while it is open, nobody else rewrites files of this folder. `files` are
     those that may be rewritten.
     """
@@ -80,24 +80,26 @@ class Rewriting:
         self._patience_s = patience_s
         self._tell = tell
         self.archive = Archive(folder)
-        self.done = Done()
+        self.done = RewriteResult()
         self.files: list[Path] = []
-        self.leftovers: list[Rewritten] = []
+        self.leftovers: list[RewrittenFile] = []
         self.mended = 0
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        self._stack.enter_context(rewriting(self._folder, lambda: self._tell(BUSY)))
+        self._stack.enter_context(rewrite_lock(self._folder, lambda: self._tell(BUSY)))
         try:
-            repair(self._folder)
-            self.mended = len(complete(self._folder))
-            self.leftovers = list(unfinished(self.archive))
+            repair_open_files(self._folder)
+            self.mended = len(repair_indexes(self._folder))
+            self.leftovers = list(unfinished_rewrites(self.archive))
             for _ in range(self._calls):
                 names = {path.name.removesuffix(OPEN) for path in self._folder.glob(f"*{SUFFIX}*")}
                 self._call()
             old = {each.old for each in self.leftovers}
             self.files = [
-                path for path in self.archive.files() if path.name in names and path not in old
+                path
+                for path in self.archive.closed_files()
+                if path.name in names and path not in old
             ]
         except BaseException:
             self._stack.__exit__(*sys.exc_info())
@@ -116,10 +118,10 @@ class Rewriting:
         """Returns when no living worker holds anything back that is about a closed file.
         ArchiveError if one does not answer.
         """
-        call = self._db.value("takedown_call")
+        call = self._db.fetch_value("takedown_call")
         until = time.monotonic() + self._patience_s
         while deaf := [
-            name for (name,) in self._db.rows("takedown_deaf", call=call) if not is_dead(name)
+            name for (name,) in self._db.fetch_rows("takedown_deaf", call=call) if not is_dead(name)
         ]:
             if time.monotonic() > until:
                 raise ArchiveError(
@@ -128,29 +130,31 @@ class Rewriting:
                 )
             time.sleep(LOOK_S)
 
-    def survey(
-        self, gone: Gone, see: Callable[[Path, Stored], None] | None = None
-    ) -> dict[str, Found]:
+    def survey_files(
+        self, gone: RemovalRule, see: Callable[[Path, StoredRecord], None] | None = None
+    ) -> dict[str, FileSurvey]:
         lost = {capture: name for each in self.leftovers for capture, name in each.lost.items()}
-        return survey(self.files, gone, lost, see)
+        return survey_files(self.files, gone, lost, see)
 
-    def still_open(self, gone: Gone) -> list[str]:
+    def still_open(self, gone: RemovalRule) -> list[str]:
         """Files that somebody writes, who does not know of it, and that hold some of it."""
         found = []
         for path in sorted(self._folder.glob(f"*{SUFFIX}{OPEN}")):
             with path.open("rb") as file:
-                if any(stored.url and gone(stored.url, stored.at) for stored in salvaged(file)):
+                if any(
+                    stored.url and gone(stored.url, stored.at) for stored in salvage_records(file)
+                ):
                     found.append(path.name)
         return found
 
-    def remove(
+    def remove_records(
         self,
-        found: Mapping[str, Found],
-        gone: Gone,
+        found: Mapping[str, FileSurvey],
+        gone: RemovalRule,
         reasons: Mapping[str, str],
         now: datetime,
         listed: bool = True,
-    ) -> Done:
+    ) -> RewriteResult:
         """Write these files anew, without what goes. Those with records that need something that
         goes come first, and none of them is dropped before all are written. Then those of which
         nothing is left, which makes room.
@@ -176,33 +180,33 @@ class Rewriting:
                 self._drop([done])
         self._drop(waiting)
         self.leftovers = []
-        finish(self._folder)
+        refresh_index(self._folder)
         return self.done
 
     def _rewrite(
         self,
         path: Path,
-        gone: Gone,
-        found: Found,
+        gone: RemovalRule,
+        found: FileSurvey,
         reasons: Mapping[str, str],
         now: datetime,
         listed: bool,
-    ) -> Rewritten:
+    ) -> RewrittenFile:
         """Nothing but its first record left, and no need to say so: then there is no successor."""
         if not found.left and not listed:
-            return Rewritten(path, None, dict(found.going), {})
-        return rewrite(self.archive, path, gone, found.heirs, reasons, now, listed)
+            return RewrittenFile(path, None, dict(found.going), {})
+        return rewrite_file(self.archive, path, gone, found.heirs, reasons, now, listed)
 
     def _places(self, files: list[str]) -> Places:
         """All that the database knows in these files, in one look."""
         places: Places = defaultdict(list)
         for kind, url, file, offset in (
-            self._db.rows("takedown_places", files=array(files)) if files else ()
+            self._db.fetch_rows("takedown_places", files=array_literal(files)) if files else ()
         ):
             places[file].append((kind, url, offset))
         return places
 
-    def _move(self, done: Rewritten, places: Places) -> None:
+    def _move(self, done: RewrittenFile, places: Places) -> None:
         """The new places, all at once. A version whose record is gone is gone; a page without its
         body stays known.
         """
@@ -217,19 +221,20 @@ class Rewriting:
         with self._db.transaction() as tx:
             # URLs before pages, as in the commits of a crawl: else each could wait for the other.
             tx.run(
-                "takedown_read_anew", ids=array(row[0] for row in moves["page"] if row[2] is None)
+                "takedown_read_anew",
+                ids=array_literal(row[0] for row in moves["page"] if row[2] is None),
             )
             tx.run("takedown_move_pages", **_moves(done.old.name, name, moves["page"]))
             kept = [row for row in moves["version"] if row[2] is not None]
             tx.run("takedown_move_versions", **_moves(done.old.name, name, kept))
             gone = [row for row in moves["version"] if row[2] is None]
-            urls = array(row[0] for row in gone)
-            old = array(row[1] for row in gone)
+            urls = array_literal(row[0] for row in gone)
+            old = array_literal(row[1] for row in gone)
             self.done.versions += tx.run(
                 "takedown_drop_versions", url=urls, old=old, **{"from": done.old.name}
             )
-            what = array(done.removed)
-            records = array(done.removed.values())
+            what = array_literal(done.removed)
+            records = array_literal(done.removed.values())
             tx.run("takedown_rewrote", what=what, records=records, file=name or done.old.name)
         # Places that lead to the new file may be moved on in this run.
         places[name] += [
@@ -239,11 +244,11 @@ class Rewriting:
             if place is not None
         ]
 
-    def _drop(self, done: Iterable[Rewritten]) -> None:
+    def _drop(self, done: Iterable[RewrittenFile]) -> None:
         for each in done:
             old = each.old.stat().st_size if each.old.exists() else 0
             new = each.new.stat().st_size if each.new is not None else 0
-            drop([each])
+            delete_old_files([each])
             self.done.records.update(each.removed)
             self.done.files += each.new is not None
             self.done.dropped += each.new is None
@@ -255,9 +260,9 @@ def _moves(
 ) -> dict[str, str]:
     return {
         "from": old,
-        "url": array(row[0] for row in rows),
-        "old": array(row[1] for row in rows),
-        "file": array(new if row[2] else None for row in rows),
-        "start": array(row[2] and row[2][0] for row in rows),
-        "size": array(row[2] and row[2][1] for row in rows),
+        "url": array_literal(row[0] for row in rows),
+        "old": array_literal(row[1] for row in rows),
+        "file": array_literal(new if row[2] else None for row in rows),
+        "start": array_literal(row[2] and row[2][0] for row in rows),
+        "size": array_literal(row[2] and row[2][1] for row in rows),
     }

@@ -73,12 +73,12 @@ _RELATIVE: Final = re.compile(f"((?:/(?!/)|[A-Za-z0-9_~-]){_WIDE_PATH}){_TAIL}",
 _ABSOLUTE: Final = re.compile(f"(https?://[A-Za-z0-9.:_-]+)(/{_WIDE_PATH})?{_TAIL}", re.S).fullmatch
 
 
-def canonical(url: str) -> str | None:
+def canonical_url(url: str) -> str | None:
     """The one spelling of `url`, or None if it is no valid http or https URL."""
     return _plain(url) or _parsed(url, None)
 
 
-def join(base: str, href: str) -> str | None:
+def join_href(base: str, href: str) -> str | None:
     """Canonical form of `href` as it stands on the page `base`; see Joiner for many links of one
     page.
     """
@@ -95,8 +95,8 @@ class Joiner:
     __slots__ = ("_base", "_folder", "_origin", "_scheme")
 
     def __init__(self, base: str) -> None:
-        self._base = canonical(base)
-        self._origin = origin(self._base) if self._base else ""
+        self._base = canonical_url(base)
+        self._origin = origin_of(self._base) if self._base else ""
         self._scheme = self._origin.partition("//")[0]
         self._folder = self._base.partition("?")[0].rpartition("/")[0] + "/" if self._base else ""
 
@@ -113,7 +113,7 @@ class Joiner:
                 return url
         return _parsed(href, self._base)
 
-    def many(self, hrefs: list[str]) -> list[str | None]:
+    def join_all(self, hrefs: list[str]) -> list[str | None]:
         """The same for a list; each spelling is resolved once. Absurdly long ones are not parsed:
         what says http is given back as it is, for the caller to count, and the rest (data: and
         worse) is None.
@@ -124,24 +124,24 @@ class Joiner:
             if (rooted := _ROOTED(href)) and root and "/." not in (path := rooted[0]):
                 known[href] = root + path
             elif len(href) <= 2 * MAX_URL:
-                known[href] = canonical(href) if href.startswith(_HTTP) else self(href)
-            elif href.startswith(_HTTP) and canonical(href[:MAX_URL]):
+                known[href] = canonical_url(href) if href.startswith(_HTTP) else self(href)
+            elif href.startswith(_HTTP) and canonical_url(href[:MAX_URL]):
                 known[href] = href
         return [known[href] for href in hrefs]
 
 
-def host(url: str) -> str:
+def host_of(url: str) -> str:
     """Host name of a canonical URL, without the port; an IPv6 address keeps its brackets."""
     name = url.split("/", 3)[2]
     return name if name.endswith("]") or ":" not in name else name.rpartition(":")[0]
 
 
-def origin(url: str) -> str:
+def origin_of(url: str) -> str:
     """Scheme, host and port of a canonical URL: `https://host[:port]`."""
     return url[: url.index("/", 8)]
 
 
-def key(crawl: str, url: str) -> int:
+def url_key(crawl: str, url: str) -> int:
     """Signed 64-bit number of a canonical URL in a crawl; fits a bigint. Different crawls give
     unrelated numbers.
     """
@@ -194,7 +194,7 @@ def _parsed(url: str, base: str | None) -> str | None:
     result = f"{scheme}://{dotless}{colon}{port}{clean or '/'}{_query(query)}"
     # What was cut may leave a dot segment or a number as host: parse again; it got shorter, so this
     # ends.
-    return canonical(result) if dotless != name or clean != path else result
+    return canonical_url(result) if dotless != name or clean != path else result
 
 
 def _port(server: str) -> tuple[str, str, str]:

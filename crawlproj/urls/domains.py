@@ -22,7 +22,7 @@ def _suffixes() -> TLDExtract:
     return TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
 
 
-def domain(host: str) -> str:
+def registered_domain(host: str) -> str:
     """`a.b.example.co.uk` -> `example.co.uk`; where the list knows nothing, the last two labels; an
     address is its own.
     """

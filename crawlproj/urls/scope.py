@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from crawlproj.errors import ConfigError
-from crawlproj.urls.canonical import MAX_URL, canonical, host
+from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of
 
 
 class Scope:
@@ -21,12 +21,12 @@ class Scope:
         self._domains: set[str] = set()
         self._hosts: dict[str, bool] = {}
 
-    def add(self, urls: Iterable[str]) -> None:
-        self._domains.update(host(url).removeprefix("www.") for url in urls)
+    def add_seeds(self, urls: Iterable[str]) -> None:
+        self._domains.update(host_of(url).removeprefix("www.") for url in urls)
         self._hosts.clear()
 
     def __call__(self, url: str) -> bool:
-        name = host(url)
+        name = host_of(url)
         inside = self._hosts.get(name)
         if inside is None:
             if len(self._hosts) > 10_000:
@@ -61,8 +61,8 @@ def read_seeds(seeds: str | None, seeds_file: str | None) -> list[str]:
     bad = []
     for place, text in lines:
         url = text.strip() if "://" in text else "http://" + text.strip()
-        found = canonical(url) if len(url) <= MAX_URL else None
-        if found is None or not re.search(r"[\w\]]$", host(found)):
+        found = canonical_url(url) if len(url) <= MAX_URL else None
+        if found is None or not re.search(r"[\w\]]$", host_of(found)):
             bad.append(f"{place}: {text.strip()[:100]!r}")
         else:
             good[found] = None

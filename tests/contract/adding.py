@@ -41,10 +41,10 @@ class Sieve:
         urls = [world.url(frontier, f"/{n}") for n in range(5)]
         assert frontier.add(urls).added == 5
         world.clock.advance(5)
-        before = frontier.look([url.id for url in urls])
+        before = frontier.get_urls([url.id for url in urls])
         assert frontier.add([*urls, *urls]) == Committed()
-        assert frontier.look([url.id for url in urls]) == before
-        assert frontier.counts()["known"] == 5
+        assert frontier.get_urls([url.id for url in urls]) == before
+        assert frontier.count_urls()["known"] == 5
 
     def test_twice_in_one_batch_is_one_url_at_the_shortest_depth(self, world: World) -> None:
         frontier = world.frontier()
@@ -92,8 +92,8 @@ class Sieve:
         one = world.frontier("one")
         two = world.frontier("two")
         assert world.give(one, "/x").added == world.give(two, "/x").added == 1
-        assert one.counts()["known"] == two.counts()["known"] == 1
-        assert one.look([world.id(two, "/x")]) == {}
+        assert one.count_urls()["known"] == two.count_urls()["known"] == 1
+        assert one.get_urls([world.id(two, "/x")]) == {}
 
     def test_text_is_cleaned_of_what_postgres_cannot_store(self, world: World) -> None:
         frontier = world.frontier()
@@ -133,8 +133,8 @@ class Sieve:
     def test_nothing_in_nothing_out(self, world: World) -> None:
         frontier = world.frontier()
         assert frontier.add([]) == Committed()
-        assert frontier.look([]) == {} and frontier.look([1]) == {}
-        assert set(frontier.counts().values()) == {0}
+        assert frontier.get_urls([]) == {} and frontier.get_urls([1]) == {}
+        assert set(frontier.count_urls().values()) == {0}
 
     def test_ids_use_all_64_bits(self, world: World) -> None:
         frontier = world.frontier()
@@ -143,7 +143,7 @@ class Sieve:
         bits = int(world.tag, 16)
         urls = [replace(world.url(frontier, f"/{n}"), id=n) for n in (low + bits, high - bits)]
         frontier.add(urls)
-        assert set(frontier.look([low + bits, high - bits])) == {low + bits, high - bits}
+        assert set(frontier.get_urls([low + bits, high - bits])) == {low + bits, high - bits}
 
 
 class Limits:
@@ -228,9 +228,9 @@ class Limits:
         world.give(frontier, "/1", "/2", "/3")
         hand = Hand(world, frontier)
         hand.end(hand.tickets(1)[0], State.DEAD, received=99)
-        assert frontier.counts()["new"] == 2
+        assert frontier.count_urls()["new"] == 2
         hand.end(hand.tickets(1)[0], State.DEAD, received=1)
-        assert (frontier.counts()["new"], frontier.counts()["ignored"]) == (0, 1)
+        assert (frontier.count_urls()["new"], frontier.count_urls()["ignored"]) == (0, 1)
 
     def test_nothing_is_revived_on_a_full_host(self, world: World) -> None:
         frontier = world.frontier(host_bytes=10)
@@ -251,5 +251,5 @@ class Limits:
         world.give(two, "/1", "/2")
         hand = Hand(world, one)
         hand.end(hand.tickets(1)[0], content=page())
-        assert one.counts()["ignored"] == 1
-        assert two.counts()["ignored"] == 0
+        assert one.count_urls()["ignored"] == 1
+        assert two.count_urls()["ignored"] == 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-from crawlproj.archive.exchange import Original, Place
+from crawlproj.archive.exchange import Original, RecordLocation
 from crawlproj.archive.write_queue import Receipt
 from crawlproj.frontier.base import Lane, State, Ticket
 from tests.contract.visits import handed_out
@@ -18,15 +18,15 @@ def receipt(world: World, ticket: Ticket, number: int, kind: str = "response") -
     record_id = f"<urn:uuid:{UUID(int=number)}>"
     original = Original(ticket.url, world.clock.now, f"sha1:{number}", record_id)
     return Receipt(
-        Place(
+        RecordLocation(
             "a.warc.gz", number, 100, kind, record_id, f"sha1:{number}", world.clock.now, original
         )
     )
 
 
 def original_of(kept: Receipt) -> Original | None:
-    assert kept.place is not None
-    return kept.place.original
+    assert kept.record_location is not None
+    return kept.record_location.original
 
 
 def again(world: World, hand: Hand) -> Ticket:

@@ -24,7 +24,7 @@ class Clocks:
             Batch(clocks={world.host("b"): earlier}, server_clocks={first.server: earlier}),
             "stalled",
         )
-        frontier.release("w", [second.server])
+        frontier.release_servers("w", [second.server])
         (third,) = frontier.lease("w", 9)
         assert (
             third.hosts[0].pause == later
@@ -54,49 +54,49 @@ class Borrowing(Clocks):
         frontier = world.frontier()
         other = world.frontier("two")
         world.give(other, "/", host="b")
-        ((lease,), homeless) = frontier.borrow("w", [world.host("b")])
+        ((lease,), homeless) = frontier.lease_for_hosts("w", [world.host("b")])
         assert (lease.address, [host.name for host in lease.hosts]) == (
             world.address("b"),
             [world.host("b")],
         )
         assert homeless == [] and not lease.taken_over and other.lease("x", 9) == []
-        frontier.release("w", [lease.server])
+        frontier.release_servers("w", [lease.server])
         assert len(other.lease("x", 9)) == 1
 
     def test_what_another_worker_holds_is_not_borrowed(self, world: World) -> None:
         frontier = world.frontier()
         world.give(frontier, "/", host="b")
         frontier.lease("other", 9)
-        assert frontier.borrow("w", [world.host("b")]) == ([], [])
+        assert frontier.lease_for_hosts("w", [world.host("b")]) == ([], [])
 
     def test_what_this_worker_holds_comes_with_the_same_epoch(self, world: World) -> None:
         frontier = world.frontier()
         world.give(frontier, "/", host="a")
         (held,) = frontier.lease("w", 9)
-        frontier.borrow("w", [world.host("b")])
-        frontier.resolved({world.host("b"): world.address("a")})
-        ((lease,), _) = frontier.borrow("w", [world.host("b")])
+        frontier.lease_for_hosts("w", [world.host("b")])
+        frontier.put_addresses({world.host("b"): world.address("a")})
+        ((lease,), _) = frontier.lease_for_hosts("w", [world.host("b")])
         assert (lease.server, lease.epoch, lease.until) == (held.server, held.epoch, held.until)
         assert [host.name for host in lease.hosts] == [world.host("b")]
 
     def test_a_name_that_nobody_knows_has_to_be_resolved_first(self, world: World) -> None:
         frontier = world.frontier()
-        assert frontier.borrow("w", [world.host("b")]) == ([], [world.host("b")])
+        assert frontier.lease_for_hosts("w", [world.host("b")]) == ([], [world.host("b")])
         world.resolve(frontier, "b")
-        ((lease,), homeless) = frontier.borrow("w", [world.host("b"), world.host("b")])
+        ((lease,), homeless) = frontier.lease_for_hosts("w", [world.host("b"), world.host("b")])
         assert (lease.address, homeless) == (world.address("b"), [])
 
     def test_a_host_or_server_that_rests_is_left_alone(self, world: World) -> None:
         frontier = world.frontier()
         world.give(frontier, "/", host="b")
         frontier.commit(Batch(clocks={world.host("b"): Pause(world.clock.after(60), "delay")}))
-        assert frontier.borrow("w", [world.host("b")]) == ([], [])
+        assert frontier.lease_for_hosts("w", [world.host("b")]) == ([], [])
         world.clock.advance(55)
-        ((lease,), _) = frontier.borrow("w", [world.host("b")])
+        ((lease,), _) = frontier.lease_for_hosts("w", [world.host("b")])
         frontier.commit(
             Batch(server_clocks={lease.server: Pause(world.clock.after(60), "general pause")})
         )
-        assert frontier.borrow("w", [world.host("b")]) == ([], [])
+        assert frontier.lease_for_hosts("w", [world.host("b")]) == ([], [])
 
     def test_a_dead_workers_server_is_taken_over_with_what_it_may_have_asked(
         self, world: World
@@ -108,6 +108,6 @@ class Borrowing(Clocks):
         )
         (first,) = frontier.lease("dead", 9)
         world.clock.advance(121)
-        ((lease,), _) = frontier.borrow("w", [world.host("b")], unseen=5)
+        ((lease,), _) = frontier.lease_for_hosts("w", [world.host("b")], unseen=5)
         assert lease.taken_over and lease.epoch == first.epoch + 1
         assert lease.hosts[0].pause is not None and lease.hosts[0].pause.asked == 8

@@ -15,9 +15,9 @@ from tests.contract.worlds import DAY_S, Hand, World, page
 class LateEnds:
     def late(self, world: World, frontier: Frontier, outcome: Outcome, worker: str) -> None:
         """Such an end is counted as late, and changes nothing."""
-        before = frontier.look([outcome.id])
+        before = frontier.get_urls([outcome.id])
         assert frontier.commit(Batch([outcome]), worker) == Committed(late=1)
-        assert frontier.look([outcome.id]) == before
+        assert frontier.get_urls([outcome.id]) == before
 
     def test_the_same_end_twice_counts_once(self, world: World) -> None:
         frontier, hand, (ticket,) = handed_out(world)
@@ -31,9 +31,9 @@ class LateEnds:
         batch = Batch([hand.outcome(t, content=page(), received=10) for t in tickets], urls)
         assert frontier.commit(batch, hand.name).done == {ticket.id for ticket in tickets}
         ids = [url.id for url in urls] + [ticket.id for ticket in tickets]
-        before = frontier.look(ids)
+        before = frontier.get_urls(ids)
         assert frontier.commit(batch, hand.name) == Committed(late=3)
-        assert frontier.look(ids) == before
+        assert frontier.get_urls(ids) == before
 
     def test_of_two_ends_in_one_batch_the_first_counts(self, world: World) -> None:
         frontier, hand, (ticket,) = handed_out(world)
@@ -80,7 +80,7 @@ class LateEnds:
 
     def test_an_end_after_release_is_late(self, world: World) -> None:
         frontier, hand, (ticket,) = handed_out(world)
-        frontier.release(hand.name, [ticket.server])
+        frontier.release_servers(hand.name, [ticket.server])
         self.late(world, frontier, hand.outcome(ticket), hand.name)
 
     def test_an_end_after_takeover_is_late_and_the_new_holders_counts(self, world: World) -> None:
@@ -138,22 +138,27 @@ class AllOrNothing:
             replace(world.url(frontier, "/bad"), id=2**64),
             world.url(frontier, "/bad", request="{"),
         ]
-        before = frontier.look([ticket.id]), frontier.counts(), frontier.outlook(), hand.tickets()
+        before = (
+            frontier.get_urls([ticket.id]),
+            frontier.count_urls(),
+            frontier.outlook(),
+            hand.tickets(),
+        )
         for url in bad:
             with pytest.raises(Exception, match=r"."):
                 frontier.commit(Batch([end], [*urls, url], [robots], clocks), hand.name)
             assert (
-                frontier.look([ticket.id]),
-                frontier.counts(),
+                frontier.get_urls([ticket.id]),
+                frontier.count_urls(),
                 frontier.outlook(),
                 hand.tickets(),
             ) == before
-            assert frontier.robots([robots.origin]) == {}
+            assert frontier.get_robots([robots.origin]) == {}
             assert world.versions(frontier, ticket.id) == []
         committed = frontier.commit(Batch([end], urls, [robots], clocks), hand.name)
         hosts = frozenset({world.host("a"), world.host("new")})
         assert committed == Committed(done=frozenset({ticket.id}), added=2, hosts=hosts)
-        assert frontier.unresolved(9) == [world.host("new")]
+        assert frontier.take_unresolved(9) == [world.host("new")]
 
     def test_an_empty_commit_does_nothing(self, world: World) -> None:
         frontier = world.frontier()
@@ -176,17 +181,17 @@ class Robots:
         one = self.row(world, "a", 200, 'User-agent: *\nDisallow: /"\\é')
         two = self.row(world, "b", 0, "", 3)
         frontier.commit(Batch(robots=[one, two]))
-        assert frontier.robots([one.origin, two.origin, "http://unknown.example"]) == {
+        assert frontier.get_robots([one.origin, two.origin, "http://unknown.example"]) == {
             one.origin: one,
             two.origin: two,
         }
-        assert frontier.robots([]) == {}
+        assert frontier.get_robots([]) == {}
 
     def test_validators_come_back_too(self, world: World) -> None:
         frontier = world.frontier()
         row = replace(self.row(world), etag='W/"é"', modified="Thu, 01 Jan 2026 00:00:00 GMT")
         frontier.commit(Batch(robots=[row]))
-        assert frontier.robots([row.origin]) == {row.origin: row}
+        assert frontier.get_robots([row.origin]) == {row.origin: row}
 
     def test_a_newer_row_replaces_the_older_one(self, world: World) -> None:
         frontier = world.frontier()
@@ -195,26 +200,26 @@ class Robots:
         frontier.commit(Batch(robots=[old]))
         world.clock.advance(60)
         frontier.commit(Batch(robots=[new]))
-        assert frontier.robots([old.origin]) == {old.origin: new}
+        assert frontier.get_robots([old.origin]) == {old.origin: new}
 
     def test_of_two_rows_in_one_batch_the_last_stays(self, world: World) -> None:
         frontier = world.frontier()
         old = self.row(world, body="old")
         new = self.row(world, body="new")
         frontier.commit(Batch(robots=[old, new]))
-        assert frontier.robots([old.origin])[old.origin].body == "new"
+        assert frontier.get_robots([old.origin])[old.origin].body == "new"
 
     def test_rows_are_shared_by_crawls_and_kept_when_expired(self, world: World) -> None:
         row = self.row(world)
         world.frontier("one").commit(Batch(robots=[row]))
         world.clock.advance(10 * DAY_S)
-        assert world.frontier("two").robots([row.origin]) == {row.origin: row}
+        assert world.frontier("two").get_robots([row.origin]) == {row.origin: row}
 
     def test_a_body_is_cleaned_of_nul(self, world: World) -> None:
         frontier = world.frontier()
         row = self.row(world, body="Disallow: /\0x")
         frontier.commit(Batch(robots=[row]))
-        assert frontier.robots([row.origin])[row.origin].body == "Disallow: /x"
+        assert frontier.get_robots([row.origin])[row.origin].body == "Disallow: /x"
 
 
 class RealTime:
@@ -231,7 +236,7 @@ class RealTime:
             ticket, State.RETRY, next_visit=start, urls=[world.url(frontier, "/2")]
         ).done == {ticket.id}
         assert {t.id for t in hand.tickets()} == {ticket.id, world.id(frontier, "/2")}
-        assert frontier.renew(hand.name, [ticket.server])
+        assert frontier.renew_leases(hand.name, [ticket.server])
         assert frontier.outlook(hand.name).ready == 1
-        frontier.release(hand.name, [ticket.server])
+        frontier.release_servers(hand.name, [ticket.server])
         assert start <= frontier.now() < start + timedelta(hours=1)

@@ -46,5 +46,5 @@ class Crowds:
         committed = frontier.add(urls)
         assert (committed.added, committed.refused) == (3, 1)
         assert names[3] not in {
-            found.host for found in frontier.look([url.id for url in urls]).values()
+            found.host for found in frontier.get_urls([url.id for url in urls]).values()
         }

@@ -191,7 +191,7 @@ class Depths:
         world.give(frontier, "/", host="c", depth=3)
         hand = Hand(world, frontier)
         hand.end(hand.ticket("/", "a"), content=page(world.id(frontier, "/", "b")))
-        frontier.release(hand.name, list(hand.leases))
+        frontier.release_servers(hand.name, list(hand.leases))
         world.give(frontier, "/", host="a", depth=0)
         assert [lease.address for lease in frontier.lease("w", 1)] == [world.address("b")]
 
@@ -239,7 +239,7 @@ def link(
         hand.end(
             hand.ticket(path), content=page(*(world.id(frontier, target) for target in targets))
         )
-    frontier.release(hand.name, list(hand.leases))
+    frontier.release_servers(hand.name, list(hand.leases))
 
 
 def depths(world: World, frontier: Frontier, *paths: str) -> list[int]:

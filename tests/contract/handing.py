@@ -101,10 +101,10 @@ class Handing:
         hand = Hand(world, frontier)
         hand.lease()
         wants = [replace(want, urgent=True, count=2) for want in hand.wants()]
-        found = frontier.refill(wants)
+        found = frontier.due_tickets(wants)
         assert [ticket.lane for ticket in found] == [Lane.URGENT] * 2
         held = frozenset(ticket.id for ticket in found)
-        assert len(frontier.refill([replace(want, holding=held) for want in wants])) == 1
+        assert len(frontier.due_tickets([replace(want, holding=held) for want in wants])) == 1
 
     def test_what_is_held_is_not_handed_out_again(self, world: World) -> None:
         frontier = world.frontier()
@@ -121,7 +121,7 @@ class Handing:
         hand = Hand(world, frontier)
         hand.lease()
         want = next(want for want in hand.wants() if want.host == world.host("b"))
-        assert {ticket.host for ticket in frontier.refill([want])} == {world.host("b")}
+        assert {ticket.host for ticket in frontier.due_tickets([want])} == {world.host("b")}
         assert {ticket.host for ticket in hand.tickets()} == {world.host("a"), world.host("b")}
 
     def test_urls_of_another_crawl_are_not_handed_out(self, world: World) -> None:
@@ -143,11 +143,13 @@ class Handing:
 
     def test_nothing_wanted_or_known_is_nothing_given(self, world: World) -> None:
         frontier = world.frontier()
-        assert frontier.refill([]) == []
-        assert frontier.refill([Want(world.host("a"), 1, 1, 5)]) == []
+        assert frontier.due_tickets([]) == []
+        assert frontier.due_tickets([Want(world.host("a"), 1, 1, 5)]) == []
         world.give(frontier, "/")
         (lease,) = frontier.lease("w", 1)
-        assert frontier.refill([Want(world.host("unknown"), lease.server, lease.epoch, 5)]) == []
+        assert (
+            frontier.due_tickets([Want(world.host("unknown"), lease.server, lease.epoch, 5)]) == []
+        )
 
     def test_new_pages_stay_within_the_hosts_quota(self, world: World) -> None:
         frontier = world.frontier(host_pages=4)
@@ -167,8 +169,8 @@ class Handing:
         world.give(frontier, "/1", "/2")
         hand = Hand(world, frontier)
         hand.end(hand.tickets(1)[0], content=page())
-        frontier.release(hand.name, list(hand.leases))
-        assert [host.room for host in frontier.lease("w", 1)[0].hosts] == [1]
+        frontier.release_servers(hand.name, list(hand.leases))
+        assert [host.pages_left for host in frontier.lease("w", 1)[0].hosts] == [1]
 
     def test_new_pages_stay_within_the_total_quota(self, world: World) -> None:
         frontier = world.frontier(pages=5)
@@ -184,7 +186,7 @@ class Handing:
         wants = [
             Want(w.host, w.server, w.epoch, 9, frozenset({n})) for n, w in enumerate(hand.wants())
         ]
-        assert len(frontier.refill(wants)) == 1
+        assert len(frontier.due_tickets(wants)) == 1
 
     @pytest.mark.parametrize("limits", [{"pages": 1}, {"bytes": 10}])
     def test_a_spent_crawl_revisits_but_fetches_nothing_new(
@@ -196,7 +198,7 @@ class Handing:
         hand = Hand(world, frontier)
         hand.lease()
         want = next(want for want in hand.wants(1) if want.host == world.host("a"))
-        hand.end(frontier.refill([want])[0], content=page(), received=10)
+        hand.end(frontier.due_tickets([want])[0], content=page(), received=10)
         assert hand.tickets() == []
         assert frontier.outlook(hand.name) == Outlook(0, None, world.clock.after(DAY_S), 0, True)
         world.clock.advance(DAY_S)
@@ -255,7 +257,7 @@ class Looking:
         frontier = world.frontier()
         for name in "ab":
             world.give(frontier, "/", host=name)
-        frontier.resolved({world.host(name): world.address("x") for name in "ab"})
+        frontier.put_addresses({world.host(name): world.address("x") for name in "ab"})
         world.give(frontier, "/", host="c")
         frontier.lease("other", 9)
         assert frontier.outlook("w") == frontier.outlook() == Outlook(leased_elsewhere=2)
@@ -305,7 +307,7 @@ class Looking:
 
     def test_seeds_are_the_urls_at_depth_0_oldest_first(self, world: World) -> None:
         frontier = world.frontier()
-        assert frontier.seeds() == []
+        assert frontier.seed_urls() == []
         world.give(frontier, "/late", depth=1)
         for path in ("/b", "/a"):
             world.clock.advance(1)
@@ -313,13 +315,15 @@ class Looking:
         world.give(frontier, "/deep", depth=1)
         world.give(frontier, "/late")
         world.give(world.frontier("two"), "/other")
-        assert frontier.seeds() == [world.url(frontier, path).url for path in ("/late", "/b", "/a")]
+        assert frontier.seed_urls() == [
+            world.url(frontier, path).url for path in ("/late", "/b", "/a")
+        ]
 
     def test_counts_name_every_state(self, world: World) -> None:
         frontier = world.frontier(max_depth=1)
         world.give(frontier, "/1", "/2")
         world.give(frontier, "/3", depth=2)
-        assert frontier.counts() == {
+        assert frontier.count_urls() == {
             "known": 3,
             **{s.value: 0 for s in State},
             "new": 2,
@@ -333,5 +337,5 @@ class Looking:
         world.give(frontier, "/")
         hand = Hand(world, frontier)
         hand.lease()
-        frontier.resolved({world.host("a"): world.address("elsewhere")})
+        frontier.put_addresses({world.host("a"): world.address("elsewhere")})
         assert hand.tickets() == []

@@ -27,7 +27,7 @@ def forbidden(
         if not ticket.visit
     ]
     assert len(frontier.commit(Batch(ends), hand.name).done) == len(paths)
-    frontier.release(hand.name, list(hand.leases))
+    frontier.release_servers(hand.name, list(hand.leases))
 
 
 def everything(url: str) -> bool:
@@ -44,7 +44,7 @@ class Judging:
             asked.append(url)
             return url.endswith("/a")
 
-        assert frontier.rejudge(f"http://{world.host('a')}", allows) == 1
+        assert frontier.rejudge_forbidden(f"http://{world.host('a')}", allows) == 1
         found = world.see(frontier, "/a")
         assert (found.state, found.lane, found.rank, found.why, found.tries) == (
             State.NEW,
@@ -62,7 +62,9 @@ class Judging:
     def test_judging_twice_brings_back_once(self, world: World) -> None:
         frontier = world.frontier()
         forbidden(world, frontier, "/a")
-        assert [frontier.rejudge(f"http://{world.host('a')}", everything) for _ in range(2)] == [
+        assert [
+            frontier.rejudge_forbidden(f"http://{world.host('a')}", everything) for _ in range(2)
+        ] == [
             1,
             0,
         ]
@@ -71,13 +73,13 @@ class Judging:
     def test_what_others_forbade_stays_forbidden(self, world: World, why: str) -> None:
         frontier = world.frontier()
         forbidden(world, frontier, "/a", why=why)
-        assert frontier.rejudge(f"http://{world.host('a')}", everything) == 0
+        assert frontier.rejudge_forbidden(f"http://{world.host('a')}", everything) == 0
         assert world.see(frontier, "/a").state is State.FORBIDDEN
 
     def test_a_reason_with_more_words_counts(self, world: World) -> None:
         frontier = world.frontier()
         forbidden(world, frontier, "/a", why="robots: Disallow /")
-        assert frontier.rejudge(f"http://{world.host('a')}", everything) == 1
+        assert frontier.rejudge_forbidden(f"http://{world.host('a')}", everything) == 1
 
     def test_other_origins_are_left_alone(self, world: World) -> None:
         frontier = world.frontier()
@@ -88,8 +90,8 @@ class Judging:
             f"http://{world.host('a')}:81",
             "http://unknown.example",
         ):
-            assert frontier.rejudge(origin, everything) == 0
-        assert frontier.rejudge(f"http://{world.host('b')}", everything) == 1
+            assert frontier.rejudge_forbidden(origin, everything) == 0
+        assert frontier.rejudge_forbidden(f"http://{world.host('b')}", everything) == 1
         assert world.see(frontier, "/a").state is State.FORBIDDEN
 
     def test_other_states_are_left_alone(self, world: World) -> None:
@@ -98,7 +100,7 @@ class Judging:
         hand = Hand(world, frontier)
         hand.end(hand.ticket("/dead"), State.DEAD, why="robots")
         before = world.see(frontier, "/dead"), world.see(frontier, "/new")
-        assert frontier.rejudge(f"http://{world.host('a')}", everything) == 0
+        assert frontier.rejudge_forbidden(f"http://{world.host('a')}", everything) == 0
         assert (world.see(frontier, "/dead"), world.see(frontier, "/new")) == before
 
     def test_other_crawls_follow_but_are_not_counted(self, world: World) -> None:
@@ -106,14 +108,14 @@ class Judging:
         two = world.frontier("two", order="dfs")
         forbidden(world, one, "/a", depth=3)
         forbidden(world, two, "/a", "/b", depth=3)
-        assert one.rejudge(f"http://{world.host('a')}", everything) == 1
+        assert one.rejudge_forbidden(f"http://{world.host('a')}", everything) == 1
         assert (world.see(one, "/a").rank, world.see(two, "/a").rank) == (3, -3)
         assert len(Hand(world, two).tickets()) == 2
 
     def test_what_is_too_deep_by_now_stays_away(self, world: World) -> None:
         forbidden(world, world.frontier(), "/deep", depth=4)
         frontier = world.frontier(max_depth=2)
-        assert frontier.rejudge(f"http://{world.host('a')}", everything) == 0
+        assert frontier.rejudge_forbidden(f"http://{world.host('a')}", everything) == 0
         assert world.see(frontier, "/deep").state is State.FORBIDDEN
 
     def test_a_full_host_takes_nothing_back(self, world: World) -> None:
@@ -122,7 +124,7 @@ class Judging:
         world.give(frontier, "/page")
         hand = Hand(world, frontier)
         hand.end(hand.ticket("/page"), content=page())
-        frontier.rejudge(f"http://{world.host('a')}", everything)
+        frontier.rejudge_forbidden(f"http://{world.host('a')}", everything)
         assert (world.see(frontier, "/a").state, world.see(frontier, "/a").why) == (
             State.IGNORED,
             "quota",
@@ -144,7 +146,7 @@ class Judging:
             State.FORBIDDEN,
             Lane.REVISIT,
         )
-        assert frontier.rejudge(f"http://{world.host('a')}", everything) == 2
+        assert frontier.rejudge_forbidden(f"http://{world.host('a')}", everything) == 2
         assert world.see(frontier, "/a").lane is Lane.NEW
 
     def test_the_end_that_a_page_names_is_kept_until_it_is_read_again(self, world: World) -> None:

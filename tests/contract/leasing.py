@@ -25,7 +25,7 @@ def waiting(
     world.give(frontier, "/timed", host=host, lane=Lane.URGENT)
     hand = Hand(world, frontier, "before")
     hand.end(hand.ticket("/timed", host), state, next_visit=world.clock.after(due_s))
-    frontier.release(hand.name, list(hand.leases))
+    frontier.release_servers(hand.name, list(hand.leases))
 
 
 class Leasing:
@@ -55,7 +55,7 @@ class Leasing:
         world.give(two, "/")
         (lease,) = one.lease("one", 9)
         assert two.lease("two", 9) == []
-        one.release("one", [lease.server])
+        one.release_servers("one", [lease.server])
         assert addresses(two.lease("two", 9)) == {lease.address}
 
     def test_no_more_servers_than_asked_for(self, world: World) -> None:
@@ -187,7 +187,7 @@ class Leasing:
                 world.host("unknown"): Pause(world.clock.now),
             }
             one.commit(Batch(clocks=clocks), "holder")
-        one.release("holder", [held.server])
+        one.release_servers("holder", [held.server])
         world.give(two, "/")
         assert two.lease("w", 1)[0].hosts[0].pause.until == world.clock.after(5)
 
@@ -201,7 +201,9 @@ class Leasing:
         for name in ("ready", "resting"):
             world.give(frontier, "/", host=name)
         world.give(other, "/", host="elsewhere")
-        frontier.resolved({world.host(name): world.address("x") for name in (*names, "elsewhere")})
+        frontier.put_addresses(
+            {world.host(name): world.address("x") for name in (*names, "elsewhere")}
+        )
         frontier.commit(Batch(clocks={world.host("resting"): Pause(world.clock.after(1000))}))
         world.clock.advance(10)
         (lease,) = frontier.lease("w", 9)
@@ -215,7 +217,7 @@ class Leasing:
         world.give(one, "/")
         (lease,) = one.lease("one", 9)
         world.clock.advance(100)
-        assert one.renew("one", [lease.server]) == {lease.server: world.clock.after(120)}
+        assert one.renew_leases("one", [lease.server]) == {lease.server: world.clock.after(120)}
         world.clock.advance(100)
         assert two.lease("two", 9) == []
         world.clock.advance(20)
@@ -227,7 +229,7 @@ class Leasing:
         world.give(one, "/")
         (lease,) = one.lease("one", 9)
         world.clock.advance(500)
-        assert one.renew("one", [lease.server]) == {lease.server: world.clock.after(120)}
+        assert one.renew_leases("one", [lease.server]) == {lease.server: world.clock.after(120)}
         assert two.lease("two", 9) == []
 
     def test_a_lost_lease_is_missing_from_what_was_renewed(self, world: World) -> None:
@@ -239,18 +241,18 @@ class Leasing:
         a = mine[world.address("a")]
         b = mine[world.address("b")]
         world.clock.advance(121)
-        one.renew("one", [b])
+        one.renew_leases("one", [b])
         assert [lease.server for lease in two.lease("two", 9)] == [a]
-        assert set(one.renew("one", [a, b, 2**31 - 1])) == {b}
-        assert one.renew("one", []) == {}
+        assert set(one.renew_leases("one", [a, b, 2**31 - 1])) == {b}
+        assert one.renew_leases("one", []) == {}
 
     def test_a_released_server_is_free_at_once_under_a_new_epoch(self, world: World) -> None:
         one = world.frontier()
         two = world.frontier()
         world.give(one, "/")
         (lease,) = one.lease("one", 9)
-        one.release("one", [lease.server])
-        assert one.renew("one", [lease.server]) == {}
+        one.release_servers("one", [lease.server])
+        assert one.renew_leases("one", [lease.server]) == {}
         (again,) = two.lease("two", 9)
         assert (again.server, again.epoch) == (lease.server, lease.epoch + 1)
 
@@ -259,10 +261,10 @@ class Leasing:
         two = world.frontier()
         world.give(one, "/")
         (lease,) = one.lease("one", 9)
-        two.release("two", [lease.server])
-        two.release("two", [])
+        two.release_servers("two", [lease.server])
+        two.release_servers("two", [])
         assert two.lease("two", 9) == []
-        assert set(one.renew("one", [lease.server])) == {lease.server}
+        assert set(one.renew_leases("one", [lease.server])) == {lease.server}
 
 
 class Arrivals:
@@ -276,38 +278,42 @@ class Arrivals:
     def test_a_host_that_comes_up_on_a_held_server_arrives(self, world: World) -> None:
         frontier, lease = self.held(world)
         world.give(frontier, "/", host="b")
-        frontier.resolved({world.host("b"): lease.address})
+        frontier.put_addresses({world.host("b"): lease.address})
         host = Host(world.host("b"), lease.server, None, 5)
-        assert frontier.arrivals("w", [lease.server], [world.host("a")]) == [
+        assert frontier.new_hosts_on_leases("w", [lease.server], [world.host("a")]) == [
             replace(lease, hosts=(host,))
         ]
-        assert frontier.arrivals("w", [lease.server], [world.host("a"), world.host("b")]) == []
+        assert (
+            frontier.new_hosts_on_leases("w", [lease.server], [world.host("a"), world.host("b")])
+            == []
+        )
 
     def test_a_host_arrives_when_its_time_has_come(self, world: World) -> None:
         frontier = world.frontier()
         waiting(world, frontier, "b", 50)
         world.give(frontier, "/", host="a")
-        frontier.resolved({world.host("b"): world.address("a")})
+        frontier.put_addresses({world.host("b"): world.address("a")})
         (lease,) = frontier.lease("w", 1)
-        assert frontier.arrivals("w", [lease.server], [world.host("a")]) == []
+        assert frontier.new_hosts_on_leases("w", [lease.server], [world.host("a")]) == []
         world.clock.advance(50)
-        (arrived,) = frontier.arrivals("w", [lease.server], [world.host("a")])
+        (arrived,) = frontier.new_hosts_on_leases("w", [lease.server], [world.host("a")])
         assert [host.name for host in arrived.hosts] == [world.host("b")]
 
     def test_a_resting_host_arrives_shortly_before_its_time(self, world: World) -> None:
         frontier, lease = self.held(world)
         frontier.commit(Batch(clocks={world.host("a"): Pause(world.clock.after(60))}))
         world.clock.advance(49)
-        assert frontier.arrivals("w", [lease.server], []) == []
+        assert frontier.new_hosts_on_leases("w", [lease.server], []) == []
         world.clock.advance(1)
-        (arrived,) = frontier.arrivals("w", [lease.server], [])
+        (arrived,) = frontier.new_hosts_on_leases("w", [lease.server], [])
         assert arrived.hosts[0].pause.until == world.clock.after(10)
 
     def test_nothing_arrives_on_servers_that_others_hold(self, world: World) -> None:
         frontier, lease = self.held(world)
-        assert frontier.arrivals("other", [lease.server], []) == []
+        assert frontier.new_hosts_on_leases("other", [lease.server], []) == []
         assert (
-            frontier.arrivals("w", [], []) == [] and frontier.arrivals("w", [2**31 - 1], []) == []
+            frontier.new_hosts_on_leases("w", [], []) == []
+            and frontier.new_hosts_on_leases("w", [2**31 - 1], []) == []
         )
-        frontier.release("w", [lease.server])
-        assert frontier.arrivals("w", [lease.server], []) == []
+        frontier.release_servers("w", [lease.server])
+        assert frontier.new_hosts_on_leases("w", [lease.server], []) == []

@@ -26,19 +26,22 @@ class Quotas:
         hand = Hand(world, frontier)
         hand.lease()
         first, second, third = hand.wants(2)
-        held = frontier.refill([first], held=0) + frontier.refill([second], held=2)
+        held = frontier.due_tickets([first], held=0) + frontier.due_tickets([second], held=2)
         assert len(held) == 4
-        assert len(frontier.refill([third], held=len(held))) == 1
-        assert frontier.refill([third], held=5) == [] and frontier.refill([third], held=6) == []
-        assert len(frontier.refill([third])) == 2
+        assert len(frontier.due_tickets([third], held=len(held))) == 1
+        assert (
+            frontier.due_tickets([third], held=5) == []
+            and frontier.due_tickets([third], held=6) == []
+        )
+        assert len(frontier.due_tickets([third])) == 2
 
     def test_what_is_held_in_all_replaces_the_sum_of_the_wants(self, world: World) -> None:
         frontier = world.frontier(pages=4)
         world.give(frontier, *(f"/{n}" for n in range(6)))
         hand = Hand(world, frontier)
         held = [ticket.id for ticket in hand.tickets(2)]
-        assert len(frontier.refill(hand.wants(9, held))) == 2
-        assert len(frontier.refill(hand.wants(9, held), held=3)) == 1
+        assert len(frontier.due_tickets(hand.wants(9, held))) == 2
+        assert len(frontier.due_tickets(hand.wants(9, held), held=3)) == 1
 
     def test_many_hosts_do_not_overshoot_the_total_quota(self, world: World) -> None:
         frontier = world.frontier(pages=5)
@@ -49,7 +52,7 @@ class Quotas:
         held = 0
         for _ in range(3):
             for want in hand.wants(1):
-                held += len(frontier.refill([want], held))
+                held += len(frontier.due_tickets([want], held))
         assert held == 5
 
     def test_what_is_held_matters_only_to_the_total_quota(self, world: World) -> None:
@@ -57,7 +60,7 @@ class Quotas:
         world.give(frontier, *(f"/{n}" for n in range(6)))
         hand = Hand(world, frontier)
         hand.lease()
-        assert len(frontier.refill(hand.wants(9), held=100)) == 3
+        assert len(frontier.due_tickets(hand.wants(9), held=100)) == 3
 
     @pytest.mark.parametrize("limits", [{"pages": 3}, {"host_pages": 3}])
     def test_retries_of_pages_never_read_take_their_places(

@@ -20,7 +20,7 @@ def visited(world: World, frontier: Frontier, state: State, path: str = "/") -> 
     world.give(frontier, path)
     hand = Hand(world, frontier)
     assert hand.end(hand.ticket(path), state, why="reason", tries=3).done
-    frontier.release(hand.name, list(hand.leases))
+    frontier.release_servers(hand.name, list(hand.leases))
 
 
 class Revival:

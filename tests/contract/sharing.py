@@ -20,7 +20,7 @@ def name(world: World, worker: str) -> str:
 def peers(world: World, frontier: Frontier, worker: str, wanting: bool = False) -> list[Peer]:
     return [
         peer
-        for peer in frontier.attend(name(world, worker), wanting)
+        for peer in frontier.heartbeat(name(world, worker), wanting)
         if peer.name.endswith(world.tag)
     ]
 
@@ -42,15 +42,19 @@ class Sharing:
         ]
         world.clock.advance(1)
         assert peers(world, two, "c") == [Peer(name(world, "b"), False, False, 0)]
-        one.leave(name(world, "b"))
+        one.remove_worker(name(world, "b"))
         assert peers(world, two, "c") == []
 
     def test_servers_of_the_dead_rest_and_are_free_then(self, world: World) -> None:
         frontier = world.frontier()
         world.give(frontier, "/")
         (first,) = frontier.lease(name(world, "dead"), 9)
-        assert frontier.bury([name(world, "dead")], REST) == 1
-        assert frontier.bury([name(world, "dead")], REST) == frontier.bury([], REST) == 0
+        assert frontier.end_dead_workers([name(world, "dead")], REST) == 1
+        assert (
+            frontier.end_dead_workers([name(world, "dead")], REST)
+            == frontier.end_dead_workers([], REST)
+            == 0
+        )
         world.clock.advance(9)
         assert frontier.lease("w", 9) == []
         world.clock.advance(1)
@@ -69,7 +73,7 @@ class Sharing:
         world.give(frontier, "/")
         frontier.lease(name(world, "dead"), 9)
         world.clock.advance(115)
-        frontier.bury([name(world, "dead")], REST)
+        frontier.end_dead_workers([name(world, "dead")], REST)
         (lease,) = frontier.lease("w", 9)
         assert lease.pause == Pause(world.clock.after(5), "taken over")
 
@@ -81,7 +85,7 @@ class Sharing:
             Batch(server_clocks={first.server: Pause(world.clock.after(60), "general pause")}),
             name(world, "dead"),
         )
-        frontier.bury([name(world, "dead")], REST)
+        frontier.end_dead_workers([name(world, "dead")], REST)
         world.clock.advance(49)
         assert frontier.lease("w", 9) == []
         world.clock.advance(1)
@@ -94,7 +98,7 @@ class Sharing:
         world.give(frontier, "/1", "/2")
         hand = Hand(world, frontier, name(world, "not dead"))
         one, two = hand.tickets()
-        frontier.bury([hand.name], REST)
+        frontier.end_dead_workers([hand.name], REST)
         assert hand.end(one).late == 0
         world.clock.advance(30)
         frontier.lease("w", 9)
@@ -116,7 +120,7 @@ class Sharing:
             )
 
         def stored() -> tuple[str, str]:
-            (found,) = frontier.arrivals("next", [lease.server], [])
+            (found,) = frontier.new_hosts_on_leases("next", [lease.server], [])
             assert found.pause and found.hosts[0].pause
             return found.pause.reason, found.hosts[0].pause.reason
 

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 
 from crawlproj.frontier.base import (
     LANE_OF,
-    TIMED,
+    TIMED_LANES,
     Batch,
     Frontier,
     Lane,
@@ -146,13 +146,15 @@ class Twins(RuleBasedStateMachine):
     def resolve(self, crawl: str, worker: str, hosts: dict[str, str]) -> None:
         """What is unresolved, and sometimes a host that moves."""
         names, _ = self.both(
-            crawl, worker, lambda frontier: {*frontier.unresolved(100), *frontier.outdated(100)}
+            crawl,
+            worker,
+            lambda frontier: {*frontier.take_unresolved(100), *frontier.take_outdated(100)},
         )
         addresses = {name: self.worlds[0].address("wxyz"[int(name[1])]) for name in names}
         addresses |= {
             self.worlds[0].host(host): self.worlds[0].address(at) for host, at in hosts.items()
         }
-        self.both(crawl, worker, lambda frontier: frontier.resolved(addresses))
+        self.both(crawl, worker, lambda frontier: frontier.put_addresses(addresses))
 
     @rule(
         crawl=crawls,
@@ -182,7 +184,9 @@ class Twins(RuleBasedStateMachine):
         known = [host.name for pair in held.values() for host in pair[0].hosts][:2]
         found = []
         for side, frontier in enumerate(self.pairs[crawl, worker]):
-            leases = frontier.arrivals(worker, [pair[side].server for pair in held.values()], known)
+            leases = frontier.new_hosts_on_leases(
+                worker, [pair[side].server for pair in held.values()], known
+            )
             found.append({lease.address: plain(lease) for lease in leases})
         assert found[0] == found[1]
 
@@ -198,7 +202,7 @@ class Twins(RuleBasedStateMachine):
             for host in pair[0].hosts
         }
         ours, theirs = (
-            frontier.refill([
+            frontier.due_tickets([
                 Want(host, pair[side].server, pair[side].epoch, count, keep_of(keep, held, host))
                 for host, pair in where.items()
             ], len(held) if count > 1 else None)
@@ -247,7 +251,9 @@ class Twins(RuleBasedStateMachine):
             }
             results.append(frontier.commit(Batch(outcomes, new, robots, clocks, rests), worker))
         assert results[0] == results[1]
-        self.both(crawl, worker, lambda frontier: frontier.robots([row.origin for row in robots]))
+        self.both(
+            crawl, worker, lambda frontier: frontier.get_robots([row.origin for row in robots])
+        )
 
     def pause(self, fields: tuple[int, str, int, int]) -> Pause:
         return Pause(self.clock.after(fields[0]), *fields[1:])
@@ -271,7 +277,7 @@ class Twins(RuleBasedStateMachine):
     def outcome(self, crawl: str, ticket: Ticket, end: Mapping[str, Any]) -> Outcome:
         state = end["state"]
         links = end["links"]
-        timed = LANE_OF.get(state) in TIMED and end["due_s"] is not None
+        timed = LANE_OF.get(state) in TIMED_LANES and end["due_s"] is not None
         due = self.clock.after(end["due_s"]) if timed else None
         content = (
             None
@@ -305,14 +311,17 @@ class Twins(RuleBasedStateMachine):
         said = []
         for side, frontier in enumerate(self.pairs[crawl, worker]):
             names = {pair[side].server: at for at, pair in pairs.items()}
-            contested = {names[id_] for id_ in frontier.contested(list(names))}
+            contested = {names[id_] for id_ in frontier.contested_servers(list(names))}
             renewed = (
-                {names[id_]: until for id_, until in frontier.renew(worker, list(names)).items()}
+                {
+                    names[id_]: until
+                    for id_, until in frontier.renew_leases(worker, list(names)).items()
+                }
                 if keep
                 else {}
             )
             if not keep:
-                frontier.release(worker, list(names), yielding)
+                frontier.release_servers(worker, list(names), yielding)
             said.append((contested, renewed))
         assert said[0] == said[1]
 
@@ -321,7 +330,7 @@ class Twins(RuleBasedStateMachine):
         self.both(
             crawl,
             worker,
-            lambda frontier: frontier.bury([dead], timedelta(seconds=rest_s)),
+            lambda frontier: frontier.end_dead_workers([dead], timedelta(seconds=rest_s)),
             same=False,
         )
 
@@ -339,7 +348,7 @@ class Twins(RuleBasedStateMachine):
     def rows_are_the_same(self) -> None:
         for crawl in CRAWLS if self.pairs else ():
             ids = [self.id(crawl, place) for place in itertools.product(HOSTS, PATHS)]
-            ours, theirs = (frontier.look(ids) for frontier in self.pairs[crawl, WORKERS[0]])
+            ours, theirs = (frontier.get_urls(ids) for frontier in self.pairs[crawl, WORKERS[0]])
             assert ours == theirs
 
     @invariant()
@@ -349,7 +358,7 @@ class Twins(RuleBasedStateMachine):
 
 
 def survey(worker: str, frontier: Frontier) -> tuple[Outlook, dict[str, int], list[str]]:
-    return frontier.outlook(worker), frontier.counts(), frontier.seeds()
+    return frontier.outlook(worker), frontier.count_urls(), frontier.seed_urls()
 
 
 def limited(ticket: Ticket) -> bool:
@@ -366,7 +375,7 @@ def keep_of(
 
 def plain(lease: Lease) -> tuple[Any, ...]:
     """A lease without numbers of servers and without an order of hosts."""
-    hosts = {(host.name, host.pause, host.room, host.prepared) for host in lease.hosts}
+    hosts = {(host.name, host.pause, host.pages_left, host.prepared) for host in lease.hosts}
     return lease.epoch, lease.until, lease.pause, lease.taken_over, lease.kind, hosts
 
 

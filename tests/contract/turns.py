@@ -15,7 +15,7 @@ def turns(world: World, frontier: Frontier, count: int) -> list[str]:
         (lease,) = frontier.lease("w", 1)
         order.append(lease.hosts[0].name.partition(".")[0])
         world.clock.advance(60)
-        frontier.release("w", [lease.server])
+        frontier.release_servers("w", [lease.server])
     return order
 
 
@@ -48,7 +48,7 @@ class Turns:
                 )
             )
         leases = frontier.lease("w", 2)
-        frontier.release("w", [lease.server for lease in leases])
+        frontier.release_servers("w", [lease.server for lease in leases])
         world.clock.advance(60)
         assert turns(world, frontier, 1) == ["quick"]
 
@@ -61,8 +61,8 @@ class Turns:
 
     def test_it_is_crowded_while_somebody_waits(self, world: World) -> None:
         frontier = world.frontier(shares=ONLY_NEW)
-        assert not frontier.crowded()
+        assert not frontier.has_free_servers()
         world.give(frontier, "/1", host="a")
-        assert frontier.crowded()
+        assert frontier.has_free_servers()
         frontier.lease("w", 1)
-        assert not frontier.crowded()
+        assert not frontier.has_free_servers()

@@ -52,7 +52,7 @@ class Ends:
         )
         assert found.lane == LANE_OF.get(state)
         assert (found.rank is None) == (found.lane is None)
-        assert frontier.counts() == {"known": 1, **{s.value: int(s is state) for s in State}}
+        assert frontier.count_urls() == {"known": 1, **{s.value: int(s is state) for s in State}}
 
     @pytest.mark.parametrize("state", [State.WAITING, State.RETRY, State.GONE])
     def test_a_timed_url_comes_back_when_its_time_has_come(

@@ -20,18 +20,18 @@ from typing import Any
 from crawlproj.database.connection import Database
 from crawlproj.frontier.base import (
     LANE_OF,
-    TIMED,
+    TIMED_LANES,
     Batch,
     Committed,
     Content,
     CrawlSpec,
-    Found,
     Frontier,
     Lease,
     Links,
     NewUrl,
     Outcome,
     State,
+    StoredUrl,
     Ticket,
     Want,
 )
@@ -99,13 +99,13 @@ class World:
     def id(self, frontier: Frontier, path: str, host: str = "a") -> int:
         return self.url(frontier, path, host).id
 
-    def see(self, frontier: Frontier, path: str = "/", host: str = "a") -> Found:
+    def see(self, frontier: Frontier, path: str = "/", host: str = "a") -> StoredUrl:
         id_ = self.id(frontier, path, host)
-        return frontier.look([id_])[id_]
+        return frontier.get_urls([id_])[id_]
 
     def resolve(self, frontier: Frontier, *hosts: str) -> None:
         """Give each host the server of its own name."""
-        frontier.resolved({self.host(name): self.address(name) for name in hosts})
+        frontier.put_addresses({self.host(name): self.address(name) for name in hosts})
 
     def give(self, frontier: Frontier, *paths: str, host: str = "a", **fields: Any) -> Committed:
         """Add paths to a host that has its own server."""
@@ -142,7 +142,7 @@ class PostgresWorld(World):
 
     def versions(self, frontier: Frontier, id_: int) -> list[datetime]:
         assert isinstance(frontier, PostgresFrontier)
-        rows = frontier.db.script(
+        rows = frontier.db.run_script(
             f"select at from crawlproj.page_version where url = {int(id_)} order by at"
         )
         return [at for (at,) in rows]
@@ -174,7 +174,7 @@ class Hand:
         """What the leased hosts offer; leases first if nothing is leased."""
         if not self.leases:
             self.lease()
-        return self.frontier.refill(self.wants(count, holding))
+        return self.frontier.due_tickets(self.wants(count, holding))
 
     def ticket(self, path: str = "/", host: str = "a") -> Ticket:
         wanted = self.world.id(self.frontier, path, host)
@@ -182,7 +182,7 @@ class Hand:
 
     def outcome(self, ticket: Ticket, state: State = State.WAITING, **fields: Any) -> Outcome:
         clock = self.world.clock
-        if LANE_OF.get(state) in TIMED:
+        if LANE_OF.get(state) in TIMED_LANES:
             fields.setdefault("next_visit", clock.after(60 if state is State.RETRY else DAY_S))
         fields.setdefault("at", clock.now)
         return Outcome(ticket.id, ticket.visit, ticket.server, ticket.epoch, state, **fields)
@@ -224,6 +224,6 @@ def contract_database(server: str) -> str:
     """
     name = f"contract_{os.getpid()}"
     admin = Database(server)
-    admin.script(f"create database {name} template {TEMPLATE}")
+    admin.run_script(f"create database {name} template {TEMPLATE}")
     admin.close()
     return beside(server, name)

@@ -54,9 +54,9 @@ def site() -> Iterator[Site]:
 def sound(folder: Path) -> Archive:
     """Other libraries and we ourselves find nothing wrong in any file, and nothing is left open."""
     archive = Archive(folder)
-    assert archive.files()
+    assert archive.closed_files()
     assert not list(folder.glob("*.open"))
-    for path in archive.files():
+    for path in archive.closed_files():
         assert accepted(path) > 0
         assert not [str(problem) for problem in check_file(path)]
     assert not [str(problem) for problem in check_revisits(archive)]
@@ -67,7 +67,7 @@ def answers(archive: Archive) -> Counter[str]:
     """Exchanges per URL."""
     return Counter(
         record.url
-        for _, record in archive.records()
+        for _, record in archive.iter_records()
         if record.kind in ("response", "revisit", "resource")
     )
 
@@ -75,7 +75,7 @@ def answers(archive: Archive) -> Counter[str]:
 def readable(database_url: str, archive: Archive, query: str = PLACES) -> int:
     """Each stored place leads to the body that the database means; returns how many there are."""
     database = Database(database_url)
-    rows = database.script(query)
+    rows = database.run_script(query)
     database.close()
     for url, body_digest, file, offset, length, digest, record_id, noarchive in rows:
         if noarchive:
@@ -83,7 +83,9 @@ def readable(database_url: str, archive: Archive, query: str = PLACES) -> int:
             continue
         record = archive.read(file, offset, length)
         assert (record.url, record.digest, record.id) == (url, digest, f"<urn:uuid:{record_id}>")
-        assert sha256(archive.resolved(record).content).digest()[:16] == bytes(body_digest), url
+        assert sha256(archive.resolve_record(record).content).digest()[:16] == bytes(body_digest), (
+            url
+        )
     return len(rows)
 
 
@@ -114,11 +116,11 @@ def test_the_second_visit_is_a_revisit_that_leads_to_the_first(
         make_due(database_url)
         assert crawl_demo(demo, database_url, tmp_path, **SHORT).code == 0
     archive = sound(tmp_path / "warc")
-    revisits = [record for _, record in archive.records() if record.kind == "revisit"]
+    revisits = [record for _, record in archive.iter_records() if record.kind == "revisit"]
     profiles = Counter(record.fields["warc-profile"].rpartition("/")[2] for record in revisits)
     assert profiles.keys() == {"server-not-modified", "identical-payload-digest"}
     for revisit in revisits:
-        original = archive.original(revisit)
+        original = archive.find_original(revisit)
         assert original.kind == "response"
         assert original.id == revisit.fields["warc-refers-to"]
         assert original.fields["warc-date"] == revisit.fields["warc-refers-to-date"]
@@ -172,7 +174,7 @@ def test_what_came_before_a_failure_is_kept_and_says_why_it_ends(
     archive = sound(tmp_path / "warc")
     records = {
         record.url: record
-        for _, record in archive.records()
+        for _, record in archive.iter_records()
         if record.kind in ("response", "resource")
     }
     found = {
@@ -270,7 +272,7 @@ def test_nothing_is_archived_if_it_is_switched_off(
     archive = sound(tmp_path / "warc")
     kinds = [
         record.kind
-        for _, record in archive.records()
+        for _, record in archive.iter_records()
         if record.url == site.base + "/a" and record.head and record.kind != "request"
     ]
     assert kinds == ["response", "revisit"], (

@@ -82,8 +82,8 @@ def test_whatever_is_done_when_workers_end_can_be_read_back(
         archive = sound(tmp_path / "shared" / "warc")
         done_is_archived(postgres.direct, archive)
         cut = mended(tmp_path)
-        rests = [path for path in archive.files() if "-rest" in path.name]
-        kept = f"{answers(archive).total()} exchanges in {len(archive.files())} files"
+        rests = [path for path in archive.closed_files() if "-rest" in path.name]
+        kept = f"{answers(archive).total()} exchanges in {len(archive.closed_files())} files"
         print(
             f"{how}: {len(evidence.records)} requests, {kept}; {len(cut)} left open; cut: "
             f"{sum(map(bool, cut))}"

@@ -18,7 +18,7 @@ import pytest
 from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file
 from crawlproj.archive.index_merge import merge_indexes
-from crawlproj.archive.recovery import repair
+from crawlproj.archive.recovery import repair_open_files
 from tests.support.archiving import accepted
 
 KILLS = 15
@@ -26,12 +26,12 @@ CHILD = """
 import json, random, sys
 from hashlib import sha256
 from pathlib import Path
-from crawlproj.archive.writer import Shape, Writer
+from crawlproj.archive.writer import WriterOptions, WarcWriter
 from tests.support.archiving import exchange
 folder, seed = Path(sys.argv[1]), int(sys.argv[2])
 promises = open(folder.parent / f"{seed}.jsonl", "w")
 chance = random.Random(seed)
-writer = Writer(folder, "kill", f"w{seed}", {}, Shape(max_bytes=300_000))
+writer = WarcWriter(folder, "kill", f"w{seed}", {}, WriterOptions(max_bytes=300_000))
 number = seed * 1_000_000
 print("ready", flush=True)
 while True:
@@ -42,7 +42,7 @@ while True:
         batch.append((number, sha256(body).hexdigest(), writer.put(exchange(number % 1000, body, url=f"http://h/{number}"))))
     writer.flush().result()
     for number, digest, receipt in batch:
-        place = receipt.place
+        place = receipt.record_location
         promises.write(json.dumps([number, digest, place.file, place.offset, place.length]) + "\\n")
     promises.flush()
 """
@@ -82,12 +82,12 @@ def test_what_a_flush_promised_is_there_after_a_kill(tmp_path: Path) -> None:
     neighbour = start(folder, 99)
     for seed in range(KILLS):
         kill(start(folder, seed), chance.uniform(0.02, 0.4))
-        done = repair(folder)
+        done = repair_open_files(folder)
         assert len(done) <= 1, "the neighbour's file is not touched"
         assert sum(each.cut_bytes > 0 for each in done) <= 1
         assert not any(each.saved for each in done)
     kill(neighbour, 0.1)
-    repair(folder)
+    repair_open_files(folder)
     assert not list(folder.glob("*.warc.gz.open"))
     merge_indexes(folder)
     archive = Archive(folder)
@@ -97,6 +97,6 @@ def test_what_a_flush_promised_is_there_after_a_kill(tmp_path: Path) -> None:
         record = archive.read(file, int(offset), int(length))
         assert (record.url, sha256(record.body).hexdigest()) == (f"http://h/{number}", digest)
         assert len(archive.versions(f"http://h/{number}")) == 1
-    for path in archive.files():
+    for path in archive.closed_files():
         assert not list(check_file(path))
-    assert accepted(archive.files()[0])
+    assert accepted(archive.closed_files()[0])

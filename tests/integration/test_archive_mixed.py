@@ -222,17 +222,17 @@ def test_other_libraries_accept_a_crawl_of_everything(
     )
     assert readable(database_url, archive) > PAGES // 3
     kinds: Counter[str] = Counter()
-    for path in archive.files():
+    for path in archive.closed_files():
         unmodified_warcio(path)
         kinds += told(path)
-    ours = Counter(record.kind for _, record in archive.records())
+    ours = Counter(record.kind for _, record in archive.iter_records())
     assert kinds == ours
     assert ours["revisit"] > PAGES // 4 and ours["response"] > PAGES
     cut = Counter(
         record.fields["warc-truncated"]
-        for _, record in archive.records()
+        for _, record in archive.iter_records()
         if "warc-truncated" in record.fields
     )
     assert {"length", "disconnect"} <= cut.keys()
-    size = sum(path.stat().st_size for path in archive.files())
+    size = sum(path.stat().st_size for path in archive.closed_files())
     print(f"{exchanges.total()} exchanges, {dict(ours)}, cut: {dict(cut)}, {size / 1e6:.1f} MB")

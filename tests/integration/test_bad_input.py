@@ -307,7 +307,7 @@ def test_bad_pages_are_counted_and_named_in_the_log_and_the_crawl_goes_on(
 
 def titles(database_url: str) -> dict[str, str]:
     with closing(Database(database_url)) as database:
-        rows = database.script(
+        rows = database.run_script(
             "select u.canonical, p.title from crawlproj.page p join crawlproj.url u on u.id = p.url"
         )
     return dict(rows)

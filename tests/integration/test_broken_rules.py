@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.demo import DemoServer, FrozenClock, grid
+from crawlproj.demo import DemoServer, FrozenClock, grid_profile
 from crawlproj.demo.model import HostSpec, Profile
 from tests.support.breakers import RULE
 from tests.support.crawling import run_command, run_crawl
@@ -50,7 +50,7 @@ def web() -> Profile:
     """Four hosts on two addresses: one asks for a pause, one is slow, one is busy now and then, one
     forbids a part.
     """
-    plain = grid(4, 2, HostSpec("", sections=("world",), articles=10, keep=12))
+    plain = grid_profile(4, 2, HostSpec("", sections=("world",), articles=10, keep=12))
     odd = (
         {"crawl_delay_s": 0.4},
         {"busy_every": 4, "retry_after_s": 1},

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
+from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid_profile
 from tests.foreign import web
 from tests.support.crawling import Crawl, run_crawl, start_crawl
 from tests.support.redis_server import RedisServer
@@ -26,7 +26,7 @@ BACK = "is back"
 @pytest.fixture
 def demo() -> Iterator[DemoServer]:
     with DemoServer(
-        grid(4, addresses=2, like=HostSpec("", articles=12)), clock=FrozenClock()
+        grid_profile(4, addresses=2, like=HostSpec("", articles=12)), clock=FrozenClock()
     ) as server:
         yield server
 
@@ -288,7 +288,7 @@ def test_a_redis_that_hangs_holds_up_nothing(
     finally:
         redis_server.send(signal.SIGCONT)
     assert result.code == 0, result.stderr
-    truth = demo.web.truth(demo.now(), seeds=roots(demo))
+    truth = demo.web.truth_at(demo.now(), seeds=roots(demo))
     assert result.stats["end/waiting"] >= len(truth.pages)
     assert result.log.count(GONE) == 1
 

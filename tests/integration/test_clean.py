@@ -12,9 +12,9 @@ from pathlib import Path
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Original
 from crawlproj.archive.index_merge import merge_indexes
-from crawlproj.archive.records import digest
-from crawlproj.archive.removal import rewrite
-from crawlproj.archive.writer import Shape
+from crawlproj.archive.records import compute_digest
+from crawlproj.archive.removal import rewrite_file
+from crawlproj.archive.writer import WriterOptions
 from tests.integration.test_archive_crawl import VERSIONS, answers, readable, sound
 from tests.integration.test_forget import all_is_well, ask, scrapy, wait_for
 from tests.integration.test_robots import Site, crawl, pass_a_day, states
@@ -34,7 +34,7 @@ def history(folder: Path, *ages: int, each_in_a_file: bool = True) -> Archive:
     found = []
     for number, age in enumerate(sorted(ages, reverse=True)):
         found.append((exchange(0, PAGE + b"%d" % number, at=now - age * DAY), None))
-    shape = Shape(max_bytes=1) if each_in_a_file else Shape()
+    shape = WriterOptions(max_bytes=1) if each_in_a_file else WriterOptions()
     write(folder / "warc", found, shape)
     merge_indexes(folder / "warc")
     return Archive(folder / "warc")
@@ -49,7 +49,7 @@ def test_old_captures_go_with_their_files_and_the_last_stays(
     database_url: str, tmp_path: Path
 ) -> None:
     archive = history(tmp_path, 900, 800, 700, 30, 1)
-    assert len(archive.files()) == 5
+    assert len(archive.closed_files()) == 5
     shown = scrapy(tmp_path, database_url, "db", "clean", "-n", "--older", "365d", "--json").json
     assert (
         shown["dry_run"],
@@ -61,7 +61,7 @@ def test_old_captures_go_with_their_files_and_the_last_stays(
     done = scrapy(tmp_path, database_url, "db", "clean", "--older", "365d", "--json").json
     assert done == {**shown, "dry_run": False}
     assert ages(archive) == [30, 1]
-    assert len(sound(tmp_path / "warc").files()) == 2
+    assert len(sound(tmp_path / "warc").closed_files()) == 2
     assert (
         "nothing to clean"
         in scrapy(tmp_path, database_url, "db", "clean", "--older", "365d").stdout
@@ -122,7 +122,7 @@ def test_a_revisit_becomes_whole_when_its_original_goes(database_url: str, tmp_p
     write(tmp_path / "warc", [(first, None)])
     write(
         tmp_path / "warc",
-        [(exchange(0, at=now - DAY), Original(first.url, first.at, digest(PAGE)))],
+        [(exchange(0, at=now - DAY), Original(first.url, first.at, compute_digest(PAGE)))],
     )
     scrapy(tmp_path, database_url, "db", "clean", "--older", "365d")
     archive = sound(tmp_path / "warc")
@@ -210,10 +210,10 @@ def test_dead_urls_logs_and_versions_without_records_go_by_age(
 
 def test_what_crashed_runs_left_is_put_in_order(database_url: str, tmp_path: Path) -> None:
     archive = history(tmp_path, 3, 2, 1, each_in_a_file=False)
-    (path,) = archive.files()
+    (path,) = archive.closed_files()
     (tmp_path / "warc" / "half.warc.gz.part").write_bytes(b"x")
     (tmp_path / "warc" / "orphan.cdxj").write_bytes(b"")
-    rewrite(
+    rewrite_file(
         archive,
         path,
         lambda url, at: "old" if (datetime.now(UTC) - at).days == 3 else "",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Original
-from crawlproj.archive.records import digest
+from crawlproj.archive.records import compute_digest
 from tests.integration.test_archive_crawl import answers, readable, sound
 from tests.integration.test_clean import DAY, URL
 from tests.integration.test_forget import ask, scrapy
@@ -36,7 +36,7 @@ def test_strictly_nothing_older_stays_and_pages_are_captured_anew(
     assert answers(Archive(tmp_path / "warc"))[f"{site.base}/etag"] > 0
     done = scrapy(tmp_path, database_url, *words).json
     assert done["records"] == shown["records"] > 20 and done["waiting"] == 0
-    assert not Archive(tmp_path / "warc").files()
+    assert not Archive(tmp_path / "warc").closed_files()
     assert ask(database_url, "select count(*) from crawlproj.page_version") == [(0,)]
     assert states(site, database_url) == before
     pass_a_day(database_url)
@@ -60,9 +60,9 @@ def test_a_file_is_dropped_when_nothing_but_notes_of_removals_is_left(
         [(exchange(number, at=now - number * 100 * DAY), None) for number in range(1, 4)],
     )
     for days, files in ((250, 1), (150, 1), (50, 0)):
-        assert len(Archive(tmp_path / "warc").files()) == 1
+        assert len(Archive(tmp_path / "warc").closed_files()) == 1
         scrapy(tmp_path, database_url, "db", "clean", "--older", f"{days}d", "--strict")
-        assert len(Archive(tmp_path / "warc").files()) == files
+        assert len(Archive(tmp_path / "warc").closed_files()) == files
     assert "nothing to clean" in scrapy(tmp_path, database_url, "db", "clean").stdout
 
 
@@ -75,7 +75,7 @@ def test_strictly_a_file_is_rewritten_for_one_record_and_what_repeats_it_becomes
     write(tmp_path / "warc", [(first, None), *young])
     write(
         tmp_path / "warc",
-        [(exchange(0, at=now - DAY), Original(first.url, first.at, digest(PAGE)))],
+        [(exchange(0, at=now - DAY), Original(first.url, first.at, compute_digest(PAGE)))],
     )
     assert (
         scrapy(tmp_path, database_url, "db", "clean", "--older", "365d", "--json").json["waiting"]

@@ -25,7 +25,7 @@ from crawlproj.cli.command import is_host
 from crawlproj.database.connection import Database
 from crawlproj.database.embedded.server import running_dsn
 from crawlproj.demo import DemoServer, FrozenClock
-from crawlproj.formatting import volume
+from crawlproj.formatting import format_bytes
 from tests.integration.test_robots import Site
 from tests.integration.test_robots import site as site
 from tests.support.crawling import ROOT, Result, run_command, run_crawl, start_crawl
@@ -81,7 +81,7 @@ def test_before_the_first_crawl_all_commands_say_so(tmp_path: Path) -> None:
 
 def test_status_explain_and_plan_agree_with_the_web(world: World) -> None:
     assert world.crawl().code == 0
-    truth = world.demo.web.truth(
+    truth = world.demo.web.truth_at(
         world.demo.now(), seeds=[world.demo.url(name) for name in world.demo.web.sites]
     )
     site = world.run("status", "--json").json["crawls"]["site"]
@@ -95,7 +95,7 @@ def test_status_explain_and_plan_agree_with_the_web(world: World) -> None:
     assert site["next_due"] is not None
     size = site["warc_bytes"]
     assert size == sum(file.stat().st_size for file in world.crawl_dir.rglob("*.warc.gz")) > 1000
-    assert f"; archive of {volume(size)}." in world.run("status").stdout
+    assert f"; archive of {format_bytes(size)}." in world.run("status").stdout
 
     seed = world.demo.url("one")
     facts = world.run("explain", seed, "--json").json
@@ -118,7 +118,7 @@ def test_status_explain_and_plan_agree_with_the_web(world: World) -> None:
 
 def test_explain_knows_why_each_url_is_where_it_is(world: World) -> None:
     assert world.crawl().code == 0
-    truth = world.demo.web.truth(
+    truth = world.demo.web.truth_at(
         world.demo.now(), seeds=[world.demo.url(name) for name in world.demo.web.sites]
     )
     forbidden = world.run("explain", sorted(truth.forbidden)[0], "--json").json
@@ -148,33 +148,33 @@ def test_explain_says_why_a_host_waits_and_until_when(world: World) -> None:
         "failures = 3 where name like 'one.%'"
     )
     with closing(database):
-        database.script(
+        database.run_script(
             "insert into crawlproj.server (address, next_allowed, reason) values ('127.0.0.9', "
             "null, '')"
         )
-        database.script(
+        database.run_script(
             "update crawlproj.host set server = (select id from crawlproj.server where address = "
             "'127.0.0.9')"
         )
-        database.script(host.format("1 hour", "retry-after"))
+        database.run_script(host.format("1 hour", "retry-after"))
         assert "asked for it with Retry-After" in world.run("explain", "one.demo.test").stdout
-        database.script(host.format("1 hour", "back-off"))
+        database.run_script(host.format("1 hour", "back-off"))
         assert (
             "it has failed, 3 failures in a row"
             in world.run("explain", world.demo.url("one")).stdout
         )
-        database.script(
+        database.run_script(
             "update crawlproj.server set next_allowed = now() + interval '2 hours', reason = "
             "'general pause'"
         )
         facts = world.run("explain", "one.demo.test", "--json").json["host"]
         assert facts["reason"] == "general pause"
-        (until,) = database.script(
+        (until,) = database.run_script(
             "select next_allowed from crawlproj.server where address = '127.0.0.9'"
         )[0]
         assert datetime.fromisoformat(facts["next_allowed"]) == until
-        database.script(host.format("-1 hour", "delay"))
-        database.script("update crawlproj.server set next_allowed = null")
+        database.run_script(host.format("-1 hour", "delay"))
+        database.run_script("update crawlproj.server set next_allowed = null")
         assert "may be asked now" in world.run("explain", "one.demo.test").stdout
 
 
@@ -192,7 +192,7 @@ def test_plan_follows_the_lanes_and_the_host_clocks(world: World) -> None:
     last = plan[2]
     seconds = Database(str(world.settings["DATABASE_URL"]))
     with closing(seconds):
-        gap = seconds.script(
+        gap = seconds.run_script(
             f"select extract(epoch from '{last['at']}'::timestamptz - "
             f"'{first['at']}'::timestamptz)::float8"
         )
@@ -285,7 +285,7 @@ def test_the_summary_counts_what_became_of_the_pages_and_names_places_and_comman
     result = world.crawl(PANEL_INTERVAL="0.2s", POLITENESS_DELAY=0.1)
     assert result.code == 0
     out = result.stdout
-    truth = world.demo.web.truth(
+    truth = world.demo.web.truth_at(
         world.demo.now(), seeds=[world.demo.url(name) for name in world.demo.web.sites]
     )
     assert f"{len(truth.pages)} new" in out
@@ -408,7 +408,7 @@ def test_our_own_database_starts_for_psql_and_stops_when_told(tmp_path: Path) ->
     assert first.code == 0
     url = first.stdout.strip()
     with closing(Database(url)) as database:
-        assert database.value("now")
+        assert database.fetch_value("now")
         busy = run_command(["db", "migrate"], tmp_path)
         assert busy.code == 0, busy.stderr
     assert running_dsn(tmp_path) is None, "the last user of it stops it"
@@ -419,8 +419,8 @@ def test_our_own_database_starts_for_psql_and_stops_when_told(tmp_path: Path) ->
 
 def test_db_stop_says_who_uses_the_database(tmp_path: Path) -> None:
     program = (
-        "import sys, pathlib; from crawlproj.database.embedded.server import Embedded; e = "
-        "Embedded(pathlib.Path(sys.argv[1]));"
+        "import sys, pathlib; from crawlproj.database.embedded.server import EmbeddedPostgres; e = "
+        "EmbeddedPostgres(pathlib.Path(sys.argv[1]));"
         "e.start(); print('up', flush=True); sys.stdin.read(); e.close()"
     )
     user = subprocess.Popen(

@@ -14,7 +14,7 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.database.connection import Database
-from crawlproj.demo.files import docx, pdf
+from crawlproj.demo.files import make_docx, make_pdf
 from tests.integration.test_robots import Site
 from tests.support import compound
 from tests.support import documents as make
@@ -75,7 +75,7 @@ def serve(site: Site, documents: dict[str, bytes], kind: str = "application/octe
 
 def titles(database_url: str) -> dict[str, tuple[str, str]]:
     database = Database(database_url)
-    found = database.script(
+    found = database.run_script(
         "select canonical, title, language from crawlproj.page p join crawlproj.url u on u.id = "
         "p.url"
     )
@@ -145,14 +145,14 @@ def test_links_of_documents_are_followed(site: Site, database_url: str, tmp_path
     }
     to = {name: site.url("papers", f"/from-{name}") for name in ("pdf", "docx", "text")}
     bodies |= {
-        "pdf": pdf("A paper", "Some words", to["pdf"]),
-        "docx": docx("Another", "Other words", to["docx"]),
+        "pdf": make_pdf("A paper", "Some words", to["pdf"]),
+        "docx": make_docx("Another", "Other words", to["docx"]),
     }
     serve(site, bodies)
     site.pages["/wrong"] = (
         200,
         {"Content-Type": "text/html"},
-        pdf("Sent as HTML", "Words", site.url("papers", "/from-wrong")),
+        make_pdf("Sent as HTML", "Words", site.url("papers", "/from-wrong")),
     )
     site.pages["/text"] = 200, {"Content-Type": "text/plain"}, f"See {to['text']}.".encode()
     site.pages["/from-docx"] = 200, {}, b"<a href='/wrong'>x</a><a href='/text'>x</a>"
@@ -185,7 +185,7 @@ def test_bad_documents_harm_nobody(site: Site, database_url: str, tmp_path: Path
     }
     serve(
         site,
-        hostile | {"good": pdf("A paper", "Some words", site.url("papers", "/from-good"))},
+        hostile | {"good": make_pdf("A paper", "Some words", site.url("papers", "/from-good"))},
         "application/pdf",
     )
     limits = {"DOCUMENTS_TIMEOUT": "3s", "DOCUMENTS_MEMORY": "250MB", "DOCUMENTS_MAX_SIZE": "2MB"}
@@ -207,7 +207,7 @@ def test_the_reader_is_killed_in_the_middle(site: Site, database_url: str, tmp_p
         site,
         {
             "slow": make.slow_pdf(),
-            "good": pdf("A paper", "Some words", site.url("papers", "/from-good")),
+            "good": make_pdf("A paper", "Some words", site.url("papers", "/from-good")),
         },
     )
     with start(site, database_url, tmp_path, DOCUMENTS_TIMEOUT="300s") as running:
@@ -258,15 +258,15 @@ def test_an_unchanged_document_is_not_read_again(
     serve(
         site,
         {
-            "paper": pdf("A paper", "Some words", to),
-            "other": pdf("Other", "Some words", to),
+            "paper": make_pdf("A paper", "Some words", to),
+            "other": make_pdf("Other", "Some words", to),
             "same": make.GOOD["rtf"],
         },
     )
     assert counted(crawl(site, database_url, tmp_path)) == {"read": 3}
     make_due(database_url)
-    site.pages["/paper"] = 200, {}, pdf("Another title", "Some words", to)
-    site.pages["/other"] = 200, {}, pdf("Other", "New words", to)
+    site.pages["/paper"] = 200, {}, make_pdf("Another title", "Some words", to)
+    site.pages["/other"] = 200, {}, make_pdf("Other", "New words", to)
     result = crawl(site, database_url, tmp_path)
     assert counted(result) == {"read": 2}
     assert (result.stats["pages/same_text"], result.stats["pages/changed"]) == (1, 1)
@@ -274,7 +274,7 @@ def test_an_unchanged_document_is_not_read_again(
 
 
 def test_documents_can_be_left_alone(site: Site, database_url: str, tmp_path: Path) -> None:
-    serve(site, {"paper": pdf("A paper", "Some words", site.url("papers", "/from-paper"))})
+    serve(site, {"paper": make_pdf("A paper", "Some words", site.url("papers", "/from-paper"))})
     result = crawl(site, database_url, tmp_path, DOCUMENTS_ENABLED=False)
     assert counted(result) == {}
     assert (
@@ -287,7 +287,7 @@ def test_a_document_is_read_also_if_the_callback_fails(
     site: Site, database_url: str, tmp_path: Path
 ) -> None:
     url = site.url("papers", "/paper?end=callback")
-    site.pages["/paper?end=callback"] = 200, {}, pdf("A paper", "Some words", url)
+    site.pages["/paper?end=callback"] = 200, {}, make_pdf("A paper", "Some words", url)
     settings = {**SETTINGS, "DATABASE_URL": database_url, "SPIDER_MODULES": "tests.spiders"}
     with start_crawl(["ends", "-a", f"urls={url}"], settings, tmp_path) as running:
         result = running.wait(100)

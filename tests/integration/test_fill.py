@@ -10,11 +10,11 @@ import pytest
 from benchmarks.fill import fill
 from benchmarks.madeup import ENDS, Maker
 from benchmarks.rounds import Round
-from crawlproj.database.arrays import array
+from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database
 from crawlproj.frontier.base import CrawlSpec, Lane, State
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.urls.canonical import host, key
+from crawlproj.urls.canonical import host_of, url_key
 from tests.support.catalog import catalog
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -39,14 +39,16 @@ def test_a_filled_database_has_the_schema_and_the_references_of_any_other(
 ) -> None:
     db = filled[0].db
     assert catalog(db) == catalog(database)
-    for table, column, other in db.script(
+    for table, column, other in db.run_script(
         "select conrelid::regclass::text, (select attname from pg_attribute where attrelid = "
         "conrelid and attnum = conkey[1]),"
         " confrelid::regclass::text from pg_constraint where contype = 'f' and connamespace = "
         "'crawlproj'::regnamespace"
     ):
         missing = f"select count(*) from {table} t where t.{column} is not null and not exists"
-        assert db.script(f"{missing} (select from {other} o where o.id = t.{column})") == [(0,)], (
+        assert db.run_script(f"{missing} (select from {other} o where o.id = t.{column})") == [
+            (0,)
+        ], (
             table,
             column,
         )
@@ -55,23 +57,25 @@ def test_a_filled_database_has_the_schema_and_the_references_of_any_other(
 def test_what_is_kept_twice_agrees(filled: tuple[PostgresFrontier, Maker]) -> None:
     frontier, maker = filled
     db = frontier.db
-    kept = db.script(KEPT)
-    hosts = array(row[1] for row in kept)
-    db.script("update crawl_host set ready = null, retry = null, revisit = null")
+    kept = db.run_script(KEPT)
+    hosts = array_literal(row[1] for row in kept)
+    db.run_script("update crawl_host set ready = null, retry = null, revisit = null")
     db.run("refresh_hosts", crawl=maker.crawl, hosts=hosts, now=frontier.now())
-    assert db.script(KEPT) == kept
-    counted = dict(db.script("select state, count(*) from url group by state"))
+    assert db.run_script(KEPT) == kept
+    counted = dict(db.run_script("select state, count(*) from url group by state"))
     assert counted == {
-        state: number for state, number in frontier.counts().items() if state != "known"
+        state: number for state, number in frontier.count_urls().items() if state != "known"
     }
-    assert set(counted) == set(State) and frontier.counts()["known"] == 4000
-    pages = db.script("select host, count(*) from url u join page p on p.url = u.id group by host")
+    assert set(counted) == set(State) and frontier.count_urls()["known"] == 4000
+    pages = db.run_script(
+        "select host, count(*) from url u join page p on p.url = u.id group by host"
+    )
     assert {row[1]: row[7] for row in kept if row[7]} == dict(pages)
-    assert db.script("select sum(pages), sum(bytes) from crawl_host") == db.script(
+    assert db.run_script("select sum(pages), sum(bytes) from crawl_host") == db.run_script(
         "select pages, bytes from crawl"
     )
     stages = "select id, case when server is null then 0 when prepared then 2 else 1 end from host"
-    assert {row[1]: row[3] for row in kept} == dict(db.script(stages))
+    assert {row[1]: row[3] for row in kept} == dict(db.run_script(stages))
 
 
 def test_rows_are_what_the_frontier_writes(filled: tuple[PostgresFrontier, Maker]) -> None:
@@ -79,10 +83,10 @@ def test_rows_are_what_the_frontier_writes(filled: tuple[PostgresFrontier, Maker
     its state gives it.
     """
     frontier, _ = filled
-    rows = frontier.look([row[0] for row in frontier.db.script("select id from url")])
+    rows = frontier.get_urls([row[0] for row in frontier.db.run_script("select id from url")])
     assert len(rows) == 4000
     for row in rows.values():
-        assert row.id == key("filled", row.url) and row.host == host(row.url)
+        assert row.id == url_key("filled", row.url) and row.host == host_of(row.url)
         if row.state in (State.NEW, State.IGNORED):
             assert (row.visit, row.last_visit, row.next_visit) == (0, None, None)
             assert row.rank == {Lane.URGENT: 0.0, None: None}.get(row.lane, -row.score)
@@ -112,24 +116,24 @@ def test_counts_are_summed_up_now_and_then(
     work.refill()
     for _ in range(25):
         work.turn(5, NOW)
-    counted = dict(frontier.db.script("select state, count(*) from url group by state"))
+    counted = dict(frontier.db.run_script("select state, count(*) from url group by state"))
     assert counted == {
-        state: number for state, number in frontier.counts().items() if state != "known"
+        state: number for state, number in frontier.count_urls().items() if state != "known"
     }
-    assert frontier.db.script("select count(*) <= 9 from url_count") == [(True,)]
-    frontier.db.script("delete from url where state = 'dead'")
-    assert frontier.counts()["dead"] == 0
-    frontier.db.script("delete from crawl")
-    assert frontier.db.script("select count(*) from url_count") == [(0,)]
+    assert frontier.db.run_script("select count(*) <= 9 from url_count") == [(True,)]
+    frontier.db.run_script("delete from url where state = 'dead'")
+    assert frontier.count_urls()["dead"] == 0
+    frontier.db.run_script("delete from crawl")
+    assert frontier.db.run_script("select count(*) from url_count") == [(0,)]
 
 
 def test_the_frontier_works_on_from_it(filled: tuple[PostgresFrontier, Maker]) -> None:
     frontier, _ = filled
     work = Round(frontier)
-    names = frontier.unresolved(1000)
-    frontier.resolved(dict.fromkeys(names, "10.9.9.9"))
-    assert names and frontier.unresolved(1000) == []
-    before = frontier.counts()
+    names = frontier.take_unresolved(1000)
+    frontier.put_addresses(dict.fromkeys(names, "10.9.9.9"))
+    assert names and frontier.take_unresolved(1000) == []
+    before = frontier.count_urls()
     leases = work.lease(50)
     assert len(leases) >= 50 and {lease.kind for lease in leases} == {
         "ranked",
@@ -140,17 +144,17 @@ def test_the_frontier_works_on_from_it(filled: tuple[PostgresFrontier, Maker]) -
     assert {ticket.lane for ticket in tickets} >= set(Lane) - {Lane.URGENT}
     committed = work.turn(len(tickets), NOW)
     assert (len(committed.done), committed.late) == (len(tickets), 0)
-    assert frontier.counts()["known"] == before[
+    assert frontier.count_urls()["known"] == before[
         "known"
     ] + committed.added and committed.added > len(tickets)
     assert not {ticket.id for ticket in work.refill()} & {
         t.id for t in tickets if t.lane is Lane.REVISIT
     }
-    counted = dict(frontier.db.script("select state, count(*) from url group by state"))
+    counted = dict(frontier.db.run_script("select state, count(*) from url group by state"))
     assert counted == {
-        state: number for state, number in frontier.counts().items() if state != "known"
+        state: number for state, number in frontier.count_urls().items() if state != "known"
     }
-    frontier.renew("round", list(work.leases))
+    frontier.renew_leases("round", list(work.leases))
     assert frontier.outlook("other").leased_elsewhere == len(work.leases)
     later = PostgresFrontier(frontier.db, frontier.spec, lambda: NOW + timedelta(days=40))
     later.open()

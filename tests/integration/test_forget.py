@@ -37,7 +37,7 @@ def scrapy(folder: Path, database_url: str, *words: str, code: int = 0) -> Resul
 
 def ask(database_url: str, query: str) -> list[tuple[object, ...]]:
     database = Database(database_url)
-    found = database.script(query)
+    found = database.run_script(query)
     database.close()
     return found
 
@@ -247,7 +247,7 @@ def test_a_file_that_a_stranger_writes_is_not_left_behind_silently(
     crawled: Site, database_url: str, tmp_path: Path
 ) -> None:
     url = f"{crawled.base}/a"
-    path = Archive(tmp_path / "warc").files()[0]
+    path = Archive(tmp_path / "warc").closed_files()[0]
     taken = path.with_name(path.name + ".open")
     hold = (
         f"import fcntl, sys; f = open({str(taken)!r}, 'r+b'); fcntl.flock(f, 2); print(1, "
@@ -270,10 +270,10 @@ CHILD = """
 import os, signal, sys
 from pathlib import Path
 from scrapy.utils.project import get_project_settings
-from crawlproj import forgetting
-from crawlproj.archive import Archive, forget, recovery, sorting
+from crawlproj.archive import Archive, index_merge, recovery, removal
 from crawlproj.config import read_config
 from crawlproj.database.connection import Database, Transaction
+from crawlproj.upkeep import takedown
 from tests.integration.test_archive_crawl import answers
 
 folder, dsn, base = sys.argv[1:]
@@ -296,7 +296,7 @@ def ticking(work):
     return done
 
 Path.unlink, Path.replace = ticking(Path.unlink), ticking(Path.replace)
-sorting.write_file = forget.write_file = recovery.write_file = ticking(sorting.write_file)
+index_merge.write_file = removal.write_file = recovery.write_file = ticking(index_merge.write_file)
 Transaction._send = ticking(Transaction._send)
 
 def run(step):
@@ -306,8 +306,8 @@ def run(step):
         return os.waitpid(pid, 0)[1]
     left, db = step, Database(dsn)
     if step:
-        forgetting.ask(db, [f"{base}/{step}"], "a test", True)
-    forgetting.carry_out(db, config, print)
+        takedown.store_rules(db, [f"{base}/{step}"], "a test", True)
+    takedown.carry_out(db, config, print)
     os._exit(0)
 
 wanted = set(answers(Archive(config.warc_dir)))

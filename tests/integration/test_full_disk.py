@@ -13,13 +13,13 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file
-from crawlproj.archive.foreign.importer import take
+from crawlproj.archive.foreign.importer import import_files
 from crawlproj.archive.index_merge import merge_indexes
-from crawlproj.archive.writer import Shape, Writer
+from crawlproj.archive.writer import WarcWriter, WriterOptions
 from crawlproj.database.connection import Database
 from crawlproj.errors import ArchiveError
-from crawlproj.frontier.opening import frontier_of
-from crawlproj.upkeep.imported_history import enrol
+from crawlproj.frontier.opening import open_frontier
+from crawlproj.upkeep.imported_history import import_history
 from tests.integration.test_archive_crawl import VERSIONS, answers, readable, sound
 from tests.integration.test_forget import scrapy
 from tests.integration.test_power_loss import unreadable
@@ -60,11 +60,20 @@ def folder(disk: SmallDisk, database_url: str, tmp_path: Path) -> Path:
     ]
     for name, some in (("old", found[:10]), ("new", found[10:])):
         write(tmp_path / name, some)
-        taken = take(Archive(tmp_path / name).files(), disk.folder, print, Shape(max_bytes=4_000))
+        taken = import_files(
+            Archive(tmp_path / name).closed_files(),
+            disk.folder,
+            print,
+            WriterOptions(max_bytes=4_000),
+        )
         config = config_of(tmp_path / "crawl", database_url)
         db = Database(database_url)
-        enrol(
-            db, frontier_of(db, config, "site", make=True), config, Archive(disk.folder), taken.keys
+        import_history(
+            db,
+            open_frontier(db, config, "site", make=True),
+            config,
+            Archive(disk.folder),
+            taken.keys,
         )
         db.close()
     return tmp_path / "crawl"
@@ -107,7 +116,7 @@ def test_clean_frees_what_needs_no_room_even_on_a_full_disk(
     disk: SmallDisk, folder: Path, database_url: str
 ) -> None:
     disk.fill()
-    files = len(Archive(disk.folder).files())
+    files = len(Archive(disk.folder).closed_files())
     done = scrapy(folder, database_url, "db", "clean", "--older", "365d", "--json").json
     assert (done["files_dropped"], done["files_rewritten"]) == (files // 2, 0)
     archive = as_before(folder, database_url, 10)
@@ -145,13 +154,13 @@ def test_import_and_repair_can_be_done_again(
     disk: SmallDisk, folder: Path, database_url: str, tmp_path: Path
 ) -> None:
     write(tmp_path / "foreign", [(exchange(n, PAGE, url=f"{NEW}{n}"), None) for n in range(5)])
-    files = [str(path) for path in Archive(tmp_path / "foreign").files()]
+    files = [str(path) for path in Archive(tmp_path / "foreign").closed_files()]
     disk.fill()
     refused(scrapy(folder, database_url, "warc", "import", *files, code=1))
     disk.clear()
     as_before(folder, database_url, 20)
     assert "5 exchanges added" in scrapy(folder, database_url, "warc", "import", *files).stdout
-    path = Archive(disk.folder).files()[-1]
+    path = Archive(disk.folder).closed_files()[-1]
     left = path.rename(path.with_name(path.name + ".open"))
     disk.fill()
     refused(scrapy(folder, database_url, "warc", "repair", code=1))
@@ -171,9 +180,9 @@ def test_an_import_that_was_stopped_in_the_middle_adds_nothing_twice(
     """The file that it had begun stays open, and is closed by the next one."""
     foreign = folder.parent / "more"
     write(foreign, [(exchange(n, PAGE, url=f"{NEW}{n}"), None) for n in range(5)])
-    files = Archive(foreign).files()
-    take(files, disk.folder, print)
-    path = Archive(disk.folder).files()[-1]
+    files = Archive(foreign).closed_files()
+    import_files(files, disk.folder, print)
+    path = Archive(disk.folder).closed_files()[-1]
     path.rename(path.with_name(path.name + ".open"))
     said = scrapy(folder, database_url, "warc", "import", *map(str, files)).stdout
     assert "0 exchanges added, 5 there already" in said and "5 URLs not known before" in said
@@ -183,17 +192,17 @@ def test_closing_and_merging_wait_for_room(disk: SmallDisk) -> None:
     """The file is too big and has to be closed, its index has no room; and the common index as it
     was still counts.
     """
-    writer = Writer(disk.folder, "x", "w", {}, Shape(max_bytes=200_000))
+    writer = WarcWriter(disk.folder, "x", "w", {}, WriterOptions(max_bytes=200_000))
     receipts = [writer.put(exchange(n)) for n in range(20)]
     writer.flush().result(10)
     disk.fill()
     with pytest.raises(ArchiveError, match=FULL):
-        writer.turn().result(10)
+        writer.rotate_file().result(10)
     with pytest.raises(ArchiveError, match=FULL):
-        writer.turn().result(10)
+        writer.rotate_file().result(10)
     assert len(list(disk.folder.glob("*.open"))) == 1 and not list(disk.folder.glob("*.part"))
     disk.clear()
-    writer.turn().result(10)
+    writer.rotate_file().result(10)
     merge_indexes(disk.folder)
     receipts += [writer.put(exchange(n)) for n in range(20, 40)]
     writer.close()
@@ -204,8 +213,12 @@ def test_closing_and_merging_wait_for_room(disk: SmallDisk) -> None:
     assert [len(archive.versions(exchange(n).url)) for n in range(40)] == [1] * 40
     disk.clear()
     merge_indexes(disk.folder)
-    assert len(list(archive.entries())) == len({receipt.place for receipt in receipts}) == 40
-    assert not [str(problem) for path in archive.files() for problem in check_file(path)]
+    assert (
+        len(list(archive.iter_entries()))
+        == len({receipt.record_location for receipt in receipts})
+        == 40
+    )
+    assert not [str(problem) for path in archive.closed_files() for problem in check_file(path)]
 
 
 def test_a_crawl_whose_archive_has_no_folder_does_not_start(

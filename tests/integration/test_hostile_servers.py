@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from crawlproj.archive import Archive
-from crawlproj.archive.stored_record import Stored
+from crawlproj.archive.stored_record import StoredRecord
 from crawlproj.http import heads
 from tests.integration.test_archive_crawl import sound
 from tests.integration.test_archive_mixed import told, unmodified_warcio
@@ -52,10 +52,10 @@ def crawl(web: Hostile, database_url: str, folder: Path) -> Result:
     return result
 
 
-def exchanges(archive: Archive) -> dict[str, list[dict[str, Stored]]]:
+def exchanges(archive: Archive) -> dict[str, list[dict[str, StoredRecord]]]:
     """Records of each exchange by the name of its case, in the order of time."""
-    found: dict[str, list[dict[str, Stored]]] = defaultdict(list)
-    for _, record in archive.records():
+    found: dict[str, list[dict[str, StoredRecord]]] = defaultdict(list)
+    for _, record in archive.iter_records():
         name = record.url.rpartition("/")[2]
         if record.kind in ("response", "revisit", "resource"):
             found[name].append({"answer": record})
@@ -64,7 +64,7 @@ def exchanges(archive: Archive) -> dict[str, list[dict[str, Stored]]]:
     return found
 
 
-def head_of(exchange: dict[str, Stored]) -> bytes:
+def head_of(exchange: dict[str, StoredRecord]) -> bytes:
     """As it came: from the metadata if it had to be changed."""
     kept = re.search(rb"httpHeadBase64: (\S+)", exchange["metadata"].block)
     return (
@@ -74,7 +74,7 @@ def head_of(exchange: dict[str, Stored]) -> bytes:
     )
 
 
-def check_first(name: str, exchange: dict[str, Stored]) -> None:
+def check_first(name: str, exchange: dict[str, StoredRecord]) -> None:
     case = CASES[name]
     answer = exchange["answer"]
     assert (answer.kind, answer.fields.get("warc-truncated")) == (case.kind, case.truncated)
@@ -88,7 +88,7 @@ def check_first(name: str, exchange: dict[str, Stored]) -> None:
         sent = case.pieces[1]
     assert sent.startswith(head)
     assert head.endswith(b"\n") or case.truncated, "a whole head"
-    assert heads.status(answer.head) == heads.status(sent)
+    assert heads.parse_status(answer.head) == heads.parse_status(sent)
 
 
 def replayed(archive: Archive, folder: Path) -> dict[str, tuple[int, int]]:
@@ -97,15 +97,15 @@ def replayed(archive: Archive, folder: Path) -> dict[str, tuple[int, int]]:
     with replaying(archive.folder, folder) as base:
         port = int(base.split(":")[2].partition("/")[0])
         path = base.partition("//")[2].partition("/")[2]
-        for entry in archive.entries():
+        for entry in archive.iter_entries():
             with socket.create_connection(("127.0.0.1", port), 30) as connection:
                 connection.sendall(
                     f"GET /{path}{entry.timestamp}mp_/{entry.url} HTTP/1.0\r\n\r\n".encode()
                 )
                 line = connection.makefile("rb").readline()
             found[f"{entry.url} {entry.timestamp}"] = (
-                archive.capture(entry).status,
-                heads.status(line),
+                archive.read_capture(entry).status,
+                heads.parse_status(line),
             )
     return found
 
@@ -148,12 +148,12 @@ def test_every_exchange_with_a_hostile_web_is_kept_and_ends_as_it_should(
         == sum(map(len, found.values()))
         == len(web.asked) - sum(len(asked[name]) for name in NOTHING)
     )
-    revisits = [record for _, record in archive.records() if record.kind == "revisit"]
+    revisits = [record for _, record in archive.iter_records() if record.kind == "revisit"]
     assert len(revisits) > 40 and all(
-        archive.original(record).kind == "response" for record in revisits
+        archive.find_original(record).kind == "response" for record in revisits
     )
-    for path in archive.files():
+    for path in archive.closed_files():
         unmodified_warcio(path)
-        assert told(path).total() == sum(path == file for file, _ in archive.records())
+        assert told(path).total() == sum(path == file for file, _ in archive.iter_records())
     shown = replayed(archive, tmp_path / "pywb")
     assert len(shown) > 100 and not {url: pair for url, pair in shown.items() if pair[0] != pair[1]}

@@ -12,7 +12,7 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Exchange, Original
-from crawlproj.archive.records import digest
+from crawlproj.archive.records import compute_digest
 from tests.integration.test_archive_crawl import VERSIONS, readable
 from tests.integration.test_forget import ask, scrapy, wait_for
 from tests.integration.test_robots import Site, crawl, pass_a_day, states
@@ -47,7 +47,7 @@ def foreign(tmp_path: Path) -> Path:
     """
     folder = tmp_path / "foreign"
     first = at(90, A)
-    same = Original(A, first.at, digest(PAGE))
+    same = Original(A, first.at, compute_digest(PAGE))
     later = [(at(50, A, OTHER), None), (at(40, A, BIGGER), None), (at(39, A, BIGGER), None)]
     others = [
         (at(30, GONE, b"gone", head(status="404 Not Found")), None),
@@ -66,7 +66,7 @@ def foreign(tmp_path: Path) -> Path:
 
 
 def imported(folder: Path, foreign: Path, database_url: str, *words: str, code: int = 0) -> str:
-    files = [str(path) for path in Archive(foreign).files()]
+    files = [str(path) for path in Archive(foreign).closed_files()]
     return scrapy(folder, database_url, "warc", "import", *files, *words, code=code).stdout
 
 
@@ -166,14 +166,14 @@ def test_what_the_crawl_knows_better_stays(site: Site, database_url: str, tmp_pa
     )
     url = f"{site.base}/a"
     write(tmp_path / "foreign", [(at(90, url), None)])
-    own = [str(path) for path in Archive(tmp_path / "warc").files()]
+    own = [str(path) for path in Archive(tmp_path / "warc").closed_files()]
     said = scrapy(
         tmp_path,
         database_url,
         "warc",
         "import",
         *own,
-        *map(str, Archive(tmp_path / "foreign").files()),
+        *map(str, Archive(tmp_path / "foreign").closed_files()),
     ).stdout
     assert "0 URLs not known before, 0 updated, 1 version added" in said
     assert before == (

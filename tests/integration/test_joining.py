@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
+from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid_profile
 from settings import base as defaults
 from tests.foreign import web
 from tests.support.crawling import ROOT
@@ -119,7 +119,7 @@ def test_a_second_run_asks_only_for_what_is_due(
 def test_a_crawlspider_reads_the_demo_web(project: Path, database_url: str) -> None:
     join(project)
     with DemoServer(
-        grid(3, addresses=2, like=HostSpec("", articles=12)), clock=FrozenClock()
+        grid_profile(3, addresses=2, like=HostSpec("", articles=12)), clock=FrozenClock()
     ) as demo:
         spider = (
             (project / "shop" / "spiders" / "stock.py")

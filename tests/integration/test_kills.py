@@ -20,7 +20,7 @@ import pytest
 
 from crawlproj.database.connection import Database
 from crawlproj.database.migrations import migrate
-from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
+from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid_profile
 from crawlproj.errors import DatabaseError
 from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, Outcome, State, Want
 from crawlproj.frontier.postgres import PostgresFrontier
@@ -69,7 +69,9 @@ PAGES_PER_HOST = 17
 
 
 def web(hosts: int) -> Iterator[DemoServer]:
-    profile = grid(hosts, addresses=24, like=HostSpec("", articles=12, latency_s=(0.0, 0.05)))
+    profile = grid_profile(
+        hosts, addresses=24, like=HostSpec("", articles=12, latency_s=(0.0, 0.05))
+    )
     with DemoServer(profile, clock=FrozenClock(1_790_000_000.0), t0=1_789_999_000.0) as server:
         yield server
 
@@ -105,7 +107,7 @@ def moments(number: int, pages: int, dice: random.Random) -> list[int]:
 
 
 def nothing_is_lost(demo: DemoServer, evidence: Evidence) -> None:
-    truth = demo.web.truth(demo.now(), seeds=roots(demo))
+    truth = demo.web.truth_at(demo.now(), seeds=roots(demo))
     assert in_state(evidence.rows, "waiting") == set(truth.pages)
     assert set(truth.pages) <= set(evidence.asked())
     assert set(evidence.codes.values()) == {0}, evidence.logs
@@ -262,7 +264,7 @@ def test_the_embedded_database_is_started_again_when_it_is_killed(
 def test_ends_of_a_worker_that_was_paused_too_long_are_ignored_and_counted(
     postgres: OwnPostgres, tmp_path: Path
 ) -> None:
-    slow = grid(16, addresses=8, like=HostSpec("", articles=12, latency_s=(0.3, 0.6)))
+    slow = grid_profile(16, addresses=8, like=HostSpec("", articles=12, latency_s=(0.3, 0.6)))
     with DemoServer(slow, clock=FrozenClock(1_790_000_000.0), t0=1_789_999_000.0) as demo:
         with Scene(demo, tmp_path, 2, {**SETTINGS, "POLITENESS_SLOWDOWN": 0}, postgres) as scene:
             scene.wait_for(lambda: scene.seen() > 100 and len(scene.agents(0.0)) == 2)
@@ -293,7 +295,7 @@ def test_ends_of_a_worker_that_was_paused_too_long_are_ignored_and_counted(
 def test_a_second_worker_gets_its_part_and_when_it_is_killed_its_part_moves_back(
     small: DemoServer, postgres: OwnPostgres, tmp_path: Path
 ) -> None:
-    twenty = grid(20, addresses=20, like=HostSpec("", articles=30, keep=36))
+    twenty = grid_profile(20, addresses=20, like=HostSpec("", articles=30, keep=36))
     with DemoServer(twenty, clock=FrozenClock(1_790_000_000.0), t0=1_789_999_000.0) as demo:
         with Scene(demo, tmp_path, 1, SETTINGS, postgres) as scene:
             scene.wait_for(lambda: len(scene.agents(0.0).get("worker1", ())) == 20)
@@ -398,9 +400,9 @@ def test_a_commit_whose_answer_was_lost_is_done_again_without_harm(postgres: Own
     frontier = PostgresFrontier(database, CrawlSpec("site"))
     frontier.open()
     frontier.add([NewUrl(1, "http://a.test/", "a.test")])
-    frontier.resolved({"a.test": "192.0.2.1"})
+    frontier.put_addresses({"a.test": "192.0.2.1"})
     (lease,) = frontier.lease("w", 1)
-    (ticket,) = frontier.refill([Want("a.test", lease.server, lease.epoch, 1)])
+    (ticket,) = frontier.due_tickets([Want("a.test", lease.server, lease.epoch, 1)])
     end = Outcome(
         1, ticket.visit, ticket.server, ticket.epoch, State.WAITING, frontier.now(), received=7
     )
@@ -416,19 +418,21 @@ def test_a_commit_whose_answer_was_lost_is_done_again_without_harm(postgres: Own
     direct = Database(postgres.direct)
     # The server commits when we let it, and its last answer is the one that gets lost.
     body = "begin perform pg_advisory_xact_lock(1); return null; end"
-    direct.script(f"create function deafen() returns trigger language plpgsql as '{body}'")
-    direct.script(
+    direct.run_script(f"create function deafen() returns trigger language plpgsql as '{body}'")
+    direct.run_script(
         "create constraint trigger t after insert on crawlproj.url initially deferred for each row "
         "execute function deafen()"
     )
-    direct.script("select pg_advisory_lock(1)")
+    direct.run_script("select pg_advisory_lock(1)")
     waiting = threading.Thread(target=commit)
     waiting.start()
-    while not direct.script("select 1 from pg_locks where locktype = 'advisory' and not granted"):
+    while not direct.run_script(
+        "select 1 from pg_locks where locktype = 'advisory' and not granted"
+    ):
         time.sleep(0.01)
     postgres.wire.deafen()
-    direct.script("select pg_advisory_unlock(1)")
-    while not direct.script("select 1 from crawlproj.url where visit = 1"):
+    direct.run_script("select pg_advisory_unlock(1)")
+    while not direct.run_script("select 1 from crawlproj.url where visit = 1"):
         time.sleep(0.01)
     postgres.wire.cut()
     waiting.join(60)
@@ -436,7 +440,7 @@ def test_a_commit_whose_answer_was_lost_is_done_again_without_harm(postgres: Own
     assert len(lost) == 1
     again = frontier.commit(batch, "w")
     assert (again.done, again.late, again.added) == (frozenset(), 1, 0)
-    assert frontier.look([1])[1].visit == 1 and frontier.counts()["known"] == 2
-    assert direct.script("select pages, bytes from crawlproj.crawl") == [(0, 7)]
+    assert frontier.get_urls([1])[1].visit == 1 and frontier.count_urls()["known"] == 2
+    assert direct.run_script("select pages, bytes from crawlproj.crawl") == [(0, 7)]
     for one in (database, direct):
         one.close()

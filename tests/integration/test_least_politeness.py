@@ -11,8 +11,8 @@ from statistics import median
 
 from scrapy.core.engine import ExecutionEngine
 
-from crawlproj.demo import DemoServer, FrozenClock, grid
-from crawlproj.demo.log import Record
+from crawlproj.demo import DemoServer, FrozenClock, grid_profile
+from crawlproj.demo.log import AccessRecord
 from crawlproj.demo.model import HostSpec
 from tests.support.judge import Law, violations
 from tests.support.webs import crawl_demo
@@ -21,8 +21,8 @@ SLACK_S = 0.01
 """The server sees a request a little later than it was sent."""
 
 
-def by_host(demo: DemoServer) -> dict[str, list[Record]]:
-    hosts: dict[str, list[Record]] = defaultdict(list)
+def by_host(demo: DemoServer) -> dict[str, list[AccessRecord]]:
+    hosts: dict[str, list[AccessRecord]] = defaultdict(list)
     for record in sorted(demo.log.records(), key=lambda record: record.started):
         hosts[record.host].append(record)
     return hosts
@@ -111,7 +111,7 @@ def test_addresses_of_a_delivery_network_are_no_servers_and_others_are(
         slowdown=0,
         max_delay_s=1,
     )
-    web = grid(12, 2, HostSpec("", sections=("world",), articles=3, keep=4))
+    web = grid_profile(12, 2, HostSpec("", sections=("world",), articles=3, keep=4))
     seen = {}
     for name, networks in (("listed", ["127.0.0.0/8"]), ("unlisted", [])):
         with DemoServer(web, clock=FrozenClock(1_790_000_000.0)) as demo:

@@ -10,14 +10,14 @@ import pytest
 from crawlproj.database.connection import Database
 from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, Outcome, State, Want
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.urls.canonical import host, key
+from crawlproj.urls.canonical import host_of, url_key
 
 CRAWL = "meeting"
 
 
 def url(path: str, score: float) -> NewUrl:
     text = f"http://a.test{path}"
-    return NewUrl(key(CRAWL, text), text, host(text), 1, score)
+    return NewUrl(url_key(CRAWL, text), text, host_of(text), 1, score)
 
 
 def waits_for_a_lock(database: Database) -> bool:
@@ -25,7 +25,7 @@ def waits_for_a_lock(database: Database) -> bool:
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = "
         "current_database()"
     )
-    return bool(database.script(query)[0][0])
+    return bool(database.run_script(query)[0][0])
 
 
 @pytest.mark.parametrize("received", [0, 1000], ids=["nothing came", "a page came"])
@@ -35,13 +35,15 @@ def test_a_url_that_is_added_while_the_last_one_of_its_host_ends_is_offered(
     """The host is offered for the first URL already, so adding another one changes nothing of that;
     then the first one ends.
     """
-    ending, adding = (PostgresFrontier(database.another(), CrawlSpec(CRAWL)) for _ in range(2))
+    ending, adding = (
+        PostgresFrontier(database.new_connection(), CrawlSpec(CRAWL)) for _ in range(2)
+    )
     ending.open()
     adding.open()
     ending.add([url("/first", 1.0)])
-    ending.resolved({"a.test": "127.0.0.1"})
+    ending.put_addresses({"a.test": "127.0.0.1"})
     (lease,) = ending.lease("w", 1)
-    (ticket,) = ending.refill([Want("a.test", lease.server, lease.epoch, 9)])
+    (ticket,) = ending.due_tickets([Want("a.test", lease.server, lease.epoch, 9)])
     end = Outcome(
         ticket.id,
         ticket.visit,
@@ -59,9 +61,9 @@ def test_a_url_that_is_added_while_the_last_one_of_its_host_ends_is_offered(
         while ended.is_alive() and not waits_for_a_lock(database):
             time.sleep(0.01)
     ended.join()
-    ending.release("w", [lease.server])
+    ending.release_servers("w", [lease.server])
     (lease,) = adding.lease("v", 1)
-    found = adding.refill([Want("a.test", lease.server, lease.epoch, 9)])
+    found = adding.due_tickets([Want("a.test", lease.server, lease.epoch, 9)])
     assert [each.url for each in found] == ["http://a.test/second"]
     ending.close()
     adding.close()

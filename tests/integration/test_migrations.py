@@ -9,7 +9,7 @@ import pytest
 
 from crawlproj.database import migrations as module
 from crawlproj.database.connection import Database
-from crawlproj.database.migrations import Migration, migrate, migrations, pending
+from crawlproj.database.migrations import Migration, list_migrations, migrate, pending_migrations
 from crawlproj.errors import MigrationError
 from tests.support.catalog import catalog
 
@@ -25,18 +25,18 @@ def apply_steps(db: Database, steps: list[Migration]) -> None:
     """As an older version of the code left it."""
     for step in steps:
         with db.transaction() as tx:
-            tx.script(step.sql)
+            tx.run_script(step.sql)
             tx.run("migration_mark", number=step.number, name=step.name)
 
 
 def test_a_new_database_gets_everything_at_once(any_server: str, empty: Database) -> None:
-    names = [step.name for step in migrations()]
-    assert pending(empty) == names
+    names = [step.name for step in list_migrations()]
+    assert pending_migrations(empty) == names
     assert migrate(empty) == names
-    assert pending(empty) == []
+    assert pending_migrations(empty) == []
     assert migrate(empty) == []
-    assert [number for (number,) in empty.rows("migration_applied")] == [
-        step.number for step in migrations()
+    assert [number for (number,) in empty.fetch_rows("migration_applied")] == [
+        step.number for step in list_migrations()
     ]
 
 
@@ -51,23 +51,23 @@ def test_every_way_of_migrating_ends_in_the_present_schema(
     wanted = catalog(fresh)
     fresh.close()
     assert wanted["tables"]
-    for released in range(1, len(migrations()) + 1):
+    for released in range(1, len(list_migrations()) + 1):
         old = Database(new_database("template0"))
-        apply_steps(old, migrations()[:released])
-        assert migrate(old) == [step.name for step in migrations()[released:]]
+        apply_steps(old, list_migrations()[:released])
+        assert migrate(old) == [step.name for step in list_migrations()[released:]]
         assert catalog(old) == wanted
         old.close()
 
 
 def test_the_catalog_sees_a_small_difference(database: Database) -> None:
     before = catalog(database)
-    database.script("alter table migration alter column name set default 'x'")
+    database.run_script("alter table migration alter column name set default 'x'")
     assert catalog(database)["columns"] != before["columns"]
 
 
 def test_a_newer_database_is_refused(database: Database) -> None:
-    database.run("migration_mark", number=len(migrations()) + 3, name="from_the_future")
-    for action in (migrate, pending):
+    database.run("migration_mark", number=len(list_migrations()) + 3, name="from_the_future")
+    for action in (migrate, pending_migrations):
         with pytest.raises(
             MigrationError,
             match=r"at migration 000\d, this code knows only 000\d: update crawlproj",
@@ -78,34 +78,34 @@ def test_a_newer_database_is_refused(database: Database) -> None:
 def test_missing_steps_are_applied_in_order(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = len(migrations()) + 1
+    first = len(list_migrations()) + 1
     sqls = {
         "more": "create table more (a int)",
         "column": "alter table more add column b text default 'c'",
     }
     steps = [FakeStep(first, "more", sqls["more"]), FakeStep(first + 1, "column", sqls["column"])]
-    known = [*migrations(), *steps]
-    monkeypatch.setattr(module, "migrations", lambda: known)
-    assert pending(database) == ["more", "column"]
+    known = [*list_migrations(), *steps]
+    monkeypatch.setattr(module, "list_migrations", lambda: known)
+    assert pending_migrations(database) == ["more", "column"]
     assert migrate(database) == ["more", "column"]
-    assert database.script("insert into more (a) values (1) returning b") == [("c",)]
+    assert database.run_script("insert into more (a) values (1) returning b") == [("c",)]
 
 
 def test_a_failing_step_leaves_everything_as_it_was(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = len(migrations()) + 1
+    first = len(list_migrations()) + 1
     known = [
-        *migrations(),
+        *list_migrations(),
         FakeStep(first, "good", "create table good (a int)"),
         FakeStep(first + 1, "bad", "oops"),
     ]
     before = catalog(database)
-    monkeypatch.setattr(module, "migrations", lambda: known)
+    monkeypatch.setattr(module, "list_migrations", lambda: known)
     with pytest.raises(MigrationError, match="migration bad failed, nothing was changed"):
         migrate(database)
     assert catalog(database) == before
-    assert pending(database) == ["good", "bad"]
+    assert pending_migrations(database) == ["good", "bad"]
 
 
 def test_two_workers_migrate_at_once_and_one_waits(
@@ -127,7 +127,7 @@ def test_two_workers_migrate_at_once_and_one_waits(
         worker.start()
     for worker in workers:
         worker.join()
-    assert sorted(done) == [[], [step.name for step in migrations()]]
+    assert sorted(done) == [[], [step.name for step in list_migrations()]]
 
 
 class FakeStep(Migration):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.demo import DemoServer, FrozenClock, grid
+from crawlproj.demo import DemoServer, FrozenClock, grid_profile
 from crawlproj.demo.model import HostSpec, Profile
 from tests.support.crawling import Crawl, run_command, start_crawl
 from tests.support.judge import Law, violations
@@ -49,7 +49,7 @@ SETTINGS = {
 
 def web() -> Profile:
     """30 hosts on 10 addresses with every kind of rule."""
-    plain = grid(30, 10, HostSpec("", articles=24, keep=30, feed="rss", sitemap=True))
+    plain = grid_profile(30, 10, HostSpec("", articles=24, keep=30, feed="rss", sitemap=True))
     odd = {
         3: {"crawl_delay_s": 0.7},
         13: {"crawl_delay_s": 0.7},
@@ -112,7 +112,7 @@ def test_no_rule_is_broken_by_three_workers_and_two_crawls_over_kills_and_a_rest
     )
     assert (audited.code, "every rule was kept" in audited.stdout) == (0, True), audited.stdout
     assert codes == [0, 0, 0]
-    truth = demo.web.truth(demo.now(), seeds=roots(demo))
+    truth = demo.web.truth_at(demo.now(), seeds=roots(demo))
     for name in ("one", "two"):
         assert in_state(rows(database_url, name), "waiting") == set(truth.pages)
     assert asked_pages(demo) > 1800

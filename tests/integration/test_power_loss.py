@@ -14,9 +14,9 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file
-from crawlproj.archive.recovery import complete, repair
+from crawlproj.archive.recovery import repair_indexes, repair_open_files
 from crawlproj.demo import DemoServer
-from crawlproj.demo.model import Ask
+from crawlproj.demo.model import DemoRequest
 from tests.integration.test_archive_crawl import PLACES, VERSIONS, answers, readable, sound
 from tests.integration.test_archive_durability import SharedFolder, wait_for
 from tests.integration.test_forget import ask
@@ -91,7 +91,8 @@ def unreadable(database_url: str, archive: Archive) -> set[str]:
 
 def places(archive: Archive) -> set[tuple[str, int, int, str]]:
     return {
-        (path.name, record.offset, record.length, record.id) for path, record in archive.records()
+        (path.name, record.offset, record.length, record.id)
+        for path, record in archive.iter_records()
     }
 
 
@@ -102,10 +103,12 @@ def as_sent(demo: DemoServer, archive: Archive, database_url: str) -> int:
     done = [url for url, row in rows(database_url).items() if row.visits and row.status == 200]
     for url in done:
         parts = urlsplit(url)
-        wanted = Ask(parts.hostname or "", parts.path + (f"?{parts.query}" if parts.query else ""))
+        wanted = DemoRequest(
+            parts.hostname or "", parts.path + (f"?{parts.query}" if parts.query else "")
+        )
         found = archive.get(url)
         assert found is not None, url
-        assert found.content == demo.web.answer(wanted, demo.now()).body, url
+        assert found.content == demo.web.response_to(wanted, demo.now()).body, url
     return len(done)
 
 
@@ -128,7 +131,7 @@ def test_what_is_done_survives_many_losses_of_power(tmp_path: Path, postgres: Ow
         archive = sound(folder)
         assert set(evidence.codes.values()) == {0}, evidence.logs
         assert in_state(evidence.rows, "waiting") == set(
-            demo.web.truth(demo.now(), seeds=roots(demo)).pages
+            demo.web.truth_at(demo.now(), seeds=roots(demo)).pages
         )
         assert not unreadable(postgres.direct, archive)
         assert (
@@ -138,9 +141,9 @@ def test_what_is_done_survives_many_losses_of_power(tmp_path: Path, postgres: Ow
         assert as_sent(demo, archive, postgres.direct) > HOSTS * PAGES_PER_HOST // 2
     assert not untimely(disk.notes(), folder)
     told = [(loss.how, loss.touched) for loss in losses if loss.name.endswith(".open")]
-    print(f"{answers(archive).total()} exchanges in {len(archive.files())} files; {told}")
+    print(f"{answers(archive).total()} exchanges in {len(archive.closed_files())} files; {told}")
     assert {name for loss in losses for name in loss.untouched} <= {
-        record.id for _, record in archive.records()
+        record.id for _, record in archive.iter_records()
     }
     assert len(told) >= LOSSES and sum(touched for _, touched in told) > 0, (
         "some of what was written was lost"
@@ -172,10 +175,12 @@ def test_only_what_is_synced_before_the_commit_survives_the_worst(
             crawl.process.wait()
     wrong = untimely(disk.notes(), folder)
     disk.fail(random.Random(1), worst=True)
-    repair(folder)
-    complete(folder)
+    repair_open_files(folder)
+    repair_indexes(folder)
     archive = Archive(folder)
-    assert broken or not [str(problem) for path in archive.files() for problem in check_file(path)]
+    assert broken or not [
+        str(problem) for path in archive.closed_files() for problem in check_file(path)
+    ]
     assert bool(wrong) is bool(broken), wrong
     assert bool(unreadable(database_url, archive)) is bool(broken)
     assert rows(database_url) and (broken or answers(archive).total() > 40)

@@ -25,10 +25,10 @@ from crawlproj.frontier.base import (
 )
 from crawlproj.frontier.memory.frontier import MemoryFrontier
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.scheduling.redis.connection import Link
-from crawlproj.scheduling.redis.push_queue import ABANDONED_S, Pushed
-from crawlproj.scheduling.redis.thread import Arrived, Courier
-from crawlproj.urls.canonical import host, key
+from crawlproj.scheduling.redis.connection import RedisConnection
+from crawlproj.scheduling.redis.push_queue import ABANDONED_S, PushQueue
+from crawlproj.scheduling.redis.thread import PushResult, RedisThread
+from crawlproj.urls.canonical import host_of, url_key
 from tests.support.redis_server import RedisServer
 
 KEY = "c:start_urls"
@@ -40,10 +40,10 @@ class Desk:
 
     def __init__(self, server: RedisServer, frontier: Frontier) -> None:
         self.frontier = frontier
-        self.arrived = list[Arrived]()
-        self.pushed = Pushed(server.client, KEY)
-        self.courier = Courier(
-            Link(server.client),
+        self.arrived = list[PushResult]()
+        self.pushed = PushQueue(server.client, KEY)
+        self.courier = RedisThread(
+            RedisConnection(server.client),
             self.pushed,
             frontier,
             self.read,
@@ -55,7 +55,9 @@ class Desk:
     @staticmethod
     def read(payloads: Sequence[bytes | str]) -> tuple[list[NewUrl], int]:
         urls = [payload.decode() if isinstance(payload, bytes) else payload for payload in payloads]
-        return [NewUrl(key(CRAWL, url), url, host(url), 1, lane=Lane.URGENT) for url in urls], 0
+        return [
+            NewUrl(url_key(CRAWL, url), url, host_of(url), 1, lane=Lane.URGENT) for url in urls
+        ], 0
 
     def turn(self) -> None:
         self.courier._safely(self.courier._turn)
@@ -63,17 +65,17 @@ class Desk:
     def visit_all(self) -> list[str]:
         """Everything that is queued, fetched and ended; which URLs that were."""
         frontier = self.frontier
-        frontier.resolved(dict.fromkeys(frontier.unresolved(10), "127.0.0.1"))
+        frontier.put_addresses(dict.fromkeys(frontier.take_unresolved(10), "127.0.0.1"))
         wants = [
             Want(h.name, x.server, x.epoch, 1000) for x in frontier.lease("w", 10) for h in x.hosts
         ]
-        tickets = frontier.refill(wants)
+        tickets = frontier.due_tickets(wants)
         ends = [
             Outcome(t.id, t.visit, t.server, t.epoch, State.WAITING, frontier.now(), 200)
             for t in tickets
         ]
         frontier.commit(Batch(ends), "w")
-        frontier.release("w", [want.server for want in wants])
+        frontier.release_servers("w", [want.server for want in wants])
         return [ticket.url for ticket in tickets]
 
 
@@ -118,24 +120,24 @@ def test_what_is_pushed_is_taken_stored_and_removed(
 ) -> None:
     redis_server.client.rpush(KEY, *urls)
     desk.turn()
-    assert desk.arrived == [Arrived(5, 0, 0)]
+    assert desk.arrived == [PushResult(5, 0, 0)]
     assert redis_server.client.keys() == []
     assert sorted(desk.visit_all()) == urls
 
 
 def test_two_workers_never_take_the_same(redis_server: RedisServer, urls: list[str]) -> None:
     redis_server.client.rpush(KEY, *urls)
-    one = Pushed(redis_server.client, KEY)
-    two = Pushed(redis_server.client, KEY)
-    first = one.take(3)
-    second = two.take(3)
+    one = PushQueue(redis_server.client, KEY)
+    two = PushQueue(redis_server.client, KEY)
+    first = one.take_batch(3)
+    second = two.take_batch(3)
     assert first is not None and second is not None
     assert [*first.payloads, *second.payloads] == [url.encode() for url in urls]
-    assert two.take(3) is None
+    assert two.take_batch(3) is None
     assert two.under_way, "neither is stored yet"
-    one.forget(first)
-    two.forget(second)
-    assert two.take(3) is None
+    one.delete_batch(first)
+    two.delete_batch(second)
+    assert two.take_batch(3) is None
     assert not two.under_way
 
 
@@ -143,7 +145,7 @@ def test_what_a_dead_worker_had_taken_is_stored_by_another(
     desk: Desk, redis_server: RedisServer, urls: list[str]
 ) -> None:
     redis_server.client.rpush(KEY, *urls)
-    Pushed(redis_server.client, KEY).take(10)
+    PushQueue(redis_server.client, KEY).take_batch(10)
     desk.turn()
     assert desk.courier.busy and not desk.arrived, "its owner may be alive"
     long_ago(redis_server, ABANDONED_S + 1)
@@ -157,12 +159,12 @@ def test_what_was_stored_and_visited_before_its_worker_died_is_not_fetched_again
     desk: Desk, redis_server: RedisServer, urls: list[str]
 ) -> None:
     redis_server.client.rpush(KEY, *urls)
-    taken = Pushed(redis_server.client, KEY).take(10)
+    taken = PushQueue(redis_server.client, KEY).take_batch(10)
     desk.frontier.add(desk.read(urls)[0])
     assert sorted(desk.visit_all()) == urls
     long_ago(redis_server, ABANDONED_S + 1)
     desk.turn()
-    assert (taken is not None, desk.arrived) == (True, [Arrived(5, 0, 5)])
+    assert (taken is not None, desk.arrived) == (True, [PushResult(5, 0, 5)])
     assert desk.visit_all() == []
 
 
@@ -173,7 +175,7 @@ def test_a_visit_that_ends_while_a_push_is_done_again_is_not_repeated(
     the look and the writing.
     """
     redis_server.client.rpush(KEY, *urls)
-    break_once(monkeypatch, desk.pushed, "forget", after=False)
+    break_once(monkeypatch, desk.pushed, "delete_batch", after=False)
     desk.turn()
     real = desk.frontier.commit
     fetched = list[str]()
@@ -200,7 +202,7 @@ def test_a_url_that_was_visited_before_it_was_pushed_is_fetched_again(
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before it was done", "after it was done"])
-@pytest.mark.parametrize("step", ["_move", "forget"])
+@pytest.mark.parametrize("step", ["_move", "delete_batch"])
 def test_a_connection_that_is_lost_at_any_step_loses_and_repeats_nothing(
     step: str,
     after: bool,
@@ -235,10 +237,12 @@ def test_a_push_that_the_database_refuses_holds_up_no_other(
     monkeypatch.setattr(desk.courier, "_read", read)
     redis_server.client.rpush(KEY, *urls)
     desk.turn()
-    assert desk.arrived == [Arrived(5, 1, 0)]
+    assert desk.arrived == [PushResult(5, 1, 0)]
     assert redis_server.client.keys() == []
     assert (
-        sorted(found.url for found in frontier.look([key(CRAWL, url) for url in urls]).values())
+        sorted(
+            found.url for found in frontier.get_urls([url_key(CRAWL, url) for url in urls]).values()
+        )
         == urls[:2] + urls[3:]
     )
 
@@ -282,7 +286,7 @@ def test_items_wait_for_a_redis_that_is_away_and_too_many_are_counted(
     monkeypatch.setattr("crawlproj.scheduling.redis.thread.ITEMS", 3)
     redis_server.stop(signal.SIGKILL)
     for n in range(5):
-        desk.courier.send("c:items", str(n))
+        desk.courier.send_item("c:items", str(n))
     desk.turn()
     assert (desk.courier.sent, desk.courier.lost) == (0, 2)
     redis_server.start()

@@ -68,7 +68,7 @@ def state_of(project: Path, database_url: str) -> object:
         "crawl",
     )
     query = "select md5(string_agg(t::text, '|' order by t::text)) from crawlproj.{} t"
-    rows = {table: database.script(query.format(table)) for table in tables}
+    rows = {table: database.run_script(query.format(table)) for table in tables}
     database.close()
     folder = project / ".crawl" / "warc"
     return rows, {

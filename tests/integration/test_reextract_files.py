@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from crawlproj.archive.exchange import Original
-from crawlproj.archive.records import digest
+from crawlproj.archive.records import compute_digest
 from tests.support.archiving import PACKED, PAGE, START, exchange, head, write
 from tests.support.crawling import Crawl, Result, run_command
 
@@ -46,7 +46,10 @@ def page(text: str) -> bytes:
 
 
 def test_versions_and_since(tmp_path: Path) -> None:
-    same = exchange(0, page("one"), at=START + DAY), Original(PAGES[0], START, digest(page("one")))
+    same = (
+        exchange(0, page("one"), at=START + DAY),
+        Original(PAGES[0], START, compute_digest(page("one"))),
+    )
     others = [
         (exchange(0, page(text), at=START + n * DAY), None)
         for n, text in ((0, "one"), (2, "two"), (3, "three"))

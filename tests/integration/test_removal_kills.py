@@ -17,15 +17,15 @@ import pytest
 
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Exchange, Original
-from crawlproj.archive.foreign.importer import take
-from crawlproj.archive.records import digest
-from crawlproj.archive.recovery import orphans
-from crawlproj.archive.writer import Shape
+from crawlproj.archive.foreign.importer import import_files
+from crawlproj.archive.records import compute_digest
+from crawlproj.archive.recovery import orphan_indexes
+from crawlproj.archive.writer import WriterOptions
 from crawlproj.database.connection import Database
-from crawlproj.frontier.opening import frontier_of
+from crawlproj.frontier.opening import open_frontier
 from crawlproj.upkeep import takedown
-from crawlproj.upkeep.imported_history import enrol
-from crawlproj.upkeep.warc_rewrite import Rewriting
+from crawlproj.upkeep.imported_history import import_history
+from crawlproj.upkeep.warc_rewrite import WarcRewriter
 from tests.integration.test_archive_crawl import VERSIONS, answers, readable, sound
 from tests.integration.test_archive_durability import wait_for
 from tests.integration.test_forget import all_is_well, ask, scrapy
@@ -66,7 +66,9 @@ def history() -> list[Visit]:
                 if same
                 else whole
             )
-            found.append((whole, Original(first.url, first.at, digest(body)) if same else None))
+            found.append(
+                (whole, Original(first.url, first.at, compute_digest(body)) if same else None)
+            )
     return found
 
 
@@ -80,14 +82,21 @@ def filled(new_database: Callable[[str], str], tmp_path: Path) -> Iterator[str]:
     folder = tmp_path / "first"
     config = config_of(folder, dsn)
     db = Database(dsn)
-    taken = take(
-        Archive(tmp_path / "foreign").files(), folder / "warc", print, Shape(max_bytes=4_000)
+    taken = import_files(
+        Archive(tmp_path / "foreign").closed_files(),
+        folder / "warc",
+        print,
+        WriterOptions(max_bytes=4_000),
     )
-    enrol(
-        db, frontier_of(db, config, "site", make=True), config, Archive(folder / "warc"), taken.keys
+    import_history(
+        db,
+        open_frontier(db, config, "site", make=True),
+        config,
+        Archive(folder / "warc"),
+        taken.keys,
     )
     db.close()
-    assert len(Archive(folder / "warc").files()) > 6
+    assert len(Archive(folder / "warc").closed_files()) > 6
     yield dsn.partition("///")[2].partition("?")[0]
 
 
@@ -98,12 +107,12 @@ def result(folder: Path, dsn: str) -> object:
         url for url, row in rows(dsn).items() if row.why == "forgotten"
     }
     assert readable(dsn, archive, VERSIONS) >= PAGES - 1
-    assert not orphans(folder / "warc") and not list((folder / "warc").glob("*.part"))
+    assert not orphan_indexes(folder / "warc") and not list((folder / "warc").glob("*.part"))
     captures = sorted(
         (capture.url, capture.at, sha256(capture.content).hexdigest())
         for capture in archive.captures()
     )
-    listed = sorted((entry.url, entry.timestamp) for entry in archive.entries())
+    listed = sorted((entry.url, entry.timestamp) for entry in archive.iter_entries())
     return captures, listed, ask(dsn, VERSION_ROWS), ask(dsn, RULES)
 
 
@@ -120,7 +129,7 @@ def test_a_kill_at_any_step_is_made_good(
             return tmp_path / name, new_database(filled)
 
         folder, dsn = copied("whole")
-        before = len(Archive(folder / "warc").files())
+        before = len(Archive(folder / "warc").closed_files())
         made = steps.run(what, folder, dsn, 0)
         assert made > 50
         wanted = result(folder, dsn)
@@ -128,7 +137,7 @@ def test_a_kill_at_any_step_is_made_good(
             what != "clean" or result(folder, dsn) == wanted
         ), "once is enough"
         print(
-            f"{what}: {before} files before, {len(Archive(folder / 'warc').files())} after, {made} "
+            f"{what}: {before} files before, {len(Archive(folder / 'warc').closed_files())} after, {made} "
             "steps"
         )
         for number, step in enumerate(sorted(dice.sample(range(1, made + 1), min(STEPS, made)))):
@@ -188,7 +197,7 @@ def test_removals_are_killed_beside_a_crawl_that_runs(
         not [path for path in ("/1", "/3") if found[site.base + path]] and found[f"{site.base}/2"]
     )
     assert ask(database_url, "select count(*), count(ended) from crawlproj.forgotten") == [(2, 2)]
-    assert not orphans(tmp_path / "warc")
+    assert not orphan_indexes(tmp_path / "warc")
 
 
 def test_a_file_that_is_begun_while_workers_are_called_is_searched_too(
@@ -196,15 +205,15 @@ def test_a_file_that_is_begun_while_workers_are_called_is_searched_too(
 ) -> None:
     """As a worker does that has not heard of the rule yet."""
     url = exchange(3).url
-    true = Rewriting._call
+    true = WarcRewriter._call
 
-    def call(work: Rewriting) -> None:
-        if not Archive(tmp_path / "warc").files():
+    def call(work: WarcRewriter) -> None:
+        if not Archive(tmp_path / "warc").closed_files():
             write(tmp_path / "warc", [(exchange(number), None) for number in range(5)])
         true(work)
 
-    monkeypatch.setattr(Rewriting, "_call", call)
-    takedown.ask(database, [url], "a test", True)
+    monkeypatch.setattr(WarcRewriter, "_call", call)
+    takedown.store_rules(database, [url], "a test", True)
     takedown.carry_out(database, config_of(tmp_path, database_url), print)
     assert set(answers(sound(tmp_path / "warc"))) == {
         exchange(number).url for number in (0, 1, 2, 4)

@@ -17,7 +17,7 @@ from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Exchange, Original
 from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.reader import REVISIT
-from crawlproj.archive.writer import Writer
+from crawlproj.archive.writer import WarcWriter
 from tests.support.browser import Browser
 from tests.support.crawling import run_crawl
 from tests.support.replayable import PAGES, serving
@@ -47,13 +47,13 @@ def add_twin(warc: Path, base: str) -> str:
     archive = Archive(warc)
     entry = archive.versions(f"{base}/copy")[0]
     record = archive.read(entry.file, entry.offset, entry.length)
-    writer = Writer(warc, "site", "twin", {"isPartOf": "site"})
+    writer = WarcWriter(warc, "site", "twin", {"isPartOf": "site"})
     exchange = Exchange(f"{base}/twin", record.at, record.head, record.body)
     receipt = writer.put(exchange, Original(record.url, record.at, record.digest, record.id))
     writer.flush().result(60)
     writer.close()
     merge_indexes(warc)
-    assert receipt.place is not None and receipt.place.kind == "revisit"
+    assert receipt.record_location is not None and receipt.record_location.kind == "revisit"
     return f"{base}/twin"
 
 
@@ -62,7 +62,7 @@ def add_form(warc: Path, base: str) -> None:
     last time.
     """
     last = Archive(warc).versions(f"{base}/plain")[-1]
-    writer = Writer(warc, "site", "form", {"isPartOf": "site"})
+    writer = WarcWriter(warc, "site", "form", {"isPartOf": "site"})
     top = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
     asked = (
         b"POST /plain HTTP/1.1\r\nHost: a\r\nContent-Type: "

@@ -19,7 +19,7 @@ import pytest
 
 from crawlproj.database.connection import Database
 from crawlproj.demo import DemoServer
-from crawlproj.demo.faults import bomb
+from crawlproj.demo.faults import gzip_bomb
 from crawlproj.demo.wire import LAST_DATA_RECEIVED, TCP_INFO_BYTES
 from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, RobotsRow
 from crawlproj.frontier.postgres import PostgresFrontier
@@ -135,8 +135,8 @@ def pass_a_day(database_url: str) -> None:
     """All pages are due, and all robots.txt are too old."""
     make_due(database_url)
     database = Database(database_url)
-    database.script("update crawlproj.origin set expires = to_timestamp(0)")
-    database.script("update crawlproj.host set next_allowed = null")
+    database.run_script("update crawlproj.origin set expires = to_timestamp(0)")
+    database.run_script("update crawlproj.host set next_allowed = null")
     database.close()
 
 
@@ -190,7 +190,7 @@ def test_without_a_usable_file_everything_is_allowed(
             {},
             b"<!DOCTYPE html>\n<title>Log in</title>\n<pre>\nUser-agent: *\nDisallow: /\n</pre>",
         ),
-        "bomb": (200, {"Content-Encoding": "gzip"}, bomb()),
+        "bomb": (200, {"Content-Encoding": "gzip"}, gzip_bomb()),
         "loop": (302, {"Location": "/robots.txt"}, b""),
         "nowhere": (301, {}, b""),
         "elsewhere": (301, {"Location": "ftp://x.invalid/"}, b""),
@@ -279,7 +279,7 @@ def held_elsewhere(site: Site, database_url: str) -> PostgresFrontier:
     frontier = PostgresFrontier(Database(database_url), CrawlSpec("other"))
     frontier.open()
     frontier.add([NewUrl(1, site.url("rules"), "rules.test")])
-    frontier.resolved({"rules.test": "127.0.0.2"})
+    frontier.put_addresses({"rules.test": "127.0.0.2"})
     assert frontier.lease("other", 1)
     return frontier
 
@@ -299,7 +299,7 @@ def test_a_file_on_a_host_that_another_worker_holds_waits_for_it(
             time.sleep(0.05)
         time.sleep(1.5)
         assert site.paths() == {"a /robots.txt": 1}
-        frontier.release("other", list(frontier.renew("other", range(1, 10))))
+        frontier.release_servers("other", list(frontier.renew_leases("other", range(1, 10))))
         assert worker.wait().code == 0
     frontier.close()
     assert site.paths() == {"a /robots.txt": 1, "/robots.txt": 1, "a /": 1}
@@ -437,7 +437,7 @@ def test_orders_of_pages_by_header_and_by_element(
     result = crawl(site, database_url, tmp_path)
     assert result.code == 0, result.log
     database = Database(database_url)
-    found = database.script(
+    found = database.run_script(
         "select canonical, noindex, noarchive from crawlproj.page p join crawlproj.url u on u.id = "
         "p.url"
     )
@@ -485,7 +485,7 @@ def test_broken_files_of_the_demo_web_are_taken_as_the_rfc_says(
             if name.startswith("robots-") and "timeout" not in name and "slow" not in name
         ]
         seeds = [demo.url(name, "/") for name in names]
-        truth = demo.web.truth(demo.now(), seeds=seeds, depth=3)
+        truth = demo.web.truth_at(demo.now(), seeds=seeds, depth=3)
         settings = demo_settings(
             demo, database_url, FRONTIER_DEPTH=3, CRAWL_PATIENCE=0, FRONTIER_RETRY_DELAY="1h"
         )

@@ -12,7 +12,7 @@ from itertools import count
 from crawlproj.database.connection import Database
 from crawlproj.frontier.base import Batch, CrawlSpec, Lane, NewUrl, Outcome, State, Want
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.revisit.shares import places
+from crawlproj.revisit.shares import lease_limits
 
 REVISITED = 10_000
 FRESH = 100
@@ -40,11 +40,11 @@ def fill(frontier: PostgresFrontier) -> None:
     frontier.add(
         [url(host, 0) for host in old] + [url(host, page) for host in new for page in range(60)]
     )
-    frontier.resolved({host: f"10.0.{n // 250}.{n % 250}" for n, host in enumerate(old + new)})
-    frontier.db.script("update crawlproj.url set state = 'waiting', lane = 2, rank = 1, next_visit "
+    frontier.put_addresses({host: f"10.0.{n // 250}.{n % 250}" for n, host in enumerate(old + new)})
+    frontier.db.run_script("update crawlproj.url set state = 'waiting', lane = 2, rank = 1, next_visit "
                        "= to_timestamp(1), visit = 1"
                        " where canonical like 'http://old%'")  # fmt: skip
-    frontier.db.script("update crawlproj.crawl_host c set ready = null, revisit = 1 from "
+    frontier.db.run_script("update crawlproj.crawl_host c set ready = null, revisit = 1 from "
                        "crawlproj.host h"
                        " where h.id = c.host and h.name like 'old%'")  # fmt: skip
 
@@ -55,11 +55,11 @@ def slots(frontier: PostgresFrontier, clock: Clock, turns: int) -> Iterator[str]
     wants: dict[int, Want] = {}
     for _ in range(turns):
         clock.now += timedelta(seconds=1)
-        room, ranked = places(frontier.spec.shares, LEASES, list(kinds.values()))
+        room, ranked = lease_limits(frontier.spec.shares, LEASES, list(kinds.values()))
         for lease in frontier.lease("worker", room, ranked):
             kinds[lease.server] = lease.kind
             wants[lease.server] = Want(lease.hosts[0].name, lease.server, lease.epoch, 1)
-        tickets = frontier.refill(list(wants.values()))
+        tickets = frontier.due_tickets(list(wants.values()))
         yield from ("revisit" if ticket.lane is Lane.REVISIT else "new" for ticket in tickets)
         later = clock.now + timedelta(days=9)
         ends = [
@@ -67,11 +67,13 @@ def slots(frontier: PostgresFrontier, clock: Clock, turns: int) -> Iterator[str]
             for t in tickets
         ]
         frontier.commit(Batch(ends), "worker")
-        empty = wants.keys() - {ticket.server for ticket in frontier.refill(list(wants.values()))}
-        frontier.release("worker", sorted(empty))
+        empty = wants.keys() - {
+            ticket.server for ticket in frontier.due_tickets(list(wants.values()))
+        }
+        frontier.release_servers("worker", sorted(empty))
         for server in empty:
             del kinds[server], wants[server]
-        frontier.renew("worker", sorted(wants))
+        frontier.renew_leases("worker", sorted(wants))
 
 
 def test_both_kinds_of_hosts_get_their_share_of_every_window(database: Database) -> None:

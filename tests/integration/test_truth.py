@@ -26,7 +26,7 @@ def demo() -> Iterator[DemoServer]:
 
 
 def true(demo: DemoServer) -> Truth:
-    return demo.web.truth(demo.now(), seeds=roots(demo), depth=DEPTH)
+    return demo.web.truth_at(demo.now(), seeds=roots(demo), depth=DEPTH)
 
 
 def compare(demo: DemoServer, database_url: str) -> None:
@@ -51,7 +51,7 @@ def test_every_reachable_page_is_fetched_once_and_nothing_forbidden(
     truth = true(demo)
     seen = asked(demo)
     busy = {url for url, times in seen.items() if times > 1}
-    assert set(seen) == truth.asked
+    assert set(seen) == truth.requested_urls
     assert all("busy" in url or truth.errors.get(url, 0) >= 500 for url in busy), busy
     assert result.stats.get("politeness/held", 0) == 0
 

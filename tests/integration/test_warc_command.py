@@ -16,8 +16,8 @@ from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Original
 from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.open_file import index_path
-from crawlproj.archive.records import digest
-from crawlproj.reports.versions import in_force, last_two, moment
+from crawlproj.archive.records import compute_digest
+from crawlproj.reports.versions import last_two, parse_time, version_at
 from tests.integration.test_robots import Site
 from tests.integration.test_robots import site as site
 from tests.support.archiving import PAGE, START, exchange, head, write
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     other = exchange(0, body=OTHER, at=START + timedelta(days=2))
     write(
         tmp_path / "warc",
-        [(first, None), (same, Original(first.url, first.at, digest(PAGE))), (other, None)],
+        [(first, None), (same, Original(first.url, first.at, compute_digest(PAGE))), (other, None)],
     )
     merge_indexes(tmp_path / "warc")
     yield tmp_path
@@ -102,7 +102,7 @@ def test_who_has_closed_the_output_gets_nothing_and_no_traceback(folder: Path) -
 
 def test_check_names_what_is_wrong_and_repair_closes_what_was_left(folder: Path) -> None:
     assert "1 file, 0 problems" in warc(folder, "check").stdout
-    (path,) = Archive(folder / "warc").files()
+    (path,) = Archive(folder / "warc").closed_files()
     whole = path.read_bytes()
     (folder / "warc" / "left-1.warc.gz.open").write_bytes(whole[:-20])
     path.with_suffix("").with_suffix(".cdxj").unlink()
@@ -120,7 +120,7 @@ def test_check_names_what_is_wrong_and_repair_closes_what_was_left(folder: Path)
 def test_files_of_others_are_imported(folder: Path, tmp_path: Path) -> None:
     elsewhere = exchange(0, url="http://elsewhere.example/", top=head())
     write(tmp_path / "foreign", [(elsewhere, None)])
-    (path,) = Archive(tmp_path / "foreign").files()
+    (path,) = Archive(tmp_path / "foreign").closed_files()
     assert "1 exchange added" in warc(folder, "import", str(path)).stdout
     assert "0 exchanges added, 1 there already" in warc(folder, "import", str(path)).stdout
     assert warc(folder, "get", "http://elsewhere.example/").stdout.encode() == PAGE
@@ -157,14 +157,19 @@ def test_pages_of_a_crawl_that_is_running_can_be_read(
 
 def test_times_are_read_as_people_write_them() -> None:
     day = datetime(2026, 3, 1, tzinfo=UTC)
-    assert moment("2026-03-01") == moment("20260301") == moment("2026-03-01T01:00:00+01:00") == day
-    assert moment("202603011230") == day + timedelta(hours=12, minutes=30)
+    assert (
+        parse_time("2026-03-01")
+        == parse_time("20260301")
+        == parse_time("2026-03-01T01:00:00+01:00")
+        == day
+    )
+    assert parse_time("202603011230") == day + timedelta(hours=12, minutes=30)
 
 
 def test_the_version_in_force_and_the_last_two_that_differ(folder: Path) -> None:
     entries = Archive(folder / "warc").versions(URL)
-    assert in_force(entries, START - timedelta(days=1)) is entries[0]
-    assert in_force(entries, START + timedelta(days=1, hours=1)) is entries[1]
-    assert in_force(entries, None) is entries[2]
+    assert version_at(entries, START - timedelta(days=1)) is entries[0]
+    assert version_at(entries, START + timedelta(days=1, hours=1)) is entries[1]
+    assert version_at(entries, None) is entries[2]
     assert last_two(entries) == (entries[1], entries[2])
     assert last_two(entries[:2]) is None

@@ -13,7 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from crawlproj.fetch.wire import Wire, tap, wire_of
+from crawlproj.fetch.wire import WireCapture, capture_wire, install_capture
 from tests.support.crawling import run_crawl
 from tests.support.wiring import read_wires
 
@@ -116,29 +116,29 @@ def base() -> Iterator[str]:
 
 
 class Kept(aiohttp.ClientResponse):
-    wire: Wire | None = None
+    wire: WireCapture | None = None
 
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         end = connection.protocol
         await super().start(connection)
-        self.wire = wire_of(self, end)
+        self.wire = capture_wire(self, end)
         return self
 
 
 async def fetched(
     base: str, *paths: str, meanwhile: Callable[[], object] = lambda: None
-) -> list[Wire]:
+) -> list[WireCapture]:
     connector = aiohttp.TCPConnector(limit=1)
     found = []
     async with aiohttp.ClientSession(
         connector=connector, response_class=Kept, auto_decompress=False
     ) as session:
-        tap(connector)
+        install_capture(connector)
         for path in paths:
             async with session.get(base + path, allow_redirects=False) as response:
                 assert isinstance(response, Kept)
                 assert response.wire is not None
-                async for _ in response.wire.keep(response.content):
+                async for _ in response.wire.record_body(response.content):
                     pass
                 found.append(response.wire)
             meanwhile()  # the event loop sees nothing of it

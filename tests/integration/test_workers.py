@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid
+from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid_profile
 from tests.support.crawling import Crawl, run_command
 from tests.support.webs import asked, demo_settings, in_state, roots, rows
 
@@ -26,7 +26,7 @@ LEASE_S = 3.0
 @pytest.fixture
 def demo() -> Iterator[DemoServer]:
     with DemoServer(
-        grid(12, addresses=6, like=HostSpec("", articles=12, latency_s=(0.0, 0.02))),
+        grid_profile(12, addresses=6, like=HostSpec("", articles=12, latency_s=(0.0, 0.02))),
         clock=FrozenClock(),
     ) as server:
         yield server
@@ -111,7 +111,7 @@ def test_three_workers_of_which_one_is_killed_fetch_everything(
         said,
     )
 
-    truth = demo.web.truth(demo.now(), seeds=roots(demo))
+    truth = demo.web.truth_at(demo.now(), seeds=roots(demo))
     assert in_state(rows(database_url), "waiting") == set(truth.pages)
     again = {url for url, times in asked(demo).items() if times > 1}
     first = {f"http://{r.host}{r.path}": r.started_at for r in reversed(demo.log.records())}
@@ -146,7 +146,7 @@ def test_a_stop_is_passed_on_to_all_and_the_next_run_goes_on(
     with workers(demo, database_url, tmp_path) as crawl:
         assert crawl.wait(120).code == 0
     assert in_state(rows(database_url), "waiting") == set(
-        demo.web.truth(demo.now(), seeds=roots(demo)).pages
+        demo.web.truth_at(demo.now(), seeds=roots(demo)).pages
     )
     assert max(asked(demo).values()) == 1
 

@@ -18,8 +18,8 @@ from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untype
 from warcio.bufferedreaders import BufferedReader  # type: ignore[import-untyped]
 from warcio.cli import main as warcio_main  # type: ignore[import-untyped]
 
-from crawlproj.archive.exchange import Exchange, Facts, Original, Place, Truncated
-from crawlproj.archive.writer import DEFAULT, Shape, Writer
+from crawlproj.archive.exchange import Exchange, Original, PageMetadata, RecordLocation, Truncated
+from crawlproj.archive.writer import DEFAULT_OPTIONS, WarcWriter, WriterOptions
 from crawlproj.http import encodings
 
 # warcio 1.8 sets an attribute on brotli's decompressor, which brotli 1.2 does not allow; digests
@@ -108,7 +108,7 @@ BAD_HEADS = {
 
 def all_kinds() -> list[tuple[Exchange, Original | None]]:
     """One exchange of each kind that a crawl meets."""
-    facts = Facts(
+    facts = PageMetadata(
         "A page\r\nwith breaks",
         (("https://example.org/ü b", "a"), ("https://example.org/x.png", "img"), ("x:y", "odd")),
     )
@@ -138,15 +138,17 @@ def all_kinds() -> list[tuple[Exchange, Original | None]]:
 
 
 def write(
-    folder: Path, exchanges: Sequence[tuple[Exchange, Original | None]], shape: Shape = DEFAULT
-) -> list[Place]:
+    folder: Path,
+    exchanges: Sequence[tuple[Exchange, Original | None]],
+    shape: WriterOptions = DEFAULT_OPTIONS,
+) -> list[RecordLocation]:
     """Write them, close, and say where they are."""
-    writer = Writer(folder, "test", "w1", {"operator": "a test"}, shape)
+    writer = WarcWriter(folder, "test", "w1", {"operator": "a test"}, shape)
     receipts = [writer.put(each, original) for each, original in exchanges]
     writer.flush().result(60)
     writer.close()
     assert not [receipt.error for receipt in receipts if receipt.error]
-    return [receipt.place for receipt in receipts if receipt.place is not None]
+    return [receipt.record_location for receipt in receipts if receipt.record_location is not None]
 
 
 def accepted(path: Path) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from crawlproj.politeness.clocks import Answer, HostClock, HostRules, ServerClock
+from crawlproj.politeness.clocks import FetchTiming, HostClock, HostRules, ServerClock
 from crawlproj.scheduling.dispatcher import Dispatcher
 from crawlproj.scheduling.window import ServerWindow
 from middlewares.robots import RobotsMiddleware
@@ -23,9 +23,9 @@ def breaks(function: Callable[[], None]) -> Callable[[], None]:
     return function
 
 
-def _after(change: Callable[[Answer, HostRules], tuple[Answer, HostRules]]) -> None:
-    true = HostClock.after
-    HostClock.after = lambda self, answer, rules: true(self, *change(answer, rules))  # type: ignore[method-assign]
+def _after(change: Callable[[FetchTiming, HostRules], tuple[FetchTiming, HostRules]]) -> None:
+    true = HostClock.after_fetch
+    HostClock.after_fetch = lambda self, answer, rules: true(self, *change(answer, rules))  # type: ignore[method-assign]
 
 
 @breaks
@@ -55,7 +55,7 @@ def back_off() -> None:
 
 @breaks
 def server_delay() -> None:
-    ServerClock.started = lambda self, now, rules: self  # type: ignore[method-assign]
+    ServerClock.after_start = lambda self, now, rules: self  # type: ignore[method-assign]
 
 
 @breaks
@@ -71,7 +71,7 @@ def hosts_per_server() -> None:
 
 @breaks
 def general_pause() -> None:
-    ServerClock.after = lambda self, host, ended, rules: (self, host)  # type: ignore[method-assign]
+    ServerClock.after_fetch = lambda self, host, ended, rules: (self, host)  # type: ignore[method-assign]
 
 
 @breaks

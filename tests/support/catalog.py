@@ -45,4 +45,4 @@ def catalog(db: Queries) -> dict[str, list[tuple[Any, ...]]]:
     """Tables, columns, types, defaults, indexes, constraints and the rest, each sorted: equal
     schemas, equal dicts.
     """
-    return {part: sorted(db.script(sql), key=repr) for part, sql in PARTS.items()}
+    return {part: sorted(db.run_script(sql), key=repr) for part, sql in PARTS.items()}

@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from crawlproj.demo.files import PACKAGE, RELATION, WORD, docx, packed, pdf
+from crawlproj.demo.files import PACKAGE, RELATION, WORD, make_docx, make_pdf, make_zip
 from tests.support import compound
 
 DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
@@ -41,7 +41,7 @@ def word(body: str, head: str = "", **urls: str) -> bytes:
         f'{head}<w:document xmlns:w="{WORD}" '
         f'xmlns:r="{RELATION}"><w:body>{body}</w:body></w:document>'
     )
-    return packed(
+    return make_zip(
         {**TYPES, "word/document.xml": document, "word/_rels/document.xml.rels": relations(**urls)}
     )
 
@@ -58,7 +58,7 @@ def xlsx() -> bytes:
         f'<worksheet xmlns="{SHEET}" '
         f'xmlns:r="{RELATION}"><sheetData>{rows}</sheetData>{links}</worksheet>'
     )
-    return packed({
+    return make_zip({
         **TYPES, "xl/sharedStrings.xml": f'<sst xmlns="{SHEET}">{strings}</sst>',
         "xl/worksheets/sheet1.xml": sheet,
         "xl/worksheets/_rels/sheet1.xml.rels": relations(r1=URL),
@@ -73,7 +73,7 @@ def pptx() -> bytes:
             "end</a:t></a:r></a:p></p:sld>"
         )
 
-    return packed(
+    return make_zip(
         {
             **TYPES,
             "ppt/notesSlides/notesSlide1.xml": slide("A note"),
@@ -157,15 +157,15 @@ def locked_pdf() -> bytes:
     """Says that it is encrypted, by a key that nobody has."""
     secret = "<" + "ab" * 32 + ">"
     lock = f"8 0 obj<</Filter/Standard/V 2/R 3/Length 128/P -4/O {secret}/U {secret}>>endobj\n".encode()
-    plain = pdf("A title", "A secret", URL)
+    plain = make_pdf("A title", "A secret", URL)
     end = b"trailer<</Root 1 0 R/Encrypt 8 0 R/ID[<00><00>]>>\n"
     return plain[: plain.index(b"xref\n")] + lock + end
 
 
 GOOD = {
-    "pdf": pdf("A title", "Some words", URL),
+    "pdf": make_pdf("A title", "Some words", URL),
     "printed": PRINTED,
-    "docx": docx("A title", "Some words", URL),
+    "docx": make_docx("A title", "Some words", URL),
     "xlsx": xlsx(),
     "pptx": pptx(),
     "odt": odt(),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from crawlproj.demo.log import Record
+from crawlproj.demo.log import AccessRecord
 
 SLACK_S = 0.015
 """The server sees a request a little later than it was sent, and ends an answer a little earlier
@@ -35,11 +35,11 @@ class Law:
     """The addresses are those of a content delivery network: they are no servers."""
 
 
-def violations(records: Iterable[Record], law: Law) -> list[str]:
+def violations(records: Iterable[AccessRecord], law: Law) -> list[str]:
     """Every rule that was broken, in words; empty: all were kept."""
     ordered = sorted(records, key=lambda record: record.started)
-    hosts: dict[str, list[Record]] = defaultdict(list)
-    servers: dict[str, list[Record]] = defaultdict(list)
+    hosts: dict[str, list[AccessRecord]] = defaultdict(list)
+    servers: dict[str, list[AccessRecord]] = defaultdict(list)
     for record in ordered:
         hosts[record.host].append(record)
         servers[record.local].append(record)
@@ -49,7 +49,7 @@ def violations(records: Iterable[Record], law: Law) -> list[str]:
     return found
 
 
-def _host(host: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
+def _host(host: str, seen: Sequence[AccessRecord], law: Law) -> Iterable[str]:
     delay = max(law.delay_s, law.crawl_delay_s.get(host.partition(":")[0], 0.0))
     if seen and not seen[0].path.startswith("/robots.txt"):
         yield f"{host}: {seen[0].path} was asked before robots.txt"
@@ -76,7 +76,7 @@ def _host(host: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
             yield f"{host}: {after.path} came before Retry-After of {before.retry_after_s} s was over"
 
 
-def _server(server: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
+def _server(server: str, seen: Sequence[AccessRecord], law: Law) -> Iterable[str]:
     for before, after in pairwise(seen):
         if (gap := after.started - before.started) < law.server_delay_s - SLACK_S:
             yield f"{server}: {gap:.3f} s between {before.host} and {after.host}, {law.server_delay_s} s asked for"
@@ -89,7 +89,7 @@ def _server(server: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
     yield from _pauses(server, seen, law)
 
 
-def _pauses(server: str, seen: Sequence[Record], law: Law) -> Iterable[str]:
+def _pauses(server: str, seen: Sequence[AccessRecord], law: Law) -> Iterable[str]:
     """After so many requests to a host, nothing starts on its server for a while. A rest for
     another reason counts as well: what else was under way meanwhile may end in it.
     """

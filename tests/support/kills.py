@@ -25,9 +25,9 @@ from typing import Any
 from crawlproj.database.connection import Database
 from crawlproj.database.embedded.cluster import USER
 from crawlproj.database.embedded.postmaster import read_postmaster
-from crawlproj.database.embedded.server import Embedded
+from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.database.opening import open_database
-from crawlproj.demo import DemoServer, Record
+from crawlproj.demo import AccessRecord, DemoServer
 from tests.support.crawling import Crawl, start_crawl
 from tests.support.redis_server import RedisServer
 from tests.support.webs import Row, demo_settings, roots, rows
@@ -83,7 +83,7 @@ class Evidence:
     stored it.
     """
 
-    records: tuple[Record, ...]
+    records: tuple[AccessRecord, ...]
     rows: Mapping[str, Row]
     codes: Mapping[int, int]
     logs: Mapping[int, str]
@@ -91,15 +91,15 @@ class Evidence:
     done: Sequence[Done]
     lags: Mapping[str, float]
 
-    def asked(self) -> dict[str, list[Record]]:
+    def asked(self) -> dict[str, list[AccessRecord]]:
         """All requests for each URL, earliest first; robots.txt is no page."""
-        found: dict[str, list[Record]] = {}
+        found: dict[str, list[AccessRecord]] = {}
         for record in sorted(self.records, key=lambda record: record.started):
             if not record.path.startswith("/robots.txt"):
                 found.setdefault(f"http://{record.host}{record.path}", []).append(record)
         return found
 
-    def unstored(self, record: Record) -> Done | None:
+    def unstored(self, record: AccessRecord) -> Done | None:
         """What was done while it was under way or not stored yet: to its worker, or to the
         database.
         """
@@ -123,7 +123,7 @@ class Evidence:
             for url in re.findall(r"INFO: Retry \(.*: (http\S+)$", text, re.M)
         }
 
-    def repeated(self) -> dict[str, list[Record]]:
+    def repeated(self) -> dict[str, list[AccessRecord]]:
         return {url: seen for url, seen in self.asked().items() if len(seen) > 1}
 
 
@@ -131,7 +131,7 @@ class OwnPostgres:
     """A cluster that may be killed, behind a wire that may be cut."""
 
     def __init__(self, home: Path, options: Mapping[str, str] | None = None) -> None:
-        self._embedded = Embedded(home, options={**OPTIONS, **(options or {})})
+        self._embedded = EmbeddedPostgres(home, options={**OPTIONS, **(options or {})})
         self._home = home
         self._data = home.resolve() / "pg" / "data"
         self.direct = self._embedded.start()
@@ -251,11 +251,11 @@ class Scene:
             url = (
                 self.postgres.direct
                 if self.postgres
-                else stack.enter_context(Embedded(self.folder / "shared")).start()
+                else stack.enter_context(EmbeddedPostgres(self.folder / "shared")).start()
             )
             database = Database(url)
             stack.callback(database.close)
-            return database.script(query)
+            return database.run_script(query)
 
     def finish(self, timeout_s: float = PATIENCE_S) -> Evidence:
         """Let all workers come to their end."""
@@ -264,7 +264,7 @@ class Scene:
             url = (
                 self.postgres.direct
                 if self.postgres
-                else stack.enter_context(Embedded(self.folder / "shared")).start()
+                else stack.enter_context(EmbeddedPostgres(self.folder / "shared")).start()
             )
             found = rows(url)
         records = self.demo.log.records()

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from crawlproj.archive import open_file
-from crawlproj.archive.gzip_members import BrokenError, members
+from crawlproj.archive.gzip_members import BrokenRecordError, iter_members
 from crawlproj.archive.open_file import OPEN
-from crawlproj.archive.stored_record import parse
+from crawlproj.archive.stored_record import parse_record
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.scheduling.archiver import Vault
+from crawlproj.scheduling.archiver import Archiver
 
 PAGE = 4_096
 LATE_S = 1.0
@@ -71,7 +71,9 @@ class Recorder:
 
         def commit(frontier: PostgresFrontier, batch: Any, worker: str = "") -> Any:
             places = [
-                outcome.receipt.place for outcome in batch.outcomes if outcome.receipt is not None
+                outcome.receipt.record_location
+                for outcome in batch.outcomes
+                if outcome.receipt is not None
             ]
             self.note(
                 commit=[
@@ -119,9 +121,9 @@ def _no_folder_sync(recorder: Recorder) -> None:
 def _commit_first(recorder: Recorder) -> None:
     """The transaction comes first, the sync after it."""
     late: list[int] = []
-    true = Vault.stored
+    true = Archiver.mark_stored
 
-    def stored(vault: Vault, outcomes: Any) -> None:
+    def stored(vault: Archiver, outcomes: Any) -> None:
         true(vault, outcomes)
         time.sleep(LATE_S)
         while late:
@@ -129,7 +131,7 @@ def _commit_first(recorder: Recorder) -> None:
             os.close(late.pop())
 
     open_file._sync = lambda file: late.append(os.dup(file))
-    Vault.stored = stored  # type: ignore[method-assign]
+    Archiver.mark_stored = stored  # type: ignore[method-assign]
 
 
 BREAK: Mapping[str, Callable[[Recorder], None]] = {
@@ -301,9 +303,9 @@ def records(path: Path) -> dict[str, tuple[int, int]]:
     found = {}
     with path.open("rb") as file:
         try:
-            for member in members(file):
-                found[parse(member).id] = member.offset, member.offset + member.length
-        except BrokenError:
+            for member in iter_members(file):
+                found[parse_record(member).id] = member.offset, member.offset + member.length
+        except BrokenRecordError:
             pass
     return found
 

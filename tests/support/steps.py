@@ -79,9 +79,9 @@ def work(what: str, folder: Path, dsn: str) -> None:
     db = Database(dsn)
     config = config_of(folder, dsn)
     if what == "clean":
-        clean.clean(db, config, RETENTION, print)
+        clean.clean_storage(db, config, RETENTION, print)
     else:
-        takedown.ask(db, [what], "a test", True)
+        takedown.store_rules(db, [what], "a test", True)
         takedown.carry_out(db, config, print)
 
 

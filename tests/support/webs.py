@@ -59,7 +59,7 @@ def rows(database_url: str, crawl: str = "site") -> dict[str, Row]:
     """Everything that the crawl knows, by URL."""
     database = Database(database_url)
     try:
-        found = database.script(
+        found = database.run_script(
             "select canonical, state::text, status, visit, depth, why, changes, tries from "
             "crawlproj.url u"
             f" join crawlproj.crawl c on c.id = u.crawl where c.name = '{crawl}'"
@@ -72,10 +72,10 @@ def rows(database_url: str, crawl: str = "site") -> dict[str, Row]:
 def make_due(database_url: str) -> None:
     """As if all pages had been visited long ago."""
     database = Database(database_url)
-    database.script(
+    database.run_script(
         "update crawlproj.url set rank = 0, next_visit = to_timestamp(0) where lane = 2"
     )
-    database.script("update crawlproj.crawl_host set revisit = 0 where revisit is not null")
+    database.run_script("update crawlproj.crawl_host set revisit = 0 where revisit is not null")
     database.close()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from crawlproj.config import duration, read_config, size
+from crawlproj.config import parse_duration, parse_size, read_config
 from crawlproj.errors import ConfigError
 from crawlproj.politeness.networks import SharedNetworks
 from settings import base
@@ -24,7 +24,7 @@ def test_the_defaults_make_sense_and_name_the_crawl_after_the_spider() -> None:
     config = read_config(settings(), "site")
     assert config.spec.name == "site"
     assert config.crawl_dir == Path(".crawl").absolute()
-    assert config.rules.delay_s == 2
+    assert config.host_rules.delay_s == 2
     assert config.bounds.interval == timedelta(days=5)
     assert config.user_agent == "crawlproj"
 
@@ -41,7 +41,11 @@ def test_values_from_the_environment_are_strings_and_are_read_all_the_same() -> 
         ),
         "x",
     )
-    assert (config.rules.delay_s, config.spec.shares, config.continuous) == (90, {"new": 0.5}, True)
+    assert (config.host_rules.delay_s, config.spec.shares, config.continuous) == (
+        90,
+        {"new": 0.5},
+        True,
+    )
     assert config.revisit_filter == {"html", "feed"}
     assert config.user_agent == "crawlproj (+mailto:a@b.org)"
 
@@ -51,14 +55,14 @@ def test_values_from_the_environment_are_strings_and_are_read_all_the_same() -> 
     [("90s", 90), ("20m", 1200), ("12h", 43200), ("5d", 432000), (7, 7), ("0.5", 0.5)],
 )
 def test_durations_have_units(text: object, seconds: float) -> None:
-    assert duration(text) == timedelta(seconds=seconds)
+    assert parse_duration(text) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
     ("text", "number"), [("64KB", 64_000), ("100MB", 10**8), ("1.5g", 1_500_000_000), (7, 7)]
 )
 def test_sizes_have_units(text: object, number: int) -> None:
-    assert size(text) == number
+    assert parse_size(text) == number
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.formatting import clock, count, short, span, table, volume, when
+from crawlproj.formatting import (
+    format_bytes,
+    format_count,
+    format_duration,
+    format_table,
+    format_time,
+    format_when,
+    shorten_line,
+)
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -26,22 +34,31 @@ NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
     ],
 )
 def test_a_span_has_its_two_largest_units(seconds: float, text: str) -> None:
-    assert span(seconds) == span(timedelta(seconds=seconds)) == span(-seconds) == text
+    assert (
+        format_duration(seconds)
+        == format_duration(timedelta(seconds=seconds))
+        == format_duration(-seconds)
+        == text
+    )
 
 
 def test_a_time_says_how_far_it_is() -> None:
-    assert when(NOW + timedelta(seconds=24), NOW).endswith("(in 24 s)")
-    assert when(NOW - timedelta(minutes=2), NOW).endswith("(2 min ago)")
-    assert when(NOW, NOW).endswith("(now)")
+    assert format_when(NOW + timedelta(seconds=24), NOW).endswith("(in 24 s)")
+    assert format_when(NOW - timedelta(minutes=2), NOW).endswith("(2 min ago)")
+    assert format_when(NOW, NOW).endswith("(now)")
 
 
 def test_another_day_has_its_date() -> None:
-    assert len(clock(NOW, NOW)) == len("12:00:00")
-    assert clock(NOW + timedelta(days=3), NOW).startswith("2026-03-04")
+    assert len(format_time(NOW, NOW)) == len("12:00:00")
+    assert format_time(NOW + timedelta(days=3), NOW).startswith("2026-03-04")
 
 
 def test_one_is_singular() -> None:
-    assert (count(1, "page"), count(1204, "page"), count(2, "try", "tries")) == (
+    assert (
+        format_count(1, "page"),
+        format_count(1204, "page"),
+        format_count(2, "try", "tries"),
+    ) == (
         "1 page",
         "1,204 pages",
         "2 tries",
@@ -50,14 +67,14 @@ def test_one_is_singular() -> None:
 
 @given(st.text(), st.integers(3, 200))
 def test_short_text_is_one_line_that_fits(text: str, width: int) -> None:
-    line = short(text, width)
+    line = shorten_line(text, width)
     assert len(line) <= width
     assert "\n" not in line
     assert len(" ".join(text.split())) > width or line == " ".join(text.split())
 
 
 def test_columns_of_figures_stand_to_the_right() -> None:
-    assert table(["crawl", "known"], [["site", "1,204"], ["news", "7"]]) == [
+    assert format_table(["crawl", "known"], [["site", "1,204"], ["news", "7"]]) == [
         "crawl  known",
         "site   1,204",
         "news       7",
@@ -65,6 +82,6 @@ def test_columns_of_figures_stand_to_the_right() -> None:
 
 
 def test_volumes() -> None:
-    assert [volume(size) for size in (0, 1, 999, 12_345, 6_700_000, 8.9e9)] == [
+    assert [format_bytes(size) for size in (0, 1, 999, 12_345, 6_700_000, 8.9e9)] == [
         "0 bytes", "1 byte", "999 bytes", "12.3 KB", "6.7 MB", "8.9 GB"
     ]  # fmt: skip

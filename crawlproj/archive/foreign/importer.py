@@ -15,19 +15,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from crawlproj.archive.cdxj import timestamp
+from crawlproj.archive.cdxj import format_timestamp
 from crawlproj.archive.check import Problem
 from crawlproj.archive.exchange import Exchange, Original
-from crawlproj.archive.foreign.reader import Foreign, UnreadableError, read_foreign
-from crawlproj.archive.foreign.revisits import Originals
+from crawlproj.archive.foreign.reader import ForeignExchange, UnreadableWarcError, read_foreign
+from crawlproj.archive.foreign.revisits import OriginalFinder
 from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.reader import Archive
-from crawlproj.archive.records import digest, plain_url
-from crawlproj.archive.recovery import complete, repair
-from crawlproj.archive.stored_record import Stored
-from crawlproj.archive.surt import surt
+from crawlproj.archive.records import compute_digest, plain_url
+from crawlproj.archive.recovery import repair_indexes, repair_open_files
+from crawlproj.archive.stored_record import StoredRecord
+from crawlproj.archive.surt import surt_key
 from crawlproj.archive.write_queue import Receipt
-from crawlproj.archive.writer import DEFAULT, Shape, Writer
+from crawlproj.archive.writer import DEFAULT_OPTIONS, WarcWriter, WriterOptions
 from crawlproj.errors import ArchiveError
 from crawlproj.http import heads
 
@@ -35,7 +35,7 @@ Tell = Callable[[Problem], None]
 
 
 @dataclass(slots=True)
-class Taken:
+class ImportCounts:
     """How many exchanges are new, were there already, had to be left out, or are not wanted.
     `keys`: hashes of the index's keys of those that are in the archive now. `passed`: records that
     are no pages, by kind.
@@ -49,13 +49,13 @@ class Taken:
     passed: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
 
 
-def take(
+def import_files(
     files: Sequence[Path],
     folder: Path,
     tell: Tell,
-    shape: Shape = DEFAULT,
+    shape: WriterOptions = DEFAULT_OPTIONS,
     unwanted: Callable[[str], bool] = lambda url: False,
-) -> Taken:
+) -> ImportCounts:
     """Into `folder`, whose common index is made anew; `tell` hears of what can't be read, or leads
     nowhere. What is `unwanted` is passed over. ArchiveError if nothing can be read of any file, or
     the disk does not take it.
@@ -63,25 +63,25 @@ def take(
     if missing := [path for path in files if not path.is_file()]:
         raise ArchiveError(f"{missing[0]} is no file")
     if folder.is_dir():
-        repair(
+        repair_open_files(
             folder
         )  # what an import left that was killed, or met a full disk: else it would come twice
-        complete(folder)
-    intake = Intake(list(dict.fromkeys(files)), folder, tell, shape, unwanted)
+        repair_indexes(folder)
+    intake = WarcImporter(list(dict.fromkeys(files)), folder, tell, shape, unwanted)
     try:
-        if intake.pages() and intake.revisits(last=False):
-            intake.originals()
-            intake.revisits(last=True)
+        if intake.import_pages() and intake.import_revisits(last=False):
+            intake.collect_originals()
+            intake.import_revisits(last=True)
     except ArchiveError:
         with suppress(OSError):  # what was taken is listed, if there is room for it
             merge_indexes(folder)
         raise
     if folder.is_dir():
         merge_indexes(folder)
-    return intake.taken
+    return intake.counts
 
 
-class Intake:
+class WarcImporter:
     """Reads the files as often as it is needed: for pages, for revisits, and for what revisits name
     by an id only.
     """
@@ -91,7 +91,7 @@ class Intake:
         files: list[Path],
         folder: Path,
         tell: Tell,
-        shape: Shape,
+        shape: WriterOptions,
         unwanted: Callable[[str], bool],
     ) -> None:
         self._files = files
@@ -100,16 +100,16 @@ class Intake:
         self._shape = shape
         self._unwanted = unwanted
         self._archive = Archive(folder)
-        self._originals = Originals(self._archive)
+        self._originals = OriginalFinder(self._archive)
         self._done = set[int]()
         self._receipts = list[tuple[str, Receipt]]()
-        self.taken = Taken()
+        self.counts = ImportCounts()
 
-    def pages(self) -> bool:
+    def import_pages(self) -> bool:
         """All but revisits; is there any? A file of which nothing can be read is told, and not read
         again.
         """
-        bad: list[tuple[Path, UnreadableError]] = []
+        bad: list[tuple[Path, UnreadableWarcError]] = []
         revisits = False
         with self._writing() as writer:
             for path in self._files:
@@ -117,8 +117,8 @@ class Intake:
                     for found in read_foreign(path, self._tell, passed=self._passed):
                         revisits |= found.kind == "revisit"
                         if found.kind != "revisit" and self._is_wanted(found):
-                            self._take(writer, found, None)
-                except UnreadableError as error:
+                            self._import_exchange(writer, found, None)
+                except UnreadableWarcError as error:
                     bad.append((path, error))
         if len(bad) == len(self._files):
             raise bad[0][1]
@@ -127,7 +127,7 @@ class Intake:
         self._files = [path for path in self._files if path not in {each for each, _ in bad}]
         return revisits
 
-    def revisits(self, last: bool) -> bool:
+    def import_revisits(self, last: bool) -> bool:
         """Those that are not taken yet; is one left of which more must be known?"""
         unknown = False
         with self._writing() as writer:
@@ -138,32 +138,32 @@ class Intake:
                     or not self._is_wanted(found)
                 ):
                     continue
-                original = self._originals.find(found, last)
+                original = self._originals.find_original(found, last)
                 if original is not None:
-                    self._take(writer, found, original)
+                    self._import_exchange(writer, found, original)
                 elif last:
                     self._leave_out(found, path.name)
                 else:
-                    self._originals.ask(found)
+                    self._originals.add_wanted(found)
                     unknown = True
         return unknown
 
-    def originals(self) -> None:
+    def collect_originals(self) -> None:
         """What the files say of the records that revisits ask for."""
         for _, found in self._again():
             if found.kind != "revisit":
-                self._originals.note(found)
+                self._originals.note_record(found)
 
-    def _again(self) -> Iterator[tuple[Path, Foreign]]:
+    def _again(self) -> Iterator[tuple[Path, ForeignExchange]]:
         """All is said already that there is to say."""
         for path in self._files:
-            with suppress(UnreadableError):
+            with suppress(UnreadableWarcError):
                 yield from ((path, found) for found in read_foreign(path, lambda problem: None))
 
     @contextmanager
-    def _writing(self) -> Iterator[Writer]:
+    def _writing(self) -> Iterator[WarcWriter]:
         about = {"description": "imported: " + " ".join(path.name for path in self._files)}
-        writer = Writer(self._folder, "import", "import", about, self._shape)
+        writer = WarcWriter(self._folder, "import", "import", about, self._shape)
         try:
             yield writer
         finally:
@@ -171,24 +171,26 @@ class Intake:
         self._settle()
 
     def _passed(self, what: str) -> None:
-        self.taken.passed[what] += 1
+        self.counts.passed[what] += 1
 
-    def _is_wanted(self, found: Foreign) -> bool:
+    def _is_wanted(self, found: ForeignExchange) -> bool:
         if unwanted := self._unwanted(found.exchange.url):
-            self.taken.unwanted += 1
+            self.counts.unwanted += 1
             self._done.add(_mark(found))
         return not unwanted
 
-    def _leave_out(self, found: Foreign, file: str) -> None:
+    def _leave_out(self, found: ForeignExchange, file: str) -> None:
         text = (
             f"{found.exchange.url} of {found.exchange.at:%Y-%m-%d %H:%M:%S} is the same as a "
             "page that is not here"
         )
         self._tell(Problem(file, found.offset, text))
         self._done.add(_mark(found))
-        self.taken.left_out += 1
+        self.counts.left_out += 1
 
-    def _take(self, writer: Writer, found: Foreign, meant: tuple[Stored, str] | None) -> None:
+    def _import_exchange(
+        self, writer: WarcWriter, found: ForeignExchange, meant: tuple[StoredRecord, str] | None
+    ) -> None:
         """With what a revisit means; it stays one if that is a page, which can be looked up."""
         exchange = found.exchange
         original = None
@@ -202,32 +204,32 @@ class Intake:
             original = (
                 Original(record.url, record.at, record.digest, record.id) if not asked else None
             )
-        if not exchange.asked:
-            self.taken.keys.add(hash(surt(exchange.url).encode()))
+        if not exchange.post_query:
+            self.counts.keys.add(hash(surt_key(exchange.url).encode()))
         again = len(self._done)
         mark = _mark(found)
         self._done.add(mark)
         if again == len(self._done) or self._is_there(exchange, original):
-            self.taken.known += 1
+            self.counts.known += 1
             return
-        if writer.full:
+        if writer.is_full:
             writer.flush().result()
             self._settle()
         self._receipts.append((exchange.url, writer.put(exchange, original)))
-        self.taken.new += 1
+        self.counts.new += 1
 
     def _settle(self) -> None:
         """What could not be written is told."""
         for url, receipt in self._receipts:
             if receipt.error is not None:
                 self._tell(Problem("archive", 0, f"{url} can't be written: {receipt.error}"))
-                self.taken.new -= 1
-                self.taken.left_out += 1
+                self.counts.new -= 1
+                self.counts.left_out += 1
         self._receipts = []
 
     def _is_there(self, exchange: Exchange, original: Original | None) -> bool:
         url = plain_url(exchange.url)
-        stamp = timestamp(exchange.at)
+        stamp = format_timestamp(exchange.at)
         pieces = (
             (exchange.body,) if heads.is_http(exchange.head) else (exchange.head, exchange.body)
         )
@@ -235,19 +237,19 @@ class Intake:
             payload = (
                 original.digest
                 if original is not None
-                else digest(*pieces, algorithm=self._shape.algorithm)
+                else compute_digest(*pieces, algorithm=self._shape.algorithm)
             )
             return (url, stamp, payload) in self._not_modified
         entries = [
             entry
-            for entry in self._archive.versions(url, exchange.asked)
+            for entry in self._archive.versions(url, exchange.post_query)
             if (entry.url, entry.timestamp) == (url, stamp)
         ]
         kinds = {
             entry.digest.partition(":")[0] for entry in entries
         } & hashlib.algorithms_guaranteed
         return not {entry.digest for entry in entries}.isdisjoint(
-            digest(*pieces, algorithm=kind) for kind in kinds
+            compute_digest(*pieces, algorithm=kind) for kind in kinds
         )
 
     @cached_property
@@ -257,28 +259,32 @@ class Intake:
         """
         records = (
             record
-            for _, record in self._archive.records()
+            for _, record in self._archive.iter_records()
             if record.kind in ("response", "revisit")
         )
         return {
-            (record.url, timestamp(record.at), record.digest)
+            (record.url, format_timestamp(record.at), record.digest)
             for record in records
-            if heads.status(record.head) == 304
+            if heads.parse_status(record.head) == 304
         }
 
 
-def _mark(found: Foreign) -> int:
+def _mark(found: ForeignExchange) -> int:
     """Of an exchange, by which it is known if it comes again."""
     exchange = found.exchange
-    content = found.digest or found.refers_id if found.kind == "revisit" else digest(exchange.body)
+    content = (
+        found.digest or found.refers_id
+        if found.kind == "revisit"
+        else compute_digest(exchange.body)
+    )
     asked = (
         found.kind == "revisit",
         plain_url(exchange.url),
-        exchange.asked,
-        timestamp(exchange.at),
+        exchange.post_query,
+        format_timestamp(exchange.at),
     )
-    return hash((*asked, content, heads.status(exchange.head)))
+    return hash((*asked, content, heads.parse_status(exchange.head)))
 
 
 def _says_304(exchange: Exchange) -> bool:
-    return heads.status(exchange.head) == 304
+    return heads.parse_status(exchange.head) == 304

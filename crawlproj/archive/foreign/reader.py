@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from crawlproj.archive.check import Problem, fits, lacking
+from crawlproj.archive.check import Problem, digest_matches, header_faults
 from crawlproj.archive.exchange import Exchange, Original, Truncated
 from crawlproj.archive.foreign.scanner import MAX_BLOCK, Scanner
-from crawlproj.archive.foreign.streams import begins_packed
+from crawlproj.archive.foreign.streams import begins_compressed
 from crawlproj.archive.gzip_members import MAGIC
-from crawlproj.archive.records import digest, plain_url
-from crawlproj.archive.stored_record import Stored
+from crawlproj.archive.records import compute_digest, plain_url
+from crawlproj.archive.stored_record import StoredRecord
 from crawlproj.errors import ArchiveError
 from crawlproj.http import heads
-from crawlproj.http.encodings import decode
+from crawlproj.http.encodings import decode_body
 
 KINDS = ("response", "resource", "revisit")
 BESIDE = ("request", "warcinfo", "metadata")
@@ -40,12 +40,12 @@ _CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?(\r?\n)")
 Tell = Callable[[Problem], None]
 
 
-class UnreadableError(ArchiveError):
+class UnreadableWarcError(ArchiveError):
     """Nothing can be read of a file, or not all of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ForeignExchange:
     """An exchange of another tool. One that is a revisit has no body; `refers_to` says of what, if
     the record does.
     """
@@ -67,7 +67,7 @@ def read_foreign(
     tell: Tell,
     max_block: int = MAX_BLOCK,
     passed: Callable[[str], None] = lambda what: None,
-) -> Iterator[Foreign]:
+) -> Iterator[ForeignExchange]:
     """All exchanges with http or https URLs; `tell` hears of what could not be read, `passed` of
     what is no page. UnreadableError if there is no record in it.
     """
@@ -80,7 +80,7 @@ def read_foreign(
             yield found
 
 
-def records(path: Path, tell: Tell, max_block: int = MAX_BLOCK) -> Iterator[Stored]:
+def iter_records(path: Path, tell: Tell, max_block: int = MAX_BLOCK) -> Iterator[StoredRecord]:
     """Whole records; UnreadableError if there is none: then it says the first that is wrong."""
     count = 0
     first = ""
@@ -98,7 +98,7 @@ def records(path: Path, tell: Tell, max_block: int = MAX_BLOCK) -> Iterator[Stor
             tell(held.pop(0))
 
     with _opened(path) as (file, packed):
-        for stored in Scanner(file, packed, told, verified, max_block).records():
+        for stored in Scanner(file, packed, told, verify_digests, max_block).iter_records():
             count += 1
             let_go()
             try:
@@ -108,7 +108,7 @@ def records(path: Path, tell: Tell, max_block: int = MAX_BLOCK) -> Iterator[Stor
             else:
                 yield stored
     if not count:
-        raise UnreadableError(f"{path.name} holds no whole record{first}")
+        raise UnreadableWarcError(f"{path.name} holds no whole record{first}")
 
 
 def check_foreign(path: Path) -> Iterator[Problem]:
@@ -118,31 +118,32 @@ def check_foreign(path: Path) -> Iterator[Problem]:
     told: list[Problem] = []
     try:
         if path.exists() and not path.is_file():
-            raise UnreadableError(f"{path.name} is no file")
-        for stored in records(path, told.append):
+            raise UnreadableWarcError(f"{path.name} is no file")
+        for stored in iter_records(path, told.append):
             if "archive-length" not in stored.fields:
                 told += [
                     Problem(path.name, stored.offset, what)
-                    for what in [*lacking(stored), *_misfits(stored)]
+                    for what in [*header_faults(stored), *_misfits(stored)]
                 ]
             yield from told
             told.clear()
-    except UnreadableError as error:
+    except UnreadableWarcError as error:
         told.append(Problem(path.name, 0, str(error).removeprefix(f"{path.name} ")))
     yield from told
 
 
-def _misfits(stored: Stored) -> list[str]:
+def _misfits(stored: StoredRecord) -> list[str]:
     """Which of its digests are wrong: one is right, or it would not count as a record."""
     block = stored.fields.get("warc-block-digest", "")
     found = (
         []
-        if fits(stored.block, block) or stored.kind == "revisit"
+        if digest_matches(stored.block, block) or stored.kind == "revisit"
         else ["the block digest is wrong"]
     )
     return found + (
         ["the payload digest is wrong"]
-        if verified(replace(stored, fields={**stored.fields, "warc-block-digest": ""})) is False
+        if verify_digests(replace(stored, fields={**stored.fields, "warc-block-digest": ""}))
+        is False
         else []
     )
 
@@ -155,24 +156,26 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, bool]]:
             start = file.read(8)
             for magic, name in OTHERS.items():
                 if start.startswith(magic):
-                    raise UnreadableError(
+                    raise UnreadableWarcError(
                         f"{path.name} holds no whole record: it is packed with {name}; unpack it "
                         "first"
                     )
             if not start:
-                raise UnreadableError(f"{path.name} holds no whole record: it is empty")
-            yield file, start.startswith(MAGIC) or begins_packed(file)
+                raise UnreadableWarcError(f"{path.name} holds no whole record: it is empty")
+            yield file, start.startswith(MAGIC) or begins_compressed(file)
     except OSError as error:
-        raise UnreadableError(f"{path.name} can't be read: {error.strerror or error}") from error
+        raise UnreadableWarcError(
+            f"{path.name} can't be read: {error.strerror or error}"
+        ) from error
 
 
-def verified(stored: Stored) -> bool | None:
+def verify_digests(stored: StoredRecord) -> bool | None:
     """Does a digest of it fit? None if it has none that can be judged. Tools differ in what they
     take for a payload.
     """
     block = stored.fields.get("warc-block-digest", "")
     payload = stored.digest
-    if _known(block) and fits(stored.block, block):
+    if _known(block) and digest_matches(stored.block, block):
         return True
     if stored.kind == "revisit":
         return None
@@ -182,15 +185,17 @@ def verified(stored: Stored) -> bool | None:
         or {"warc-truncated", "warc-segment-number"} & stored.fields.keys()
     ):
         return False if _known(block) else None
-    head, body = heads.split(stored.block) if heads.is_http(stored.block) else (b"", stored.block)
-    return any(fits(each, payload) for each in _payloads(head, body))
+    head, body = (
+        heads.split_head(stored.block) if heads.is_http(stored.block) else (b"", stored.block)
+    )
+    return any(digest_matches(each, payload) for each in _payloads(head, body))
 
 
 def _payloads(head: bytes, body: bytes) -> Iterator[bytes]:
     yield body
-    plain = joined(body) if _is_chunked(head) else body
+    plain = join_chunks(body) if _is_chunked(head) else body
     yield plain
-    yield decode(plain, heads.field(head, "Content-Encoding"))
+    yield decode_body(plain, heads.get_header(head, "Content-Encoding"))
 
 
 def _known(said: str) -> bool:
@@ -199,9 +204,9 @@ def _known(said: str) -> bool:
 
 def _exchanges(
     path: Path, tell: Tell, max_block: int, passed: Callable[[str], None]
-) -> Iterator[Stored]:
+) -> Iterator[StoredRecord]:
     """Answers and requests of the web."""
-    for stored in records(path, tell, max_block):
+    for stored in iter_records(path, tell, max_block):
         web = stored.url.lower().startswith(("http://", "https://"))
         if (
             stored.kind in ("response", "resource")
@@ -225,13 +230,13 @@ def _exchanges(
             )
 
 
-def _pairs(found: Iterator[Stored]) -> Iterator[Foreign]:
+def _pairs(found: Iterator[StoredRecord]) -> Iterator[ForeignExchange]:
     """Answers with their requests, which are before or behind them."""
-    pending: Foreign | None = None
-    request: Stored | None = None
+    pending: ForeignExchange | None = None
+    request: StoredRecord | None = None
     for stored in found:
         if stored.kind == "request" and pending is not None and _belong(stored, pending):
-            yield _asked(pending, stored)
+            yield _with_request(pending, stored)
             pending = request = None
         elif stored.kind == "request":
             request = stored
@@ -240,16 +245,16 @@ def _pairs(found: Iterator[Stored]) -> Iterator[Foreign]:
                 yield pending
             pending = _foreign(stored)
             if request is not None and _belong(request, pending):
-                yield _asked(pending, request)
+                yield _with_request(pending, request)
                 pending = request = None
     if pending is not None:
         yield pending
 
 
-def _lacks_body(found: Foreign) -> bool:
+def _lacks_body(found: ForeignExchange) -> bool:
     """Nobody kept the request, but it can only have been a HEAD."""
     old = found.exchange
-    length = heads.field(found.exchange.head, "Content-Length")
+    length = heads.get_header(found.exchange.head, "Content-Length")
     said = length.isdecimal() and int(length[:18]) > 0
     return (
         said
@@ -257,15 +262,15 @@ def _lacks_body(found: Foreign) -> bool:
         and not old.request
         and not old.truncated
         and found.kind == "response"
-        and heads.status(old.head) == 200
+        and heads.parse_status(old.head) == 200
     )
 
 
-def _foreign(stored: Stored) -> Foreign:
+def _foreign(stored: StoredRecord) -> ForeignExchange:
     is_http = heads.is_http(stored.block) and stored.kind in ("response", "revisit")
-    head, body = heads.split(stored.block) if is_http else (b"", stored.block)
-    while 100 <= heads.status(head) < 200 and heads.is_http(body):
-        head, body = heads.split(body)
+    head, body = heads.split_head(stored.block) if is_http else (b"", stored.block)
+    while 100 <= heads.parse_status(head) < 200 and heads.is_http(body):
+        head, body = heads.split_head(body)
     cut = (
         stored.fields.get("warc-truncated", "") if stored.kind != "revisit" else ""
     )  # wget says so of each
@@ -286,11 +291,11 @@ def _foreign(stored: Stored) -> Foreign:
         else Truncated.UNSPECIFIED,
         content_type="" if is_http or kind.startswith("application/http") else kind,
     )
-    said = stored.digest or ("" if stored.kind == "revisit" else digest(body))
+    said = stored.digest or ("" if stored.kind == "revisit" else compute_digest(body))
     beside, refers_id, profile = (
         stored.fields.get(f"warc-{name}", "") for name in ("concurrent-to", "refers-to", "profile")
     )
-    return Foreign(
+    return ForeignExchange(
         exchange,
         stored.kind,
         stored.refers_to,
@@ -304,10 +309,10 @@ def _foreign(stored: Stored) -> Foreign:
 
 
 def _is_chunked(head: bytes) -> bool:
-    return heads.field(head, "Transfer-Encoding").lower().endswith("chunked")
+    return heads.get_header(head, "Transfer-Encoding").lower().endswith("chunked")
 
 
-def joined(body: bytes) -> bytes:
+def join_chunks(body: bytes) -> bytes:
     """A body without its chunks' frames; one that has none stays as it is, of one that is cut comes
     what is there.
     """
@@ -335,7 +340,7 @@ def _unframed(body: bytes) -> tuple[bytes, bool]:
     return (b"".join(pieces), True) if pieces else (body, False)
 
 
-def _belong(request: Stored, answer: Foreign) -> bool:
+def _belong(request: StoredRecord, answer: ForeignExchange) -> bool:
     """By their ids, or (where a tool leaves them out) by their URLs."""
     if said := request.fields.get("warc-concurrent-to", ""):
         return said == answer.record_id
@@ -344,6 +349,6 @@ def _belong(request: Stored, answer: Foreign) -> bool:
     return plain_url(request.url) == answer.exchange.url
 
 
-def _asked(answer: Foreign, request: Stored) -> Foreign:
-    head, body = heads.split(request.block)
+def _with_request(answer: ForeignExchange, request: StoredRecord) -> ForeignExchange:
+    head, body = heads.split_head(request.block)
     return replace(answer, exchange=replace(answer.exchange, request=head, request_body=body))

@@ -17,9 +17,9 @@ from functools import partial
 from typing import BinaryIO
 from urllib.parse import quote_from_bytes
 
-from crawlproj.archive.foreign.streams import ARC, WARC, Inflated, Window, starts_record
+from crawlproj.archive.foreign.streams import ARC, WARC, ByteWindow, GzipStream, starts_record
 from crawlproj.archive.gzip_members import PIECE
-from crawlproj.archive.stored_record import Stored
+from crawlproj.archive.stored_record import StoredRecord
 
 MAX_BLOCK = 256 << 20
 MAX_HEADER = 1 << 20
@@ -50,7 +50,7 @@ _EMPTY_LINES = (b"\r\n\r\n", b"\n\n", b"\r\n", b"\n", b"")
 
 Tell = Callable[[int, str], None]
 """Of a byte in the file, and what is wrong there."""
-Verify = Callable[[Stored], bool | None]
+Verify = Callable[[StoredRecord], bool | None]
 """Do the digests of a record fit? None if it has none."""
 
 
@@ -63,13 +63,13 @@ class Scanner:
         self._tell = tell
         self._verify = verify
         self._max = max_block
-        self._packed = Inflated(file, tell) if packed else None
-        self._window = Window(self._packed or file)
+        self._packed = GzipStream(file, tell) if packed else None
+        self._window = ByteWindow(self._packed or file)
         self._size = None if packed else os.fstat(file.fileno()).st_size
         self._next = _NEXT_WARC
         self._ways_back = WAYS_BACK
 
-    def records(self) -> Iterator[Stored]:
+    def iter_records(self) -> Iterator[StoredRecord]:
         at = self._blank(0)
         while self._window.get(at, 1):
             stored, end = self._record(at)
@@ -89,7 +89,7 @@ class Scanner:
                 break
         return at
 
-    def _record(self, at: int) -> tuple[Stored | None, int]:
+    def _record(self, at: int) -> tuple[StoredRecord | None, int]:
         """The record there, or None, and where to go on, which is always further on."""
         self._window.floor = at
         header = self._header(at)
@@ -116,11 +116,11 @@ class Scanner:
 
     def _whole(
         self, fields: dict[str, str], at: int, start: int, length: int
-    ) -> tuple[Stored | None, int]:
+    ) -> tuple[StoredRecord | None, int]:
         end, sound = self._ends(start + length)
         if not sound:
             return self._mended(fields, at, start, length, "the record does not end where it says")
-        stored = Stored(fields, self._window.get(start, length), self._place(at))
+        stored = StoredRecord(fields, self._window.get(start, length), self._file_offset(at))
         damaged = self._is_damaged(at, start + length, end)
         fit = self._verify(stored)
         if fit or (fit is None and not damaged):
@@ -152,24 +152,25 @@ class Scanner:
 
     def _passed(
         self, fields: dict[str, str], at: int, start: int, length: int
-    ) -> tuple[Stored | None, int]:
+    ) -> tuple[StoredRecord | None, int]:
         """Behind a record that is too big to be held."""
         self._window.floor = None
         known = self._packed is None or self._packed.size is not None
         if self._reaches(start + length) and self._ends(start + length)[1]:
-            self._tell(self._place(at), f"more than {self._max} bytes in one record")
+            self._tell(self._file_offset(at), f"more than {self._max} bytes in one record")
             return None, start + length
         self._ways_back -= not known
         if self._ways_back < 0:
             self._tell(
-                self._place(at), "the lengths of its records make no sense; the rest is left out"
+                self._file_offset(at),
+                "the lengths of its records make no sense; the rest is left out",
             )
             return None, start + length
         return self._mended(fields, at, start, None, "its length is wrong")
 
     def _mended(
         self, fields: dict[str, str], at: int, start: int, length: int | None, why: str
-    ) -> tuple[Stored | None, int]:
+    ) -> tuple[StoredRecord | None, int]:
         """A record that does not end where it says counts if its digest says that it does, or where
         else.
         """
@@ -179,13 +180,13 @@ class Scanner:
             data = self._window.get(start, end - start)
             sizes = [len(data) - len(line) for line in _EMPTY_LINES if data.endswith(line)]
             for size in [length, *sizes] if length is not None and length <= len(data) else sizes:
-                stored = Stored(fields, data[:size], self._place(at))
+                stored = StoredRecord(fields, data[:size], self._file_offset(at))
                 if self._verify(stored):
                     if size != length:
                         self._tell(stored.offset, "its length is wrong; by its digest it is whole")
                     return stored, start + size
         for text in heard:
-            self._tell(self._place(at), text)
+            self._tell(self._file_offset(at), text)
         return None, end
 
     def _resumed(self, at: int, start: int, why: str, heard: list[str] | None = None) -> int:
@@ -194,7 +195,7 @@ class Scanner:
         """
         pos = start - 1
         damaged = False
-        heard_by = heard.append if heard is not None else partial(self._tell, self._place(at))
+        heard_by = heard.append if heard is not None else partial(self._tell, self._file_offset(at))
         while data := self._window.get(pos, PIECE + LINE):
             self._window.floor = self._window.floor if pos - start < self._max else None
             ahead = self._break(at, pos + len(data))
@@ -239,8 +240,8 @@ class Scanner:
             and self._packed.broken[bisect_left(self._packed.breaks, found)] < end
         )
 
-    def _place(self, at: int) -> int:
-        return at if self._packed is None else self._packed.place(at)
+    def _file_offset(self, at: int) -> int:
+        return at if self._packed is None else self._packed.member_offset(at)
 
     def _header(self, at: int) -> tuple[dict[str, str], int] | None:
         """The fields of the record that starts there, and where its block starts."""

@@ -23,19 +23,19 @@ ARC = re.compile(
 _WARC_LINE = re.compile(rb"(?m)^" + WARC.pattern)
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """Bytes that can be read in order, and again from an earlier place."""
 
     def read(self, size: int = -1, /) -> bytes: ...
     def seek(self, at: int, /) -> object: ...
 
 
-class Window:
+class ByteWindow:
     """Any part of a source. What comes after `floor` is kept, so that going back to it costs
     nothing.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ByteSource) -> None:
         self._source = source
         self._at = 0
         self._data = bytearray()
@@ -62,7 +62,7 @@ class Window:
             self._data = bytearray()
 
 
-class Inflated:
+class GzipStream:
     """What is in the gzip members of a file. After a damaged place it goes on with the next member
     that starts a record.
 
@@ -90,7 +90,7 @@ class Inflated:
         self._ended = False
         self._inflater: zlib._Decompress | None = None
 
-    def place(self, at: int) -> int:
+    def member_offset(self, at: int) -> int:
         """The byte in the file at which the member starts that holds this one."""
         found = bisect_right(self.starts, at) - 1
         return self._offsets[found] if found >= 0 else 0
@@ -176,7 +176,7 @@ def _next_start(file: BinaryIO, offset: int) -> int:
         at = data.find(MAGIC)
         while at >= 0:
             file.seek(base + at)
-            if starts_record(unpacked_start(file.read(SHORT))):
+            if starts_record(decompressed_start(file.read(SHORT))):
                 return base + at
             at = data.find(MAGIC, at + 1)
         tail = data[-len(MAGIC) + 1 :]
@@ -184,7 +184,7 @@ def _next_start(file: BinaryIO, offset: int) -> int:
     return -1
 
 
-def begins_packed(file: BinaryIO) -> bool:
+def begins_compressed(file: BinaryIO) -> bool:
     """Of a file that does not start with a member: is its start damaged, so that the first record
     in it is packed?
     """
@@ -201,7 +201,7 @@ def begins_packed(file: BinaryIO) -> bool:
     return True
 
 
-def unpacked_start(data: bytes) -> bytes:
+def decompressed_start(data: bytes) -> bytes:
     """The first bytes of what is in the member at the start of `data`; nothing if there is none."""
     try:
         return zlib.decompressobj(GZIP).decompress(data, SHORT)

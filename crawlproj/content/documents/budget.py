@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class DocumentBudget:
     timeout_s: float
     memory: int
     """Bytes of address space of the process that reads."""

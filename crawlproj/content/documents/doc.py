@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from crawlproj.content.documents.result import MAX_TEXT, Found, UnreadableError
+from crawlproj.content.documents.result import MAX_TEXT, BadDocumentError, DocumentResult
 
 _SIGN = 0xA5EC
 _FIRST_97 = 0xC1
@@ -22,16 +22,16 @@ _CONTROLS: Final = dict.fromkeys(number for number in range(32) if number != 9) 
 _FIELD: Final = re.compile(r'\bHYPERLINK\s{1,9}"([^"]{1,4000})"')
 
 
-def read(main: bytes, tables: Mapping[str, bytes], found: Found) -> None:
+def read_doc(main: bytes, tables: Mapping[str, bytes], found: DocumentResult) -> None:
     sign, version = struct.unpack_from("<HH", main)
     flags, place, size = (
         *struct.unpack_from("<H", main, 0x0A),
         *struct.unpack_from("<II", main, 0x1A2),
     )
     if sign != _SIGN or version < _FIRST_97:
-        raise UnreadableError("old")
+        raise BadDocumentError("old")
     if flags & _ENCRYPTED:
-        raise UnreadableError("encrypted")
+        raise BadDocumentError("encrypted")
     table = tables.get("1Table" if flags & _TABLE_1 else "0Table", b"")
     _tell("".join(_pieces(main, table[place : place + size])), found)
 
@@ -43,7 +43,7 @@ def _pieces(main: bytes, table: bytes) -> Iterator[str]:
         at += 3 + struct.unpack_from("<H", table, at + 1)[0]
     number = (struct.unpack_from("<I", table, at + 1)[0] - 4) // 12
     if table[at : at + 1] != b"\x02" or not 0 < number <= len(table) // 12:
-        raise UnreadableError("broken")
+        raise BadDocumentError("broken")
     at += 5
     borders = struct.unpack_from(f"<{number + 1}I", table, at)
     for index in range(number):
@@ -57,7 +57,7 @@ def _pieces(main: bytes, table: bytes) -> Iterator[str]:
             yield main[place : place + 2 * length].decode("utf-16-le", "replace")
 
 
-def _tell(text: str, found: Found) -> None:
+def _tell(text: str, found: DocumentResult) -> None:
     """Paragraphs and the cells of tables are blocks; a field is a code, a mark, and what
     is shown.
     """
@@ -68,14 +68,14 @@ def _tell(text: str, found: Found) -> None:
             codes.append([])
         elif part in ("\x14", "\x15"):
             for url in _FIELD.findall("".join(codes.pop())) if codes else ():
-                found.link(url)
+                found.add_link(url)
             if part == "\x14":  # what follows is shown, up to an end that is met without a code
                 continue
         elif codes:
             codes[-1].append(part)
         elif part in ("\r", "\x07", "\x0c"):
-            found.add("".join(shown))
+            found.add_block("".join(shown))
             shown.clear()
         else:
             shown.append(" " if part == "\x0b" else part.translate(_CONTROLS))
-    found.add("".join(shown))
+    found.add_block("".join(shown))

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-Format = Literal["pdf", "office", "opendocument", "rtf", "compound", ""]
+DocumentFormat = Literal["pdf", "office", "opendocument", "rtf", "compound", ""]
 
 OPENDOCUMENT: Final = b"mimetypeapplication/vnd.oasis.opendocument."
 _PDF_WITHIN: Final = 1024
 """What may stand before %PDF-, as all readers of PDF allow."""
 
 
-def format_of(body: bytes) -> Format:
+def document_format(body: bytes) -> DocumentFormat:
     """Empty: none that we know. A zip is looked through for the file that every office document
     must have.
     """

@@ -4,41 +4,47 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from crawlproj.content.documents.package import Package, Target, attribute, describe, local
-from crawlproj.content.documents.result import Found, UnreadableError
+from crawlproj.content.documents.package import (
+    Package,
+    XmlTarget,
+    attribute_value,
+    local_name,
+    read_metadata,
+)
+from crawlproj.content.documents.result import BadDocumentError, DocumentResult
 
 _SPACES: Final = frozenset(("s", "tab", "line-break"))
 _SKIPPED: Final = frozenset(("tracked-changes", "forms", "note-citation", "page-number"))
 _ASIDES: Final = frozenset(("note", "annotation"))
 
 
-def read(body: bytes, found: Found) -> None:
+def read_odf(body: bytes, found: DocumentResult) -> None:
     package = Package(body)
-    lock = _Lock()
-    package.parse("META-INF/manifest.xml", lock)
+    lock = _EncryptionTarget()
+    package.parse_part("META-INF/manifest.xml", lock)
     if lock.found:
-        raise UnreadableError("encrypted")
+        raise BadDocumentError("encrypted")
     if "content.xml" not in package.names:
-        raise UnreadableError("broken")
-    describe(package, "meta.xml", found)
-    package.parse("content.xml", _Text(found))
+        raise BadDocumentError("broken")
+    read_metadata(package, "meta.xml", found)
+    package.parse_part("content.xml", _Text(found))
 
 
-class _Lock(Target):
+class _EncryptionTarget(XmlTarget):
     """Does the manifest say how to decrypt the rest?"""
 
     found = False
 
     def start(self, tag: str, attrib: Any) -> None:
-        self.found = self.found or local(tag) == "encryption-data"
+        self.found = self.found or local_name(tag) == "encryption-data"
 
 
-class _Text(Target):
+class _Text(XmlTarget):
     """A paragraph is a block, in a table a row. Notes and comments stand inside of paragraphs and
     cells, and come after them.
     """
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: DocumentResult) -> None:
         self._found = found
         self._text: list[str] = []
         self._around: list[tuple[list[str], int, int]] = []
@@ -47,7 +53,7 @@ class _Text(Target):
         self._link: tuple[str, int] | None = None
 
     def start(self, tag: str, attrib: Any) -> None:
-        name = local(tag)
+        name = local_name(tag)
         if name in _SKIPPED:
             self._skip += 1
         elif name in _ASIDES:
@@ -63,14 +69,14 @@ class _Text(Target):
             self._text.append(" ")
         elif name == "a":
             # A document is a folder of its own: what is beside it is one step up.
-            self._link = attribute(attrib, "href").removeprefix("../"), len(self._text)
+            self._link = attribute_value(attrib, "href").removeprefix("../"), len(self._text)
 
     def data(self, text: str) -> None:
         if self._paragraphs and not self._skip:
             self._text.append(text)
 
     def end(self, tag: str) -> None:
-        name = local(tag)
+        name = local_name(tag)
         if name in _SKIPPED:
             self._skip -= 1
         elif name in _ASIDES and self._around:
@@ -85,7 +91,7 @@ class _Text(Target):
         elif name == "a" and self._link is not None:
             url, start = self._link
             self._link = None
-            self._found.link(url, "".join(self._text[start:]))
+            self._found.add_link(url, "".join(self._text[start:]))
 
     def close(self) -> None:
         self._rows = 0
@@ -101,8 +107,8 @@ class _Text(Target):
         if self._around:
             self._asides.append(text)
             return
-        self._found.add(text)
+        self._found.add_block(text)
         asides = self._asides
         self._asides = []
         for aside in asides:
-            self._found.add(aside)
+            self._found.add_block(aside)

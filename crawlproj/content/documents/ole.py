@@ -10,34 +10,36 @@ from typing import Any
 import olefile  # type: ignore[import-untyped]
 
 from crawlproj.content.documents import doc, ppt, xls
-from crawlproj.content.documents.result import Found, UnreadableError
+from crawlproj.content.documents.result import BadDocumentError, DocumentResult
 
 
-def read(body: bytes, found: Found) -> None:
+def read_ole(body: bytes, found: DocumentResult) -> None:
     try:
         # Errors of the structure are raised where nothing can be read, and lived with otherwise.
         file = olefile.OleFileIO(body)
     except Exception:
-        raise UnreadableError("broken") from None
+        raise BadDocumentError("broken") from None
     names = {"/".join(path).lower() for path in file.listdir()}
     if "encryptedpackage" in names:
-        raise UnreadableError("encrypted")
+        raise BadDocumentError("encrypted")
     with suppress(Exception):
         found.title = _title(file.get_metadata())
     if "worddocument" in names:
-        table = {name: stream(file, name) for name in ("0Table", "1Table") if name.lower() in names}
-        doc.read(stream(file, "WordDocument"), table, found)
+        table = {
+            name: read_stream(file, name) for name in ("0Table", "1Table") if name.lower() in names
+        }
+        doc.read_doc(read_stream(file, "WordDocument"), table, found)
     elif "workbook" in names:
-        xls.read(stream(file, "Workbook"), found)
+        xls.read_xls(read_stream(file, "Workbook"), found)
     elif "powerpoint document" in names:
-        if stream(file, "Current User")[12:16] == ppt.LOCKED:
-            raise UnreadableError("encrypted")
-        ppt.read(stream(file, "PowerPoint Document"), found)
+        if read_stream(file, "Current User")[12:16] == ppt.LOCKED:
+            raise BadDocumentError("encrypted")
+        ppt.read_ppt(read_stream(file, "PowerPoint Document"), found)
     else:
-        raise UnreadableError("old" if "book" in names or "pp40" in names else "unknown")
+        raise BadDocumentError("old" if "book" in names or "pp40" in names else "unknown")
 
 
-def stream(file: Any, name: str) -> bytes:
+def read_stream(file: Any, name: str) -> bytes:
     return bytes(file.openstream(name).read())
 
 

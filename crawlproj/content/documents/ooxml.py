@@ -7,8 +7,19 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from crawlproj.content.documents.package import Package, Target, attribute, describe, local
-from crawlproj.content.documents.result import MAX_TEXT, Found, FullError, UnreadableError
+from crawlproj.content.documents.package import (
+    Package,
+    XmlTarget,
+    attribute_value,
+    local_name,
+    read_metadata,
+)
+from crawlproj.content.documents.result import (
+    MAX_TEXT,
+    BadDocumentError,
+    DocumentResult,
+    LimitReachedError,
+)
 
 _TEXTS: Final = re.compile(
     r"word/(?:document|document2|footnotes|endnotes|comments|header\d*|footer\d*)\.xml"
@@ -23,20 +34,20 @@ _SKIPPED: Final = frozenset(("Fallback", "moveFrom"))
 _PARAGRAPHS: Final = frozenset(("p", "comment"))
 
 
-def read(body: bytes, found: Found) -> None:
+def read_ooxml(body: bytes, found: DocumentResult) -> None:
     package = Package(body)
     texts = sorted((name for name in package.names if _TEXTS.fullmatch(name)), key=_is_aside)
     sheets = [name for name in package.names if _SHEET.fullmatch(name)]
     if not texts and not sheets:
-        raise UnreadableError("unknown")
-    describe(package, "docProps/core.xml", found)
+        raise BadDocumentError("unknown")
+    read_metadata(package, "docProps/core.xml", found)
     shared = _Shared()
     if sheets:
-        package.parse("xl/sharedStrings.xml", shared)
+        package.parse_part("xl/sharedStrings.xml", shared)
     for name in sheets:
-        package.parse(name, _Sheet(_relations(package, name), found, shared.strings))
+        package.parse_part(name, _Sheet(_relations(package, name), found, shared.strings))
     for name in texts:
-        package.parse(name, _Text(_relations(package, name), found))
+        package.parse_part(name, _Text(_relations(package, name), found))
 
 
 def _is_aside(name: str) -> bool:
@@ -48,11 +59,11 @@ def _relations(package: Package, name: str) -> dict[str, str]:
     """Id -> URL of the links that lead out of the document."""
     folder, _, file = name.rpartition("/")
     relations = _Relations()
-    package.parse(f"{folder}/_rels/{file}.rels", relations)
+    package.parse_part(f"{folder}/_rels/{file}.rels", relations)
     return relations.urls
 
 
-class _Relations(Target):
+class _Relations(XmlTarget):
     def __init__(self) -> None:
         self.urls: dict[str, str] = {}
 
@@ -61,13 +72,13 @@ class _Relations(Target):
             self.urls[attrib.get("Id", "")] = attrib.get("Target", "")
 
 
-class _Text(Target):
+class _Text(XmlTarget):
     """Paragraphs of Word and PowerPoint: text counts inside of <t> only, what was deleted stands
     elsewhere. A text box stands inside of a paragraph, and for old readers a second time
     (Fallback); what was moved stands where it was, too (moveFrom).
     """
 
-    def __init__(self, urls: dict[str, str], found: Found) -> None:
+    def __init__(self, urls: dict[str, str], found: DocumentResult) -> None:
         self._urls = urls
         self._found = found
         self._text: list[str] = []
@@ -79,7 +90,7 @@ class _Text(Target):
         self._skip = 0
 
     def start(self, tag: str, attrib: Any) -> None:
-        name = local(tag)
+        name = local_name(tag)
         if self._skip or name in _SKIPPED:
             self._skip += 1
         elif name == "txbxContent":
@@ -92,16 +103,16 @@ class _Text(Target):
         elif name in _SIGNS:
             self._text.append(_SIGNS[name])
         elif name in ("hyperlink", "hlinkClick") and (
-            url := self._urls.get(attribute(attrib, "id"))
+            url := self._urls.get(attribute_value(attrib, "id"))
         ):
             self._url = url
             self._anchor = []
         elif name == "fldSimple":
-            self._field(attribute(attrib, "instr"))
+            self._field(attribute_value(attrib, "instr"))
         elif name == "rPr" and not self._found.language:
-            self._found.language = attribute(attrib, "lang")
+            self._found.language = attribute_value(attrib, "lang")
         elif name == "lang" and not self._found.language:
-            self._found.language = attribute(attrib, "val")
+            self._found.language = attribute_value(attrib, "val")
 
     def data(self, text: str) -> None:
         if self._into is not None:
@@ -110,11 +121,11 @@ class _Text(Target):
                 self._anchor.append(text)
 
     def end(self, tag: str) -> None:
-        name = local(tag)
+        name = local_name(tag)
         if self._skip:
             self._skip -= 1
         elif name == "txbxContent":
-            self._found.add("".join(self._text))
+            self._found.add_block("".join(self._text))
             self._text = self._around.pop()
         elif name in ("t", "instrText"):
             self._into = None
@@ -130,23 +141,23 @@ class _Text(Target):
         elif name in _PARAGRAPHS:
             text = "".join(self._text)
             self._text = []
-            self._found.add(text)
+            self._found.add_block(text)
 
     def close(self) -> None:
         self._close_link()
-        self._found.add("".join(self._text))
+        self._found.add_block("".join(self._text))
 
     def _field(self, code: str) -> None:
         for url in _FIELD.findall(code):
-            self._found.link(url)
+            self._found.add_link(url)
 
     def _close_link(self) -> None:
         if self._anchor is not None:
-            self._found.link(self._url, "".join(self._anchor))
+            self._found.add_link(self._url, "".join(self._anchor))
             self._anchor = None
 
 
-class _Shared(Target):
+class _Shared(XmlTarget):
     """The strings of all sheets of a workbook."""
 
     def __init__(self) -> None:
@@ -156,7 +167,7 @@ class _Shared(Target):
         self._room = 4 * MAX_TEXT
 
     def start(self, tag: str, attrib: Any) -> None:
-        self._on = local(tag) == "t"
+        self._on = local_name(tag) == "t"
 
     def data(self, text: str) -> None:
         if self._on:
@@ -164,19 +175,19 @@ class _Shared(Target):
 
     def end(self, tag: str) -> None:
         self._on = False
-        if local(tag) == "si":
+        if local_name(tag) == "si":
             text = "".join(self._parts)
             self._parts = []
             self._room -= len(text) + 50
             if self._room < 0:
-                raise FullError
+                raise LimitReachedError
             self.strings.append(text)
 
 
-class _Sheet(Target):
+class _Sheet(XmlTarget):
     """A row is a block."""
 
-    def __init__(self, urls: dict[str, str], found: Found, strings: list[str]) -> None:
+    def __init__(self, urls: dict[str, str], found: DocumentResult, strings: list[str]) -> None:
         self._urls = urls
         self._found = found
         self._strings = strings
@@ -185,32 +196,32 @@ class _Sheet(Target):
         self._kind = self._inside = ""
 
     def start(self, tag: str, attrib: Any) -> None:
-        name = local(tag)
+        name = local_name(tag)
         self._inside = name if name in ("v", "t", "f") else ""
         if name == "c":
             self._kind = attrib.get("t", "n")
-        elif name == "hyperlink" and (url := self._urls.get(attribute(attrib, "id"))):
-            self._found.link(url, attribute(attrib, "display"))
+        elif name == "hyperlink" and (url := self._urls.get(attribute_value(attrib, "id"))):
+            self._found.add_link(url, attribute_value(attrib, "display"))
 
     def data(self, text: str) -> None:
         if self._inside:
             self._parts.append(text)
 
     def end(self, tag: str) -> None:
-        name = local(tag)
+        name = local_name(tag)
         if name in ("v", "t", "f"):
             text = "".join(self._parts)
             self._parts = []
             self._inside = ""
             if name == "f":
                 for url in _FORMULA.findall(text):
-                    self._found.link(url)
+                    self._found.add_link(url)
             else:
                 self._row.append(self._value(text) if name == "v" else text)
         elif name == "row":
             row = " ".join(self._row)
             self._row = []
-            self._found.add(row)
+            self._found.add_block(row)
 
     def _value(self, text: str) -> str:
         if self._kind == "b":

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from crawlproj.content.documents.result import Found, FullError, UnreadableError
+from crawlproj.content.documents.result import BadDocumentError, DocumentResult, LimitReachedError
 
 MAX_UNPACKED: Final = 200_000_000
 """Bytes of XML in one document."""
@@ -22,7 +22,7 @@ class DoctypeError(Exception):
     """A part brings entities of its own, which no office program writes."""
 
 
-class Target:
+class XmlTarget:
     """What a part is told to; lxml calls `close` at the end."""
 
     def doctype(self, *_: object) -> None:
@@ -44,11 +44,11 @@ class Package:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(body))
         except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError):
-            raise UnreadableError("broken") from None
+            raise BadDocumentError("broken") from None
         self._room = MAX_UNPACKED
         self.names = sorted(self._zip.namelist(), key=_natural)
 
-    def parse(self, name: str, target: Target) -> None:
+    def parse_part(self, name: str, target: XmlTarget) -> None:
         """Tell the target of each tag and text of a part. No tree is built, nothing is fetched. A
         part that is missing, broken or cut off gives what can be read.
         """
@@ -67,11 +67,11 @@ class Package:
                 while piece := stream.read(_PIECE):
                     self._room -= len(piece)
                     if self._room < 0:
-                        raise FullError
+                        raise LimitReachedError
                     parser.feed(piece)
             parser.close()
         except RuntimeError:
-            raise UnreadableError("encrypted") from None  # what zipfile says of a password
+            raise BadDocumentError("encrypted") from None  # what zipfile says of a password
         except (
             DoctypeError,
             KeyError,
@@ -85,7 +85,7 @@ class Package:
             return
 
 
-class Facts(Target):
+class ElementTexts(XmlTarget):
     """A target: the texts of some elements, by name."""
 
     def __init__(self, *names: str) -> None:
@@ -94,7 +94,7 @@ class Facts(Target):
         self.texts: dict[str, str] = {}
 
     def start(self, tag: str, attrib: Any) -> None:
-        name = local(tag)
+        name = local_name(tag)
         self._open = name if name in self._names and name not in self.texts else ""
 
     def data(self, text: str) -> None:
@@ -105,24 +105,24 @@ class Facts(Target):
         self._open = ""
 
 
-def describe(package: Package, name: str, found: Found) -> None:
+def read_metadata(package: Package, name: str, found: DocumentResult) -> None:
     """Title and language as the document's own description has them."""
-    facts = Facts("title", "language")
-    package.parse(name, facts)
+    facts = ElementTexts("title", "language")
+    package.parse_part(name, facts)
     found.title = facts.texts.get("title", "")
     found.language = facts.texts.get("language", "")
 
 
-def local(tag: str) -> str:
+def local_name(tag: str) -> str:
     """The name without its namespace: there are two namespaces of Office, and people who make up
     their own.
     """
     return tag.rpartition("}")[2]
 
 
-def attribute(attrib: Any, name: str) -> str:
+def attribute_value(attrib: Any, name: str) -> str:
     """By its name without namespace."""
-    return next((value for key, value in attrib.items() if local(key) == name), "")
+    return next((value for key, value in attrib.items() if local_name(key) == name), "")
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

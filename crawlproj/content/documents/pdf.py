@@ -11,7 +11,7 @@ from typing import Any, Final
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
 import pypdfium2.raw as raw  # type: ignore[import-untyped]
 
-from crawlproj.content.documents.result import Found, FullError, UnreadableError
+from crawlproj.content.documents.result import BadDocumentError, DocumentResult, LimitReachedError
 
 MAX_PAGES: Final = 2_000
 MAX_PAGE_LINKS: Final = 1_000
@@ -37,14 +37,14 @@ def warm_up() -> None:
     """The library and its tables are loaded when they are first used, and later no file can be
     opened.
     """
-    read(_SMALL, Found())
+    read_pdf(_SMALL, DocumentResult())
 
 
-def read(body: bytes, found: Found) -> None:
+def read_pdf(body: bytes, found: DocumentResult) -> None:
     try:
         document = pdfium.PdfDocument(body)
     except pdfium.PdfiumError as error:
-        raise UnreadableError(
+        raise BadDocumentError(
             "encrypted" if error.err_code == raw.FPDF_ERR_PASSWORD else "broken"
         ) from None
     found.title = document.get_metadata_value("Title")
@@ -57,15 +57,15 @@ def read(body: bytes, found: Found) -> None:
         except pdfium.PdfiumError:
             continue  # a page that is broken; others may not be
         _links(page, text, document, found)
-        for paragraph in paragraphs(text.get_text_bounded()):
-            found.add(paragraph)
+        for paragraph in split_paragraphs(text.get_text_bounded()):
+            found.add_block(paragraph)
         text.close()
         page.close()
     if number > MAX_PAGES:
-        raise FullError
+        raise LimitReachedError
 
 
-def paragraphs(text: str) -> Iterator[str]:
+def split_paragraphs(text: str) -> Iterator[str]:
     """PDF knows lines only: one that ends a sentence well before the margin ends a paragraph."""
     lines = [line.strip() for line in _JOINED.sub("", text).splitlines()]
     margin = 0.8 * max(map(len, lines), default=0)
@@ -82,7 +82,7 @@ def paragraphs(text: str) -> Iterator[str]:
         yield " ".join(part)
 
 
-def _links(page: Any, text: Any, document: Any, found: Found) -> None:
+def _links(page: Any, text: Any, document: Any, found: DocumentResult) -> None:
     place = ctypes.c_int(0)
     link = raw.FPDF_LINK()
     box = raw.FS_RECTF()
@@ -91,7 +91,7 @@ def _links(page: Any, text: Any, document: Any, found: Found) -> None:
             break
         if (action := raw.FPDFLink_GetAction(link)) and (url := _uri(document, action)):
             known = raw.FPDFLink_GetAnnotRect(link, box)
-            found.link(
+            found.add_link(
                 url,
                 text.get_text_bounded(box.left, box.bottom, box.right, box.top) if known else "",
             )
@@ -99,7 +99,7 @@ def _links(page: Any, text: Any, document: Any, found: Found) -> None:
     if not written:
         return
     for index in range(min(raw.FPDFLink_CountWebLinks(written), MAX_PAGE_LINKS)):
-        found.link(_utf16(partial(raw.FPDFLink_GetURL, written, index)), kind="text")
+        found.add_link(_utf16(partial(raw.FPDFLink_GetURL, written, index)), kind="text")
     raw.FPDFLink_CloseWebLinks(written)
 
 

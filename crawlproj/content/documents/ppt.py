@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from crawlproj.content.documents.result import Found
+from crawlproj.content.documents.result import DocumentResult
 
 _CHARACTERS = 4000
 _BYTES = 4008
@@ -17,7 +17,7 @@ LOCKED: Final = bytes.fromhex("dfc4d1f3")
 _HEAD: Final = struct.Struct("<HHI")
 
 
-def read(records: bytes, found: Found) -> None:
+def read_ppt(records: bytes, found: DocumentResult) -> None:
     at = 0
     in_link = 0
     while at + _HEAD.size <= len(records):
@@ -32,6 +32,6 @@ def read(records: bytes, found: Found) -> None:
             text = body.decode("utf-16-le" if kind == _CHARACTERS else "latin-1", "replace")
             for line in text.replace("\x0b", " ").split("\r"):
                 if line != "*":  # where a date or a number will stand
-                    found.add(line)
+                    found.add_block(line)
         elif kind == _STRING and at <= in_link and version >> 4 == 1:
-            found.link(body.decode("utf-16-le", "replace"))
+            found.add_link(body.decode("utf-16-le", "replace"))

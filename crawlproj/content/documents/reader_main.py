@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from crawlproj.content.documents import sandbox
-from crawlproj.content.documents.formats import format_of
-from crawlproj.content.documents.result import Found, FullError, UnreadableError
+from crawlproj.content.documents.formats import document_format
+from crawlproj.content.documents.result import BadDocumentError, DocumentResult, LimitReachedError
 
 HEAD: Final = struct.Struct("<Q")
 """Before each document and each answer: its length."""
@@ -44,7 +44,7 @@ CODECS: Final = (
 )
 
 
-def readers() -> dict[str, Callable[[bytes, Found], None]]:
+def load_readers() -> dict[str, Callable[[bytes, DocumentResult], None]]:
     """By format. Everything is loaded here, because no file can be opened later on."""
     from crawlproj.content.documents import odf, ole, ooxml, pdf, rtf
 
@@ -52,56 +52,58 @@ def readers() -> dict[str, Callable[[bytes, Found], None]]:
         codecs.lookup(codecs.lookup(codec).name)
     pdf.warm_up()
     return {
-        "compound": ole.read,
-        "pdf": pdf.read,
-        "office": ooxml.read,
-        "opendocument": odf.read,
-        "rtf": rtf.read,
+        "compound": ole.read_ole,
+        "pdf": pdf.read_pdf,
+        "office": ooxml.read_ooxml,
+        "opendocument": odf.read_odf,
+        "rtf": rtf.read_rtf,
     }
 
 
-def read(body: bytes, by_format: dict[str, Callable[[bytes, Found], None]]) -> dict[str, Any]:
+def read_document(
+    body: bytes, by_format: dict[str, Callable[[bytes, DocumentResult], None]]
+) -> dict[str, Any]:
     """What the document says, or {"failed": reason}. What was found before something went wrong is
     kept.
     """
-    kind = format_of(body)
-    found = Found()
+    kind = document_format(body)
+    found = DocumentResult()
     try:
         if kind not in by_format:
-            raise UnreadableError("unknown")
+            raise BadDocumentError("unknown")
         by_format[kind](body, found)
-    except UnreadableError as error:
+    except BadDocumentError as error:
         return {"failed": str(error)}
     except MemoryError:
         return {"failed": "memory"}
-    except FullError:
+    except LimitReachedError:
         found.cut = True
     except Exception:
         if not found.blocks:
             return {"failed": "broken"}
         found.cut = True
     if kind != "pdf":
-        found.written()
-    return found.answer()
+        found.add_text_urls()
+    return found.as_values()
 
 
 def main(memory: int, timeout_s: int, documents: int, parent: int) -> None:
-    sandbox.die_with(parent)
+    sandbox.die_with_parent(parent)
     incoming = os.dup(0)
     outgoing = os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):  # whatever a library prints must not get into the answers
         os.dup2(nothing, number)
-    sandbox.restrict(memory, timeout_s * documents)
-    by_format = readers()
-    locked = sandbox.lock()
+    sandbox.limit_resources(memory, timeout_s * documents)
+    by_format = load_readers()
+    locked = sandbox.restrict_syscalls()
     _write(outgoing, {"locked": locked})
     while head := _read(incoming, HEAD.size):
         body = _read(incoming, HEAD.unpack(head)[0])
         signal.setitimer(
             signal.ITIMER_PROF, timeout_s
         )  # time on the CPU; what is over it ends the process
-        answer = read(body, by_format)
+        answer = read_document(body, by_format)
         signal.setitimer(signal.ITIMER_PROF, 0)
         _write(outgoing, answer)
     sys.exit()

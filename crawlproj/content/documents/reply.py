@@ -7,34 +7,34 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from crawlproj.content.document import INVISIBLE, Document, without
+from crawlproj.content.document import INVISIBLE, Document, remove_characters
 from crawlproj.content.documents.result import MAX_LINKS, MAX_TEXT, MAX_TITLE
-from crawlproj.content.html import cleaned, resolved
+from crawlproj.content.html import clean_blocks, resolve_links
 from crawlproj.urls.canonical import Joiner
 
-MAX_ANSWER: Final = 12_000_000
+MAX_REPLY: Final = 12_000_000
 FAILURES: Final = frozenset(("broken", "encrypted", "memory", "old", "unknown"))
 
-SPOILT: Final = frozenset(("crashed", "garbage", "memory"))
+PROCESS_FAILURES: Final = frozenset(("crashed", "garbage", "memory"))
 """The process ended over it. It may have been spoilt by an earlier document, or killed
 by somebody.
 """
-BY_CHANCE: Final = SPOILT | {"timeout", "given_up"}
+TRANSIENT_FAILURES: Final = PROCESS_FAILURES | {"timeout", "given_up"}
 """Reasons that need not hold the next time; all others are in the document itself."""
 
 
-class UnreadError(Exception):
+class DocumentReadError(Exception):
     """The document was not read; the text is the reason, a word for the stats."""
 
 
-def document_of(answer: bytes, url: str) -> Document:
+def parse_reply(answer: bytes, url: str) -> Document:
     try:
         said = json.loads(answer)
         if said.get("failed") in FAILURES:
-            raise UnreadError(said["failed"])
+            raise DocumentReadError(said["failed"])
         return _document(said, url)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise UnreadError("garbage") from None
+        raise DocumentReadError("garbage") from None
 
 
 def _document(said: dict[str, Any], url: str) -> Document:
@@ -58,10 +58,10 @@ def _document(said: dict[str, Any], url: str) -> Document:
     return Document(
         url,
         url,
-        title=without(title, INVISIBLE),
+        title=remove_characters(title, INVISIBLE),
         language=language,
-        links=resolved(raw, Joiner(url)),
-        blocks=cleaned([(block, "", True, 0.0) for block in blocks if block]),
+        links=resolve_links(raw, Joiner(url)),
+        blocks=clean_blocks([(block, "", True, 0.0) for block in blocks if block]),
         cut=said["cut"] is True,
     )
 

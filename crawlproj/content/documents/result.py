@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from crawlproj.content.text_urls import urls_in
+from crawlproj.content.text_urls import find_text_urls
 
 MAX_TEXT: Final = 1_000_000
 """Characters of text, and as many of links."""
@@ -14,15 +14,15 @@ MAX_ANCHOR = 200
 MAX_TITLE = 1_000
 
 
-class FullError(Exception):
+class LimitReachedError(Exception):
     """There is more than we read; what was found so far is kept."""
 
 
-class UnreadableError(Exception):
+class BadDocumentError(Exception):
     """No document that can be read; the reason is a word for the stats."""
 
 
-class Found:
+class DocumentResult:
     """Title, language, blocks of text, links as (url, kind, anchor text)."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Found:
         self.cut = False
         self._room = self._link_room = MAX_TEXT
 
-    def add(self, text: str) -> None:
+    def add_block(self, text: str) -> None:
         """A block, if it is not empty."""
         text = _line(text)
         if not text:
@@ -40,9 +40,9 @@ class Found:
         self.blocks.append(text[: self._room])
         self._room -= len(text) + 1
         if self._room <= 0:
-            raise FullError
+            raise LimitReachedError
 
-    def link(self, url: str, text: str = "", kind: str = "a") -> None:
+    def add_link(self, url: str, text: str = "", kind: str = "a") -> None:
         """A link is left out when there are too many: the text may still go on."""
         url = url.replace("\0", "").strip()
         if not url or len(url) > MAX_LINK:
@@ -53,12 +53,12 @@ class Found:
         else:
             self.links.append((url, kind, _line(text)[:MAX_ANCHOR]))
 
-    def written(self) -> None:
+    def add_text_urls(self) -> None:
         """URLs that stand in the text."""
-        for url in urls_in("\n".join(self.blocks)):
-            self.link(url, kind="text")
+        for url in find_text_urls("\n".join(self.blocks)):
+            self.add_link(url, kind="text")
 
-    def answer(self) -> dict[str, Any]:
+    def as_values(self) -> dict[str, Any]:
         return {
             "title": _line(self.title)[:MAX_TITLE], "language": _line(self.language)[:35],
             "blocks": self.blocks, "links": self.links, "cut": self.cut,

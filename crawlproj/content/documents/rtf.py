@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from crawlproj.content.documents.result import Found
+from crawlproj.content.documents.result import DocumentResult
 
 _TOKEN: Final = re.compile(
     rb"\\([A-Za-z]{1,32})(-?[0-9]{1,10})? "
@@ -93,7 +93,7 @@ class _Group:
 
 
 class _Reader:
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: DocumentResult) -> None:
         self._found = found
         self._group = _Group()
         self._outer = list[_Group]()
@@ -106,7 +106,7 @@ class _Reader:
         self._fonts = dict[int, str]()
         self._font = 0
 
-    def read(self, body: bytes) -> None:
+    def read_tokens(self, body: bytes) -> None:
         at = 0
         end = len(body)
         match = _TOKEN.match
@@ -129,7 +129,7 @@ class _Reader:
         self._group = _Group()
         self._border()
         for note in self._notes:
-            self._found.add(note)
+            self._found.add_block(note)
         self._found.title = "".join(self._parts["title"])
 
     def _brace(self, brace: bytes) -> None:
@@ -148,7 +148,7 @@ class _Reader:
                 code = "".join(self._parts["field"])
                 self._parts["field"] = []
                 for url in _FIELD.findall(code):
-                    self._found.link(url)
+                    self._found.add_link(url)
 
     def _word(self, word: bytes, number: int | None) -> None:
         self._decode()
@@ -233,7 +233,7 @@ class _Reader:
         if name == "note":
             self._notes.append(text)
         else:
-            self._found.add(text)
+            self._found.add_block(text)
 
 
 def _codec(page: int) -> str:
@@ -244,5 +244,5 @@ def _codec(page: int) -> str:
         return "cp1252"
 
 
-def read(body: bytes, found: Found) -> None:
-    _Reader(found).read(body)
+def read_rtf(body: bytes, found: DocumentResult) -> None:
+    _Reader(found).read_tokens(body)

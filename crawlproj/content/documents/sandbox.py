@@ -78,7 +78,7 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_uint16), ("steps", ctypes.POINTER(_Step))]
 
 
-def die_with(parent: int) -> None:
+def die_with_parent(parent: int) -> None:
     """End when the crawl ends, even if it is killed and this process never comes to read
     its pipe.
     """
@@ -88,7 +88,7 @@ def die_with(parent: int) -> None:
         sys.exit(1)
 
 
-def restrict(memory: int, cpu_s: int) -> None:
+def limit_resources(memory: int, cpu_s: int) -> None:
     """Little memory and time, no core dumps, no bytes into any file, no new files."""
     limits = {"AS": memory, "CPU": cpu_s, "FSIZE": 0, "CORE": 0, "NOFILE": 16}
     for name, number in limits.items():
@@ -100,7 +100,7 @@ def restrict(memory: int, cpu_s: int) -> None:
         os.nice(10)
 
 
-def lock() -> bool:
+def restrict_syscalls() -> bool:
     """Refuse every call to the kernel that is not on the list; False where that can't be done."""
     arch, column = _MACHINES.get(platform.machine(), (0, 0))
     if sys.platform != "linux" or not arch:

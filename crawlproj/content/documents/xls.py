@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from crawlproj.content.documents.result import MAX_TEXT, Found, UnreadableError
+from crawlproj.content.documents.result import MAX_TEXT, BadDocumentError, DocumentResult
 
 _BOF = 0x809
 _PASSWORD = 0x2F
@@ -32,15 +32,15 @@ _FILE: Final = bytes.fromhex("0303000000000000c000000000000046")
 """... and one to a file, which is how links without a host are written."""
 
 
-def read(stream: bytes, found: Found) -> None:
+def read_xls(stream: bytes, found: DocumentResult) -> None:
     strings: list[str] = []
     row = -1
     cells = list[str]()
     for kind, body, parts in _records(stream):
         if kind == _PASSWORD:
-            raise UnreadableError("encrypted")
+            raise BadDocumentError("encrypted")
         if kind == _BOF and struct.unpack_from("<H", body)[0] < 0x600:
-            raise UnreadableError("old")
+            raise BadDocumentError("old")
         if kind == _STRINGS:
             strings = list(_strings(parts))
         elif kind == _LINK:
@@ -48,15 +48,15 @@ def read(stream: bytes, found: Found) -> None:
         elif kind in _CELLS:
             # A text as the result of a formula has no place of its own: it follows the formula.
             if kind != _RESULT and struct.unpack_from("<H", body)[0] != row:
-                found.add(" ".join(cells))
+                found.add_block(" ".join(cells))
                 row = struct.unpack_from("<H", body)[0]
                 cells = []
             cells += _values(kind, body, strings)
         elif kind == _BOF:
-            found.add(" ".join(cells))
+            found.add_block(" ".join(cells))
             row = -1
             cells = []
-    found.add(" ".join(cells))
+    found.add_block(" ".join(cells))
 
 
 def _records(stream: bytes) -> Iterator[tuple[int, bytes, list[bytes]]]:
@@ -112,7 +112,7 @@ def _text(body: bytes) -> str:
     return body[3:].decode("utf-16-le" if wide & 1 else "latin-1", "replace")[:length]
 
 
-def _link(body: bytes, found: Found) -> None:
+def _link(body: bytes, found: DocumentResult) -> None:
     at = body.find(_MONIKER) + len(_MONIKER)
     file = body.find(_FILE) + len(_FILE)
     if at < len(_MONIKER) <= file:
@@ -123,10 +123,10 @@ def _link(body: bytes, found: Found) -> None:
             .partition("\0")[0]
         )
         if not re.match(r"[A-Za-z]:|[\\/]", path):
-            found.link("../" * min(up, 20) + path.replace("\\", "/"))
+            found.add_link("../" * min(up, 20) + path.replace("\\", "/"))
     elif at >= len(_MONIKER):
         size = struct.unpack_from("<I", body, at)[0]
-        found.link(
+        found.add_link(
             body[at + 4 : at + 4 + min(size, 8000)]
             .decode("utf-16-le", "replace")
             .partition("\0")[0]
@@ -136,17 +136,17 @@ def _link(body: bytes, found: Found) -> None:
 def _strings(parts: list[bytes]) -> Iterator[str]:
     table = _Table(parts)
     room = 4 * MAX_TEXT
-    table.take(4)
-    number = struct.unpack("<I", table.take(4))[0]
+    table.take_bytes(4)
+    number = struct.unpack("<I", table.take_bytes(4))[0]
     for _ in range(min(number, room)):
-        head = table.take(3)
+        head = table.take_bytes(3)
         if len(head) < 3 or room < 0:
             return
         length, flags = struct.unpack("<HB", head)
-        runs = struct.unpack("<H", table.take(2))[0] if flags & 8 else 0
-        extra = struct.unpack("<I", table.take(4))[0] if flags & 4 else 0
-        text = table.characters(length, flags & 1)
-        table.take(4 * runs + extra)
+        runs = struct.unpack("<H", table.take_bytes(2))[0] if flags & 8 else 0
+        extra = struct.unpack("<I", table.take_bytes(4))[0] if flags & 4 else 0
+        text = table.take_characters(length, flags & 1)
+        table.take_bytes(4 * runs + extra)
         room -= length + 50
         yield text
 
@@ -161,7 +161,7 @@ class _Table:
         self._part = 0
         self._at = 0
 
-    def take(self, size: int) -> bytes:
+    def take_bytes(self, size: int) -> bytes:
         found = bytearray()
         while len(found) < size and self._part < len(self._parts):
             piece = self._parts[self._part][self._at : self._at + size - len(found)]
@@ -172,7 +172,7 @@ class _Table:
                 self._at = 0
         return bytes(found)
 
-    def characters(self, length: int, wide: int) -> str:
+    def take_characters(self, length: int, wide: int) -> str:
         text = ""
         while self._part < len(self._parts):
             width = 2 if wide & 1 else 1

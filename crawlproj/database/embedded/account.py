@@ -54,7 +54,7 @@ class Account:
             check=False,
         )
 
-    def own(self, path: Path) -> None:
+    def chown_folder(self, path: Path) -> None:
         """Give a folder that we have made to this account."""
         if self.uid is not None and self.gid is not None:
             os.chown(path, self.uid, self.gid)

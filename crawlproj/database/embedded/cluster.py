@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from crawlproj.database.embedded.account import Account
-from crawlproj.database.embedded.postmaster import Postmaster, processes, read_postmaster
+from crawlproj.database.embedded.postmaster import Postmaster, cluster_processes, read_postmaster
 from crawlproj.errors import EmbeddedError
 
 USER = "crawlproj"
@@ -48,7 +48,7 @@ CONF: Mapping[str, str] = {
 }
 
 
-def dsn(socket_dir: str) -> str:
+def socket_dsn(socket_dir: str) -> str:
     """A URL for psycopg2 and psql; the port names the socket and shields from a PGPORT
     around us.
     """
@@ -77,7 +77,7 @@ class Cluster:
         self._name = "crawlproj_" + hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
         self._log_start = 0
 
-    def init(self) -> None:
+    def create_data_dir(self) -> None:
         """Make the data folder unless it is there. Built aside and renamed: a killed initdb leaves
         no half database.
         """
@@ -90,7 +90,7 @@ class Cluster:
             shutil.rmtree(leftover, ignore_errors=True)
         # A new name each time: the initdb of a killed process may still be busy in the old one.
         fresh = Path(tempfile.mkdtemp(prefix="init-", dir=self.home))
-        self._account.own(fresh)
+        self._account.chown_folder(fresh)
         self._run(
             "initdb", "-D", fresh.name, "-U", USER, "-E", "UTF8", "--locale=C", "-A", "trust", "-k"
         )
@@ -106,7 +106,7 @@ class Cluster:
         launches = 0
         deadline = time.monotonic() + wait_s
         while time.monotonic() < deadline:
-            if server := self.running():
+            if server := self.running_server():
                 return server
             if not self._alive():  # starting, stopping and orphaned servers are waited for
                 if launches == 2:
@@ -118,10 +118,10 @@ class Cluster:
             f"Postgres in {self.home} did not get ready in {wait_s:.0f} s, see {self.log}"
         )
 
-    def running(self) -> Postmaster | None:
+    def running_server(self) -> Postmaster | None:
         """The server, if it says ready and its socket accepts us."""
         server = read_postmaster(self.data)
-        return server if server and server.answers() else None
+        return server if server and server.is_responding() else None
 
     def stop(self) -> None:
         """Fast shutdown; if that hangs, an immediate one, from which the next start recovers."""
@@ -131,7 +131,7 @@ class Cluster:
             if server and server.pid in alive:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(server.pid, number)
-            elif not alive and server and server.answers():
+            elif not alive and server and server.is_responding():
                 raise EmbeddedError(
                     f"the Postgres of {self.home} runs in another container: stop it there"
                 )
@@ -143,7 +143,7 @@ class Cluster:
         raise EmbeddedError(f"Postgres in {self.home} does not stop, see {self.log}")
 
     def _alive(self) -> set[int]:
-        return processes(self._name)
+        return cluster_processes(self._name)
 
     def _launch(self) -> None:
         """Ask pg_ctl for a server in the background; the caller watches what becomes of it."""
@@ -209,7 +209,7 @@ class Cluster:
         """
         if not place.exists():
             place.mkdir(mode=0o700)
-            self._account.own(place)
+            self._account.chown_folder(place)
         info = place.lstat()
         ours = {os.geteuid(), self._account.uid}
         if not stat.S_ISDIR(info.st_mode) or info.st_uid not in ours or info.st_mode & 0o077:

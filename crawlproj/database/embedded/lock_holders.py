@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 
-def holders(file: Path) -> dict[int, str]:
+def flock_holders(file: Path) -> dict[int, str]:
     """Process number -> its command line, of all that hold an flock on `file`. Empty where that
     can't be known.
     """

@@ -25,7 +25,7 @@ class Postmaster:
     socket_dir: str
     ready: bool
 
-    def answers(self) -> bool:
+    def is_responding(self) -> bool:
         """Ready, and it talks to us on its socket; works across containers too, unlike process
         numbers.
         """
@@ -55,7 +55,7 @@ def read_postmaster(data: Path) -> Postmaster | None:
     return Postmaster(int(lines[0]), lines[4], ready=len(lines) > 7 and lines[7].strip() == "ready")
 
 
-def processes(cluster_name: str) -> set[int]:
+def cluster_processes(cluster_name: str) -> set[int]:
     """Living processes of the cluster, from the pg_ctl that starts it to its last orphaned backend.
 
     By command line and not by the number in postmaster.pid: that may be a zombie's, or a stranger's

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from crawlproj.database.embedded.account import choose_account
-from crawlproj.database.embedded.cluster import Cluster, dsn
+from crawlproj.database.embedded.cluster import Cluster, socket_dsn
 from crawlproj.database.embedded.postmaster import read_postmaster
 from crawlproj.errors import EmbeddedError
 
@@ -27,7 +27,7 @@ START_S = 600.0  # crash recovery of a big database takes its time
 TURN_S = 660.0
 
 
-class Embedded:
+class EmbeddedPostgres:
     """A user of the Postgres in `crawl_dir`/pg. `start` and `close` are a pair, best as a context
     manager.
 
@@ -55,7 +55,7 @@ class Embedded:
                 try:
                     self._join()
                     cluster = self._cluster = self._cluster or self._prepare()
-                    return dsn(cluster.start(START_S).socket_dir)
+                    return socket_dsn(cluster.start(START_S).socket_dir)
                 except BaseException:
                     self._leave()
                     if (
@@ -95,7 +95,7 @@ class Embedded:
                 Cluster(home).stop()
                 return True
 
-    def __enter__(self) -> Embedded:
+    def __enter__(self) -> EmbeddedPostgres:
         self.start()
         return self
 
@@ -115,9 +115,9 @@ class Embedded:
             )
         if not home.exists():
             home.mkdir(mode=0o700)
-            account.own(home)
+            account.chown_folder(home)
         cluster = Cluster(home, bin_dir, account, self._options)
-        cluster.init()
+        cluster.create_data_dir()
         return cluster
 
     def _join(self) -> None:
@@ -176,7 +176,7 @@ def running_dsn(crawl_dir: Path) -> str | None:
     """The URL of the server if it runs now; looks only, starts and keeps nothing."""
     with _plainly(crawl_dir):
         server = read_postmaster(crawl_dir.resolve() / "pg" / "data")
-        return dsn(server.socket_dir) if server and server.answers() else None
+        return socket_dsn(server.socket_dir) if server and server.is_responding() else None
 
 
 def find_bin_dir(version: int | None = None) -> Path:

@@ -13,12 +13,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from crawlproj.frontier.base import (
-    MANY,
-    TIMED,
+    MAX_READY,
+    TIMED_LANES,
     Batch,
     Committed,
     CrawlSpec,
-    Found,
     Lane,
     Lease,
     NewUrl,
@@ -28,14 +27,15 @@ from crawlproj.frontier.base import (
     Peer,
     RobotsRow,
     State,
+    StoredUrl,
     Ticket,
     Want,
 )
-from crawlproj.frontier.memory.crawl import Book, Writer, clean
-from crawlproj.frontier.memory.leases import Chooser
-from crawlproj.frontier.memory.rows import HostRow, Row, ServerRow
-from crawlproj.frontier.memory.store import MemoryStore, past
-from crawlproj.frontier.quotas import Room
+from crawlproj.frontier.memory.crawl import CrawlWriter, MemoryCrawl, clean_text
+from crawlproj.frontier.memory.leases import MemoryLeases
+from crawlproj.frontier.memory.rows import HostRow, ServerRow, UrlRow
+from crawlproj.frontier.memory.store import MemoryStore, has_passed
+from crawlproj.frontier.quotas import PageQuota
 
 RESOLVING = timedelta(seconds=60)
 TRUSTED = timedelta(days=1)
@@ -59,22 +59,24 @@ class MemoryFrontier:
         self.spec = spec
         self.store = MemoryStore() if store is None else store
         self._clock = clock
-        self._chooser = Chooser(spec, self.store, clock)
+        self._leases = MemoryLeases(spec, self.store, clock)
 
     def now(self) -> datetime:
         return self._clock()
 
     def open(self) -> None:
-        self.store.crawls.setdefault(self.spec.name, Book(self.spec.order, self.spec.max_depth))
-        Writer(self._book, self.spec).open()
+        self.store.crawls.setdefault(
+            self.spec.name, MemoryCrawl(self.spec.order, self.spec.max_depth)
+        )
+        CrawlWriter(self._crawl, self.spec).apply_spec()
         self.store.mend_clocks(self.now())
-        self._book.refresh(self.now())
+        self._crawl.refresh_waiting(self.now())
 
     def close(self) -> None:
         """Nothing to give back."""
 
     @property
-    def _book(self) -> Book:
+    def _crawl(self) -> MemoryCrawl:
         return self.store.crawls[self.spec.name]
 
     # Writing
@@ -84,38 +86,40 @@ class MemoryFrontier:
 
     def commit(self, batch: Batch, worker: str = "") -> Committed:
         with self.store.transaction(self.spec.name):
-            writer = Writer(self._book, self.spec)
+            writer = CrawlWriter(self._crawl, self.spec)
             self._end(writer, batch.outcomes, worker)
-            writer.add(batch.urls, self.now(), batch.since)
+            writer.add_urls(batch.urls, self.now(), batch.since)
             writer.enforce_quotas()
             for url in batch.urls:
                 self.store.hosts.setdefault(url.host, HostRow(url.host))
             self._put(batch, worker)
-            self._book.refresh(self.now())
-            return writer.committed()
+            self._crawl.refresh_waiting(self.now())
+            return writer.make_committed()
 
     def _put(self, batch: Batch, worker: str) -> None:
         hosts = self.store.hosts
         servers = self.store.servers
         for row in batch.robots:
-            self.store.origins[row.origin] = replace(row, body=clean(row.body))
+            self.store.origins[row.origin] = replace(row, body=clean_text(row.body))
             if row.status and row.host in hosts:
                 hosts[row.host] = replace(hosts[row.host], prepared=True)
         for name, pause in batch.clocks.items():
-            if name in hosts and self._counts(hosts[name].pause, pause, hosts[name].server, worker):
+            if name in hosts and self._may_replace(
+                hosts[name].pause, pause, hosts[name].server, worker
+            ):
                 hosts[name] = replace(hosts[name], pause=pause)
         for id_, pause in batch.server_clocks.items():
-            if id_ in servers and self._counts(servers[id_].pause, pause, id_, worker):
+            if id_ in servers and self._may_replace(servers[id_].pause, pause, id_, worker):
                 servers[id_] = replace(servers[id_], pause=Pause(pause.until, pause.reason))
 
-    def _counts(self, old: Pause | None, new: Pause, server: int | None, worker: str) -> bool:
+    def _may_replace(self, old: Pause | None, new: Pause, server: int | None, worker: str) -> bool:
         """A worker whose lease has moved on can only make a rest longer."""
         holder = self.store.servers[server].worker if server is not None else None
         return old is None or new.until > old.until or holder == worker
 
-    def _end(self, writer: Writer, outcomes: Sequence[Outcome], worker: str) -> None:
+    def _end(self, writer: CrawlWriter, outcomes: Sequence[Outcome], worker: str) -> None:
         for end in outcomes:
-            row = self._book.rows.get(end.id)
+            row = self._crawl.rows.get(end.id)
             server = self.store.servers.get(end.server)
             current = (
                 row
@@ -123,28 +127,28 @@ class MemoryFrontier:
                 and (row.visit, server.epoch, server.worker) == (end.visit, end.epoch, worker)
             )
             if row and current and row.id not in writer.done:
-                writer.end(row, end)
+                writer.end_visit(row, end)
             else:
                 writer.late += 1
 
     # Hosts and servers
 
-    def unresolved(self, limit: int) -> list[str]:
+    def take_unresolved(self, limit: int) -> list[str]:
         return self._take_names(limit, lambda host: host.server is None or host.resolved is None)
 
-    def outdated(self, limit: int) -> list[str]:
+    def take_outdated(self, limit: int) -> list[str]:
         now = self.now()
         return self._take_names(limit, lambda host: self._unsure(host, now))
 
     def _take_names(self, limit: int, wanted: Callable[[HostRow], bool]) -> list[str]:
         now = self.now()
-        work = self._book.work(spent=False)
+        work = self._crawl.host_queues(spent=False)
         free = [
             h
             for h in self.store.hosts.values()
-            if h.name in work and past(h.taken_until, now) and wanted(h)
+            if h.name in work and has_passed(h.taken_until, now) and wanted(h)
         ]
-        places = {host.name: self._book.place(host.name, work[host.name]) for host in free}
+        places = {host.name: self._crawl.turn_rank(host.name, work[host.name]) for host in free}
         free.sort(
             key=lambda host: (
                 math.inf if (place := places[host.name]) is None else place,
@@ -160,9 +164,12 @@ class MemoryFrontier:
         if host.server is None or host.resolved is None:
             return False
         good_for = SUSPECT if host.pause and host.pause.failures else TRUSTED
-        return past(self.store.servers[host.server].until, now) and host.resolved < now - good_for
+        return (
+            has_passed(self.store.servers[host.server].until, now)
+            and host.resolved < now - good_for
+        )
 
-    def resolved(self, addresses: Mapping[str, str]) -> None:
+    def put_addresses(self, addresses: Mapping[str, str]) -> None:
         servers = self.store.servers
         known = {server.address: server.id for server in servers.values()}
         for name, address in addresses.items():
@@ -185,38 +192,40 @@ class MemoryFrontier:
         unprepared: int | None = None,
         unseen: int = 0,
     ) -> list[Lease]:
-        return self._chooser.lease(worker, servers, ranked, unprepared, unseen)
+        return self._leases.lease(worker, servers, ranked, unprepared, unseen)
 
-    def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
-        return self._chooser.arrivals(worker, servers, known)
+    def new_hosts_on_leases(
+        self, worker: str, servers: Sequence[int], known: Sequence[str]
+    ) -> list[Lease]:
+        return self._leases.new_hosts_on_leases(worker, servers, known)
 
-    def borrow(
+    def lease_for_hosts(
         self, worker: str, names: Sequence[str], unseen: int = 0
     ) -> tuple[list[Lease], list[str]]:
-        return self._chooser.borrow(worker, names, unseen)
+        return self._leases.lease_for_hosts(worker, names, unseen)
 
-    def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
-        return self._chooser.renew(worker, servers)
+    def renew_leases(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
+        return self._leases.renew_leases(worker, servers)
 
-    def contested(self, servers: Sequence[int]) -> set[int]:
-        return self._chooser.contested(servers)
+    def contested_servers(self, servers: Sequence[int]) -> set[int]:
+        return self._leases.contested_servers(servers)
 
-    def crowded(self) -> bool:
-        return self._chooser.crowded()
+    def has_free_servers(self) -> bool:
+        return self._leases.has_free_servers()
 
-    def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
-        self._chooser.release(worker, servers, yielding)
+    def release_servers(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
+        self._leases.release_servers(worker, servers, yielding)
 
-    def attend(self, worker: str, wanting: bool) -> list[Peer]:
-        return self._chooser.attend(worker, wanting)
+    def heartbeat(self, worker: str, wanting: bool) -> list[Peer]:
+        return self._leases.heartbeat(worker, wanting)
 
-    def leave(self, worker: str) -> None:
+    def remove_worker(self, worker: str) -> None:
         self.store.workers.pop(worker, None)
 
-    def bury(self, workers: Sequence[str], rest: timedelta) -> int:
-        return self._chooser.bury(workers, rest)
+    def end_dead_workers(self, workers: Sequence[str], rest: timedelta) -> int:
+        return self._leases.end_dead_workers(workers, rest)
 
-    def refill(self, wants: Sequence[Want], held: int | None = None) -> list[Ticket]:
+    def due_tickets(self, wants: Sequence[Want], held: int | None = None) -> list[Ticket]:
         tickets: list[Ticket] = []
         for want in wants:
             server = self.store.servers.get(want.server)
@@ -224,55 +233,55 @@ class MemoryFrontier:
             if server and server.epoch == want.epoch and host and host.server == want.server:
                 lanes = [Lane.URGENT] if want.urgent else list(Lane)
                 rows = [row for lane in lanes for row in self._queue(want, lane)[: want.count]]
-                tickets += [row.ticket(want.server, want.epoch) for row in rows]
-        counts = {want.host: self._book.count(want.host).pages for want in wants}
-        return Room(self.spec, self.store.spent(self.spec), self._book.total.pages, counts).within(
-            tickets, wants, held
-        )
+                tickets += [row.make_ticket(want.server, want.epoch) for row in rows]
+        counts = {want.host: self._crawl.host_count(want.host).pages for want in wants}
+        return PageQuota(
+            self.spec, self.store.quota_spent(self.spec), self._crawl.total.pages, counts
+        ).admit_tickets(tickets, wants, held)
 
-    def _queue(self, want: Want, lane: Lane) -> list[Row]:
+    def _queue(self, want: Want, lane: Lane) -> list[UrlRow]:
         now_s = self.now().timestamp()
-        latest = now_s if lane in TIMED else math.inf
+        latest = now_s if lane in TIMED_LANES else math.inf
         rows = [
-            row for row in self._book.rows.values() if row.host == want.host and row.lane is lane
+            row for row in self._crawl.rows.values() if row.host == want.host and row.lane is lane
         ]
         queue = sorted(
             (row.rank, row.id) for row in rows if row.rank is not None and row.rank <= latest
         )
-        return [self._book.rows[id_] for _, id_ in queue if id_ not in want.holding]
+        return [self._crawl.rows[id_] for _, id_ in queue if id_ not in want.holding]
 
     # Looking
 
-    def robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
+    def get_robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
         return {
             origin: self.store.origins[origin] for origin in origins if origin in self.store.origins
         }
 
-    def rejudge(self, origin: str, allows: Callable[[str], bool]) -> int:
+    def rejudge_forbidden(self, origin: str, allows: Callable[[str], bool]) -> int:
         revived = 0
         for name, book in self.store.crawls.items():
             ours = name == self.spec.name
-            writer = Writer(
+            writer = CrawlWriter(
                 book, self.spec if ours else CrawlSpec(name, book.order, max_depth=book.max_depth)
             )
-            writer.allow(origin, allows)
+            writer.revive_allowed(origin, allows)
             writer.enforce_quotas()
-            book.refresh(self.now())
+            book.refresh_waiting(self.now())
             revived += writer.revived if ours else 0
         return revived
 
     def outlook(self, worker: str = "") -> Outlook:
         now = self.now()
-        work = self.store.work(self.spec)
+        work = self.store.host_queues(self.spec)
         elsewhere: set[int] = set()
         ready: list[datetime] = []
         later: list[datetime] = []
         for name, here in work.items():
             host = self.store.hosts[name]
             server = self.store.servers.get(host.server or 0)
-            retry = None if here.retry is None else from_s(here.retry)
-            waits = here.waits(now.timestamp())
-            if server and not past(server.until, now) and server.worker != worker:
+            retry = None if here.retry is None else from_unix(here.retry)
+            waits = here.has_due_url(now.timestamp())
+            if server and not has_passed(server.until, now) and server.worker != worker:
                 if waits or retry:
                     elsewhere.add(server.id)
                 continue
@@ -284,28 +293,30 @@ class MemoryFrontier:
             elif retry:
                 later.append(max(retry, allowed))
         visits = [here.revisit for here in work.values() if here.revisit is not None]
-        next_visit = from_s(min(visits)) if visits else None
+        next_visit = from_unix(min(visits)) if visits else None
         return Outlook(
-            min(len(ready), MANY),
+            min(len(ready), MAX_READY),
             min(ready + later, default=None),
             next_visit,
             len(elsewhere),
-            self.store.spent(self.spec),
+            self.store.quota_spent(self.spec),
         )
 
-    def look(self, ids: Sequence[int]) -> dict[int, Found]:
-        return {id_: self._book.rows[id_].found() for id_ in ids if id_ in self._book.rows}
+    def get_urls(self, ids: Sequence[int]) -> dict[int, StoredUrl]:
+        return {
+            id_: self._crawl.rows[id_].to_stored_url() for id_ in ids if id_ in self._crawl.rows
+        }
 
-    def seeds(self) -> list[str]:
+    def seed_urls(self) -> list[str]:
         rows = sorted(
-            (row.first_seen, row.id, row.url) for row in self._book.rows.values() if row.depth == 0
+            (row.first_seen, row.id, row.url) for row in self._crawl.rows.values() if row.depth == 0
         )
         return [url for _, _, url in rows[:10_000]]
 
-    def counts(self) -> dict[str, int]:
-        states = Counter(row.state for row in self._book.rows.values())
-        return {"known": len(self._book.rows), **{state.value: states[state] for state in State}}
+    def count_urls(self) -> dict[str, int]:
+        states = Counter(row.state for row in self._crawl.rows.values())
+        return {"known": len(self._crawl.rows), **{state.value: states[state] for state in State}}
 
 
-def from_s(seconds: float) -> datetime:
+def from_unix(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)

@@ -9,16 +9,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crawlproj.frontier.base import CrawlSpec, Host, Lease, Pause, Peer
-from crawlproj.frontier.memory.crawl import Book
-from crawlproj.frontier.memory.rows import HostRow, ServerRow, Work, WorkerRow
-from crawlproj.frontier.memory.store import MemoryStore, past
+from crawlproj.frontier.memory.crawl import MemoryCrawl
+from crawlproj.frontier.memory.rows import HostQueue, HostRow, ServerRow, WorkerRow
+from crawlproj.frontier.memory.store import MemoryStore, has_passed
 
 SOON = timedelta(seconds=10)
 """A host that rests longer than this is not leased yet."""
 YIELD = timedelta(seconds=2)
 
 
-class Chooser:
+class MemoryLeases:
     """The twin of `leases.Leases`."""
 
     def __init__(self, spec: CrawlSpec, store: MemoryStore, now: Callable[[], datetime]) -> None:
@@ -35,7 +35,7 @@ class Chooser:
         unseen: int = 0,
     ) -> list[Lease]:
         now = self._now()
-        work = self._store.work(self._spec)
+        work = self._store.host_queues(self._spec)
         leases = []
         for id_, kind in self._choose(servers, ranked, unprepared, now, work).items():
             free = self._store.servers[id_]
@@ -60,7 +60,7 @@ class Chooser:
         ranked: int | None,
         unprepared: int | None,
         now: datetime,
-        work: Mapping[str, Work],
+        work: Mapping[str, HostQueue],
     ) -> dict[int, str]:
         """Servers by best rank up to the places of new URLs, by earliest time in the others, then
         the rest.
@@ -89,7 +89,7 @@ class Chooser:
         return chosen
 
     def _candidates(
-        self, prepared: Sequence[bool], now: datetime, work: Mapping[str, Work]
+        self, prepared: Sequence[bool], now: datetime, work: Mapping[str, HostQueue]
     ) -> tuple[list[int], list[int]]:
         """Servers where their best host stands: by rank or time, then by name."""
         ranked: dict[int, tuple[float, str]] = {}
@@ -99,14 +99,14 @@ class Chooser:
             if (
                 host.server is None
                 or host.prepared not in prepared
-                or not past(host.next_allowed, now + SOON)
+                or not has_passed(host.next_allowed, now + SOON)
             ):
                 continue
             if not self._free(self._store.servers[host.server], now):
                 continue
             for best, place in (
-                (ranked, self._book.place(name, here)),
-                (timed, here.due(now.timestamp())),
+                (ranked, self._crawl.turn_rank(name, here)),
+                (timed, here.due_time(now.timestamp())),
             ):
                 if place is not None:
                     at = place, name
@@ -114,21 +114,23 @@ class Chooser:
         return sorted(ranked, key=ranked.__getitem__), sorted(timed, key=timed.__getitem__)
 
     def _free(self, server: ServerRow, now: datetime) -> bool:
-        if not past(server.next_allowed, now + SOON):
+        if not has_passed(server.next_allowed, now + SOON):
             return False
-        return past(server.until, now) or (
+        return has_passed(server.until, now) or (
             server.worker is None and server.yielded != self._spec.name
         )
 
-    def _hosts(self, server: int, now: datetime, work: Mapping[str, Work]) -> Iterator[Host]:
+    def _hosts(self, server: int, now: datetime, work: Mapping[str, HostQueue]) -> Iterator[Host]:
         for name, here in work.items():
             host = self._store.hosts[name]
-            if host.server == server and here.waits(now.timestamp()):
-                yield Host(name, server, host.pause, self._room(name), host.prepared)
+            if host.server == server and here.has_due_url(now.timestamp()):
+                yield Host(name, server, host.pause, self._pages_left(name), host.prepared)
 
-    def arrivals(self, worker: str, servers: Sequence[int], known: Sequence[str]) -> list[Lease]:
+    def new_hosts_on_leases(
+        self, worker: str, servers: Sequence[int], known: Sequence[str]
+    ) -> list[Lease]:
         now = self._now()
-        work = self._store.work(self._spec)
+        work = self._store.host_queues(self._spec)
         leases = []
         for server in self._held(worker, servers):
             fresh = [host for host in self._hosts(server.id, now, work) if host.name not in known]
@@ -143,7 +145,7 @@ class Chooser:
                 )
         return leases
 
-    def borrow(
+    def lease_for_hosts(
         self, worker: str, names: Sequence[str], unseen: int = 0
     ) -> tuple[list[Lease], list[str]]:
         now = self._now()
@@ -151,12 +153,12 @@ class Chooser:
         names = [
             name
             for name in dict.fromkeys(names)
-            if past(hosts.setdefault(name, HostRow(name)).next_allowed, now + SOON)
+            if has_passed(hosts.setdefault(name, HostRow(name)).next_allowed, now + SOON)
         ]
         leases = []
         for id_ in dict.fromkeys(hosts[name].server for name in names):
             server = self._store.servers.get(id_ or 0)
-            if server is None or not past(server.next_allowed, now + SOON):
+            if server is None or not has_passed(server.next_allowed, now + SOON):
                 continue
             if (
                 held := server
@@ -166,7 +168,8 @@ class Chooser:
                 assert held.until is not None
                 here = [hosts[name] for name in names if hosts[name].server == id_]
                 given = tuple(
-                    Host(h.name, held.id, h.pause, self._room(h.name), h.prepared) for h in here
+                    Host(h.name, held.id, h.pause, self._pages_left(h.name), h.prepared)
+                    for h in here
                 )
                 dead = server.worker not in (None, worker)
                 leases.append(
@@ -189,48 +192,54 @@ class Chooser:
             self._count_unseen(server.id, unseen)
         return held
 
-    def _room(self, host: str) -> int | None:
+    def _pages_left(self, host: str) -> int | None:
         if not self._spec.host_pages:
             return None
-        return max(0, self._spec.host_pages - self._store.crawls[self._spec.name].count(host).pages)
+        return max(
+            0, self._spec.host_pages - self._store.crawls[self._spec.name].host_count(host).pages
+        )
 
     def _held(self, worker: str, servers: Sequence[int]) -> list[ServerRow]:
         return [s for id_ in servers if (s := self._store.servers.get(id_)) and s.worker == worker]
 
-    def renew(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
+    def renew_leases(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
         until = self._now() + self._spec.lease
         renewed = {s.id: replace(s, until=until) for s in self._held(worker, servers)}
         self._store.servers |= renewed
         return dict.fromkeys(renewed, until)
 
-    def contested(self, servers: Sequence[int]) -> set[int]:
+    def contested_servers(self, servers: Sequence[int]) -> set[int]:
         now_s = self._now().timestamp()
         contested = set()
         for name, book in self._store.crawls.items():
             if name != self._spec.name:
                 waiting = [
-                    host for host, here in book.work(spent=False).items() if here.waits(now_s)
+                    host
+                    for host, here in book.host_queues(spent=False).items()
+                    if here.has_due_url(now_s)
                 ]
                 contested |= {self._store.hosts[host].server for host in waiting}
         return {id_ for id_ in servers if id_ in contested}
 
     @property
-    def _book(self) -> Book:
+    def _crawl(self) -> MemoryCrawl:
         return self._store.crawls[self._spec.name]
 
-    def crowded(self) -> bool:
-        return bool(self._choose(1, None, None, self._now(), self._store.work(self._spec)))
+    def has_free_servers(self) -> bool:
+        return bool(self._choose(1, None, None, self._now(), self._store.host_queues(self._spec)))
 
     def _end_turns(self, servers: Sequence[int], now: datetime) -> None:
-        for name in self._book.since:
+        for name in self._crawl.waiting_since:
             host = self._store.hosts[name]
             if host.server in servers:
                 rest_s = (
                     0.0 if host.next_allowed is None else (host.next_allowed - now).total_seconds()
                 )
-                self._book.since[name] = now.timestamp() + min(3600.0, 60 * max(0.0, rest_s))
+                self._crawl.waiting_since[name] = now.timestamp() + min(
+                    3600.0, 60 * max(0.0, rest_s)
+                )
 
-    def release(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
+    def release_servers(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         self._end_turns([server.id for server in self._held(worker, servers)], self._now())
         until, by = (self._now() + YIELD, self._spec.name) if yielding else (self._now(), None)
         self._store.servers |= {
@@ -238,30 +247,32 @@ class Chooser:
             for s in self._held(worker, servers)
         }
 
-    def attend(self, worker: str, wanting: bool) -> list[Peer]:
+    def heartbeat(self, worker: str, wanting: bool) -> list[Peer]:
         now = self._now()
         workers = self._store.workers
         workers[worker] = WorkerRow(self._spec.name, wanting, now + self._spec.lease)
         held = Counter(
-            s.worker for s in self._store.servers.values() if s.worker and not past(s.until, now)
+            s.worker
+            for s in self._store.servers.values()
+            if s.worker and not has_passed(s.until, now)
         )
         living = sorted(
             (name, row)
             for name, row in workers.items()
-            if name != worker and not past(row.until, now)
+            if name != worker and not has_passed(row.until, now)
         )
         return [
             Peer(name, row.crawl == self._spec.name, row.wanting, held[name])
             for name, row in living
         ]
 
-    def bury(self, workers: Sequence[str], rest: timedelta) -> int:
+    def end_dead_workers(self, workers: Sequence[str], rest: timedelta) -> int:
         now = self._now()
         buried = 0
         for name in workers:
             self._store.workers.pop(name, None)
         for server in list(self._store.servers.values()):
-            if server.worker in workers and server.until and not past(server.until, now):
+            if server.worker in workers and server.until and not has_passed(server.until, now):
                 until = max(min(server.until, now + rest), server.next_allowed or now)
                 self._store.servers[server.id] = replace(
                     server, until=now, pause=Pause(until, "taken over")

@@ -11,11 +11,11 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 
 from crawlproj.archive.exchange import Original
-from crawlproj.frontier.base import Content, Found, Lane, Pause, State, Ticket
+from crawlproj.frontier.base import Content, Lane, Pause, State, StoredUrl, Ticket
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class UrlRow:
     """One URL. The names are those of `Found` and `Ticket`, which are cut out of it."""
 
     id: int
@@ -46,10 +46,10 @@ class Row:
     expires: datetime | None = None
     original: Original | None = None
 
-    def found(self) -> Found:
-        return Found(**{f.name: getattr(self, f.name) for f in fields(Found)})
+    def to_stored_url(self) -> StoredUrl:
+        return StoredUrl(**{f.name: getattr(self, f.name) for f in fields(StoredUrl)})
 
-    def ticket(self, server: int, epoch: int) -> Ticket:
+    def make_ticket(self, server: int, epoch: int) -> Ticket:
         """The row as it is handed out on a lease."""
         assert self.lane is not None
         body, block = (
@@ -126,26 +126,26 @@ class WorkerRow:
 
 
 @dataclass(slots=True)
-class Count:
+class PageCount:
     """Pages and bytes that were fetched."""
 
     pages: int = 0
     bytes: int = 0
 
-    def over(self, pages: int, bytes_: int) -> bool:
+    def reaches_limit(self, pages: int, bytes_: int) -> bool:
         """Is one of the two limits reached? Zero is no limit."""
         return 0 < pages <= self.pages or 0 < bytes_ <= self.bytes
 
 
 @dataclass(slots=True)
-class Work:
+class HostQueue:
     """What one host has queued: best rank of its ranked lanes, earliest times of its timed ones."""
 
     ready: float | None = None
     retry: float | None = None
     revisit: float | None = None
 
-    def take(self, lane: Lane, rank: float) -> None:
+    def add_url(self, lane: Lane, rank: float) -> None:
         """Note one more queued URL."""
         if lane is Lane.RETRY:
             self.retry = rank if self.retry is None else min(self.retry, rank)
@@ -155,13 +155,13 @@ class Work:
             rank = -math.inf if lane is Lane.URGENT else rank
             self.ready = rank if self.ready is None else min(self.ready, rank)
 
-    def due(self, now_s: float) -> float | None:
+    def due_time(self, now_s: float) -> float | None:
         """The earliest time, if it has come."""
         return min(
             (at for at in (self.retry, self.revisit) if at is not None and at <= now_s),
             default=None,
         )
 
-    def waits(self, now_s: float) -> bool:
+    def has_due_url(self, now_s: float) -> bool:
         """Is there a URL that may be fetched now?"""
-        return self.ready is not None or self.due(now_s) is not None
+        return self.ready is not None or self.due_time(now_s) is not None

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from crawlproj.frontier.base import LONGEST, CrawlSpec, RobotsRow
-from crawlproj.frontier.memory.crawl import Book
-from crawlproj.frontier.memory.rows import HostRow, ServerRow, Work, WorkerRow
+from crawlproj.frontier.base import LONGEST_PAUSE, CrawlSpec, RobotsRow
+from crawlproj.frontier.memory.crawl import MemoryCrawl
+from crawlproj.frontier.memory.rows import HostQueue, HostRow, ServerRow, WorkerRow
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class MemoryStore:
     hosts: dict[str, HostRow] = field(default_factory=dict)
     servers: dict[int, ServerRow] = field(default_factory=dict)
     origins: dict[str, RobotsRow] = field(default_factory=dict)
-    crawls: dict[str, Book] = field(default_factory=dict)
+    crawls: dict[str, MemoryCrawl] = field(default_factory=dict)
     workers: dict[str, WorkerRow] = field(default_factory=dict)
 
     @contextmanager
@@ -36,21 +36,21 @@ class MemoryStore:
         """Pauses and leases that end later than any that we make are from a time when the clock was
         wrong.
         """
-        latest = now + LONGEST
-        wrong = [host for host in self.hosts.values() if not past(host.next_allowed, latest)]
+        latest = now + LONGEST_PAUSE
+        wrong = [host for host in self.hosts.values() if not has_passed(host.next_allowed, latest)]
         self.hosts |= {host.name: replace(host, pause=None) for host in wrong}
         for server in list(self.servers.values()):
-            pause = server.pause if past(server.next_allowed, latest) else None
-            until = server.until if past(server.until, latest) else now
+            pause = server.pause if has_passed(server.next_allowed, latest) else None
+            until = server.until if has_passed(server.until, latest) else now
             self.servers[server.id] = replace(server, pause=pause, until=until)
 
-    def spent(self, spec: CrawlSpec) -> bool:
-        return self.crawls[spec.name].total.over(spec.pages, spec.bytes)
+    def quota_spent(self, spec: CrawlSpec) -> bool:
+        return self.crawls[spec.name].total.reaches_limit(spec.pages, spec.bytes)
 
-    def work(self, spec: CrawlSpec) -> dict[str, Work]:
+    def host_queues(self, spec: CrawlSpec) -> dict[str, HostQueue]:
         """What each host has to offer to that crawl."""
-        return self.crawls[spec.name].work(self.spent(spec))
+        return self.crawls[spec.name].host_queues(self.quota_spent(spec))
 
 
-def past(at: datetime | None, now: datetime) -> bool:
+def has_passed(at: datetime | None, now: datetime) -> bool:
     return at is None or at <= now

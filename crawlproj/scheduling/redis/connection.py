@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 TIMEOUT_S = 2.0
 
 
-def connect(settings: BaseSettings) -> Any:
+def connect_redis(settings: BaseSettings) -> Any:
     """A client by scrapy-redis's settings. Nothing is sent yet. A Redis that hangs costs two
     seconds, not thirty, unless REDIS_PARAMS says otherwise. Nothing is ever sent twice: taking
     pushes must not be repeated without our knowing.
@@ -31,7 +31,7 @@ def connect(settings: BaseSettings) -> Any:
     return get_redis_from_settings(own)
 
 
-def place_of(client: Any) -> str:
+def redis_location(client: Any) -> str:
     """Where it is, for people; never with a password."""
     where = client.connection_pool.connection_kwargs
     return (
@@ -40,22 +40,24 @@ def place_of(client: Any) -> str:
     )
 
 
-class Link:
+class RedisConnection:
     """Says once that Redis does not answer, and once that it does again."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.place = place_of(client)
+        self.location = redis_location(client)
         self.away = False
 
-    def failed(self, error: Exception) -> None:
+    def note_failure(self, error: Exception) -> None:
         if not self.away:
             self.away = True
             log.warning(
-                "Redis at %s does not answer, the crawl goes on without it: %s", self.place, error
+                "Redis at %s does not answer, the crawl goes on without it: %s",
+                self.location,
+                error,
             )
 
-    def worked(self) -> None:
+    def note_success(self) -> None:
         if self.away:
             self.away = False
-            log.warning("Redis at %s is back", self.place)
+            log.warning("Redis at %s is back", self.location)

@@ -12,7 +12,7 @@ from scrapy_redis.defaults import START_URLS_KEY  # type: ignore[import-untyped]
 from scrapy_redis.spiders import RedisMixin  # type: ignore[import-untyped]
 
 
-def requests_of(payload: bytes | str, spider: Spider) -> Iterator[Request]:
+def requests_from_push(payload: bytes | str, spider: Spider) -> Iterator[Request]:
     """ValueError or TypeError if it makes no sense. A spider with a `make_request_from_data` of its
     own is asked.
     """
@@ -22,7 +22,7 @@ def requests_of(payload: bytes | str, spider: Spider) -> Iterator[Request]:
         or getattr(type(spider), "make_request_from_data", None)
         is RedisMixin.make_request_from_data
     ):
-        made = read(
+        made = parse_push(
             payload
             if isinstance(payload, str)
             else payload.decode(getattr(spider, "redis_encoding", None) or "utf-8")
@@ -30,10 +30,10 @@ def requests_of(payload: bytes | str, spider: Spider) -> Iterator[Request]:
     else:
         made = make(payload)
     for request in made if isinstance(made, Iterable) else [made] if made else []:
-        yield plainly(request)
+        yield simplify_request(request)
 
 
-def read(text: str) -> Request:
+def parse_push(text: str) -> Request:
     """A bare URL, or {"url": ..., "method": ..., "meta": {...}}; what else is in it is
     form data.
     """
@@ -49,7 +49,7 @@ def read(text: str) -> Request:
     return FormRequest(url, method=method, meta=meta, formdata=fields)
 
 
-def plainly(request: Request) -> Request:
+def simplify_request(request: Request) -> Request:
     """A form that has nothing of a form is a plain request."""
     return (
         request.replace(cls=Request)
@@ -66,7 +66,7 @@ def start_key(settings: BaseSettings, spider: Spider) -> str:
     return str(key) % {"name": spider.name}
 
 
-def take_over(spider: Spider) -> None:
+def stop_spider_polling(spider: Spider) -> None:
     """A spider of scrapy-redis's takes URLs from Redis itself when it is idle, into nothing but
     memory. The bus does it instead; how long the spider stays when it is idle (`max_idle_time`) is
     still its own.

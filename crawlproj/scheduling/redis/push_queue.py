@@ -44,7 +44,7 @@ return {found, redis.call('ZCARD', KEYS[2])}
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class PushBatch:
     """Pushes under one token, taken `at` (monotonic). `doubtful`: Redis was started anew, so they
     may be an old snapshot's.
     """
@@ -55,7 +55,7 @@ class Taken:
     doubtful: bool = False
 
 
-class Pushed:
+class PushQueue:
     """One key. All methods ask Redis, and raise what the client raises."""
 
     def __init__(self, client: Any, key: str) -> None:
@@ -63,11 +63,11 @@ class Pushed:
         self.key = key
         self._run_id: str | None = None
         self._doubtful = False
-        self._unsure: Taken | None = None
+        self._unsure: PushBatch | None = None
         self.under_way = True
         """Something taken, by us or by others, was not yet stored when we last looked."""
 
-    def take(self, count: int) -> Taken | None:
+    def take_batch(self, count: int) -> PushBatch | None:
         """Up to so many pushes. If the answer to the last time was lost, first what that may have
         moved aside.
         """
@@ -77,7 +77,7 @@ class Pushed:
             found = replace(self._unsure, payloads=lost)
             self._unsure = None
             return found
-        self._unsure = mine = Taken(uuid4().hex, (), time.monotonic())
+        self._unsure = mine = PushBatch(uuid4().hex, (), time.monotonic())
         info, answer = self._move(mine.token, count)
         if isinstance(answer, Exception):
             raise answer
@@ -104,7 +104,7 @@ class Pushed:
         )
         self._run_id = run_id or self._run_id
 
-    def abandoned(self) -> list[Taken]:
+    def abandoned_batches(self) -> list[PushBatch]:
         now = self._client.time()[0]
         old = self._client.zrangebyscore(
             f"{self.key}:taken", "-inf", now - ABANDONED_S, withscores=True
@@ -114,10 +114,12 @@ class Pushed:
             for token, since in old
         ]
 
-    def _again(self, token: str, age_s: float) -> Taken:
-        return Taken(token, self._client.lrange(self._list(token), 0, -1), time.monotonic() - age_s)
+    def _again(self, token: str, age_s: float) -> PushBatch:
+        return PushBatch(
+            token, self._client.lrange(self._list(token), 0, -1), time.monotonic() - age_s
+        )
 
-    def forget(self, taken: Taken) -> None:
+    def delete_batch(self, taken: PushBatch) -> None:
         """It is safe in the frontier."""
         pipe = self._client.pipeline()
         pipe.delete(self._list(taken.token))

@@ -18,8 +18,8 @@ from redis.exceptions import RedisError
 
 from crawlproj.errors import DatabaseError
 from crawlproj.frontier.base import Batch, Frontier, NewUrl
-from crawlproj.scheduling.redis.connection import Link
-from crawlproj.scheduling.redis.push_queue import Pushed, Taken
+from crawlproj.scheduling.redis.connection import RedisConnection
+from crawlproj.scheduling.redis.push_queue import PushBatch, PushQueue
 
 log = logging.getLogger(__name__)
 
@@ -31,13 +31,13 @@ ITEMS = 10_000
 """So many items wait for a Redis that is away."""
 SNAPSHOT = timedelta(hours=1)
 """How old a snapshot may be that Redis starts from; by default it saves at least that often."""
-FAREWELL_S = 5.0
+STOP_TIMEOUT_S = 5.0
 NONSENSE = ("22", "23", "54")
 """Classes of SQLSTATE: bad data, broken constraint, too big."""
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class PushResult:
     """What came of a batch of pushes. `seen`: those that were visited after they had been pushed,
     so not again.
     """
@@ -47,7 +47,7 @@ class Arrived:
     seen: int = 0
 
 
-class Courier(threading.Thread):
+class RedisThread(threading.Thread):
     """`read` and `came` are called by `on_loop`, which runs a call on the event loop and waits for
     it; `tell` says to all workers that something was pushed. `busy`: there is, or may be, something
     in Redis that the frontier does not have yet.
@@ -55,17 +55,17 @@ class Courier(threading.Thread):
 
     def __init__(
         self,
-        link: Link,
-        pushed: Pushed,
+        link: RedisConnection,
+        pushed: PushQueue,
         frontier: Frontier,
         read: Callable[[Sequence[bytes | str]], tuple[list[NewUrl], int]],
-        came: Callable[[Arrived], None],
+        came: Callable[[PushResult], None],
         tell: Callable[[], None],
         on_loop: Callable[[Callable[[], object]], Any],
     ) -> None:
         super().__init__(name="bus", daemon=True)
-        self._link = link
-        self._pushed = pushed
+        self._connection = link
+        self._push_queue = pushed
         self._frontier = frontier
         self._read = read
         self._came = came
@@ -74,30 +74,32 @@ class Courier(threading.Thread):
         self._items: deque[tuple[str, str | bytes]] = deque()
         self._end = threading.Event()
         self._swept_at = -SWEEP_S
-        self._in_hand: Taken | None = None
+        self._in_hand: PushBatch | None = None
         self.busy = True
         self.sent = self.lost = 0
 
-    def send(self, key: str, data: str | bytes) -> None:
+    def send_item(self, key: str, data: str | bytes) -> None:
         """Send an item, soon. Too many that Redis does not take are lost, and counted."""
         if len(self._items) >= ITEMS:
             if not self.lost:
                 log.warning(
                     "%d items wait for Redis at %s: those that follow are not sent",
                     ITEMS,
-                    self._link.place,
+                    self._connection.location,
                 )
             self.lost += 1
         else:
             self._items.append((key, data))
 
-    def finish(self) -> None:
+    def flush_and_stop(self) -> None:
         """Send what is there, end. What can't be sent in a few seconds is lost, and counted."""
         self._end.set()
-        self.join(FAREWELL_S)
+        self.join(STOP_TIMEOUT_S)
         if self._items:
             self.lost += len(self._items)
-            log.warning("%d items were not sent to Redis at %s", len(self._items), self._link.place)
+            log.warning(
+                "%d items were not sent to Redis at %s", len(self._items), self._connection.location
+            )
 
     def run(self) -> None:
         while not self._end.is_set():
@@ -108,10 +110,10 @@ class Courier(threading.Thread):
         """Seconds until the next turn. Nothing that goes wrong here ends the crawl."""
         try:
             more = work()
-            self._link.worked()
+            self._connection.note_success()
             return 0.0 if more else POLL_S
         except (RedisError, OSError) as error:
-            self._link.failed(error)
+            self._connection.note_failure(error)
         except DatabaseError as error:
             log.warning("Pushes wait in Redis, the database does not answer: %s", error)
         except Exception:
@@ -123,21 +125,21 @@ class Courier(threading.Thread):
     def _turn(self) -> bool:
         self._send_all()
         if time.monotonic() - self._swept_at > SWEEP_S:
-            for taken in self._pushed.abandoned():
+            for taken in self._push_queue.abandoned_batches():
                 self._store(taken)
             self._swept_at = time.monotonic()
         self.busy = True
-        self._in_hand = self._in_hand or self._pushed.take(BATCH)
+        self._in_hand = self._in_hand or self._push_queue.take_batch(BATCH)
         found = self._in_hand is not None
         if self._in_hand is not None:
             self._store(self._in_hand)
             self._in_hand = None
-        self.busy = found or self._pushed.under_way
+        self.busy = found or self._push_queue.under_way
         return found
 
     def _send_all(self) -> bool:
         while some := list(islice(self._items, BATCH)):
-            pipe = self._link.client.pipeline(transaction=False)
+            pipe = self._connection.client.pipeline(transaction=False)
             for key, data in some:
                 pipe.rpush(key, data)
             pipe.execute()
@@ -162,17 +164,17 @@ class Courier(threading.Thread):
             return 1
         return 0
 
-    def _rows(self, taken: Taken) -> tuple[list[NewUrl], int]:
+    def _rows(self, taken: PushBatch) -> tuple[list[NewUrl], int]:
         found: tuple[list[NewUrl], int] = self._on_loop(lambda: self._read(taken.payloads))
         return found
 
-    def _store(self, taken: Taken) -> None:
+    def _store(self, taken: PushBatch) -> None:
         """Into the frontier, then out of Redis. If we die in between, another worker finds it, and
         knows by the visits since then what need not be fetched again; what waits is not added twice
         anyway.
         """
         rows, bad = self._rows(taken)
-        known = self._frontier.look([row.id for row in rows])
+        known = self._frontier.get_urls([row.id for row in rows])
         since = self._frontier.now() - (
             SNAPSHOT if taken.doubtful else timedelta(seconds=time.monotonic() - taken.at)
         )
@@ -189,5 +191,7 @@ class Courier(threading.Thread):
         if fresh:
             bad += self._add(fresh, since)
             self._tell()
-        self._on_loop(lambda: self._came(Arrived(len(taken.payloads), bad, len(rows) - len(fresh))))
-        self._pushed.forget(taken)
+        self._on_loop(
+            lambda: self._came(PushResult(len(taken.payloads), bad, len(rows) - len(fresh)))
+        )
+        self._push_queue.delete_batch(taken)

@@ -16,13 +16,13 @@ import pytest
 from crawlproj.archive import Archive, fsync, index_merge, open_file
 from crawlproj.archive.check import check_file
 from crawlproj.archive.fsync import make_folder
-from crawlproj.archive.gzip_members import members, pack
+from crawlproj.archive.gzip_members import compress_member, iter_members
 from crawlproj.archive.index_merge import merge_indexes
-from crawlproj.archive.locks import if_nobody_rewrites, rewriting
+from crawlproj.archive.locks import rewrite_lock, try_rewrite_lock
 from crawlproj.archive.open_file import OpenFile, index_path
-from crawlproj.archive.records import warcinfo
-from crawlproj.archive.recovery import complete, repair
-from crawlproj.archive.writer import Shape, Writer
+from crawlproj.archive.records import build_warcinfo
+from crawlproj.archive.recovery import repair_indexes, repair_open_files
+from crawlproj.archive.writer import WarcWriter, WriterOptions
 from crawlproj.errors import ArchiveError
 from tests.support.archiving import PAGE, START, exchange, write
 
@@ -30,14 +30,14 @@ URLS = [exchange(number).url for number in range(5)]
 
 
 def five_files(folder: Path) -> list[Path]:
-    write(folder, [(exchange(number), None) for number in range(5)], Shape(max_bytes=1))
-    return Archive(folder).files()
+    write(folder, [(exchange(number), None) for number in range(5)], WriterOptions(max_bytes=1))
+    return Archive(folder).closed_files()
 
 
 def all_there(folder: Path) -> None:
     archive = Archive(folder)
     assert [len(archive.versions(url)) for url in URLS] == [1] * 5
-    assert not [str(problem) for path in archive.files() for problem in check_file(path)]
+    assert not [str(problem) for path in archive.closed_files() for problem in check_file(path)]
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_a_closed_file_with_no_whole_index_is_indexed(tmp_path: Path, left: byte
     index_path(path).unlink()
     if left is not None:
         index_path(path).write_bytes(left)
-    assert [done.file for done in complete(tmp_path)] == [path.name]
+    assert [done.file for done in repair_indexes(tmp_path)] == [path.name]
     all_there(tmp_path)
-    assert complete(tmp_path) == []
+    assert repair_indexes(tmp_path) == []
 
 
 DAMAGE = {
@@ -72,21 +72,21 @@ def test_a_damaged_index_is_told_and_made_anew_by_a_thorough_look(
     index_path(path).write_bytes(DAMAGE[name])
     merge_indexes(tmp_path)
     with pytest.raises(ArchiveError, match="damaged"):
-        list(Archive(tmp_path).entries())
+        list(Archive(tmp_path).iter_entries())
     if name.startswith(("no number", "no object")):
         with pytest.raises(ArchiveError, match=r"damaged.*index\.cdxj"):
             Archive(tmp_path).versions("http://example.org/page/2")
-    assert [done.file for done in complete(tmp_path, thorough=True)] == [path.name]
+    assert [done.file for done in repair_indexes(tmp_path, thorough=True)] == [path.name]
     merge_indexes(tmp_path)
     all_there(tmp_path)
-    assert complete(tmp_path, thorough=True) == []
+    assert repair_indexes(tmp_path, thorough=True) == []
 
 
 def test_a_file_without_pages_has_an_empty_index_and_that_is_no_damage(tmp_path: Path) -> None:
     path = tmp_path / "a.warc.gz"
-    path.write_bytes(pack(warcinfo(path.name, START, {}).data))
-    assert [done.file for done in complete(tmp_path)] == [path.name]
-    assert index_path(path).read_bytes() == b"" and complete(tmp_path) == []
+    path.write_bytes(compress_member(build_warcinfo(path.name, START, {}).data))
+    assert [done.file for done in repair_indexes(tmp_path)] == [path.name]
+    assert index_path(path).read_bytes() == b"" and repair_indexes(tmp_path) == []
 
 
 def test_an_index_without_a_file_goes_but_not_that_of_one_that_is_being_closed(
@@ -96,15 +96,15 @@ def test_an_index_without_a_file_goes_but_not_that_of_one_that_is_being_closed(
     merge_indexes(tmp_path)
     gone.unlink()
     open_.rename(open_.with_name(open_.name + ".open"))
-    assert [done.file for done in complete(tmp_path)] == [index_path(gone).name]
+    assert [done.file for done in repair_indexes(tmp_path)] == [index_path(gone).name]
     assert index_path(open_).exists() and not index_path(gone).exists()
     assert Archive(tmp_path).versions(URLS[0]) == []
 
 
 def test_who_mends_indexes_and_who_rewrites_do_not_meet(tmp_path: Path) -> None:
-    with rewriting(tmp_path, lambda: None), if_nobody_rewrites(tmp_path) as alone:
+    with rewrite_lock(tmp_path, lambda: None), try_rewrite_lock(tmp_path) as alone:
         assert not alone
-    with if_nobody_rewrites(tmp_path) as alone:
+    with try_rewrite_lock(tmp_path) as alone:
         assert alone
 
 
@@ -115,16 +115,16 @@ def test_a_page_that_is_a_warc_file_is_not_taken_for_records_of_ours(tmp_path: P
     evil = next((tmp_path / "evil").glob("*.warc.gz")).read_bytes()
     noise = random.Random(1).randbytes(500_000)
     write(tmp_path / "ours", [(exchange(0, noise + evil + noise[::-1]), None), (exchange(1), None)])
-    (path,) = Archive(tmp_path / "ours").files()
+    (path,) = Archive(tmp_path / "ours").closed_files()
     with path.open("rb") as file:
-        first = [found.offset for found in members(file)][1]
+        first = [found.offset for found in iter_members(file)][1]
     data = path.read_bytes()
     assert evil in data, "stored as it is"
     path.write_bytes(data[: first + 20] + bytes(20) + data[first + 40 :])
     path.rename(path.with_name(path.name + ".open"))
-    (done,) = repair(tmp_path / "ours")
+    (done,) = repair_open_files(tmp_path / "ours")
     assert done.saved
-    found = {record.url for _, record in Archive(tmp_path / "ours").records() if record.url}
+    found = {record.url for _, record in Archive(tmp_path / "ours").iter_records() if record.url}
     assert found == set(URLS[:2]), "the request of the damaged page, and the other page"
     assert Archive(tmp_path / "ours").get("https://bank.example/") is None
 
@@ -133,13 +133,13 @@ def test_a_page_that_is_a_warc_file_is_not_taken_for_records_of_ours(tmp_path: P
 def test_a_folder_that_is_none_is_told_at_once(tmp_path: Path, kind: str) -> None:
     folder = tmp_path / "warc"
     folder.touch() if kind == "a file" else folder.symlink_to(tmp_path / "not mounted" / "warc")
-    writer = Writer(folder, "x", "w", {})
+    writer = WarcWriter(folder, "x", "w", {})
     receipt = writer.put(exchange())
     with pytest.raises(ArchiveError, match="Not a directory"):
         writer.flush().result(10)
     folder.unlink()
     writer.flush().result(10)
-    assert receipt.place is not None
+    assert receipt.record_location is not None
     writer.close()
 
 
@@ -178,24 +178,24 @@ def test_a_file_whose_name_can_not_be_synced_is_not_left_behind(
             OpenFile(tmp_path, f"{number}.warc.gz")
     assert not list(tmp_path.iterdir()) and open_files() == before
     again()
-    OpenFile(tmp_path, "1.warc.gz").leave()
+    OpenFile(tmp_path, "1.warc.gz").close_unfinished()
     assert [path.name for path in tmp_path.iterdir()] == ["1.warc.gz.open"]
 
 
 def test_closing_can_be_done_again_whatever_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = Writer(tmp_path, "x", "w", {})
+    writer = WarcWriter(tmp_path, "x", "w", {})
     writer.put(exchange(0))
     writer.flush().result(10)
     for module, name in ((open_file, "sync_folder"), (open_file, "write_file")):
         again = failing(monkeypatch, module, name)
         with pytest.raises(ArchiveError, match="error"):
-            writer.turn().result(10)
+            writer.rotate_file().result(10)
         again()
-    writer.turn().result(10)
+    writer.rotate_file().result(10)
     writer.close()
-    (path,) = Archive(tmp_path).files()
+    (path,) = Archive(tmp_path).closed_files()
     assert not list(check_file(path)) and not list(tmp_path.glob("*.open"))
 
 
@@ -221,21 +221,21 @@ def test_what_can_not_be_taken_back_is_taken_back_later(
     back()
     assert file.write(b"four") == 3
     assert file.path.read_bytes() == b"onefour"
-    file.leave()
+    file.close_unfinished()
 
 
 def test_an_index_may_go_while_all_are_merged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = [index_path(path) for path in five_files(tmp_path)[:2]]
-    true = index_merge.parts
+    true = index_merge.file_indexes
 
     def parts(folder: Path) -> list[Path]:
         found = true(folder)
         gone[0].unlink(missing_ok=True)
         return found
 
-    monkeypatch.setattr(index_merge, "parts", parts)
+    monkeypatch.setattr(index_merge, "file_indexes", parts)
     merge_indexes(tmp_path)
     gone[0] = gone[1]
     assert len(Archive(tmp_path).versions(URLS[4])) == 1
@@ -246,34 +246,34 @@ def test_a_clock_that_is_set_back_harms_no_file(tmp_path: Path) -> None:
     hours = iter([5, 3, 4, 3, 1])
     for number in range(5):
         now = START + timedelta(hours=next(hours))
-        writer = Writer(tmp_path, "x", "w", {}, now=lambda now=now: now)  # type: ignore[misc]
+        writer = WarcWriter(tmp_path, "x", "w", {}, now=lambda now=now: now)  # type: ignore[misc]
         writer.put(exchange(0, PAGE + b"%d" % number, at=now + timedelta(seconds=number)))
         writer.close()
     merge_indexes(tmp_path)
     archive = Archive(tmp_path)
-    assert len(archive.files()) == 5
-    assert [archive.capture(entry).content[-1:] for entry in archive.versions(URLS[0])] == [
+    assert len(archive.closed_files()) == 5
+    assert [archive.read_capture(entry).content[-1:] for entry in archive.versions(URLS[0])] == [
         b"4",
         b"1",
         b"3",
         b"2",
         b"0",
     ]
-    assert not [str(problem) for path in archive.files() for problem in check_file(path)]
+    assert not [str(problem) for path in archive.closed_files() for problem in check_file(path)]
 
 
 def test_hundreds_of_small_files_are_mended_merged_and_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda file: None)
-    write(tmp_path, [(exchange(number), None) for number in range(300)], Shape(max_bytes=1))
-    paths = Archive(tmp_path).files()
+    write(tmp_path, [(exchange(number), None) for number in range(300)], WriterOptions(max_bytes=1))
+    paths = Archive(tmp_path).closed_files()
     assert len(paths) == 300
     for path in paths[::3]:
         index_path(path).unlink()
     for path in paths[1::3]:
         path.rename(path.with_name(path.name + ".open"))
-    assert (len(repair(tmp_path)), len(complete(tmp_path))) == (100, 100)
+    assert (len(repair_open_files(tmp_path)), len(repair_indexes(tmp_path))) == (100, 100)
     merge_indexes(tmp_path)
-    assert len(list(Archive(tmp_path).entries())) == 300
+    assert len(list(Archive(tmp_path).iter_entries())) == 300
     assert not [str(problem) for path in paths for problem in check_file(path)]

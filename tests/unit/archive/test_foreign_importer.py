@@ -10,8 +10,8 @@ import pytest
 from crawlproj.archive import Archive
 from crawlproj.archive.check import Problem, check_file, check_revisits
 from crawlproj.archive.exchange import Original
-from crawlproj.archive.foreign.importer import Taken, take
-from crawlproj.archive.records import digest
+from crawlproj.archive.foreign.importer import ImportCounts, import_files
+from crawlproj.archive.records import compute_digest
 from crawlproj.errors import ArchiveError
 from tests.support.archiving import PAGE, START, accepted, all_kinds, exchange, head, write
 from tests.unit.archive.test_foreign_reader import made
@@ -19,7 +19,7 @@ from tests.unit.archive.test_foreign_reader import made
 
 def sound(folder: Path) -> Archive:
     archive = Archive(folder)
-    for path in archive.files():
+    for path in archive.closed_files():
         assert accepted(path)
         assert not list(check_file(path))
     assert not list(check_revisits(archive))
@@ -30,8 +30,8 @@ def test_all_kinds_of_exchanges_come_over_with_their_content(tmp_path: Path) -> 
     write(tmp_path / "there", all_kinds())
     there = Archive(tmp_path / "there")
     problems = list[Problem]()
-    taken = take(there.files(), tmp_path / "here", problems.append)
-    assert not problems and taken == Taken(new=len(all_kinds()))
+    taken = import_files(there.closed_files(), tmp_path / "here", problems.append)
+    assert not problems and taken == ImportCounts(new=len(all_kinds()))
     here = sound(tmp_path / "here")
     before, after = (
         {(c.url, c.at, c.payload) for c in archive.captures()} for archive in (there, here)
@@ -41,28 +41,28 @@ def test_all_kinds_of_exchanges_come_over_with_their_content(tmp_path: Path) -> 
 
 def test_doing_it_again_adds_nothing(tmp_path: Path) -> None:
     write(tmp_path / "there", all_kinds())
-    files = Archive(tmp_path / "there").files()
-    first = take(files, tmp_path / "here", lambda problem: None)
-    names = Archive(tmp_path / "here").files()
-    second = take(files, tmp_path / "here", lambda problem: None)
-    assert second == Taken(known=first.new)
-    assert Archive(tmp_path / "here").files() == names
+    files = Archive(tmp_path / "there").closed_files()
+    first = import_files(files, tmp_path / "here", lambda problem: None)
+    names = Archive(tmp_path / "here").closed_files()
+    second = import_files(files, tmp_path / "here", lambda problem: None)
+    assert second == ImportCounts(known=first.new)
+    assert Archive(tmp_path / "here").closed_files() == names
 
 
 def test_revisits_find_what_they_point_at_in_a_later_file(tmp_path: Path) -> None:
     first = exchange(0)
-    original = Original(first.url, first.at, digest(PAGE))
+    original = Original(first.url, first.at, compute_digest(PAGE))
     again = exchange(0, at=START + timedelta(days=1))
     unchanged = exchange(
         0, body=b"", top=head(status="304 Not Modified"), at=START + timedelta(days=2)
     )
     write(tmp_path / "b", [(first, None)])
     write(tmp_path / "a", [(again, original), (unchanged, original)])
-    files = [*Archive(tmp_path / "a").files(), *Archive(tmp_path / "b").files()]
-    assert take(files, tmp_path / "here", lambda problem: None) == Taken(new=3)
+    files = [*Archive(tmp_path / "a").closed_files(), *Archive(tmp_path / "b").closed_files()]
+    assert import_files(files, tmp_path / "here", lambda problem: None) == ImportCounts(new=3)
     here = sound(tmp_path / "here")
     assert [entry.mime for entry in here.versions(first.url)] == ["text/html", "warc/revisit"]
-    assert [record.kind for _, record in here.records() if record.kind == "revisit"] == [
+    assert [record.kind for _, record in here.iter_records() if record.kind == "revisit"] == [
         "revisit"
     ] * 2
     page = here.get(first.url)
@@ -73,11 +73,14 @@ def test_a_revisit_of_something_that_is_not_here_is_left_out_and_told(tmp_path: 
     again = exchange(0, at=START + timedelta(days=1))
     write(
         tmp_path / "a",
-        [(again, Original(again.url, START, digest(PAGE))), (exchange(1, PAGE + b"!"), None)],
+        [
+            (again, Original(again.url, START, compute_digest(PAGE))),
+            (exchange(1, PAGE + b"!"), None),
+        ],
     )
     problems: list[Problem] = []
-    taken = take(Archive(tmp_path / "a").files(), tmp_path / "here", problems.append)
-    assert taken == Taken(new=1, left_out=1)
+    taken = import_files(Archive(tmp_path / "a").closed_files(), tmp_path / "here", problems.append)
+    assert taken == ImportCounts(new=1, left_out=1)
     assert len(problems) == 1 and "not here" in problems[0].what
     sound(tmp_path / "here")
 
@@ -87,7 +90,7 @@ def test_a_revisit_of_something_that_is_not_here_is_left_out_and_told(tmp_path: 
 def test_files_of_warcio_come_over(version: str, packed: bool, tmp_path: Path) -> None:
     path = tmp_path / ("x.warc.gz" if packed else "x.warc")
     path.write_bytes(made(version, packed, 3))
-    assert take([path], tmp_path / "here", lambda problem: None).new == 3
+    assert import_files([path], tmp_path / "here", lambda problem: None).new == 3
     assert len(list(sound(tmp_path / "here").captures())) == 3
 
 
@@ -95,7 +98,7 @@ def test_a_file_that_is_not_there_or_holds_nothing_is_refused(tmp_path: Path) ->
     (tmp_path / "x.warc.gz").write_bytes(b"what is this")
     for name in ("x.warc.gz", "missing.warc.gz"):
         with pytest.raises(ArchiveError, match=name):
-            take([tmp_path / name], tmp_path / "here", lambda problem: None)
+            import_files([tmp_path / name], tmp_path / "here", lambda problem: None)
 
 
 def test_a_file_without_pages_adds_nothing_and_makes_no_folder(tmp_path: Path) -> None:
@@ -109,5 +112,5 @@ def test_a_file_without_pages_adds_nothing_and_makes_no_folder(tmp_path: Path) -
         b"WARC/1.0\r\nWARC-Type: request\r\nWARC-Target-URI: http://e.x/\r\n%sContent-Length: "
         b"%d\r\n\r\n%s\r\n\r\n" % (fields, len(block), block)
     )
-    assert take([path], tmp_path / "warc", lambda problem: None).new == 0
+    assert import_files([path], tmp_path / "warc", lambda problem: None).new == 0
     assert not (tmp_path / "warc").exists()

@@ -13,8 +13,8 @@ from warcio.warcwriter import WARCWriter  # type: ignore[import-untyped]
 from crawlproj.archive import Archive
 from crawlproj.archive.check import Problem, check_file
 from crawlproj.archive.exchange import Truncated
-from crawlproj.archive.foreign.reader import Foreign, read_foreign
-from crawlproj.archive.gzip_members import members
+from crawlproj.archive.foreign.reader import ForeignExchange, read_foreign
+from crawlproj.archive.gzip_members import iter_members
 from crawlproj.errors import ArchiveError
 from crawlproj.http.encodings import zstd
 from tests.support.archiving import PAGE, REQUEST, all_kinds, exchange, head, write
@@ -22,7 +22,7 @@ from tests.support.archiving import PAGE, REQUEST, all_kinds, exchange, head, wr
 CHUNKS = b"5\r\nhello\r\n7;x=y\r\n, world\r\n0\r\nTrailer: x\r\n\r\n"
 
 
-def read(path: Path) -> tuple[list[Foreign], list[Problem]]:
+def read(path: Path) -> tuple[list[ForeignExchange], list[Problem]]:
     problems: list[Problem] = []
     return list(read_foreign(path, problems.append)), problems
 
@@ -86,7 +86,9 @@ def test_what_is_read_can_be_written_again(tmp_path: Path) -> None:
     places = write(tmp_path / "ours", [(each.exchange, None) for each in found])
     assert [place.digest for place in places] == [each.digest for each in found]
     assert not [
-        problem for path in Archive(tmp_path / "ours").files() for problem in check_file(path)
+        problem
+        for path in Archive(tmp_path / "ours").closed_files()
+        for problem in check_file(path)
     ]
 
 
@@ -187,7 +189,7 @@ def test_a_file_cut_anywhere_gives_its_whole_records_and_a_word_about_the_rest(
     path = tmp_path / "x.warc.gz"
     path.write_bytes(data)
     with path.open("rb") as file:
-        ends = [found.offset + found.length for found in members(file)]
+        ends = [found.offset + found.length for found in iter_members(file)]
     answers = [ends[1], ends[3]]
     for size in range(1, len(data) + 1):
         path.write_bytes(data[:size])
@@ -207,7 +209,7 @@ def test_a_file_cut_anywhere_gives_its_whole_records_and_a_word_about_the_rest(
 
 def damaged(data: bytes) -> bytes:
     with BytesIO(data) as file:
-        places = [(found.offset, found.length) for found in members(file)]
+        places = [(found.offset, found.length) for found in iter_members(file)]
     offset, length = places[3]
     return data[:offset] + bytes(length) + data[offset + length :]
 

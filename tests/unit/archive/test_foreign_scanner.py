@@ -18,10 +18,10 @@ from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untype
 
 from crawlproj.archive.check import Problem
 from crawlproj.archive.exchange import Truncated
-from crawlproj.archive.foreign.reader import Foreign, check_foreign, read_foreign
-from crawlproj.archive.foreign.streams import Inflated, Window
+from crawlproj.archive.foreign.reader import ForeignExchange, check_foreign, read_foreign
+from crawlproj.archive.foreign.streams import ByteWindow, GzipStream
 from crawlproj.archive.gzip_members import PIECE
-from crawlproj.archive.records import digest
+from crawlproj.archive.records import compute_digest
 from crawlproj.errors import ArchiveError
 from crawlproj.http.encodings import zstd
 from tests.support.archiving import head
@@ -58,12 +58,14 @@ def digested(number: int, body: bytes = b"", length: str = "") -> bytes:
     return record(
         number,
         body,
-        f"WARC-Block-Digest: {digest(head() + (body or b'page %d' % number))}",
+        f"WARC-Block-Digest: {compute_digest(head() + (body or b'page %d' % number))}",
         length=length,
     )
 
 
-def read(path: Path, data: bytes, max_block: int = 1 << 20) -> tuple[list[Foreign], list[str]]:
+def read(
+    path: Path, data: bytes, max_block: int = 1 << 20
+) -> tuple[list[ForeignExchange], list[str]]:
     path.write_bytes(data)
     problems: list[Problem] = []
     return list(read_foreign(path, problems.append, max_block)), [
@@ -71,7 +73,7 @@ def read(path: Path, data: bytes, max_block: int = 1 << 20) -> tuple[list[Foreig
     ]
 
 
-def numbers(found: list[Foreign]) -> list[int]:
+def numbers(found: list[ForeignExchange]) -> list[int]:
     for each in found:
         assert each.exchange.body == b"page %s" % each.exchange.url.rpartition("/")[2].encode()
     return [int(each.exchange.url.rpartition("/")[2]) for each in found]
@@ -416,7 +418,7 @@ def test_digests_of_what_other_tools_take_for_the_payload_fit(said: str, tmp_pat
     small = brotli.compress(text)
     body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(small), small)
     what = {"as it is": body, "joined": small, "unpacked": text, "in hex": body}[said]
-    value = digest(what) if said != "in hex" else "sha1:" + hashlib.sha1(what).hexdigest()
+    value = compute_digest(what) if said != "in hex" else "sha1:" + hashlib.sha1(what).hexdigest()
     top = head("Transfer-Encoding: chunked", "Content-Encoding: br")
     (found,), problems = read(
         tmp_path / "x.warc", record(1, body, f"WARC-Payload-Digest: {value}", top=top)
@@ -477,15 +479,15 @@ def test_many_wrong_lengths_cost_what_the_file_costs(
         [record(0), *(record(n, b"x" * 600, length=length) for n in range(400)), record(1)]
     )
     taken = 0
-    whole = Window.get
+    whole = ByteWindow.get
 
-    def counted(window: Window, at: int, size: int) -> bytes:
+    def counted(window: ByteWindow, at: int, size: int) -> bytes:
         nonlocal taken
         out = whole(window, at, size)
         taken += len(out)
         return out
 
-    monkeypatch.setattr(Window, "get", counted)
+    monkeypatch.setattr(ByteWindow, "get", counted)
     found, problems = read(tmp_path / "x.warc", data)
     assert numbers(found) == [0, 1] and len(problems) == 400
     assert taken < 400 * 150_000
@@ -508,7 +510,7 @@ def test_what_was_unpacked_can_be_read_again_from_anywhere() -> None:
     packed_data = b"".join(
         gzip.compress(data[at : at + 40_000]) for at in range(0, len(data), 40_000)
     )
-    window = Window(Inflated(BytesIO(packed_data), lambda offset, why: None))
+    window = ByteWindow(GzipStream(BytesIO(packed_data), lambda offset, why: None))
     for at in (250_000, 10, 299_990, 0, 79_999, 80_000, 400_000, 5):
         assert window.get(at, 1_000) == data[at : at + 1_000]
 

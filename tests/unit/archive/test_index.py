@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crawlproj.archive import Archive
-from crawlproj.archive.cdxj import Entry, lines_from, lookup
-from crawlproj.archive.index_merge import INDEX, Sorter, merge_indexes
-from crawlproj.archive.surt import surt
+from crawlproj.archive.cdxj import IndexEntry, find_entries, lines_from
+from crawlproj.archive.index_merge import INDEX, LineSorter, merge_indexes
+from crawlproj.archive.surt import surt_key
 from tests.support.archiving import all_kinds, exchange, write
 
 KEYS = {
@@ -61,19 +61,19 @@ KEYS = {
 
 @pytest.mark.parametrize("url", KEYS)
 def test_keys_are_those_of_other_tools(url: str) -> None:
-    assert surt(url) == KEYS[url]
+    assert surt_key(url) == KEYS[url]
 
 
 @given(st.text(max_size=40))
 @example("[\x80")
 def test_every_url_has_a_key_without_spaces(text: str) -> None:
     for url in (text, f"http://{text}", f"https://h/{text}"):
-        assert surt(url)
-        assert surt(url).isascii()
-        assert not set(surt(url)) & set(" \n\r\t\0")
+        assert surt_key(url)
+        assert surt_key(url).isascii()
+        assert not set(surt_key(url)) & set(" \n\r\t\0")
 
 
-def entry(number: int, **more: object) -> Entry:
+def entry(number: int, **more: object) -> IndexEntry:
     values: dict[str, object] = {
         "key": f"org,example)/{number}",
         "timestamp": "20260101000000",
@@ -86,11 +86,11 @@ def entry(number: int, **more: object) -> Entry:
         "file": "a.warc.gz",
         **more,
     }
-    return Entry(**values)  # type: ignore[arg-type]
+    return IndexEntry(**values)  # type: ignore[arg-type]
 
 
 def test_a_line_is_as_pywb_writes_it() -> None:
-    line = entry(1).line().decode()
+    line = entry(1).to_line().decode()
     key, timestamp, rest = line.split(" ", 2)
     assert (key, timestamp) == ("org,example)/1", "20260101000000")
     assert list(json.loads(rest)) == [
@@ -104,7 +104,7 @@ def test_a_line_is_as_pywb_writes_it() -> None:
     ]
     assert {type(value) for value in json.loads(rest).values()} == {str}
     assert line.endswith("}\n")
-    assert b'"status"' not in entry(1, status=0).line(), "what isn't known is left out"
+    assert b'"status"' not in entry(1, status=0).to_line(), "what isn't known is left out"
 
 
 @given(st.integers(0, 599), st.integers(0, 10**12), st.integers(0, 10**12), st.text(max_size=20))
@@ -116,8 +116,8 @@ def test_a_line_comes_back_as_it_went(status: int, length: int, offset: int, tex
         offset=offset,
         mime=text.encode("utf-8", "replace").decode(),
     )
-    assert Entry.of(made.line()) == made
-    assert made.line().count(b"\n") == 1
+    assert IndexEntry.from_line(made.to_line()) == made
+    assert made.to_line().count(b"\n") == 1
 
 
 @settings(max_examples=60)
@@ -128,12 +128,12 @@ def test_halving_finds_what_reading_finds(
     path = tmp_path_factory.getbasetemp() / "halving.cdxj"
     lines = sorted(
         {
-            entry(n, mime="x" * (long if n % 7 == 0 else 0), offset=at).line()
+            entry(n, mime="x" * (long if n % 7 == 0 else 0), offset=at).to_line()
             for at, n in enumerate(numbers)
         }
     )
     path.write_bytes(b"".join(lines))
-    assert sorted(found.offset for found in lookup(path, f"http://example.org/{wanted}")) == [
+    assert sorted(found.offset for found in find_entries(path, f"http://example.org/{wanted}")) == [
         at for at, number in enumerate(numbers) if number == wanted
     ]
     key = f"org,example)/{wanted}".encode()
@@ -142,9 +142,9 @@ def test_halving_finds_what_reading_finds(
 
 
 def test_a_missing_index_has_no_entries(tmp_path: Path) -> None:
-    assert not list(lookup(tmp_path / "x.cdxj", "http://example.org/"))
+    assert not list(find_entries(tmp_path / "x.cdxj", "http://example.org/"))
     (tmp_path / "x.cdxj").touch()
-    assert not list(lookup(tmp_path / "x.cdxj", "http://example.org/"))
+    assert not list(find_entries(tmp_path / "x.cdxj", "http://example.org/"))
 
 
 @given(
@@ -154,20 +154,22 @@ def test_a_missing_index_has_no_entries(tmp_path: Path) -> None:
 def test_sorting_in_runs_is_sorting(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], run_bytes: int
 ) -> None:
-    sorter = Sorter(tmp_path_factory.getbasetemp(), run_bytes)
+    sorter = LineSorter(tmp_path_factory.getbasetemp(), run_bytes)
     for line in lines:
         sorter.add(line)
-    assert list(sorter.sorted()) == sorted(set(lines))
-    assert list(sorter.sorted()) == sorted(set(lines)), "it can be asked again, if a disk was full"
+    assert list(sorter.sorted_lines()) == sorted(set(lines))
+    assert list(sorter.sorted_lines()) == sorted(set(lines)), (
+        "it can be asked again, if a disk was full"
+    )
     sorter.close()
 
 
 def test_many_runs_are_merged_on_the_way(tmp_path: Path) -> None:
-    sorter = Sorter(tmp_path, 1)
+    sorter = LineSorter(tmp_path, 1)
     for number in range(500):
         sorter.add(b"%03d\n" % (number * 7 % 500))
     assert len(sorter._runs) < 70
-    assert list(sorter.sorted()) == [b"%03d\n" % number for number in range(500)]
+    assert list(sorter.sorted_lines()) == [b"%03d\n" % number for number in range(500)]
     sorter.close()
 
 
@@ -185,7 +187,7 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
 
 
 def contents(archive: Archive, url: str) -> list[bytes]:
-    return [archive.capture(entry).content for entry in archive.versions(url)]
+    return [archive.read_capture(entry).content for entry in archive.versions(url)]
 
 
 def test_indexes_are_merged_into_one(archive: Archive) -> None:
@@ -206,7 +208,7 @@ def test_files_that_came_after_the_merge_are_found_too(archive: Archive) -> None
 
 def test_a_merged_index_does_not_speak_for_files_that_are_gone_or_changed(archive: Archive) -> None:
     merge_indexes(archive.folder)
-    first = archive.files()[0]
+    first = archive.closed_files()[0]
     first.unlink()
     first.with_name(first.name.replace(".warc.gz", ".cdxj")).unlink()
     assert contents(archive, "https://example.org/page/3") == [b"1 3", b"2 3"]
@@ -220,9 +222,9 @@ def test_a_merged_index_that_was_changed_by_hand_is_not_believed(archive: Archiv
 
 def test_more_files_than_can_be_open_are_merged(tmp_path: Path) -> None:
     for number in range(150):
-        (tmp_path / f"{number}.cdxj").write_bytes(entry(number).line())
+        (tmp_path / f"{number}.cdxj").write_bytes(entry(number).to_line())
     assert merge_indexes(tmp_path).read_bytes() == b"".join(
-        sorted(entry(number).line() for number in range(150))
+        sorted(entry(number).to_line() for number in range(150))
     )
 
 
@@ -230,7 +232,7 @@ def test_the_index_lists_what_replay_can_show(tmp_path: Path) -> None:
     not_modified = exchange(90, b"", b"HTTP/1.1 304 Not Modified\r\n\r\n")
     write(tmp_path, [*all_kinds(), (not_modified, None)])
     (path,) = tmp_path.glob("*.cdxj")
-    entries = [Entry.of(line) for line in path.read_bytes().splitlines()]
+    entries = [IndexEntry.from_line(line) for line in path.read_bytes().splitlines()]
     assert len(entries) == len(all_kinds())
     assert {entry.status for entry in entries} == {0, 200, 301, 404}
     assert {entry.mime for entry in entries} == {

@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.archive import Archive
-from crawlproj.archive.cdxj import Entry
+from crawlproj.archive.cdxj import IndexEntry
 from crawlproj.archive.check import check_file
 from crawlproj.archive.exchange import Exchange, Original
-from crawlproj.archive.foreign.importer import take
+from crawlproj.archive.foreign.importer import import_files
 from crawlproj.archive.open_file import index_path
 from crawlproj.archive.post_keys import query_for, query_of, with_query
-from crawlproj.archive.records import digest
-from crawlproj.archive.recovery import index
-from crawlproj.archive.removal import drop, finish, forget, survey
-from crawlproj.archive.surt import surt
-from crawlproj.upkeep.retention import NAME, Retention, select
+from crawlproj.archive.records import compute_digest
+from crawlproj.archive.recovery import write_index
+from crawlproj.archive.removal import delete_old_files, refresh_index, remove_records, survey_files
+from crawlproj.archive.surt import surt_key
+from crawlproj.upkeep.retention import NAME, Retention, select_expired
 from tests.support.archiving import PAGE, REQUEST, START, accepted, exchange, head, write
 
 FORM = "application/x-www-form-urlencoded"
@@ -78,7 +78,9 @@ def sent(
 )  # fmt: skip
 def test_keys_are_those_of_pywb(method: str, kind: str, body: bytes, key: str) -> None:
     """As pywb 2.10 makes them; it makes an error of a number that is too big."""
-    assert surt(with_query("http://a.org/x", query_for(method, kind, body))) == f"org,a)/x?{key}"
+    assert (
+        surt_key(with_query("http://a.org/x", query_for(method, kind, body))) == f"org,a)/x?{key}"
+    )
 
 
 def test_a_query_is_kept_and_a_get_is_as_it_was() -> None:
@@ -96,9 +98,11 @@ def test_a_query_is_kept_and_a_get_is_as_it_was() -> None:
 )
 def test_no_content_is_too_odd(method: str, kind: str, body: bytes) -> None:
     query = query_for(method, kind, body)
-    assert query.startswith(f"__wb_method={method}") and " " not in surt(with_query(URL, query))
-    found = Entry("k", "20260101000000", URL, "text/html", 200, "", 1, 0, "f").answering(query)
-    assert Entry.of(found.line()) == found
+    assert query.startswith(f"__wb_method={method}") and " " not in surt_key(with_query(URL, query))
+    found = IndexEntry("k", "20260101000000", URL, "text/html", 200, "", 1, 0, "f").with_post_query(
+        query
+    )
+    assert IndexEntry.from_line(found.to_line()) == found
 
 
 @pytest.mark.parametrize(
@@ -155,11 +159,11 @@ def both(folder: Path) -> Archive:
 
 def test_a_page_is_not_the_answer_to_a_form(tmp_path: Path) -> None:
     archive = both(tmp_path)
-    assert [archive.capture(entry).content for entry in archive.versions(URL)] == [PAGE]
+    assert [archive.read_capture(entry).content for entry in archive.versions(URL)] == [PAGE]
     found = archive.get(URL, START + 9 * DAY)
     assert found is not None and found.content == PAGE
     (entry,) = archive.versions(URL, query_for("POST", FORM, b"q=1"))
-    assert archive.capture(entry).content == b"<p>1</p>" and entry.url == URL
+    assert archive.read_capture(entry).content == b"<p>1</p>" and entry.url == URL
     assert len(archive.versions(URL, query_for("HEAD", "", b""))) == 1
     assert len(archive.versions(URL, query_for("PURGE", "", b""))) == 1
 
@@ -170,7 +174,7 @@ def test_an_index_made_anew_is_the_same(tmp_path: Path) -> None:
     (path,) = tmp_path.glob("*.warc.gz")
     before = index_path(path).read_bytes()
     index_path(path).unlink()
-    index(path)
+    write_index(path)
     assert index_path(path).read_bytes() == before and before.count(b"__wb_method") == 6
     assert accepted(path) and not list(check_file(path))
 
@@ -178,7 +182,9 @@ def test_an_index_made_anew_is_the_same(tmp_path: Path) -> None:
 def test_the_answer_to_a_form_is_stored_whole(tmp_path: Path) -> None:
     """Who reads a revisit looks its page up by URL and time."""
     form = sent("POST", b"q=1", answer=PAGE, at=START + DAY)
-    receipts = write(tmp_path, [(exchange(0), None), (form, Original(URL, START, digest(PAGE)))])
+    receipts = write(
+        tmp_path, [(exchange(0), None), (form, Original(URL, START, compute_digest(PAGE)))]
+    )
     assert [place.kind for place in receipts] == ["response", "response"]
 
 
@@ -193,23 +199,27 @@ def test_forms_are_cleaned_by_themselves(tmp_path: Path) -> None:
     kept.append(sent("POST", b"q=2", answer=b"two", at=START + 3 * DAY))
     write(tmp_path, [(each, None) for each in (*kept, *gone)])
     archive = Archive(tmp_path)
-    chosen = select(archive.entries(), Retention(DAY), START + 9 * DAY, lambda urls: {})
-    survey(archive.files(), chosen.gone, see=chosen.see)
-    limited = chosen.limited([path.name for path in archive.files()])
+    chosen = select_expired(
+        archive.iter_entries(), Retention(DAY), START + 9 * DAY, lambda urls: {}
+    )
+    survey_files(archive.closed_files(), chosen.removed_by, see=chosen.note_record)
+    limited = chosen.limited_to_files([path.name for path in archive.closed_files()])
     for each in kept:
-        assert not limited.gone(each.url, each.at), each
+        assert not limited.removed_by(each.url, each.at), each
     for each in gone:
-        assert limited.gone(each.url, each.at) == NAME, each
+        assert limited.removed_by(each.url, each.at) == NAME, each
 
 
 def test_forms_keep_their_keys_when_something_else_goes(tmp_path: Path) -> None:
     write(tmp_path, [(exchange(1), None), (exchange(0), None), (sent("POST", b"q=1"), None)])
     archive = Archive(tmp_path)
     rewritten = list(
-        forget(archive, lambda url, at: "it" if url.endswith("/1") else "", {"it": "why"}, START)
+        remove_records(
+            archive, lambda url, at: "it" if url.endswith("/1") else "", {"it": "why"}, START
+        )
     )
-    drop(rewritten)
-    finish(tmp_path)
+    delete_old_files(rewritten)
+    refresh_index(tmp_path)
     archive = Archive(tmp_path)
     assert (
         len(archive.versions(URL)) == 1
@@ -221,9 +231,9 @@ def test_forms_of_others_are_taken_once_and_are_no_pages(tmp_path: Path) -> None
     """Two with the same answer in the same second are two; doing it again adds nothing."""
     write(tmp_path / "there", [(sent("POST", b"q=%d" % n, at=START), None) for n in (1, 2)])
     files = list((tmp_path / "there").glob("*.warc.gz"))
-    taken = take(files, tmp_path / "here", lambda problem: None)
+    taken = import_files(files, tmp_path / "here", lambda problem: None)
     assert (taken.new, taken.known, taken.keys) == (2, 0, set())
-    again = take(files, tmp_path / "here", lambda problem: None)
+    again = import_files(files, tmp_path / "here", lambda problem: None)
     assert (again.new, again.known) == (0, 2)
     archive = Archive(tmp_path / "here")
     assert not archive.versions(URL)
@@ -240,7 +250,7 @@ def revisit(url: str, request: bytes, target: Exchange, target_id: str) -> bytes
     fields = (
         "WARC/1.1\r\nWARC-Type: revisit\r\nWARC-Record-ID: "
         f"<urn:uuid:6ba7b810-9dad-41d1-80b4-00c04fd430c8>\r\nWARC-Date: {at}\r\n"
-        f"WARC-Target-URI: {url}\r\nWARC-Payload-Digest: {digest(target.body)}\r\nWARC-Refers-To: "
+        f"WARC-Target-URI: {url}\r\nWARC-Payload-Digest: {compute_digest(target.body)}\r\nWARC-Refers-To: "
         f"{target_id}\r\n"
         "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest\r\n"
         f"Content-Type: application/http;msgtype=response\r\nContent-Length: {len(top)}\r\n\r\n"
@@ -269,8 +279,8 @@ def test_a_revisit_of_the_answer_to_a_form_becomes_whole(tmp_path: Path, method:
             place.record_id,
         )
     )
-    taken = take([source, tmp_path / "other.warc"], tmp_path / "here", lambda problem: None)
+    taken = import_files([source, tmp_path / "other.warc"], tmp_path / "here", lambda problem: None)
     assert (taken.new, taken.left_out) == (2, 0)
     archive = Archive(tmp_path / "here")
     (entry,) = archive.versions(URL, query_for(method, FORM, b"q=2"))
-    assert archive.capture(entry).content == form.body and entry.mime == "text/html"
+    assert archive.read_capture(entry).content == form.body and entry.mime == "text/html"

@@ -10,16 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.archive import Archive
-from crawlproj.archive.check import check_file, check_revisits, fits
+from crawlproj.archive.check import check_file, check_revisits, digest_matches
 from crawlproj.archive.exchange import Exchange, Original
-from crawlproj.archive.gzip_members import members, pack
+from crawlproj.archive.gzip_members import compress_member, iter_members
 from crawlproj.archive.index_merge import merge_indexes
-from crawlproj.archive.records import digest
-from crawlproj.archive.removal import drop, finish, forget, predecessor, successor, unfinished
-from crawlproj.archive.stored_record import parse
-from crawlproj.archive.writer import Writer
+from crawlproj.archive.records import compute_digest
+from crawlproj.archive.removal import (
+    delete_old_files,
+    predecessor_path,
+    refresh_index,
+    remove_records,
+    successor_path,
+    unfinished_rewrites,
+)
+from crawlproj.archive.stored_record import parse_record
+from crawlproj.archive.writer import WarcWriter
 from crawlproj.errors import ArchiveError
-from crawlproj.http.encodings import decode
+from crawlproj.http.encodings import decode_body
 from tests.support.archiving import (
     PACKED,
     PAGE,
@@ -43,18 +50,18 @@ def visited(folder: Path) -> Archive:
     """A page that was there, was the same, was not modified, and changed; and another with the
     content of its first version.
     """
-    writer = Writer(folder, "x", "w", {})
+    writer = WarcWriter(folder, "x", "w", {})
     first = writer.put(later(0, b"one"))
     writer.flush().result(10)
-    assert first.place is not None
-    original = first.place.original
+    assert first.record_location is not None
+    original = first.record_location.original
     second = writer.put(later(1, b"one", head("X-Second: yes")), original)
     writer.put(later(2, b"", NOT_MODIFIED), original)
     writer.put(later(3, b"two"), original)
     writer.put(later(4, b"one", number=1), original)
     writer.flush().result(10)
-    assert second.place is not None
-    assert second.place.original == original
+    assert second.record_location is not None
+    assert second.record_location.original == original
     writer.close()
     return Archive(folder)
 
@@ -93,9 +100,9 @@ def test_a_revisit_has_its_own_head_and_the_payload_of_its_original(tmp_path: Pa
 def test_not_modified_is_resolved_to_what_was_not_modified(tmp_path: Path) -> None:
     archive = visited(tmp_path)
     (found,) = [
-        record for _, record in archive.records() if record.block.startswith(b"HTTP/1.1 304")
+        record for _, record in archive.iter_records() if record.block.startswith(b"HTTP/1.1 304")
     ]
-    capture = archive.resolved(found)
+    capture = archive.resolve_record(found)
     assert (capture.status, capture.content, capture.at) == (200, b"one", START + timedelta(days=2))
 
 
@@ -118,15 +125,15 @@ def test_other_spellings_are_found_if_the_asked_one_is_not_there(tmp_path: Path)
     )
     archive = Archive(tmp_path)
     assert [
-        archive.capture(entry).content for entry in archive.versions("http://example.org/A")
+        archive.read_capture(entry).content for entry in archive.versions("http://example.org/A")
     ] == [b"a"]
     assert [
-        archive.capture(entry).content for entry in archive.versions("http://example.org/a")
+        archive.read_capture(entry).content for entry in archive.versions("http://example.org/a")
     ] == [b"a", b"b"]
 
 
 def test_a_revisit_whose_original_is_missing_says_so(tmp_path: Path) -> None:
-    lost = Original("https://example.org/lost", START, digest(b"one"))
+    lost = Original("https://example.org/lost", START, compute_digest(b"one"))
     write(tmp_path, [(later(1, b"one"), lost)])
     archive = Archive(tmp_path)
     with pytest.raises(ArchiveError, match="/lost"):
@@ -164,21 +171,21 @@ def test_packed_bodies_are_unpacked(tmp_path: Path, name: str) -> None:
     assert found is not None
     assert found.payload == body
     assert found.content == PAGE
-    cut = decode(body[: len(body) * 2 // 3], header)
+    cut = decode_body(body[: len(body) * 2 // 3], header)
     assert PAGE.startswith(cut), "of a cut body comes what can be had"
-    assert decode(body, header, 100) == PAGE[:100]
+    assert decode_body(body, header, 100) == PAGE[:100]
 
 
 def test_layers_are_taken_off_from_the_last() -> None:
-    assert decode(gzip.compress(zlib.compress(PAGE)), "deflate, gzip") == PAGE
-    assert decode(gzip.compress(PAGE) + gzip.compress(PAGE), "gzip") == PAGE + PAGE
-    assert decode(gzip.compress(PAGE) + b"trailing", "gzip") == PAGE
+    assert decode_body(gzip.compress(zlib.compress(PAGE)), "deflate, gzip") == PAGE
+    assert decode_body(gzip.compress(PAGE) + gzip.compress(PAGE), "gzip") == PAGE + PAGE
+    assert decode_body(gzip.compress(PAGE) + b"trailing", "gzip") == PAGE
 
 
 @given(st.binary(min_size=1, max_size=300), st.integers(1, 100), st.binary(max_size=20))
 def test_what_is_behind_a_whole_body_does_not_matter(part: bytes, times: int, junk: bytes) -> None:
-    assert decode(PACKED["br"](part * times) + junk, "br") == part * times
-    assert decode(PACKED["br"](part * times) + junk * 500, "br", 50) == (part * times)[:50]
+    assert decode_body(PACKED["br"](part * times) + junk, "br") == part * times
+    assert decode_body(PACKED["br"](part * times) + junk * 500, "br", 50) == (part * times)[:50]
 
 
 @given(
@@ -188,12 +195,12 @@ def test_what_is_behind_a_whole_body_does_not_matter(part: bytes, times: int, ju
     ),
 )
 def test_nothing_that_claims_to_be_packed_breaks_reading(body: bytes, encoding: str) -> None:
-    assert isinstance(decode(body, encoding), bytes)
+    assert isinstance(decode_body(body, encoding), bytes)
 
 
 def test_a_body_that_is_not_packed_after_all_stays_as_it_is() -> None:
     for name in ("gzip", "br", "zstd", "deflate"):
-        assert decode(PAGE, name) == PAGE
+        assert decode_body(PAGE, name) == PAGE
 
 
 def test_a_bomb_is_not_unpacked_further_than_allowed() -> None:
@@ -201,14 +208,14 @@ def test_a_bomb_is_not_unpacked_further_than_allowed() -> None:
         ("gzip", gzip.compress(bytes(50_000_000), 9)),
         ("zstd", PACKED["zstd"](bytes(50_000_000))),
     ):
-        assert len(decode(body, name, 1_000_000)) == 1_000_000
+        assert len(decode_body(body, name, 1_000_000)) == 1_000_000
 
 
 def broken(path: Path, change: bytes, into: bytes) -> list[str]:
     """What the check says when a record is changed but packed well."""
     with path.open("rb") as file:
-        data = [found.data.replace(change, into, 1) for found in members(file)]
-    path.write_bytes(b"".join(pack(each, 6) for each in data))
+        data = [found.data.replace(change, into, 1) for found in iter_members(file)]
+    path.write_bytes(b"".join(compress_member(each, 6) for each in data))
     return [problem.what for problem in check_file(path)]
 
 
@@ -261,10 +268,10 @@ def test_digests_in_all_spellings_are_read() -> None:
         "sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709",
         "md5:1B2M2Y8AsgTpgAmY7PhCfg==",
     ]
-    assert [fits(b"", each) for each in spelled] == [True] * 3
-    assert [fits(b"x", each) for each in spelled] == [False] * 3
-    assert fits(b"x", "")
-    assert fits(b"x", "unknown:abc")
+    assert [digest_matches(b"", each) for each in spelled] == [True] * 3
+    assert [digest_matches(b"x", each) for each in spelled] == [False] * 3
+    assert digest_matches(b"x", "")
+    assert digest_matches(b"x", "unknown:abc")
 
 
 def page_0(url: str, at: datetime) -> str:
@@ -275,12 +282,12 @@ def test_a_forgotten_page_is_gone_and_the_rest_is_there(tmp_path: Path) -> None:
     archive = visited(tmp_path)
     write(tmp_path, [(exchange(7, b"seven"), None)])
     merge_indexes(tmp_path)
-    untouched = archive.files()[0].name
-    old = archive.files()[1]
-    done = list(forget(archive, page_0, {PAGE_0: "asked by its owner"}, START))
+    untouched = archive.closed_files()[0].name
+    old = archive.closed_files()[1]
+    done = list(remove_records(archive, page_0, {PAGE_0: "asked by its owner"}, START))
     assert [(each.old.name, each.removed) for each in done] == [(old.name, {PAGE_0: 12})]
-    drop(done)
-    finish(tmp_path)
+    delete_old_files(done)
+    refresh_index(tmp_path)
     assert done[0].new is not None
     assert archive.get(PAGE_0) is None
     assert not [path for path in tmp_path.iterdir() if b"page/0" in path.read_bytes()]
@@ -290,8 +297,8 @@ def test_a_forgotten_page_is_gone_and_the_rest_is_there(tmp_path: Path) -> None:
         "it was a revisit of the page that is gone, and has its content now"
     )
     assert (kept.content, kept.at) == (b"one", START + timedelta(days=4))
-    assert [path.name for path in archive.files()] == [untouched, done[0].new.name]
-    for path in archive.files():
+    assert [path.name for path in archive.closed_files()] == [untouched, done[0].new.name]
+    for path in archive.closed_files():
         assert accepted(path)
         assert not list(check_file(path))
     assert not list(check_revisits(archive))
@@ -300,16 +307,16 @@ def test_a_forgotten_page_is_gone_and_the_rest_is_there(tmp_path: Path) -> None:
 def test_the_removal_is_on_record(tmp_path: Path) -> None:
     archive = visited(tmp_path)
     name = "host example.org"
-    drop(
+    delete_old_files(
         list(
-            forget(
+            remove_records(
                 archive, lambda url, at: name if "example.org" in url else "", {name: "law"}, START
             )
         )
     )
-    (path,) = archive.files()
+    (path,) = archive.closed_files()
     with path.open("rb") as file:
-        info, note = map(parse, members(file))
+        info, note = map(parse_record, iter_members(file))
     assert (info.kind, note.kind) == ("warcinfo", "metadata")
     assert (
         b"removed: host example.org\r\nreason: law\r\nrecords: 15\r\nremovedRecord: <urn:uuid:"
@@ -321,7 +328,7 @@ def test_the_removal_is_on_record(tmp_path: Path) -> None:
 def test_the_new_places_are_told(tmp_path: Path) -> None:
     places = write(tmp_path, [(exchange(n, b"%d" % n), None) for n in range(6)])
     archive = Archive(tmp_path)
-    (done,) = forget(
+    (done,) = remove_records(
         archive, lambda url, at: "two" if url.endswith(("/1", "/4")) else "", {}, START
     )
     assert done.new is not None
@@ -338,8 +345,8 @@ def test_the_new_places_are_told(tmp_path: Path) -> None:
 
 def test_forgetting_can_be_done_again_after_a_kill(tmp_path: Path) -> None:
     archive = visited(tmp_path)
-    (killed,) = forget(archive, page_0, {}, START)
-    (left,) = unfinished(archive)
+    (killed,) = remove_records(archive, page_0, {}, START)
+    (left,) = unfinished_rewrites(archive)
     assert (left.old, left.new, left.removed, left.moved) == (
         killed.old,
         killed.new,
@@ -347,19 +354,19 @@ def test_forgetting_can_be_done_again_after_a_kill(tmp_path: Path) -> None:
         killed.moved,
     )
     assert left.lost.keys() == {(PAGE_0, START), (PAGE_0, START + timedelta(days=3))}
-    drop([left])
-    drop([left])
+    delete_old_files([left])
+    delete_old_files([left])
     assert archive.get(PAGE_0) is None
-    assert len(archive.files()) == 1
-    assert not list(unfinished(archive))
-    assert not list(forget(archive, page_0, {}, START))
+    assert len(archive.closed_files()) == 1
+    assert not list(unfinished_rewrites(archive))
+    assert not list(remove_records(archive, page_0, {}, START))
 
 
 def test_old_versions_can_go_while_later_ones_stay(tmp_path: Path) -> None:
     archive = visited(tmp_path)
-    drop(
+    delete_old_files(
         list(
-            forget(
+            remove_records(
                 archive,
                 lambda url, at: "old" if at < START + timedelta(hours=1) else "",
                 {"old": "retention"},
@@ -368,13 +375,13 @@ def test_old_versions_can_go_while_later_ones_stay(tmp_path: Path) -> None:
         )
     )
     found = [
-        (archive.capture(entry).record.kind, archive.capture(entry).content)
+        (archive.read_capture(entry).record.kind, archive.read_capture(entry).content)
         for entry in archive.versions(PAGE_0)
     ]
     assert found == [("response", b"one"), ("response", b"two")], "the revisit has its content now"
     assert not list(check_revisits(archive))
     assert not [
-        record for _, record in archive.records() if record.block.startswith(b"HTTP/1.1 304")
+        record for _, record in archive.iter_records() if record.block.startswith(b"HTTP/1.1 304")
     ]
 
 
@@ -385,9 +392,9 @@ def test_an_archive_that_is_not_there_is_empty(tmp_path: Path) -> None:
 
 
 def test_successors_are_numbered() -> None:
-    assert successor(Path("a/x.warc.gz")) == Path("a/x-r1.warc.gz")
-    assert successor(Path("a/x-r1.warc.gz")) == Path("a/x-r2.warc.gz")
-    assert successor(Path("a/x-r9.warc.gz")) == Path("a/x-r10.warc.gz")
-    assert predecessor(Path("a/x-r10.warc.gz")) == Path("a/x-r9.warc.gz")
-    assert predecessor(Path("a/x-r1.warc.gz")) == Path("a/x.warc.gz")
-    assert predecessor(Path("a/x.warc.gz")) is None
+    assert successor_path(Path("a/x.warc.gz")) == Path("a/x-r1.warc.gz")
+    assert successor_path(Path("a/x-r1.warc.gz")) == Path("a/x-r2.warc.gz")
+    assert successor_path(Path("a/x-r9.warc.gz")) == Path("a/x-r10.warc.gz")
+    assert predecessor_path(Path("a/x-r10.warc.gz")) == Path("a/x-r9.warc.gz")
+    assert predecessor_path(Path("a/x-r1.warc.gz")) == Path("a/x.warc.gz")
+    assert predecessor_path(Path("a/x.warc.gz")) is None

@@ -14,11 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator  # type: ignore[import-untyped]
 
-from crawlproj.archive.check import check_file, faults
-from crawlproj.archive.exchange import Exchange, Facts, Original, Truncated
-from crawlproj.archive.gzip_members import Member, member, pack
-from crawlproj.archive.records import IDENTICAL, NOT_MODIFIED, Record, digest, records, warcinfo
-from crawlproj.archive.stored_record import Stored, parse
+from crawlproj.archive.check import check_file, record_faults
+from crawlproj.archive.exchange import Exchange, Original, PageMetadata, Truncated
+from crawlproj.archive.gzip_members import GzipMember, compress_member, read_member
+from crawlproj.archive.records import (
+    IDENTICAL,
+    NOT_MODIFIED,
+    Record,
+    build_records,
+    build_warcinfo,
+    compute_digest,
+)
+from crawlproj.archive.stored_record import StoredRecord, parse_record
 from crawlproj.http import heads
 from tests.support.archiving import (
     BAD_HEADS,
@@ -33,16 +40,18 @@ from tests.support.archiving import (
 )
 
 
-def stored(record: Record) -> Stored:
-    return parse(Member(0, len(record.data), record.data))
+def stored(record: Record) -> StoredRecord:
+    return parse_record(GzipMember(0, len(record.data), record.data))
 
 
-def kinds(exchange: Exchange, original: Original | None = None) -> dict[str, Stored]:
-    return {record.kind: stored(record) for record in records(exchange, original, "<urn:uuid:1>")}
+def kinds(exchange: Exchange, original: Original | None = None) -> dict[str, StoredRecord]:
+    return {
+        record.kind: stored(record) for record in build_records(exchange, original, "<urn:uuid:1>")
+    }
 
 
 def original(of: Exchange) -> Original:
-    found = records(of, None, "")[0].original
+    found = build_records(of, None, "")[0].original
     assert found is not None
     return found
 
@@ -78,7 +87,7 @@ def test_a_request_with_a_body_has_it_in_its_record() -> None:
 
 
 def test_warcinfo_says_what_the_file_is() -> None:
-    found = stored(warcinfo("x.warc.gz", START, {"robots": "obeyed", "broken": "a\r\nb: c"}))
+    found = stored(build_warcinfo("x.warc.gz", START, {"robots": "obeyed", "broken": "a\r\nb: c"}))
     assert found.fields["warc-filename"] == "x.warc.gz"
     assert b"format: WARC File Format 1.1\r\n" in found.block
     assert b"robots: obeyed\r\nbroken: a b: c\r\n" in found.block
@@ -95,9 +104,9 @@ def test_the_same_payload_becomes_a_revisit_of_the_original() -> None:
 
 
 def test_a_revisit_of_a_revisit_points_at_the_first_response() -> None:
-    first = records(exchange(0), None, "")[0]
-    second = records(exchange(1), first.original, "")[0]
-    third = records(exchange(2), second.original, "")[0]
+    first = build_records(exchange(0), None, "")[0]
+    second = build_records(exchange(1), first.original, "")[0]
+    third = build_records(exchange(2), second.original, "")[0]
     assert (first.kind, second.kind, third.kind) == ("response", "revisit", "revisit")
     assert stored(third).fields["warc-refers-to"] == first.id
     assert stored(third).fields["warc-refers-to-target-uri"] == "https://example.org/page/0"
@@ -111,7 +120,7 @@ def test_another_payload_is_stored_whole_whatever_the_caller_believed() -> None:
 
 
 def test_not_modified_is_a_revisit_of_its_own_profile() -> None:
-    found = records(
+    found = build_records(
         exchange(1, b"", b'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n'),
         original(exchange(0)),
         "",
@@ -125,8 +134,8 @@ def test_half_a_head_that_says_not_modified_is_no_revisit() -> None:
     half = exchange(1, b"", b"HTTP/1.1 304 Not Modified\r\nETa", truncated=Truncated.DISCONNECT)
     found = kinds(half, original(exchange(0)))["response"]
     assert found.fields["warc-truncated"] == "disconnect"
-    assert found.digest == digest(b"")
-    assert not records(half, original(exchange(0)), "")[0].indexed
+    assert found.digest == compute_digest(b"")
+    assert not build_records(half, original(exchange(0)), "")[0].indexed
 
 
 @pytest.mark.parametrize(
@@ -165,8 +174,8 @@ def test_a_cut_body_is_marked() -> None:
 
 def test_joined_chunks_are_not_announced_as_chunks() -> None:
     found = kinds(exchange(top=head("Transfer-Encoding: chunked")))["response"]
-    assert heads.field(found.head, "Transfer-Encoding") == ""
-    assert heads.field(found.head, "X-Crawler-Transfer-Encoding") == "chunked"
+    assert heads.get_header(found.head, "Transfer-Encoding") == ""
+    assert heads.get_header(found.head, "X-Crawler-Transfer-Encoding") == "chunked"
     assert found.body == PAGE
 
 
@@ -184,7 +193,7 @@ def test_odd_heads_are_kept_and_readable(name: str, tmp_path: Path) -> None:
     assert not list(check_file(path))
     found = kinds(exchange(0, top=BAD_HEADS[name]))
     assert found["response"].body == PAGE
-    assert heads.status(found["response"].head) == 200
+    assert heads.parse_status(found["response"].head) == 200
     if found["response"].head != BAD_HEADS[name] and b"ENCODING: chunked" not in BAD_HEADS[name]:
         kept = re.search(rb"httpHeadBase64: (\S+)", found["metadata"].block)
         assert kept is not None
@@ -206,7 +215,7 @@ def test_other_libraries_accept_all_kinds(tmp_path: Path) -> None:
 def test_whatever_a_server_sends_other_libraries_find_the_same_payload(
     top: bytes, body: bytes
 ) -> None:
-    data = records(exchange(0, body, top, request=b""), None, "")[0].data
+    data = build_records(exchange(0, body, top, request=b""), None, "")[0].data
     theirs = next(iter(ArchiveIterator(BytesIO(data), check_digests="raise")))
     assert theirs.raw_stream.read() == (body if theirs.rec_type == "response" else top + body)
     assert all(
@@ -216,23 +225,25 @@ def test_whatever_a_server_sends_other_libraries_find_the_same_payload(
         record.verify_payload_digest()
         for record in FastIterator(BytesIO(data), record_types=WarcRecordType.response)
     )
-    assert not faults(stored(records(exchange(0, body, top), None, "")[0]), first=False)
+    assert not record_faults(
+        stored(build_records(exchange(0, body, top), None, "")[0]), first=False
+    )
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_no_text_breaks_a_record(url: str, title: str) -> None:
-    made = exchange(0, url=f"http://h/{url}", facts=Facts(title, ((url, title),)))
-    for record in records(made, None, ""):
+    made = exchange(0, url=f"http://h/{url}", facts=PageMetadata(title, ((url, title),)))
+    for record in build_records(made, None, ""):
         theirs = next(iter(ArchiveIterator(BytesIO(record.data), check_digests="raise")))
         theirs.raw_stream.read()
         assert theirs.rec_headers.get_header("WARC-Target-URI").isascii()
-        assert not faults(stored(record), first=False)
+        assert not record_faults(stored(record), first=False)
 
 
 @given(st.binary(max_size=5_000), st.integers(1, 9))
 def test_members_come_out_as_they_went_in(data: bytes, level: int) -> None:
-    packed = pack(data, level)
-    assert member(BytesIO(packed + b"more"), 0) == Member(0, len(packed), data)
+    packed = compress_member(data, level)
+    assert read_member(BytesIO(packed + b"more"), 0) == GzipMember(0, len(packed), data)
 
 
 def test_dates_keep_their_microseconds() -> None:

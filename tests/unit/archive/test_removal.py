@@ -15,8 +15,15 @@ from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file, check_revisits
 from crawlproj.archive.exchange import Original
 from crawlproj.archive.index_merge import merge_indexes
-from crawlproj.archive.removal import drop, finish, forget, rewrite, survey, unfinished
-from crawlproj.archive.writer import Shape, Writer
+from crawlproj.archive.removal import (
+    delete_old_files,
+    refresh_index,
+    remove_records,
+    rewrite_file,
+    survey_files,
+    unfinished_rewrites,
+)
+from crawlproj.archive.writer import WarcWriter, WriterOptions
 from tests.support.archiving import START, exchange, head
 
 NOT_MODIFIED = b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n"
@@ -31,7 +38,7 @@ def made(folder: Path, plan: list[Visit]) -> Archive:
     """Visits of few pages with few bodies: whole, or as revisits of what any page had before; the
     last body means a 304.
     """
-    writer = Writer(folder, "x", "w", {}, Shape(max_bytes=4000))
+    writer = WarcWriter(folder, "x", "w", {}, WriterOptions(max_bytes=4000))
     seen: dict[int, Original] = {}
     for number, (page, body, repeat) in enumerate(plan):
         at = START + timedelta(hours=number)
@@ -42,9 +49,9 @@ def made(folder: Path, plan: list[Visit]) -> Archive:
         top, data = (NOT_MODIFIED, b"") if same else (head(), BODIES[body])
         receipt = writer.put(exchange(page, data, top, at=at), original)
         writer.flush().result(10)
-        assert receipt.place is not None and receipt.place.original is not None
+        assert receipt.record_location is not None and receipt.record_location.original is not None
         if not same:
-            seen[page] = seen[body + 100] = receipt.place.original
+            seen[page] = seen[body + 100] = receipt.record_location.original
     writer.close()
     if folder.is_dir():
         merge_indexes(folder)
@@ -56,7 +63,7 @@ def contents(archive: Archive) -> Counter[tuple[str, datetime, int, bytes]]:
 
 
 def is_sound(archive: Archive) -> bool:
-    problems = [str(problem) for path in archive.files() for problem in check_file(path)]
+    problems = [str(problem) for path in archive.closed_files() for problem in check_file(path)]
     problems += map(str, check_revisits(archive))
     assert not problems
     return True
@@ -66,24 +73,26 @@ Named = Callable[[str, datetime], str]
 
 
 def files_of(archive: Archive) -> dict[tuple[str, datetime], str]:
-    return {(record.url, record.at): path.name for path, record in archive.records() if record.url}
+    return {
+        (record.url, record.at): path.name for path, record in archive.iter_records() if record.url
+    }
 
 
 def remove(archive: Archive, gone: Named) -> None:
     """As a run does it: what a kill left comes first, and nothing is dropped before all
     is written.
     """
-    left = list(unfinished(archive))
+    left = list(unfinished_rewrites(archive))
     lost = {capture: name for each in left for capture, name in each.lost.items()}
     old = {each.old for each in left}
-    found = survey([path for path in archive.files() if path not in old], gone, lost)
+    found = survey_files([path for path in archive.closed_files() if path not in old], gone, lost)
     done = [
-        rewrite(archive, archive.folder / name, gone, here.heirs, {}, START)
+        rewrite_file(archive, archive.folder / name, gone, here.heirs, {}, START)
         for name, here in found.items()
     ]
-    drop([*left, *done])
-    if archive.files():
-        finish(archive.folder)
+    delete_old_files([*left, *done])
+    if archive.closed_files():
+        refresh_index(archive.folder)
 
 
 @settings(max_examples=80, deadline=None)
@@ -106,10 +115,10 @@ def test_what_stays_has_the_same_bytes(
         before = contents(archive)
         files = files_of(archive)
         names = set[str]()
-        found = survey(archive.files(), first)
-        for number, path in enumerate(archive.files()):
+        found = survey_files(archive.closed_files(), first)
+        for number, path in enumerate(archive.closed_files()):
             if path.name in found and number in kill:
-                rewrite(archive, path, first, found[path.name].heirs, {}, START)
+                rewrite_file(archive, path, first, found[path.name].heirs, {}, START)
                 names.add(path.name)
         remove(archive, second)
 
@@ -121,6 +130,10 @@ def test_what_stays_has_the_same_bytes(
         }
         assert is_sound(archive)
         assert not [
-            record for _, record in archive.records() if record.url and went(record.url, record.at)
+            record
+            for _, record in archive.iter_records()
+            if record.url and went(record.url, record.at)
         ]
-        assert not list(forget(archive, second, {}, START)) and not list(unfinished(archive))
+        assert not list(remove_records(archive, second, {}, START)) and not list(
+            unfinished_rewrites(archive)
+        )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.content.charset import codec, looks_binary, utf8
+from crawlproj.content.charset import find_codec, looks_binary, to_utf8
 
 META = "<html><head><meta charset='{}'></head><p>"
 
@@ -30,7 +30,7 @@ META = "<html><head><meta charset='{}'></head><p>"
     ],
 )
 def test_charset_is_found(body: bytes, header: str | None, text: str, charset: str) -> None:
-    assert utf8(body, header) == (text.encode(), charset)
+    assert to_utf8(body, header) == (text.encode(), charset)
 
 
 @pytest.mark.parametrize(
@@ -43,20 +43,20 @@ def test_charset_is_found(body: bytes, header: str | None, text: str, charset: s
 )
 def test_charset_is_read_from_the_head(meta: str) -> None:
     html = meta.format("windows-1251") + "мир"
-    assert utf8(html.encode("cp1251"))[0] == html.encode()
+    assert to_utf8(html.encode("cp1251"))[0] == html.encode()
 
 
 def test_header_goes_before_meta() -> None:
-    assert utf8((META.format("koi8-r") + "мир").encode("cp1251"), "cp1251")[1] == "windows-1251"
+    assert to_utf8((META.format("koi8-r") + "мир").encode("cp1251"), "cp1251")[1] == "windows-1251"
 
 
 def test_a_meta_element_in_a_comment_does_not_count() -> None:
-    assert utf8(b"<!-- <meta charset=koi8-r> -->gr\xfcn")[1] == "windows-1252"
+    assert to_utf8(b"<!-- <meta charset=koi8-r> -->gr\xfcn")[1] == "windows-1252"
 
 
 def test_a_meta_element_cannot_claim_utf_16() -> None:
     html = META.format("utf-16") + "grün"
-    assert utf8(html.encode()) == (html.encode(), "utf-8")
+    assert to_utf8(html.encode()) == (html.encode(), "utf-8")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_meta_element_cannot_claim_utf_16() -> None:
     ],
 )
 def test_labels_that_lie_do_no_harm(body: bytes, label: str, text: str) -> None:
-    assert utf8(body, label)[0].decode() == text
+    assert to_utf8(body, label)[0].decode() == text
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_labels_that_lie_do_no_harm(body: bytes, label: str, text: str) -> None:
     ["base64", "zip", "punycode", "unicode_escape", "undefined", "rot13", "\0", "é", "", "utf-7"],
 )
 def test_labels_that_are_no_charset_of_the_web_are_unknown(label: str) -> None:
-    assert codec(label) is None
+    assert find_codec(label) is None
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_text_is_not_binary(text: str, codec_name: str) -> None:
     | st.sampled_from(["utf-8", "utf-16", "gb18030", "big5", "cp1252"]),
 )
 def test_any_bytes_become_valid_utf_8_without_nul(body: bytes, label: str | None) -> None:
-    text, charset = utf8(body, label)
+    text, charset = to_utf8(body, label)
     assert "\0" not in text.decode("utf-8") and charset
 
 
@@ -126,4 +126,4 @@ def test_any_bytes_become_valid_utf_8_without_nul(body: bytes, label: str | None
     )
 )
 def test_utf_8_comes_through_unchanged(text: str) -> None:
-    assert utf8(text.encode(), "utf-8")[0] == text.encode()
+    assert to_utf8(text.encode(), "utf-8")[0] == text.encode()

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from crawlproj.content.documents import reader_main, reply
 from crawlproj.content.documents import result as found
-from crawlproj.content.documents.formats import format_of
-from crawlproj.content.documents.pdf import paragraphs
-from crawlproj.content.html import parse
-from crawlproj.content.text_urls import urls_in
-from crawlproj.demo.files import packed, pdf
+from crawlproj.content.documents.formats import document_format
+from crawlproj.content.documents.pdf import split_paragraphs
+from crawlproj.content.html import parse_page
+from crawlproj.content.text_urls import find_text_urls
+from crawlproj.demo.files import make_pdf, make_zip
 from tests.support import compound
 from tests.support import documents as make
 
-READERS = reader_main.readers()
+READERS = reader_main.load_readers()
 FORMATS = {
     "pdf": "pdf",
     "printed": "pdf",
@@ -33,7 +33,7 @@ FORMATS = {
 
 
 def read(body: bytes) -> dict[str, Any]:
-    return reader_main.read(body, READERS)
+    return reader_main.read_document(body, READERS)
 
 
 def run(text: str) -> str:
@@ -42,11 +42,11 @@ def run(text: str) -> str:
 
 @pytest.mark.parametrize(("name", "form"), FORMATS.items())
 def test_a_format_is_known_by_its_bytes(name: str, form: str) -> None:
-    assert format_of(make.GOOD[name]) == form
+    assert document_format(make.GOOD[name]) == form
 
 
 def test_pdf() -> None:
-    said = read(pdf("A title", "Some words", make.URL))
+    said = read(make_pdf("A title", "Some words", make.URL))
     assert said == {
         "title": "A title",
         "language": "en",
@@ -78,7 +78,7 @@ def test_lines_of_a_pdf_become_paragraphs_again() -> None:
         "A heading\r\nThis is the first line of a paragraph that is bro\x02\r\nken at the "
         "margin, and ends here.\r\nThe next one"
     )
-    assert list(paragraphs(text)) == [
+    assert list(split_paragraphs(text)) == [
         "A heading", "This is the first line of a paragraph that is broken at the margin, and ends "
                      "here.", "The next one",
     ]  # fmt: skip
@@ -178,7 +178,7 @@ def test_urls_in_text_end_where_people_mean_them_to() -> None:
         "(see http://a.test/x_(y)). Or <https://b.test/?q=1>, „https://c.test/ü“; "
         "http://d.test/e... http:// http://a.test/x_(y)"
     )
-    assert urls_in(text) == [
+    assert find_text_urls(text) == [
         "http://a.test/x_(y)",
         "https://b.test/?q=1",
         "https://c.test/ü",
@@ -187,14 +187,14 @@ def test_urls_in_text_end_where_people_mean_them_to() -> None:
 
 
 def test_urls_of_a_plain_text_are_links() -> None:
-    page = parse(
+    page = parse_page(
         b"See http://example.org/b#top, or not.", "http://example.org/a", None, "text/plain"
     )
     assert [(link.url, link.kind) for link in page.links] == [("http://example.org/b", "text")]
 
 
 HOSTILE = {
-    "empty zip": (packed(make.TYPES), "unknown"),
+    "empty zip": (make_zip(make.TYPES), "unknown"),
     "encrypted pdf": (make.locked_pdf(), "encrypted"),
     "encrypted odt": (make.odf("", manifest="<encryption-data/>"), "encrypted"),
     "no pdf": (b"%PDF-1.7\nnothing of the kind", "broken"),
@@ -253,7 +253,7 @@ def test_a_pdf_of_very_many_pages_is_cut() -> None:
 
 
 def test_a_pdf_that_was_cut_off_gives_what_is_there() -> None:
-    whole = pdf("A title", "Some words", make.URL)
+    whole = make_pdf("A title", "Some words", make.URL)
     assert read(whole[: whole.index(b"startxref")])["blocks"] == ["Some words"]
 
 
@@ -317,14 +317,14 @@ def test_any_rtf_gives_a_result(words: list[bytes]) -> None:
 def check(said: dict[str, Any]) -> None:
     """It is one of the two, and the crawl's end of the pipe takes it."""
     try:
-        document = reply.document_of(
+        document = reply.parse_reply(
             reader_main.json.dumps(said, ensure_ascii=False).encode("utf-8", "replace"),
             "http://example.org/",
         )
-    except reply.UnreadError as error:
+    except reply.DocumentReadError as error:
         assert said == {"failed": str(error)} and str(error) in reply.FAILURES
     else:
-        assert all(block.text for block in document.blocks) and len(document.digest) == 16
+        assert all(block.text for block in document.blocks) and len(document.block_digest) == 16
 
 
 @pytest.mark.parametrize(
@@ -344,8 +344,8 @@ def check(said: dict[str, Any]) -> None:
     ],
 )  # fmt: skip
 def test_nonsense_from_the_reader_is_garbage(said: bytes) -> None:
-    with pytest.raises(reply.UnreadError, match="garbage"):
-        reply.document_of(said, "http://example.org/")
+    with pytest.raises(reply.DocumentReadError, match="garbage"):
+        reply.parse_reply(said, "http://example.org/")
 
 
 def test_links_are_made_absolute_and_canonical() -> None:
@@ -355,7 +355,7 @@ def test_links_are_made_absolute_and_canonical() -> None:
     )
     assert [
         (link.url, link.text)
-        for link in reply.document_of(said, "http://example.org/d/a.pdf").links
+        for link in reply.parse_reply(said, "http://example.org/d/a.pdf").links
     ] == [
         ("http://example.org/d/b.html", "t"),
     ]

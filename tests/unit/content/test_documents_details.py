@@ -9,16 +9,16 @@ import struct
 from typing import Any
 
 from crawlproj.content.documents import reader_main
-from crawlproj.content.documents.reply import document_of
-from crawlproj.demo.files import packed
+from crawlproj.content.documents.reply import parse_reply
+from crawlproj.demo.files import make_zip
 from tests.support import compound
 from tests.support import documents as make
 
-READERS = reader_main.readers()
+READERS = reader_main.load_readers()
 
 
 def read(body: bytes) -> dict[str, Any]:
-    return reader_main.read(body, READERS)
+    return reader_main.read_document(body, READERS)
 
 
 def run(text: str) -> str:
@@ -64,7 +64,7 @@ def test_comments_and_truths_of_a_sheet() -> None:
         "xl/worksheets/sheet1.xml": f"<worksheet>{sheet}</worksheet>",
         "xl/comments1.xml": comments,
     }
-    assert read(packed({**make.TYPES, **parts}))["blocks"] == ["TRUE FALSE text", "a comment"]
+    assert read(make_zip({**make.TYPES, **parts}))["blocks"] == ["TRUE FALSE text", "a comment"]
 
 
 def test_notes_and_comments_of_opendocument_come_after_their_paragraph() -> None:
@@ -143,7 +143,7 @@ def test_signs_of_word_are_no_text() -> None:
 def test_a_nul_in_a_link_does_not_cost_the_document() -> None:
     said = read(compound.doc().replace(b"linked.html", b"linked\0html"))
     assert said["links"] == [("https://example.org/linkedhtml", "a", "")]
-    assert document_of(json.dumps(said).encode(), "http://example.org/").blocks
+    assert parse_reply(json.dumps(said).encode(), "http://example.org/").blocks
 
 
 def workbook(*records: tuple[int, bytes]) -> bytes:

@@ -18,15 +18,15 @@ import pytest
 import uvloop
 
 from crawlproj.content.documents import reader_process
-from crawlproj.content.documents.budget import Terms
-from crawlproj.content.documents.reader_process import Desk
-from crawlproj.content.documents.reply import UnreadError
+from crawlproj.content.documents.budget import DocumentBudget
+from crawlproj.content.documents.reader_process import DocumentReader
+from crawlproj.content.documents.reply import DocumentReadError
 from tests.support import documents as make
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = "http://example.org/"
-TERMS = Terms(timeout_s=60, memory=512_000_000, max_bytes=10_000_000)
-SHORT = Terms(timeout_s=1, memory=512_000_000, max_bytes=10_000_000)
+TERMS = DocumentBudget(timeout_s=60, memory=512_000_000, max_bytes=10_000_000)
+SHORT = DocumentBudget(timeout_s=1, memory=512_000_000, max_bytes=10_000_000)
 START = (
     "import os, sys, struct; write = lambda text: os.write(1, struct.pack('<Q', len(text)) + "
     "text); write(b'{}'); "
@@ -35,12 +35,14 @@ START = (
 
 
 def with_desk(
-    do: Callable[[Desk], Awaitable[None]], terms: Terms = TERMS, per_process: int = 200
-) -> Desk:
+    do: Callable[[DocumentReader], Awaitable[None]],
+    terms: DocumentBudget = TERMS,
+    per_process: int = 200,
+) -> DocumentReader:
     """Run it on the kind of loop that crawls run on."""
 
-    async def run() -> Desk:
-        desk = Desk(terms, per_process)
+    async def run() -> DocumentReader:
+        desk = DocumentReader(terms, per_process)
         try:
             await do(desk)
         finally:
@@ -50,15 +52,15 @@ def with_desk(
     return uvloop.run(run())
 
 
-async def reason(desk: Desk, body: bytes, server: int = 0) -> str:
+async def reason(desk: DocumentReader, body: bytes, server: int = 0) -> str:
     try:
         await desk.read(body, PAGE, server)
-    except UnreadError as error:
+    except DocumentReadError as error:
         return str(error)
     return "read"
 
 
-def pid(desk: Desk) -> int:
+def pid(desk: DocumentReader) -> int:
     assert desk._process is not None
     return desk._process.pid
 
@@ -78,7 +80,7 @@ def wait_for(what: Callable[[], bool]) -> None:
 
 
 def test_all_kinds_are_read_by_one_process() -> None:
-    async def do(desk: Desk) -> None:
+    async def do(desk: DocumentReader) -> None:
         for name, body in make.GOOD.items():
             assert (await desk.read(body, PAGE)).text, name
 
@@ -86,7 +88,7 @@ def test_all_kinds_are_read_by_one_process() -> None:
 
 
 def test_the_loop_goes_on_meanwhile() -> None:
-    async def do(desk: Desk) -> None:
+    async def do(desk: DocumentReader) -> None:
         reading = asyncio.create_task(desk.read(make.long_pdf(1500), PAGE))
         turns = 0
         while not reading.done():
@@ -98,7 +100,7 @@ def test_the_loop_goes_on_meanwhile() -> None:
 
 
 def test_a_process_is_replaced_after_some_documents() -> None:
-    async def do(desk: Desk) -> None:
+    async def do(desk: DocumentReader) -> None:
         for _ in range(5):
             assert await reason(desk, make.GOOD["rtf"]) == "read"
 
@@ -106,7 +108,7 @@ def test_a_process_is_replaced_after_some_documents() -> None:
 
 
 def test_a_process_that_hangs_is_killed_and_the_next_document_is_read() -> None:
-    async def do(desk: Desk) -> None:
+    async def do(desk: DocumentReader) -> None:
         assert await reason(desk, make.GOOD["rtf"]) == "read"
         os.kill(first := pid(desk), signal.SIGSTOP)
         assert await reason(desk, make.GOOD["rtf"]) == "timeout"
@@ -117,7 +119,7 @@ def test_a_process_that_hangs_is_killed_and_the_next_document_is_read() -> None:
 
 
 def test_a_process_that_is_killed_while_it_reads_is_replaced() -> None:
-    async def do(desk: Desk) -> None:
+    async def do(desk: DocumentReader) -> None:
         assert await reason(desk, make.GOOD["rtf"]) == "read"
         os.kill(pid(desk), signal.SIGSTOP)
         reading = asyncio.create_task(reason(desk, make.GOOD["rtf"]))
@@ -130,7 +132,7 @@ def test_a_process_that_is_killed_while_it_reads_is_replaced() -> None:
 
 
 def test_a_process_that_died_between_two_documents_is_replaced() -> None:
-    async def do(desk: Desk) -> None:
+    async def do(desk: DocumentReader) -> None:
         assert await reason(desk, make.GOOD["rtf"]) == "read"
         os.kill(number := pid(desk), signal.SIGKILL)
         wait_for(lambda: is_gone(number))
@@ -144,12 +146,12 @@ def test_a_process_that_died_between_two_documents_is_replaced() -> None:
 def test_a_document_that_needs_too_much_memory_is_given_up() -> None:
     bomb = make.word(f"<w:p><w:r><w:t>{'ab ' * 50_000_000}</w:t></w:r></w:p>")
 
-    async def do(desk: Desk) -> None:
+    async def do(desk: DocumentReader) -> None:
         assert await reason(desk, bomb) in ("memory", "crashed")
         assert await reason(desk, make.GOOD["docx"]) == "read"
 
     assert len(bomb) < 1_000_000
-    with_desk(do, Terms(timeout_s=60, memory=200_000_000, max_bytes=10_000_000))
+    with_desk(do, DocumentBudget(timeout_s=60, memory=200_000_000, max_bytes=10_000_000))
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_whatever_the_process_does_the_document_ends(
     """As if a bad document had taken it over."""
     monkeypatch.setattr(reader_process, "_CODE", START + code)
 
-    async def do(desk: Desk) -> None:
+    async def do(desk: DocumentReader) -> None:
         assert await reason(desk, b"{\\rtf1 x}") == expected
         assert desk._process is None
 
@@ -179,7 +181,7 @@ def test_whatever_the_process_does_the_document_ends(
 def test_a_process_that_does_not_start_ends_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader_process, "_CODE", "raise SystemExit(1)")
 
-    async def do(desk: Desk) -> None:
+    async def do(desk: DocumentReader) -> None:
         assert await reason(desk, b"{\\rtf1 x}") == "crashed"
 
     with_desk(do)
@@ -190,7 +192,7 @@ def test_a_server_that_keeps_hanging_the_reader_is_left_alone(
 ) -> None:
     monkeypatch.setattr(reader_process, "_CODE", START + "os._exit(3)")
 
-    async def do(desk: Desk) -> None:
+    async def do(desk: DocumentReader) -> None:
         assert [await reason(desk, b"{\\rtf1 x}", 7) for _ in range(5)] == ["crashed"] * 3 + [
             "given_up"
         ] * 2
@@ -200,7 +202,7 @@ def test_a_server_that_keeps_hanging_the_reader_is_left_alone(
 
 
 def test_a_server_is_not_blamed_for_a_process_that_others_may_have_spoilt() -> None:
-    async def do(desk: Desk) -> None:
+    async def do(desk: DocumentReader) -> None:
         for _ in range(4):
             assert await reason(desk, make.GOOD["rtf"], 7) == "read"
             os.kill(pid(desk), signal.SIGSTOP)
@@ -214,14 +216,14 @@ def test_a_server_is_not_blamed_for_a_process_that_others_may_have_spoilt() -> N
 
 
 def test_a_document_that_is_too_big_starts_nothing() -> None:
-    async def do(desk: Desk) -> None:
+    async def do(desk: DocumentReader) -> None:
         assert await reason(desk, b"{\\rtf1" + bytes(10_000_000)) == "too_big"
 
     assert with_desk(do).started == 0
 
 
 def test_a_stop_ends_what_is_read_and_what_waits() -> None:
-    async def do(desk: Desk) -> None:
+    async def do(desk: DocumentReader) -> None:
         assert await reason(desk, make.GOOD["rtf"]) == "read"
         os.kill(number := pid(desk), signal.SIGSTOP)
         readings = [asyncio.create_task(reason(desk, make.GOOD["rtf"])) for _ in range(3)]
@@ -234,7 +236,7 @@ def test_a_stop_ends_what_is_read_and_what_waits() -> None:
 
 
 def test_the_process_has_no_environment_and_a_low_priority() -> None:
-    async def do(desk: Desk) -> None:
+    async def do(desk: DocumentReader) -> None:
         assert await reason(desk, make.GOOD["rtf"]) == "read"
         environ = Path(f"/proc/{pid(desk)}/environ").read_text()
         assert {name.partition("=")[0] for name in environ.split("\0") if name} <= {
@@ -258,8 +260,8 @@ def test_no_files_no_network_no_processes() -> None:
     code = """
 import os, socket
 from crawlproj.content.documents import sandbox
-sandbox.restrict(500_000_000, 100)
-locked = sandbox.lock()
+sandbox.limit_resources(500_000_000, 100)
+locked = sandbox.restrict_syscalls()
 def tried(name, call):
     try:
         call()
@@ -298,7 +300,7 @@ def test_the_process_loads_nothing_of_scrapy_or_the_database() -> None:
     code = """
 import sys
 from crawlproj.content.documents import reader_main
-reader_main.readers()
+reader_main.load_readers()
 print(sorted({name.partition(".")[0] for name in sys.modules} & {"scrapy", "twisted", "psycopg2", "aiohttp", "asyncio"}))
 """
     assert run_python(code).strip() == "[]"
@@ -307,7 +309,7 @@ print(sorted({name.partition(".")[0] for name in sys.modules} & {"scrapy", "twis
 def test_memory_is_limited() -> None:
     code = """
 from crawlproj.content.documents import sandbox
-sandbox.restrict(200_000_000, 100)
+sandbox.limit_resources(200_000_000, 100)
 try:
     bytearray(300_000_000)
 except MemoryError:
@@ -320,10 +322,10 @@ def test_the_process_ends_when_the_crawl_is_killed() -> None:
     """Also while it is busy and does not look at its pipe: stopped, it never does."""
     code = """
 import asyncio, os, signal, sys, time
-from crawlproj.content.documents.reader_process import Desk
-from crawlproj.content.documents.budget import Terms
+from crawlproj.content.documents.reader_process import DocumentReader
+from crawlproj.content.documents.budget import DocumentBudget
 async def main():
-    desk = Desk(Terms(60, 512_000_000, 10_000_000))
+    desk = DocumentReader(DocumentBudget(60, 512_000_000, 10_000_000))
     await desk.read(b"{\\\\rtf1 x}", "http://example.org/")
     os.kill(desk._process.pid, signal.SIGSTOP)
     print(desk._process.pid, flush=True)

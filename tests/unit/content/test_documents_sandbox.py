@@ -69,12 +69,12 @@ def test_every_call_that_is_not_on_the_list_is_refused() -> None:
     code = """
 import ctypes, errno, os, platform
 from crawlproj.content.documents import sandbox
-sandbox.restrict(500_000_000, 100)
+sandbox.limit_resources(500_000_000, 100)
 column = sandbox._MACHINES[platform.machine()][1]
 listed = {pair[column] for pair in sandbox._CALLS.values()} | ({335, 336} if column == 0 else set())
 call = ctypes.CDLL(None, use_errno=True).syscall
 twins = [0x4000_0000] if column == 0 else []
-assert sandbox.lock()
+assert sandbox.restrict_syscalls()
 let = []
 for number in [n + more for more in (0, *twins) for n in range(600) if n + more not in listed]:
     ctypes.set_errno(0)

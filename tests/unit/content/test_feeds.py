@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.content.feeds import MAX_ENTRIES, Entry, entries, sniff
+from crawlproj.content.feeds import MAX_ENTRIES, FeedEntry, parse_entries, sniff_kind
 from crawlproj.urls import canonical
 
 URL = "https://example.org/feeds/all.xml"
@@ -44,35 +44,42 @@ JSON = json.dumps(
         (
             RSS,
             [
-                Entry("https://example.org/a", "feed", "A & B", "Mon, 06 Jul 2026 10:00:00 GMT"),
-                Entry("https://example.org/c", "feed", "C <b>"),
+                FeedEntry(
+                    "https://example.org/a", "feed", "A & B", "Mon, 06 Jul 2026 10:00:00 GMT"
+                ),
+                FeedEntry("https://example.org/c", "feed", "C <b>"),
             ],
         ),
-        (RDF, [Entry("http://example.org/a", "feed", "A", "2026-07-06")]),
-        (ATOM, [Entry("https://o.org/d/a", "feed", "A", "2026-07-06T10:00:00Z")]),
+        (RDF, [FeedEntry("http://example.org/a", "feed", "A", "2026-07-06")]),
+        (ATOM, [FeedEntry("https://o.org/d/a", "feed", "A", "2026-07-06T10:00:00Z")]),
         (
             SITEMAP,
             [
-                Entry("https://example.org/a", "sitemap", "", "2026-07-06"),
-                Entry("https://example.org/de/a", "alternate"),
-                Entry("https://example.org/n", "sitemap", "N", "2026-07-05", True),
+                FeedEntry("https://example.org/a", "sitemap", "", "2026-07-06"),
+                FeedEntry("https://example.org/de/a", "alternate"),
+                FeedEntry("https://example.org/n", "sitemap", "N", "2026-07-05", True),
             ],
         ),
-        (INDEX, [Entry("https://example.org/s1.xml.gz", "sitemapindex", "", "2026")]),
-        (JSON, [Entry("https://example.org/j", "feed", "J", "2026-07-06")]),
+        (INDEX, [FeedEntry("https://example.org/s1.xml.gz", "sitemapindex", "", "2026")]),
+        (JSON, [FeedEntry("https://example.org/j", "feed", "J", "2026-07-06")]),
         (
             b"https://example.org/x\r\nnonsense\nhttps://example.org/y\n",
-            [Entry("https://example.org/x", "sitemap"), Entry("https://example.org/y", "sitemap")],
+            [
+                FeedEntry("https://example.org/x", "sitemap"),
+                FeedEntry("https://example.org/y", "sitemap"),
+            ],
         ),
     ],
     ids=["rss", "rdf", "atom", "sitemap", "index", "json", "lines"],
 )
-def test_entries_of_each_format_are_read(body: bytes, expected: list[Entry]) -> None:
-    assert entries(body, URL) == expected
+def test_entries_of_each_format_are_read(body: bytes, expected: list[FeedEntry]) -> None:
+    assert parse_entries(body, URL) == expected
 
 
 def test_broken_xml_gives_what_can_be_read() -> None:
-    found = entries(b"<rss><item><title>a & b</title><link>/a</link></item><item><link>/b", URL)
+    found = parse_entries(
+        b"<rss><item><title>a & b</title><link>/a</link></item><item><link>/b", URL
+    )
     assert [entry.url for entry in found] == ["https://example.org/a", "https://example.org/b"]
 
 
@@ -82,17 +89,17 @@ def test_entities_and_files_are_never_expanded() -> None:
         b'<!DOCTYPE r [<!ENTITY e0 "boom"><!ENTITY f SYSTEM "file:///etc/hostname">' + bomb + b"]>"
     )
     body += b"<rss><item><link>/a</link><title>&e11;&f;</title></item></rss>"
-    assert [len(entry.title) for entry in entries(body, URL)] in ([], [0])
+    assert [len(entry.title) for entry in parse_entries(body, URL)] in ([], [0])
 
 
 def test_deep_xml_and_deep_json_are_harmless() -> None:
-    assert entries(b"<rss>" + b"<item>" * 100_000, URL) == []
-    assert entries(b'{"items":' + b"[" * 100_000, URL) == []
+    assert parse_entries(b"<rss>" + b"<item>" * 100_000, URL) == []
+    assert parse_entries(b'{"items":' + b"[" * 100_000, URL) == []
 
 
 def test_a_list_is_cut_at_the_limit() -> None:
     body = b"".join(b"https://example.org/%d\n" % n for n in range(MAX_ENTRIES + 10))
-    assert len(entries(body, URL)) == MAX_ENTRIES
+    assert len(parse_entries(body, URL)) == MAX_ENTRIES
 
 
 @pytest.mark.parametrize(
@@ -134,7 +141,7 @@ def test_a_list_is_cut_at_the_limit() -> None:
     ],
 )
 def test_content_type_is_told_by_looking(body: bytes, content_type: str, kind: str) -> None:
-    assert sniff(body, content_type) == kind
+    assert sniff_kind(body, content_type) == kind
 
 
 @given(
@@ -144,6 +151,6 @@ def test_content_type_is_told_by_looking(body: bytes, content_type: str, kind: s
     )
 )
 def test_any_bytes_give_a_list_of_canonical_entries(body: bytes) -> None:
-    assert sniff(body) in ("html", "feed", "sitemap", "text", "document", "binary", "other")
-    for entry in entries(body, URL):
-        assert canonical.canonical(entry.url) == entry.url
+    assert sniff_kind(body) in ("html", "feed", "sitemap", "text", "document", "binary", "other")
+    for entry in parse_entries(body, URL):
+        assert canonical.canonical_url(entry.url) == entry.url

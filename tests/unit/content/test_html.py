@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from crawlproj.content import html as blocks
 from crawlproj.content import robots_directives
-from crawlproj.content.document import KINDS, Document, Link
-from crawlproj.content.html import parse
+from crawlproj.content.document import LINK_KINDS, Document, Link
+from crawlproj.content.html import parse_page
 from crawlproj.content.html_target import MAX_DEPTH
 from crawlproj.urls import canonical as urls
 
@@ -58,7 +58,7 @@ SOUP = st.lists(
 
 
 def read(html: str, **options: str) -> Document:
-    return parse(html.encode(), URL, **options)  # type: ignore[arg-type]
+    return parse_page(html.encode(), URL, **options)  # type: ignore[arg-type]
 
 
 def texts(html: str) -> list[str]:
@@ -91,7 +91,11 @@ def test_white_space_is_collapsed_and_invisible_characters_go() -> None:
 
 def test_joiners_that_spell_words_stay_in_the_text_but_not_in_the_digest() -> None:
     assert texts("<p>क\u200cष</p>") == ["क\u200cष"]
-    assert read("<p>a\u200cb</p>").digest == read("<p>AB</p>").digest != read("<p>a b</p>").digest
+    assert (
+        read("<p>a\u200cb</p>").block_digest
+        == read("<p>AB</p>").block_digest
+        != read("<p>a b</p>").block_digest
+    )
 
 
 @pytest.mark.parametrize(
@@ -222,32 +226,37 @@ def test_orders_for_us_add_up_and_those_for_others_do_not_count() -> None:
         "<meta name=Robots content='NOINDEX,x'><meta name=crawlproj content=noarchive><meta "
         "name=x content=none>"
     )
-    found = parse(html.encode(), URL, agents=("robots", "crawlproj")).robots
-    assert found == robots_directives.Orders(noindex=True, noarchive=True)
-    assert read(html).robots == robots_directives.Orders(noindex=True)
+    found = parse_page(html.encode(), URL, agents=("robots", "crawlproj")).robots
+    assert found == robots_directives.RobotsDirectives(noindex=True, noarchive=True)
+    assert read(html).robots == robots_directives.RobotsDirectives(noindex=True)
 
 
 def test_unavailable_after_keeps_the_commas_of_its_date() -> None:
-    found = robots_directives.read(
+    found = robots_directives.parse_robots_meta(
         "noindex, unavailable_after: Saturday, 25-Jun-26 15:00:00 GMT, nofollow"
     )
-    assert found == robots_directives.Orders(True, True, False, "Saturday, 25-Jun-26 15:00:00 GMT")
+    assert found == robots_directives.RobotsDirectives(
+        True, True, False, "Saturday, 25-Jun-26 15:00:00 GMT"
+    )
 
 
 def test_orders_may_be_parted_by_blanks() -> None:
-    assert robots_directives.read("noindex nofollow") == robots_directives.Orders(
-        noindex=True, nofollow=True
+    assert robots_directives.parse_robots_meta(
+        "noindex nofollow"
+    ) == robots_directives.RobotsDirectives(noindex=True, nofollow=True)
+    assert (
+        robots_directives.parse_robots_meta("index follow please")
+        == robots_directives.NO_DIRECTIVES
     )
-    assert robots_directives.read("index follow please") == robots_directives.NO_ORDERS
 
 
 def test_of_two_ends_the_earlier_one_counts() -> None:
-    early = robots_directives.Orders(unavailable_after="1 Jan 2030 10:00 GMT")
-    late = robots_directives.Orders(unavailable_after="2031-01-01")
-    odd = robots_directives.Orders(unavailable_after="one day")
+    early = robots_directives.RobotsDirectives(unavailable_after="1 Jan 2030 10:00 GMT")
+    late = robots_directives.RobotsDirectives(unavailable_after="2031-01-01")
+    odd = robots_directives.RobotsDirectives(unavailable_after="one day")
     assert (late | early) == (early | late) == early
     assert (odd | late) == (late | odd) == late
-    assert (odd | robots_directives.NO_ORDERS).expires is None
+    assert (odd | robots_directives.NO_DIRECTIVES).expires is None
 
 
 @pytest.mark.parametrize(
@@ -268,12 +277,12 @@ def test_of_two_ends_the_earlier_one_counts() -> None:
     ],
 )
 def test_dates_of_orders(text: str, date: datetime | None) -> None:
-    assert robots_directives.date(text) == date
+    assert robots_directives.parse_date(text) == date
 
 
 @given(st.text(max_size=60) | st.text("noindex,:_ after0123456789-GMT", max_size=60))
 def test_any_text_gives_orders(text: str) -> None:
-    found = robots_directives.read(text) | robots_directives.read_headers(
+    found = robots_directives.parse_robots_meta(text) | robots_directives.parse_robots_headers(
         [text, f"unavailable_after: {text}"]
     )
     assert found.expires is None or found.expires.tzinfo is UTC
@@ -282,35 +291,38 @@ def test_any_text_gives_orders(text: str) -> None:
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
-        (["noindex", "nofollow"], robots_directives.Orders(True, True)),
-        (["NoIndex, NoArchive"], robots_directives.Orders(noindex=True, noarchive=True)),
-        (["none"], robots_directives.Orders(True, True)),
-        (["otherbot: noindex"], robots_directives.NO_ORDERS),
-        (["otherbot: noindex, nofollow"], robots_directives.NO_ORDERS),
+        (["noindex", "nofollow"], robots_directives.RobotsDirectives(True, True)),
+        (["NoIndex, NoArchive"], robots_directives.RobotsDirectives(noindex=True, noarchive=True)),
+        (["none"], robots_directives.RobotsDirectives(True, True)),
+        (["otherbot: noindex"], robots_directives.NO_DIRECTIVES),
+        (["otherbot: noindex, nofollow"], robots_directives.NO_DIRECTIVES),
         (
             ["otherbot: noindex, nofollow, crawlproj: noarchive"],
-            robots_directives.Orders(noarchive=True),
+            robots_directives.RobotsDirectives(noarchive=True),
         ),
-        (["crawlproj: noarchive, otherbot: noindex"], robots_directives.Orders(noarchive=True)),
-        (["CrawlProj : noindex"], robots_directives.Orders(noindex=True)),
-        (["nofollow, otherbot: noindex"], robots_directives.Orders(nofollow=True)),
-        (["*: noindex"], robots_directives.Orders(noindex=True)),
-        (["max-snippet: 50, noindex"], robots_directives.Orders(noindex=True)),
-        (["max-image-preview:large", "crawl: noindex"], robots_directives.NO_ORDERS),
-        (["otherbot: unavailable_after: 1 Jan 2030 10:00:00 GMT"], robots_directives.NO_ORDERS),
+        (
+            ["crawlproj: noarchive, otherbot: noindex"],
+            robots_directives.RobotsDirectives(noarchive=True),
+        ),
+        (["CrawlProj : noindex"], robots_directives.RobotsDirectives(noindex=True)),
+        (["nofollow, otherbot: noindex"], robots_directives.RobotsDirectives(nofollow=True)),
+        (["*: noindex"], robots_directives.RobotsDirectives(noindex=True)),
+        (["max-snippet: 50, noindex"], robots_directives.RobotsDirectives(noindex=True)),
+        (["max-image-preview:large", "crawl: noindex"], robots_directives.NO_DIRECTIVES),
+        (["otherbot: unavailable_after: 1 Jan 2030 10:00:00 GMT"], robots_directives.NO_DIRECTIVES),
         (
             ["crawlproj: unavailable_after: Tue, 1 Jan 2030 10:00:00 GMT, noindex"],
-            robots_directives.Orders(
+            robots_directives.RobotsDirectives(
                 noindex=True, unavailable_after="Tue, 1 Jan 2030 10:00:00 GMT"
             ),
         ),
-        (["", ",,", ":", "noindex:"], robots_directives.NO_ORDERS),
+        (["", ",,", ":", "noindex:"], robots_directives.NO_DIRECTIVES),
     ],
 )
 def test_orders_in_headers_hold_for_whom_they_name(
-    headers: list[str], expected: robots_directives.Orders
+    headers: list[str], expected: robots_directives.RobotsDirectives
 ) -> None:
-    assert robots_directives.read_headers(headers, ("robots", "crawlproj")) == expected
+    assert robots_directives.parse_robots_headers(headers, ("robots", "crawlproj")) == expected
 
 
 def test_orders_in_headers_may_name_their_robot() -> None:
@@ -320,16 +332,22 @@ def test_orders_in_headers_may_name_their_robot() -> None:
         "CrawlProj: nofollow",
         "unavailable_after: 1 Jan 2030 10:00:00 GMT",
     ]
-    found = robots_directives.read_headers(headers, ("robots", "crawlproj"))
-    assert found == robots_directives.Orders(False, True, True, "1 Jan 2030 10:00:00 GMT")
+    found = robots_directives.parse_robots_headers(headers, ("robots", "crawlproj"))
+    assert found == robots_directives.RobotsDirectives(False, True, True, "1 Jan 2030 10:00:00 GMT")
 
 
 def test_digest_is_deaf_to_markup_and_case_and_hears_every_word() -> None:
     one = read("<p>Hello <b>World</b></p>")
     assert (
-        one.digest == read("<div class=x>hello  world</div>").digest != read("<p>hello word").digest
+        one.block_digest
+        == read("<div class=x>hello  world</div>").block_digest
+        != read("<p>hello word").block_digest
     )
-    assert len(one.digest) == 16 and one.letters == 10 and read("<p>Größe 12").letters == 5
+    assert (
+        len(one.block_digest) == 16
+        and one.letter_count == 10
+        and read("<p>Größe 12").letter_count == 5
+    )
 
 
 def test_plain_text_is_split_at_empty_lines() -> None:
@@ -350,37 +368,43 @@ def test_plain_text_is_split_at_empty_lines() -> None:
     [b"", b" ", b"\0", b"<", b"\x89PNG\r\n\x1a\n....", b"%PDF-1.7 <p>x", b"\x00\x01\x02\x03" * 300],
 )
 def test_nothing_and_binaries_give_an_empty_document(body: bytes) -> None:
-    found = parse(body, URL)
+    found = parse_page(body, URL)
     assert [block.text for block in found.blocks] in ([], ["<"]) and found.links == []
 
 
 def test_hostile_pages_are_read_in_bounded_time() -> None:
     """Each would take minutes if any step were quadratic."""
-    assert parse(b"<div>" * 100_000 + b"x", URL).cut
-    assert parse(b"<b>" * 300_000 + b"</i>" * 300_000, URL).cut
-    assert parse(b"<p " + b" ".join(b"a%d=1" % n for n in range(100_000)) + b">x", URL).text == "x"
-    assert parse(b"<script>" + b'"/a' * 200_000 + b"</script>", URL).links == []
-    assert parse(b"<p onclick='" + b"location=" * 100_000 + b"'>x", URL).text == "x"
-    assert len(parse(b"<a href=/x>w" * 50_000, URL).links) == 1
-    assert parse(b"".join(b"<body a%d=1>" % n for n in range(9_000)) + b"x", URL).text == "x"
-    assert parse(b"".join(b"<x%d></x%d>" % (n, n) for n in range(100_000)) + b"x", URL).text == "x"
+    assert parse_page(b"<div>" * 100_000 + b"x", URL).cut
+    assert parse_page(b"<b>" * 300_000 + b"</i>" * 300_000, URL).cut
+    assert (
+        parse_page(b"<p " + b" ".join(b"a%d=1" % n for n in range(100_000)) + b">x", URL).text
+        == "x"
+    )
+    assert parse_page(b"<script>" + b'"/a' * 200_000 + b"</script>", URL).links == []
+    assert parse_page(b"<p onclick='" + b"location=" * 100_000 + b"'>x", URL).text == "x"
+    assert len(parse_page(b"<a href=/x>w" * 50_000, URL).links) == 1
+    assert parse_page(b"".join(b"<body a%d=1>" % n for n in range(9_000)) + b"x", URL).text == "x"
+    assert (
+        parse_page(b"".join(b"<x%d></x%d>" % (n, n) for n in range(100_000)) + b"x", URL).text
+        == "x"
+    )
 
 
 def test_unclosed_elements_are_not_made_again_for_each_paragraph() -> None:
     """As HTML5's tree has it: of this page of 100 KB it makes 20 million elements."""
     fonts = b"".join(b"<font a=%d>" % n for n in range(4_500))
-    assert parse(b"<p>" + fonts + b"</p>" + b"<p>x</p>" * 4_500, URL).blocks[-1].text == "x"
+    assert parse_page(b"<p>" + fonts + b"</p>" + b"<p>x</p>" * 4_500, URL).blocks[-1].text == "x"
 
 
 def test_pages_are_cut_at_the_limit() -> None:
-    found = parse(b"<p>" + b"word " * (blocks.MAX_BODY // 5 + 100), URL)
+    found = parse_page(b"<p>" + b"word " * (blocks.MAX_BODY // 5 + 100), URL)
     assert found.cut and len(found.text) <= blocks.MAX_BODY
 
 
 def test_long_pages_with_many_tags_are_read_like_short_ones() -> None:
     html = b"".join(b"<p>text %d <a href='/%d'>l&eacute;k</a><br>" % (n, n) for n in range(6_000))
     assert html.count(b"<") > blocks._MANY_TAGS and len(html) > blocks._LONG
-    found = parse(html, URL)
+    found = parse_page(html, URL)
     assert (
         not found.cut
         and len(found.links) == 6_000
@@ -391,13 +415,13 @@ def test_long_pages_with_many_tags_are_read_like_short_ones() -> None:
 
 def test_moderate_depth_loses_nothing() -> None:
     deep = b"<div>" * (MAX_DEPTH - 10)
-    assert parse(
+    assert parse_page(
         deep + b"x" + b"</div>" * (MAX_DEPTH - 10) + b"<p>y</p>" * 12_000, URL
     ).text.startswith("x\ny\ny")
 
 
 def test_no_parser_stays_alive_in_the_document() -> None:
-    found = parse(b"<main><p>a <a href=/x>b</a></p></main>", URL)
+    found = parse_page(b"<main><p>a <a href=/x>b</a></p></main>", URL)
     gc.collect()
     reachable = set()
     todo = [found]
@@ -415,13 +439,17 @@ def test_no_parser_stays_alive_in_the_document() -> None:
     st.sampled_from([None, "utf-8", "utf-16", "gb2312", "hex", "x"]),
 )
 def test_any_bytes_give_a_tidy_document(body: bytes, charset: str | None) -> None:
-    found = parse(body, URL, charset)
+    found = parse_page(body, URL, charset)
     for block in found.blocks:
         assert block.text and block.text == " ".join(block.text.split()) and 0 <= block.links <= 1
     for link in found.links:
-        assert urls.canonical(link.url) == link.url and link.kind in KINDS and len(link.text) <= 200
+        assert (
+            urls.canonical_url(link.url) == link.url
+            and link.kind in LINK_KINDS
+            and len(link.text) <= 200
+        )
     assert len({(link.url, link.kind) for link in found.links}) == len(found.links)
-    assert len(found.digest) == 16 and found.letters >= 0
+    assert len(found.block_digest) == 16 and found.letter_count >= 0
 
 
 @given(
@@ -445,7 +473,9 @@ def test_words_of_real_articles_are_found() -> None:
     for name, truth in list(
         json.loads((ARTICLES / "ground-truth.json").read_text("utf-8")).items()
     )[::6]:
-        page = parse(decompress((ARTICLES / f"html/{name}.html.gz").read_bytes()), truth["url"])
+        page = parse_page(
+            decompress((ARTICLES / f"html/{name}.html.gz").read_bytes()), truth["url"]
+        )
         want = Counter(words(truth["articleBody"].lower()))
         wanted += want.total()
         found += (want & Counter(words(page.text.lower()))).total()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crawlproj.content import html as blocks
 from crawlproj.content.document import Document
-from crawlproj.content.html import parse
+from crawlproj.content.html import parse_page
 
 URL = "https://example.org/"
 PAGE = (
@@ -38,30 +38,30 @@ UNENDED = (
 
 def alone(body: bytes) -> Document:
     blocks._spare.clear()
-    return parse(body, URL)
+    return parse_page(body, URL)
 
 
 @given(st.lists(st.sampled_from(UNENDED)).map("".join))
 def test_a_page_leaves_nothing_behind_for_the_next(before: str) -> None:
     wanted = alone(PAGE)
-    parse(before.encode(), "https://other.org/", agents=("robots", "me"))
-    assert parse(PAGE, URL) == wanted
-    assert parse(before.encode(), URL) == alone(before.encode())
+    parse_page(before.encode(), "https://other.org/", agents=("robots", "me"))
+    assert parse_page(PAGE, URL) == wanted
+    assert parse_page(before.encode(), URL) == alone(before.encode())
 
 
 def test_orders_to_one_robot_are_not_those_to_the_next() -> None:
     body = b"<meta name=me content=noindex><p>x"
-    assert parse(body, URL, agents=("robots", "me")).robots.noindex
-    assert not parse(body, URL).robots.noindex
+    assert parse_page(body, URL, agents=("robots", "me")).robots.noindex
+    assert not parse_page(body, URL).robots.noindex
 
 
 def test_reading_pages_leaves_nothing_to_the_garbage_collector() -> None:
-    parse(PAGE, URL)
+    parse_page(PAGE, URL)
     gc.collect()
     gc.disable()
     try:
         for n in range(10):
-            parse(PAGE * n, URL)
+            parse_page(PAGE * n, URL)
         assert gc.collect() == 0
     finally:
         gc.enable()
@@ -71,6 +71,6 @@ def test_reading_pages_leaves_nothing_to_the_garbage_collector() -> None:
 def test_pages_are_read_in_threads_at_the_same_time(size: int) -> None:
     pages = [f"<p>{n}</p><a href=/{n}>a{n}</a>".encode() * size for n in range(40)]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda body: parse(body, URL), pages))
+        found = list(pool.map(lambda body: parse_page(body, URL), pages))
     assert found == [alone(body) for body in pages]
     assert len(blocks._spare) <= blocks.MAX_SPARE

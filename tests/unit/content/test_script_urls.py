@@ -53,14 +53,14 @@ ABSOLUTE = re.compile(r"(?<=[\"'`])https?://[^\s\"'`<>\\{}$]{4,2000}(?=[\"'`])")
     ],
 )
 def test_quoted_urls_of_pages_are_found(code: str, found: list[str]) -> None:
-    assert script_urls.in_script(code) == found
+    assert script_urls.find_script_urls(code) == found
 
 
 def test_the_first_few_pages_are_taken_and_pictures_do_not_count() -> None:
     code = " ".join(
         f"'http://a.org/{n}.png' 'http://a.org/{n}'" for n in range(2 * script_urls.MAX_LINKS)
     )
-    assert script_urls.in_script(code) == [
+    assert script_urls.find_script_urls(code) == [
         f"http://a.org/{n}" for n in range(script_urls.MAX_LINKS)
     ]
 
@@ -72,4 +72,4 @@ def test_absolute_urls_are_those_of_one_slow_pattern(code: str) -> None:
         for url in dict.fromkeys(ABSOLUTE.findall(code.replace("\\/", "/")))
         if not url.partition("?")[0].endswith(".js")
     ]
-    assert [url for url in script_urls.in_script(code) if url.startswith("http")] == wanted
+    assert [url for url in script_urls.find_script_urls(code) if url.startswith("http")] == wanted

@@ -71,11 +71,11 @@ def test_doubled_percent_is_one_percent_with_and_without_arguments() -> None:
 
 def test_missing_and_surplus_arguments_are_refused() -> None:
     query = parse_queries("-- name: a\nselect %(x)s;")["a"]
-    query.check({"x": 1})
+    query.check_arguments({"x": 1})
     with pytest.raises(TypeError, match="query a wants x, not nothing"):
-        query.check({})
+        query.check_arguments({})
     with pytest.raises(TypeError, match="query a wants x, not x, y"):
-        query.check({"x": 1, "y": 2})
+        query.check_arguments({"x": 1, "y": 2})
 
 
 def test_queries_and_migrations_are_read_out_of_a_zipped_egg(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_queries_and_migrations_are_read_out_of_a_zipped_egg(tmp_path: Path) -> 
     program = (
         "import crawlproj, crawlproj.database.queries, crawlproj.database.migrations as m;"
         "print(crawlproj.__file__, len(crawlproj.database.queries.load_queries()), "
-        "m.migrations()[0].sql.count('create table'))"
+        "m.list_migrations()[0].sql.count('create table'))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], env=env, cwd=tmp_path, capture_output=True, text=True

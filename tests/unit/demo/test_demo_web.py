@@ -39,17 +39,17 @@ from crawlproj.demo import (
     PortInUse,
     Profile,
     Web,
-    grid,
-    profile,
+    find_profile,
+    grid_profile,
 )
 from crawlproj.demo import dns_hosts as names_of
 from crawlproj.demo.broken import PATHS
 from crawlproj.demo.events import Poisson
 from crawlproj.demo.faults import BOMB_BYTES, FAULTS, HUGE_BYTES
-from crawlproj.demo.model import Ask
-from crawlproj.demo.server import Busy
+from crawlproj.demo.model import DemoRequest
+from crawlproj.demo.server import BusyHost
 from crawlproj.demo.site import TRACKING
-from crawlproj.demo.words import Voice, slug
+from crawlproj.demo.words import RandomText, title_slug
 
 HOUR_S = 3600.0
 
@@ -184,11 +184,11 @@ class Crawl:
 )
 def test_truth_is_what_a_crawler_finds_over_a_socket(name: str, later_s: float) -> None:
     clock = FrozenClock()
-    with DemoServer(quick(profile(name)), clock=clock) as demo:
+    with DemoServer(quick(find_profile(name)), clock=clock) as demo:
         clock.advance(later_s)
-        truth = demo.web.truth(clock())
-        crawl = Crawl(demo, demo.profile.depth).run(demo.web.seeds)
-        assert set(crawl.replies) == truth.asked
+        truth = demo.web.truth_at(clock())
+        crawl = Crawl(demo, demo.profile.depth).run(demo.web.seed_urls)
+        assert set(crawl.replies) == truth.requested_urls
         assert crawl.forbidden == truth.forbidden
         assert crawl.images - set(crawl.replies) == truth.images
         assert {u for u, r in crawl.replies.items() if "location" in r.headers} == set(
@@ -203,14 +203,14 @@ def test_truth_is_what_a_crawler_finds_over_a_socket(name: str, later_s: float) 
         }
         assert {u: hashlib.sha256(crawl.replies[u].body).hexdigest() for u in quiet} == quiet
         asked = [f"http://{record.host}{record.path}" for record in demo.log.records()]
-        assert len(asked) == len(set(asked)) == len(truth.asked)
+        assert len(asked) == len(set(asked)) == len(truth.requested_urls)
 
 
 def test_every_page_holds_exactly_the_links_the_model_knows() -> None:
-    web = Web(profile("demo"), port=8000)
-    truth = web.truth(EPOCH + HOUR_S)
+    web = Web(find_profile("demo"), port=8000)
+    truth = web.truth_at(EPOCH + HOUR_S)
     for url, page in truth.pages.items():
-        answer = web.answer(Ask(*_ask(url)), EPOCH + HOUR_S)
+        answer = web.response_to(DemoRequest(*_ask(url)), EPOCH + HOUR_S)
         reply = Reply(200, {k.lower(): v for k, v in answer.headers}, answer.body)
         open_links = {link.target for link in page.links if not link.nofollow}
         expected = set() if "/notes/nofollow" in url else open_links
@@ -226,16 +226,16 @@ def _ask(url: str) -> tuple[str, str]:
 
 
 def test_two_webs_with_one_seed_are_the_same_and_another_seed_is_not() -> None:
-    one, same, other = (Web(profile("demo"), seed=seed, port=8000) for seed in (5, 5, 6))
-    other.truth(EPOCH + 9 * HOUR_S)
-    same.truth(EPOCH + 9 * HOUR_S)
-    assert one.truth(EPOCH + 400) == same.truth(EPOCH + 400)
-    assert one.truth(EPOCH + 400) != other.truth(EPOCH + 400)
+    one, same, other = (Web(find_profile("demo"), seed=seed, port=8000) for seed in (5, 5, 6))
+    other.truth_at(EPOCH + 9 * HOUR_S)
+    same.truth_at(EPOCH + 9 * HOUR_S)
+    assert one.truth_at(EPOCH + 400) == same.truth_at(EPOCH + 400)
+    assert one.truth_at(EPOCH + 400) != other.truth_at(EPOCH + 400)
 
 
 def test_the_demo_has_about_three_hundred_pages_and_small_hosts() -> None:
-    web = Web(profile("demo"), port=8000)
-    asked = web.truth(EPOCH).asked
+    web = Web(find_profile("demo"), port=8000)
+    asked = web.truth_at(EPOCH).requested_urls
     hosts = [urlsplit(url).hostname for url in asked]
     assert 250 <= len(asked) <= 320
     assert max(hosts.count(host) for host in set(hosts)) <= 45
@@ -243,14 +243,17 @@ def test_the_demo_has_about_three_hundred_pages_and_small_hosts() -> None:
 
 
 def test_it_stays_small_after_a_month() -> None:
-    assert len(Web(profile("demo"), port=8000).truth(EPOCH + 30 * 24 * HOUR_S).asked) < 400
+    assert (
+        len(Web(find_profile("demo"), port=8000).truth_at(EPOCH + 30 * 24 * HOUR_S).requested_urls)
+        < 400
+    )
 
 
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_a_minute_brings_changed_and_new_articles(seed: int) -> None:
-    web = Web(profile("demo"), seed=seed, port=8000)
-    before = web.truth(EPOCH).pages
-    after = web.truth(EPOCH + 60).pages
+    web = Web(find_profile("demo"), seed=seed, port=8000)
+    before = web.truth_at(EPOCH).pages
+    after = web.truth_at(EPOCH + 60).pages
     changed = [url for url in before if url in after and before[url].digest != after[url].digest]
     assert len([url for url in changed if before[url].kind == "article"]) >= 5
     assert len([url for url in after if url not in before and after[url].kind == "article"]) >= 1
@@ -258,12 +261,12 @@ def test_a_minute_brings_changed_and_new_articles(seed: int) -> None:
 
 @pytest.mark.parametrize("step_s", [7.0, 61.0, 1999.0])
 def test_content_changes_exactly_when_the_version_does(step_s: float) -> None:
-    web = Web(profile("demo"), port=8000)
-    before = web.truth(EPOCH)
+    web = Web(find_profile("demo"), port=8000)
+    before = web.truth_at(EPOCH)
     at = EPOCH
     for _ in range(12):
         at += step_s
-        after = web.truth(at)
+        after = web.truth_at(at)
         for url in before.pages.keys() & after.pages.keys():
             old = before.pages[url]
             new = after.pages[url]
@@ -281,11 +284,15 @@ def test_content_changes_exactly_when_the_version_does(step_s: float) -> None:
 @pytest.mark.parametrize("every_s", [20.0, 90.0])
 def test_events_come_at_their_rate(every_s: float) -> None:
     web = Web(
-        grid(40, like=HostSpec("", appear_s=every_s, change_s=(every_s,), keep=10**6)), port=8000
+        grid_profile(40, like=HostSpec("", appear_s=every_s, change_s=(every_s,), keep=10**6)),
+        port=8000,
     )
     for count in (
-        sum(site.articles.count(6000.0) - site.spec.articles for site in web.sites.values()),
-        sum(site.articles.state(0, 6000.0)[0] for site in web.sites.values()),
+        sum(
+            site.articles.published_count(6000.0) - site.spec.articles
+            for site in web.sites.values()
+        ),
+        sum(site.articles.version_at(0, 6000.0)[0] for site in web.sites.values()),
     ):
         expected = 40 * 6000 / every_s
         assert abs(count - expected) < 4 * expected**0.5
@@ -294,55 +301,55 @@ def test_events_come_at_their_rate(every_s: float) -> None:
 @given(st.lists(st.floats(0, 1e4), min_size=1, max_size=20), st.floats(1, 1e3))
 @settings(max_examples=50, deadline=None)
 def test_events_do_not_depend_on_who_asks_when(ages: list[float], every_s: float) -> None:
-    stream = Web(profile("tiny")).world.stream
+    stream = Web(find_profile("tiny")).world.random_stream
     jumping = Poisson(stream("x"), every_s)
     fresh = [Poisson(stream("x"), every_s) for _ in ages]
-    counts = [jumping.count(age) for age in ages]
-    assert counts == [process.count(age) for process, age in zip(fresh, ages, strict=True)]
+    counts = [jumping.events_until(age) for age in ages]
+    assert counts == [process.events_until(age) for process, age in zip(fresh, ages, strict=True)]
     for age, count in zip(ages, counts, strict=True):
-        assert not count or jumping.time(count) <= age
+        assert not count or jumping.event_time(count) <= age
 
 
 def test_each_change_rewrites_one_paragraph_in_turn() -> None:
-    articles = Web(profile("tiny")).sites["one"].articles
+    articles = Web(find_profile("tiny")).sites["one"].articles
     size = articles.get(0).paragraphs
-    versions = [articles.text(0, version) for version in range(2 * size + 2)]
+    versions = [articles.version_paragraphs(0, version) for version in range(2 * size + 2)]
     for version, (old, new) in enumerate(pairwise(versions)):
         assert [i for i in range(size) if old[i] != new[i]] == [version % size]
 
 
 def test_speed_makes_things_happen_sooner_but_not_in_the_future() -> None:
-    slow, fast = (Web(profile("demo"), speed=speed, port=8000) for speed in (1.0, 10.0))
-    assert set(fast.truth(EPOCH + 60).pages) == set(slow.truth(EPOCH + 600).pages)
-    assert max(page.changed_at for page in fast.truth(EPOCH + 60).pages.values()) <= EPOCH + 60
+    slow, fast = (Web(find_profile("demo"), speed=speed, port=8000) for speed in (1.0, 10.0))
+    assert set(fast.truth_at(EPOCH + 60).pages) == set(slow.truth_at(EPOCH + 600).pages)
+    assert max(page.changed_at for page in fast.truth_at(EPOCH + 60).pages.values()) <= EPOCH + 60
 
 
 def test_articles_that_fall_out_answer_410_and_future_ones_404() -> None:
-    web = Web(profile("demo"), port=8000)
+    web = Web(find_profile("demo"), port=8000)
     site = web.sites["news1"]
     late = EPOCH + 6 * HOUR_S
-    assert site.articles.count(6 * HOUR_S) > site.spec.articles + site.spec.keep
+    assert site.articles.published_count(6 * HOUR_S) > site.spec.articles + site.spec.keep
     oldest = site.articles.get(0).path
-    newest = site.articles.get(site.articles.count(6 * HOUR_S) - 1).path
-    assert web.answer(Ask("news1.demo.test", oldest), EPOCH).status == 200
-    assert web.answer(Ask("news1.demo.test", oldest), late).status == 410
-    assert web.answer(Ask("news1.demo.test", newest), EPOCH).status == 404
-    assert web.answer(Ask("news1.demo.test", newest), late).status == 200
+    newest = site.articles.get(site.articles.published_count(6 * HOUR_S) - 1).path
+    assert web.response_to(DemoRequest("news1.demo.test", oldest), EPOCH).status == 200
+    assert web.response_to(DemoRequest("news1.demo.test", oldest), late).status == 410
+    assert web.response_to(DemoRequest("news1.demo.test", newest), EPOCH).status == 404
+    assert web.response_to(DemoRequest("news1.demo.test", newest), late).status == 200
 
 
 def test_nofollow_depth_and_sources_are_arguments() -> None:
-    web = Web(profile("demo"), port=8000)
-    usual = web.truth(EPOCH)
-    bold = web.truth(EPOCH, nofollow=False)
+    web = Web(find_profile("demo"), port=8000)
+    usual = web.truth_at(EPOCH)
+    bold = web.truth_at(EPOCH, nofollow=False)
     assert set(bold.pages) - set(usual.pages) == usual.unfollowed
-    shallow = web.truth(EPOCH, depth=1)
+    shallow = web.truth_at(EPOCH, depth=1)
     assert max(page.depth for page in shallow.pages.values()) == 1 and shallow.too_deep
-    assert not [url for url in web.truth(EPOCH, sources=False).pages if url.endswith(".xml")]
+    assert not [url for url in web.truth_at(EPOCH, sources=False).pages if url.endswith(".xml")]
 
 
 def test_traps_grow_with_the_depth_limit_only_where_robots_allow_them() -> None:
-    web = Web(profile("demo"), port=8000)
-    found = web.truth(EPOCH, depth=30).pages
+    web = Web(find_profile("demo"), port=8000)
+    found = web.truth_at(EPOCH, depth=30).pages
     assert (
         len([url for url in found if "/calendar/" in url])
         == len([url for url in found if "/more/" in url])
@@ -352,12 +359,12 @@ def test_traps_grow_with_the_depth_limit_only_where_robots_allow_them() -> None:
 
 
 def test_copies_are_exact_and_reprints_are_near() -> None:
-    web = Web(profile("demo"), port=8000)
-    pages = web.truth(EPOCH + 60).pages
+    web = Web(find_profile("demo"), port=8000)
+    pages = web.truth_at(EPOCH + 60).pages
     path = web.sites["news3"].articles.get(1).path
     assert pages[web.url("news3", "/copy" + path)].digest == pages[web.url("news3", path)].digest
     text = [
-        web.answer(Ask("news3.demo.test", prefix + path), EPOCH + 60).body
+        web.response_to(DemoRequest("news3.demo.test", prefix + path), EPOCH + 60).body
         for prefix in ("", "/print")
     ]
     paragraphs = [set(re.findall(rb"<p>(.{80,}?)</p>", body)) for body in text]
@@ -365,8 +372,8 @@ def test_copies_are_exact_and_reprints_are_near() -> None:
 
 
 def test_noise_differs_at_every_answer_and_the_rest_does_not() -> None:
-    web = Web(profile("demo"), port=8000)
-    bodies = [web.answer(Ask("ticker.demo.test", "/"), EPOCH).body for _ in range(3)]
+    web = Web(find_profile("demo"), port=8000)
+    bodies = [web.response_to(DemoRequest("ticker.demo.test", "/"), EPOCH).body for _ in range(3)]
     assert len(set(bodies)) == 3
     assert (
         len({re.sub(rb'<div class="meta" data-token.*?</div>', b"", body) for body in bodies}) == 1
@@ -374,23 +381,23 @@ def test_noise_differs_at_every_answer_and_the_rest_does_not() -> None:
 
 
 def test_text_is_readable_and_slugs_are_clean() -> None:
-    voice = Voice(Web(profile("tiny")).world.stream("text"))
+    voice = RandomText(Web(find_profile("tiny")).world.random_stream("text"))
     assert all(re.fullmatch(r'["A-Z].+[."]', voice.sentence()) for _ in range(200))
-    assert slug('Why "Kestrel-on-Sea": 3 songs') == "why-kestrel-on-sea-3-songs"
+    assert title_slug('Why "Kestrel-on-Sea": 3 songs') == "why-kestrel-on-sea-3-songs"
 
 
 def test_hosts_are_slow_only_where_the_profile_says_so() -> None:
-    web = Web(profile("demo"), port=8000)
-    assert 0.3 <= web.answer(Ask("slow.demo.test", "/"), EPOCH).latency_s <= 1.0
-    assert web.answer(Ask("news1.demo.test", "/"), EPOCH).latency_s == 0
+    web = Web(find_profile("demo"), port=8000)
+    assert 0.3 <= web.response_to(DemoRequest("slow.demo.test", "/"), EPOCH).latency_s <= 1.0
+    assert web.response_to(DemoRequest("news1.demo.test", "/"), EPOCH).latency_s == 0
 
 
 def test_unknown_hosts_methods_and_profiles_are_refused_clearly() -> None:
-    web = Web(profile("tiny"), port=8000)
-    assert web.answer(Ask("evil.example", "/"), EPOCH).status == 421
-    assert web.answer(Ask("one.demo.test", "/", "POST"), EPOCH).status == 405
+    web = Web(find_profile("tiny"), port=8000)
+    assert web.response_to(DemoRequest("evil.example", "/"), EPOCH).status == 421
+    assert web.response_to(DemoRequest("one.demo.test", "/", "POST"), EPOCH).status == 405
     with pytest.raises(ValueError, match="demo, faults, tiny"):
-        profile("nothing")
+        find_profile("nothing")
 
 
 # --- conditional requests
@@ -411,8 +418,8 @@ def test_conditional_get_says_304_until_the_page_changes(validators: str, has: i
             assert len(asked) == has
             again = get(demo, demo.url("h", path), **asked)
             assert (again.status, again.body == b"") == ((304, True) if has else (200, False))
-            version = demo.web.sites["h"].articles.state(0, clock() - EPOCH)[0]
-            while demo.web.sites["h"].articles.state(0, clock() - EPOCH)[0] == version:
+            version = demo.web.sites["h"].articles.version_at(0, clock() - EPOCH)[0]
+            while demo.web.sites["h"].articles.version_at(0, clock() - EPOCH)[0] == version:
                 clock.advance(2.5)
             clock.advance(2.0)
             changed = get(demo, demo.url("h", path), **asked)
@@ -422,23 +429,25 @@ def test_conditional_get_says_304_until_the_page_changes(validators: str, has: i
 def test_a_change_of_this_second_has_no_last_modified_yet() -> None:
     web = Web(Profile("one", (HostSpec("h", articles=1, change_s=(30.0,)),), ("h",)), port=8000)
     site = web.sites["h"]
-    version = site.articles.state(0, 500.0)[0]
-    at = web.world.unix(site.articles.state(0, 500.0)[1])
+    version = site.articles.version_at(0, 500.0)[0]
+    at = web.world.unix_time(site.articles.version_at(0, 500.0)[1])
     assert version
     names = [
-        dict(web.answer(Ask("h.demo.test", site.articles.get(0).path), now).headers)
+        dict(web.response_to(DemoRequest("h.demo.test", site.articles.get(0).path), now).headers)
         for now in (at, at + 1)
     ]
     assert "Last-Modified" not in names[0] and "Last-Modified" in names[1]
 
 
 def test_if_none_match_decides_alone_and_bad_dates_are_ignored() -> None:
-    web = Web(profile("tiny"), port=8000)
-    full = dict(web.answer(Ask("one.demo.test", "/about.html"), EPOCH).headers)
+    web = Web(find_profile("tiny"), port=8000)
+    full = dict(web.response_to(DemoRequest("one.demo.test", "/about.html"), EPOCH).headers)
 
     def status(**headers: str) -> int:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return web.answer(Ask("one.demo.test", "/about.html", headers=named), EPOCH).status
+        return web.response_to(
+            DemoRequest("one.demo.test", "/about.html", headers=named), EPOCH
+        ).status
 
     assert status(if_none_match='"other"', if_modified_since=full["Last-Modified"]) == 200
     assert status(if_none_match=f'"other", {full["ETag"]}') == 304
@@ -448,12 +457,17 @@ def test_if_none_match_decides_alone_and_bad_dates_are_ignored() -> None:
 
 
 def test_a_host_without_etags_matches_none() -> None:
-    web = Web(profile("demo"), port=8000)
-    since = dict(web.answer(Ask("news2.demo.test", "/about.html"), EPOCH).headers)["Last-Modified"]
+    web = Web(find_profile("demo"), port=8000)
+    since = dict(web.response_to(DemoRequest("news2.demo.test", "/about.html"), EPOCH).headers)[
+        "Last-Modified"
+    ]
     for tag, status in (('"other"', 200), ("", 200), ("*", 304)):
         asked = {"if-none-match": tag, "if-modified-since": since}
         assert (
-            web.answer(Ask("news2.demo.test", "/about.html", headers=asked), EPOCH).status == status
+            web.response_to(
+                DemoRequest("news2.demo.test", "/about.html", headers=asked), EPOCH
+            ).status
+            == status
         )
 
 
@@ -519,19 +533,19 @@ def test_log_tells_who_asked_what_when_and_from_where(tmp_path: Path) -> None:
 
 
 def test_hosts_answer_on_their_own_addresses() -> None:
-    with DemoServer(grid(6, addresses=3), clock=FrozenClock()) as demo:
+    with DemoServer(grid_profile(6, addresses=3), clock=FrozenClock()) as demo:
         for host in demo.profile.hosts:
             get(demo, demo.url(host.name))
         assert [r.local for r in demo.log.records()] == [f"127.0.0.{n % 3 + 1}" for n in range(6)]
 
 
 def test_busy_host_says_429_now_and_then_and_recovers() -> None:
-    busy = Busy(3, 2)
+    busy = BusyHost(3, 2)
     now = 100.0
-    assert [busy.refuse(now) is None for _ in range(3)] == [True, True, False]
-    refusal = busy.refuse(now + 0.5)
+    assert [busy.refuse_request(now) is None for _ in range(3)] == [True, True, False]
+    refusal = busy.refuse_request(now + 0.5)
     assert refusal and refusal.status == 429 and dict(refusal.headers)["Retry-After"] == "2"
-    assert [busy.refuse(now + 2.0) is None for _ in range(3)] == [True, True, False]
+    assert [busy.refuse_request(now + 2.0) is None for _ in range(3)] == [True, True, False]
 
 
 def test_busy_host_never_refuses_robots_txt_and_the_log_tells_the_wait() -> None:
@@ -573,9 +587,9 @@ def test_nothing_but_loopback_is_bound() -> None:
 def test_a_second_server_with_the_same_epoch_goes_on_with_the_same_web() -> None:
     with DemoServer("tiny", clock=FrozenClock(EPOCH + 500), t0=EPOCH) as demo:
         port = demo.port
-        first = demo.web.truth(EPOCH + 500)
+        first = demo.web.truth_at(EPOCH + 500)
     with DemoServer("tiny", clock=FrozenClock(EPOCH + 500), t0=EPOCH, port=port) as demo:
-        assert demo.web.truth(demo.now()) == first
+        assert demo.web.truth_at(demo.now()) == first
         path = next(
             url for url, page in first.pages.items() if page.version and page.kind == "article"
         )
@@ -589,7 +603,7 @@ def test_a_child_process_serves_the_same_web_and_its_log_can_be_read() -> None:
         url = demo.url("one", "/")
         assert (
             hashlib.sha256(get(demo, url).body).hexdigest()
-            == demo.web.truth(demo.now()).pages[url].digest
+            == demo.web.truth_at(demo.now()).pages[url].digest
         )
         (record,) = demo.records()
         assert (record.path, record.status) == ("/", 200)
@@ -657,7 +671,7 @@ def test_each_fault_on_the_wire_is_what_its_name_says(
     assert least <= len(got) <= most
 
 
-@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.ends])
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.is_finite])
 def test_faults_are_in_the_log_by_name(faulty: DemoServer, name: str) -> None:
     faulty.log.clear()
     raw(faulty, f"/{name}")
@@ -747,7 +761,7 @@ def test_robots_txt_is_wrong_in_the_way_its_host_says(
 
 
 def test_truth_of_broken_robots_follows_the_rfc() -> None:
-    truth = Web(profile("faults"), port=8000).truth(EPOCH)
+    truth = Web(find_profile("faults"), port=8000).truth_at(EPOCH)
     assert "http://robots-404.fault.demo.test:8000/private/report.html" in truth.pages
     assert "http://robots-500.fault.demo.test:8000/" in truth.forbidden
     assert "http://robots-huge.fault.demo.test:8000/private/report.html" in truth.forbidden

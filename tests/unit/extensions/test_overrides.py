@@ -17,7 +17,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred, succeed
 
-from crawlproj.extensions.overrides import Counts, DirectDownloader, Signals
+from crawlproj.extensions.overrides import DirectDownloader, DirectSignals, DirectStats
 
 PING = object()
 
@@ -68,7 +68,7 @@ def told(manager: SignalManager, chosen: tuple[str, ...], wait: bool) -> list[tu
 def test_who_listens_hears_the_same_and_answers_the_same(
     chosen: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert told(Signals(object()), chosen, wait=True) == told(
+    assert told(DirectSignals(object()), chosen, wait=True) == told(
         SignalManager(object()), chosen, wait=True
     )
     ours, theirs = (
@@ -80,7 +80,7 @@ def test_who_listens_hears_the_same_and_answers_the_same(
 
 @pytest.mark.parametrize("chosen", [(), NAMES[:3]])
 def test_signals_that_nobody_waits_for_too(chosen: tuple[str, ...]) -> None:
-    assert told(Signals(object()), chosen, wait=False) == told(
+    assert told(DirectSignals(object()), chosen, wait=False) == told(
         SignalManager(object()), chosen, wait=False
     )
 
@@ -95,7 +95,7 @@ def test_who_listens_to_any_sender_hears_it() -> None:
 
     dispatcher.connect(listen, PING)
     try:
-        Signals(object()).send_catch_log(PING, number=7)
+        DirectSignals(object()).send_catch_log(PING, number=7)
     finally:
         dispatcher.disconnect(listen, PING)
     assert heard == [7]
@@ -104,7 +104,7 @@ def test_who_listens_to_any_sender_hears_it() -> None:
 def test_counts_are_scrapys() -> None:
     crawler = get_crawler()
     found = []
-    for kind in (Counts, MemoryStatsCollector):
+    for kind in (DirectStats, MemoryStatsCollector):
         stats = kind(crawler)
         stats.set_value("a", 1)
         stats.inc_value("a")

@@ -19,7 +19,12 @@ from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import succeed
 
-from crawlproj.extensions.overrides import DirectHandlers, DirectMiddlewares, applied, warn_once
+from crawlproj.extensions.overrides import (
+    DirectHandlers,
+    DirectMiddlewares,
+    call_receiver,
+    warn_once,
+)
 
 HERE = "http://a.test/"
 THERE = "http://b.test/"
@@ -237,7 +242,7 @@ class Listeners:
 def test_listeners_hear_what_they_ask_for(name: str) -> None:
     receiver = getattr(Listeners(), name) if name else Listeners()
     found = []
-    for apply in (applied, robustApply, applied):
+    for apply in (call_receiver, robustApply, call_receiver):
         try:
             found.append(apply(receiver, signal="ping", sender="x", item="i"))
         except TypeError as error:

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from crawlproj.cli.next_commands import option_words, same_again
+from crawlproj.cli.next_commands import current_command, option_words
 from crawlproj.cli.screen import Screen
-from crawlproj.cli.summary import Ending, summary
-from crawlproj.extensions.panel import ALIKE, TerminalLog, line, panel
+from crawlproj.cli.summary import CrawlSummary, format_summary
+from crawlproj.extensions.panel import ALIKE, TerminalLog, panel_lines, status_line
 from crawlproj.frontier.base import Outlook, State
-from crawlproj.scheduling.snapshot import Hosts, Tally, tally
+from crawlproj.scheduling.snapshot import HostSnapshot, Tally, count_outcomes
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 STATS = {
@@ -39,29 +39,34 @@ STATS = {
 def text_of(
     reason: str = "finished", stats: dict[str, object] | None = None, **more: object
 ) -> str:
-    done = tally(STATS if stats is None else stats)
-    return "\n".join(summary(Ending("site", reason, 10.0, done, NOW, **more)))  # type: ignore[arg-type]
+    done = count_outcomes(STATS if stats is None else stats)
+    return "\n".join(format_summary(CrawlSummary("site", reason, 10.0, done, NOW, **more)))  # type: ignore[arg-type]
 
 
 def test_stats_become_figures_that_add_up() -> None:
-    done = tally(STATS)
-    assert (done.new, done.changed, done.unchanged, done.read) == (5, 2, 4, 11)
+    done = count_outcomes(STATS)
+    assert (done.new, done.changed, done.unchanged, done.pages_read) == (5, 2, 4, 11)
     assert (done.moved, done.gone, done.forbidden, done.failed) == (4, 6, 7, 3)
     assert done.reasons["failed"] == {"timeout": 2, "status 503": 1}
-    assert done.ended == 11 + 4 + 6 + 7 + 3
+    assert done.urls_ended == 11 + 4 + 6 + 7 + 3
 
 
 def test_the_panel_fits_the_terminal_and_says_why_it_waits() -> None:
-    at = Hosts(3, 0, 20, {"retry-after": 3}, "waiting for 3 hosts until 12:03:20: retry-after")
-    lines = panel("crawlproj  site", tally(STATS), at, 1.5, 75, False, 60)
+    at = HostSnapshot(
+        3, 0, 20, {"retry-after": 3}, "waiting for 3 hosts until 12:03:20: retry-after"
+    )
+    lines = panel_lines("crawlproj  site", count_outcomes(STATS), at, 1.5, 75, False, 60)
     assert lines[0] == "crawlproj  site  1:15"
     assert max(map(len, lines)) <= 60
     assert any("waiting for 3 hosts until 12:03:20: retry-after" in text for text in lines)
-    assert any("stopping" in text for text in panel("t", tally(STATS), at, 1.5, 75, True, 80))
+    assert any(
+        "stopping" in text
+        for text in panel_lines("t", count_outcomes(STATS), at, 1.5, 75, True, 80)
+    )
 
 
 def test_one_line_says_it_all_for_a_pipe() -> None:
-    text = line(tally(STATS), Hosts(1, 1, 1), 2.0, 3700, False)
+    text = status_line(count_outcomes(STATS), HostSnapshot(1, 1, 1), 2.0, 3700, False)
     assert text.startswith(
         "1:01:40  11 pages, 2.0/s: 5 new, 2 changed, 4 unchanged; 4 moved, 6 gone, 7 forbidden, 3 "
         "failed"
@@ -113,7 +118,7 @@ def test_commands_to_try_have_what_make_was_given_and_no_password(
     settings = {**given, "ROBOT_NAME": "exported"}
     config = SimpleNamespace(crawl_dir=Path("/a b"), database_url=given["DATABASE_URL"])
     monkeypatch.delenv("MAKEFLAGS", raising=False)
-    assert same_again(settings).endswith(" crawl site")
+    assert current_command(settings).endswith(" crawl site")
     assert option_words(config, settings) == "", "the next command has the environment too"  # type: ignore[arg-type]
     monkeypatch.setenv(
         "MAKEFLAGS",
@@ -122,7 +127,7 @@ def test_commands_to_try_have_what_make_was_given_and_no_password(
     again = (
         " crawl site -s 'CRAWL_DIR=/a b' -s DATABASE_URL=... -s ROBOT_CONTACT=mailto:me@example.org"
     )
-    assert same_again(settings).endswith(again)
+    assert current_command(settings).endswith(again)
     assert option_words(config, settings) == " -s CRAWL_DIR='/a b' -s DATABASE_URL=..."  # type: ignore[arg-type]
 
 
@@ -142,8 +147,8 @@ def test_every_ending_is_put_into_words(reason: str) -> None:
 def test_what_stays_is_written_above_what_is_drawn() -> None:
     stream = io.StringIO()
     screen = Screen(stream, live=True)
-    screen.draw(["title", "one"])
-    screen.line("stays")
+    screen.draw_lines(["title", "one"])
+    screen.print_line("stays")
     screen.clear()
     assert "\x1b[2F\x1b[Jstays\n" in stream.getvalue()
     assert stream.getvalue().endswith("\x1b[2F\x1b[J")
@@ -153,7 +158,7 @@ def test_a_stream_that_is_gone_does_not_stop_a_crawl() -> None:
     stream = io.StringIO()
     screen = Screen(stream)
     stream.close()
-    screen.line("nobody reads this")
+    screen.print_line("nobody reads this")
     assert not screen.live
 
 
@@ -175,4 +180,4 @@ def test_warnings_that_repeat_are_shown_a_few_times_only() -> None:
 
 
 def test_an_empty_tally_has_read_nothing() -> None:
-    assert Tally().read == Tally().ended == 0
+    assert Tally().pages_read == Tally().urls_ended == 0

@@ -7,7 +7,14 @@ import scrapy
 from scrapy import FormRequest, Request
 from scrapy.http import JsonRequest
 
-from crawlproj.fetch.requests import detach, dump, is_plain, load, redirected, request_of
+from crawlproj.fetch.requests import (
+    detach_request,
+    dump_request,
+    is_plain,
+    load_request,
+    redirected_request,
+    request_of,
+)
 from crawlproj.frontier.base import Lane, State, Ticket
 
 
@@ -44,7 +51,7 @@ FULL = Request(
     ],
 )
 def test_a_request_comes_back_from_json_as_it_was(request_: Request) -> None:
-    again = load(json.loads(dump(request_, SPIDER)), SPIDER)
+    again = load_request(json.loads(dump_request(request_, SPIDER)), SPIDER)
     assert again.to_dict(spider=SPIDER) == request_.to_dict(spider=SPIDER)
     assert again.headers == request_.headers
     assert type(again) is type(request_)
@@ -58,7 +65,7 @@ def test_a_request_comes_back_from_json_as_it_was(request_: Request) -> None:
 )  # fmt: skip
 def test_what_json_cannot_hold_is_refused(request_: Request) -> None:
     with pytest.raises((TypeError, ValueError)):
-        dump(request_, SPIDER)
+        dump_request(request_, SPIDER)
 
 
 def test_plain_requests_need_nothing_but_their_url() -> None:
@@ -85,7 +92,7 @@ def test_a_ticket_becomes_a_request_that_scrapy_neither_follows_nor_repeats() ->
 
 def test_a_redirect_of_a_post_becomes_a_get_unless_its_status_says_otherwise() -> None:
     fields = json.loads(
-        dump(
+        dump_request(
             Request(
                 "http://a.org/", method="POST", body=b"x", headers={"Content-Type": "a/b", "X": "y"}
             ),
@@ -93,15 +100,15 @@ def test_a_redirect_of_a_post_becomes_a_get_unless_its_status_says_otherwise() -
         )
     )
     assert (
-        load(redirected(fields, "http://b.org/", 302), SPIDER).to_dict() | {}
+        load_request(redirected_request(fields, "http://b.org/", 302), SPIDER).to_dict() | {}
         == Request("http://b.org/", headers={"X": "y"}).to_dict()
     )
-    again = load(redirected(fields, "http://b.org/", 307), SPIDER)
+    again = load_request(redirected_request(fields, "http://b.org/", 307), SPIDER)
     assert (again.url, again.method, again.body) == ("http://b.org/", "POST", b"x")
 
 
 def handed_out(request: Request | None) -> Request:
-    fields = json.loads(dump(request, SPIDER)) if request is not None else None
+    fields = json.loads(dump_request(request, SPIDER)) if request is not None else None
     out = request_of(
         Ticket(1, "http://a.org/", "a.org", 1, 1, 0, Lane.NEW, State.NEW, depth=2, request=fields),
         SPIDER,
@@ -112,11 +119,11 @@ def handed_out(request: Request | None) -> Request:
 
 def test_a_copy_of_what_was_handed_out_is_as_the_spider_made_it() -> None:
     copy = handed_out(FULL).replace(url="http://a.org/y")
-    detach(copy, SPIDER)
+    detach_request(copy, SPIDER)
     assert (copy.meta, copy.errback, copy.callback) == (FULL.meta, SPIDER.failed, SPIDER.other)
-    dump(copy, SPIDER)
+    dump_request(copy, SPIDER)
     plain = handed_out(None).copy()
-    detach(plain, SPIDER)
+    detach_request(plain, SPIDER)
     assert is_plain(plain)
 
 
@@ -125,6 +132,6 @@ def test_what_the_spider_said_itself_stays_in_copied_meta() -> None:
     request = Request(
         "http://a.org/z", callback=SPIDER.other, errback=SPIDER.failed, meta=handed_out(first).meta
     )
-    detach(request, SPIDER)
+    detach_request(request, SPIDER)
     assert request.meta == {"dont_redirect": True, "n": 1}
     assert request.errback == SPIDER.failed

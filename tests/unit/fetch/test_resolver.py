@@ -29,7 +29,7 @@ def test_a_name_that_is_known_never_waits_behind_names_that_are_looked_up(
     resolver = Resolver(StaticNames({"good.test": "127.0.0.1"}), threads=2)
     resolver.submit(f"n{number}.invalid" for number in range(1000))
     resolver.submit(["good.test", "192.0.2.1"])
-    assert resolver.finished() == {"good.test": "127.0.0.1", "192.0.2.1": "192.0.2.1"}
+    assert resolver.take_finished() == {"good.test": "127.0.0.1", "192.0.2.1": "192.0.2.1"}
     assert resolver.pending == 1000
     stuck.set()
     resolver.close()
@@ -43,6 +43,6 @@ def test_every_name_is_looked_up_once_and_answered_once(stuck: threading.Event) 
     resolver.submit(sorted(names))
     found: list[str] = []
     while resolver.pending:
-        found += resolver.finished().values()
+        found += resolver.take_finished().values()
     assert sorted(found) == sorted(f"?{name}" for name in names)
     resolver.close()

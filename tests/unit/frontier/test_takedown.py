@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crawlproj.errors import ConfigError
-from crawlproj.frontier.takedown import Rule, Rules, in_words, target
+from crawlproj.frontier.takedown import TakedownRule, TakedownRules, describe_target, parse_target
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -25,7 +25,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
     ],
 )
 def test_words_of_users(word: str, meant: str) -> None:
-    assert target(word) == meant
+    assert parse_target(word) == meant
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_words_of_users(word: str, meant: str) -> None:
 )
 def test_what_is_not_clear_is_refused(word: str) -> None:
     with pytest.raises(ConfigError):
-        target(word)
+        parse_target(word)
 
 
 def test_a_url_is_meant_exactly_a_host_with_all_its_urls() -> None:
-    rules = Rules(
-        Rule(n, what, "", True, NOW)
+    rules = TakedownRules(
+        TakedownRule(n, what, "", True, NOW)
         for n, what in enumerate(["https://a.org/x", "b.org", "*.c.org"])
     )
     barred = [
@@ -71,14 +71,17 @@ def test_a_url_is_meant_exactly_a_host_with_all_its_urls() -> None:
         "http://c.org/",
         "http://xc.org/",
     ]
-    assert [url for url in barred if not rules.bars(url)] == []
-    assert [url for url in free if rules.bars(url)] == []
-    assert not Rules().bars("https://a.org/x")
+    assert [url for url in barred if not rules.is_barred(url)] == []
+    assert [url for url in free if rules.is_barred(url)] == []
+    assert not TakedownRules().is_barred("https://a.org/x")
 
 
 def test_of_what_is_not_barred_only_the_past_goes() -> None:
-    rules = Rules([Rule(1, "a.org", "", False, NOW)])
-    assert rules.gone("http://a.org/", NOW) == "a.org"
-    assert not rules.gone("http://a.org/", NOW + timedelta(microseconds=1))
-    assert not rules.bars("http://a.org/")
-    assert (in_words("a.org"), in_words("*.a.org")) == ("host a.org", "all hosts below a.org")
+    rules = TakedownRules([TakedownRule(1, "a.org", "", False, NOW)])
+    assert rules.removed_by("http://a.org/", NOW) == "a.org"
+    assert not rules.removed_by("http://a.org/", NOW + timedelta(microseconds=1))
+    assert not rules.is_barred("http://a.org/")
+    assert (describe_target("a.org"), describe_target("*.a.org")) == (
+        "host a.org",
+        "all hosts below a.org",
+    )

@@ -10,7 +10,7 @@ from aiohttp.client_proto import ResponseHandler
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.http.framing import framed
+from crawlproj.http.framing import parse_framing
 
 OK = b"HTTP/1.1 200 OK\r\n"
 END = b"\r\n\r\n"
@@ -102,7 +102,7 @@ def parsed(head: bytes) -> Any:
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_head_stays_as_it_is(name: str) -> None:
     head, length = SOUND[name]
-    found = framed(head)
+    found = parse_framing(head)
     assert found is not None and (found.head, found.length, found.sound) == (head, length, True)
     assert parsed(found.head).code == int(head.split()[1])
 
@@ -110,7 +110,7 @@ def test_a_sound_head_stays_as_it_is(name: str) -> None:
 @pytest.mark.parametrize("name", MENDED)
 def test_an_odd_head_becomes_one_that_a_strict_parser_takes(name: str) -> None:
     head, length = MENDED[name]
-    found = framed(head)
+    found = parse_framing(head)
     assert found is not None and (found.length, found.sound) == (length, False)
     message = parsed(found.head)
     assert message.code in (200, 204)
@@ -120,7 +120,7 @@ def test_an_odd_head_becomes_one_that_a_strict_parser_takes(name: str) -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_nobody_can_read_is_refused(name: str) -> None:
-    assert framed(REFUSED[name]) is None
+    assert parse_framing(REFUSED[name]) is None
 
 
 @given(
@@ -130,5 +130,5 @@ def test_what_nobody_can_read_is_refused(name: str) -> None:
     )
 )
 def test_no_head_leads_to_one_that_the_parser_refuses(head: bytes) -> None:
-    found = framed(head)
+    found = parse_framing(head)
     assert found is None or parsed(found.head).code == int(head.split()[1][:3])

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.demo.faults import bomb
-from crawlproj.http.encodings import decode
-from crawlproj.http.limited_body import Unpacker, first_bytes
+from crawlproj.demo.faults import gzip_bomb
+from crawlproj.http.encodings import decode_body
+from crawlproj.http.limited_body import BodyDecompressor, first_bytes
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -27,7 +27,7 @@ def read(body: bytes, header: str = "", limit: int = 1000, size: int = 7) -> tup
         for at in range(0, len(body), size):
             yield body[at : at + size]
 
-    return asyncio.run(first_bytes(chunks(), limit, Unpacker.of(header)))
+    return asyncio.run(first_bytes(chunks(), limit, BodyDecompressor.from_header(header)))
 
 
 def raw_deflate(data: bytes) -> bytes:
@@ -104,7 +104,7 @@ def test_a_stream_that_breaks_on_its_way_is_an_error() -> None:
 
 @pytest.mark.parametrize(("layers", "header"), [(1, "gzip"), (2, "gzip, gzip")])
 def test_a_bomb_is_unpacked_only_as_far_as_it_is_wanted(layers: int, header: str) -> None:
-    body = bomb() if layers == 1 else gzip.compress(bomb(), 9)
+    body = gzip_bomb() if layers == 1 else gzip.compress(gzip_bomb(), 9)
     assert read(body, header, 5000, 65_536) == (b" " * 5000, True)
 
 
@@ -118,7 +118,7 @@ def test_a_stream_that_never_gives_anything_is_left() -> None:
     "header", ["", "identity", "br", "zstd", "gzip, br", "rot13", "gzip, gzip, gzip, gzip"]
 )
 def test_other_encodings_are_not_ours(header: str) -> None:
-    assert Unpacker.of(header) is None
+    assert BodyDecompressor.from_header(header) is None
 
 
 class Counting:
@@ -153,7 +153,7 @@ def test_many_members_of_nothing_cost_little(way: str, monkeypatch: pytest.Monke
     monkeypatch.setattr(zlib, "decompressobj", counting)
     body = gzip.compress(b"") * 20_000 + gzip.compress(b"end") + b"junk"
     if way == "whole":
-        assert decode(body, "gzip") == b"end"
+        assert decode_body(body, "gzip") == b"end"
     else:
         assert read(body, "gzip", limit=len(body), size=len(body)) == (b"end", False)
     assert counting.given < 200 * len(
@@ -174,7 +174,7 @@ def test_pieces_of_any_size_come_out_whole(parts: list[bytes], name: str, cut: i
     }[name]
     body = packed(parts[0]) if name == "deflate" else b"".join(map(packed, parts))
     wanted = parts[0] if name == "deflate" else b"".join(parts)
-    assert decode(body, name) == wanted
-    assert wanted.startswith(decode(body[: len(body) - cut], name)) or len(body) <= cut + 20
+    assert decode_body(body, name) == wanted
+    assert wanted.startswith(decode_body(body[: len(body) - cut], name)) or len(body) <= cut + 20
     if name == "gzip":
         assert read(body, name, limit=200_000, size=5_000) == (wanted, False)

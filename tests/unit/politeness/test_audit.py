@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.politeness.audit import Violation, audit
-from crawlproj.politeness.log_reader import Evidence
+from crawlproj.politeness.audit import Violation, find_violations
+from crawlproj.politeness.log_reader import AuditedLogs
 
 T0 = 1_790_000_000.0
 RULES: dict[str, Any] = {
@@ -78,13 +78,15 @@ def judge(
     lines: Sequence[dict[str, Any]], rules: dict[str, Any] | None = None, tolerance_s: float = 0.005
 ) -> list[Violation]:
     """The verdict on lines, each in the log of its worker."""
-    evidence = Evidence()
+    evidence = AuditedLogs()
     workers = sorted({one["worker"] for one in lines})
     for worker in workers:
         own = [header(rules, worker), *(one for one in lines if one["worker"] == worker)]
-        evidence.read(f"requests-{worker}.jsonl", [json.dumps(one).encode() + b"\n" for one in own])
+        evidence.read_file(
+            f"requests-{worker}.jsonl", [json.dumps(one).encode() + b"\n" for one in own]
+        )
     assert evidence.bad == []
-    return audit(evidence, tolerance_s)
+    return find_violations(evidence, tolerance_s)
 
 
 # --- Legal schedules
@@ -334,7 +336,7 @@ def test_a_broken_rule_is_named_with_both_lines_and_by_how_much(name: str) -> No
     verdict = judge(lines, rules)
     found = [violation for violation in verdict if violation.rule == rule][-1]
     own = [one for one in lines if one["worker"] == lines[-1]["worker"]]
-    assert found.second.place == f"requests-{own[0]['worker']}.jsonl:{len(own) + 1}"
+    assert found.second.location == f"requests-{own[0]['worker']}.jsonl:{len(own) + 1}"
     assert found.by_s == pytest.approx(by_s, abs=1e-4)
     assert found.first is None or found.first.start <= found.second.start
     assert {violation.rule for violation in verdict} - {rule} <= ALSO.get(name, set())
@@ -387,15 +389,15 @@ def test_the_tolerance_is_what_the_caller_says() -> None:
 
 
 def test_a_rule_that_the_log_does_not_name_was_not_in_force() -> None:
-    evidence = Evidence()
+    evidence = AuditedLogs()
     lines = [
         header() | {"rules": {"POLITENESS_DELAY": 1}},
         line(1, delay_s=1),
         line(2, took=3),
         line(5, delay_s=1),
     ]
-    evidence.read("x", [json.dumps(one).encode() + b"\n" for one in lines])
-    assert audit(evidence) == []
+    evidence.read_file("x", [json.dumps(one).encode() + b"\n" for one in lines])
+    assert find_violations(evidence) == []
 
 
 @pytest.mark.parametrize(
@@ -417,20 +419,20 @@ def test_a_rule_that_the_log_does_not_name_was_not_in_force() -> None:
 def test_a_line_that_can_not_be_read_is_named_and_the_others_are_judged(
     text: bytes, says: str
 ) -> None:
-    evidence = Evidence()
+    evidence = AuditedLogs()
     good = [json.dumps(one).encode() + b"\n" for one in (header(), line(1), line(2))]
-    evidence.read("x", [good[0], good[1], text, good[2]])
+    evidence.read_file("x", [good[0], good[1], text, good[2]])
     assert len(evidence.bad) == 1
     assert evidence.bad[0].startswith("x:3: ") and says in evidence.bad[0]
-    assert [violation.rule for violation in audit(evidence)] == ["host delay"]
+    assert [violation.rule for violation in find_violations(evidence)] == ["host delay"]
 
 
 def test_a_log_must_begin_with_its_rules_and_may_end_in_the_middle_of_a_line() -> None:
-    evidence = Evidence()
-    evidence.read("x", [json.dumps(line(1)).encode() + b"\n"])
+    evidence = AuditedLogs()
+    evidence.read_file("x", [json.dumps(line(1)).encode() + b"\n"])
     assert evidence.bad == ["x:1: no line with the rules comes before it"]
-    evidence = Evidence()
-    evidence.read(
+    evidence = AuditedLogs()
+    evidence.read_file(
         "x",
         [
             json.dumps(header()).encode() + b"\n",
@@ -443,18 +445,20 @@ def test_a_log_must_begin_with_its_rules_and_may_end_in_the_middle_of_a_line() -
 
 def test_robots_txt_read_in_a_part_of_the_log_that_is_gone_is_believed() -> None:
     def verdict(part: int) -> list[str]:
-        evidence = Evidence()
+        evidence = AuditedLogs()
         lines = [header(part=part, started=T0 + 100), line(200, robots_at=T0 + 50)]
         other = [header(worker="w2"), line(0, "b.test", worker="w2", server=2, ip="192.0.2.2")]
         for name, own in (("x", lines), ("y", other)):
-            evidence.read(name, [json.dumps(one).encode() + b"\n" for one in own])
-        return [violation.rule for violation in audit(evidence)]
+            evidence.read_file(name, [json.dumps(one).encode() + b"\n" for one in own])
+        return [violation.rule for violation in find_violations(evidence)]
 
     assert verdict(part=0) == ["robots.txt first"]
     assert verdict(part=3) == []
 
 
 def test_lines_that_a_full_disk_swallowed_are_counted() -> None:
-    evidence = Evidence()
-    evidence.read("x", [json.dumps(header()).encode() + b"\n", b'{"lost": 12, "worker": "w1"}\n'])
-    assert (evidence.lost, audit(evidence)) == (12, [])
+    evidence = AuditedLogs()
+    evidence.read_file(
+        "x", [json.dumps(header()).encode() + b"\n", b'{"lost": 12, "worker": "w1"}\n']
+    )
+    assert (evidence.lost, find_violations(evidence)) == (12, [])

@@ -39,23 +39,23 @@ PUBLIC = ["93.184.216.34", "8.8.8.8", "2606:2800:220:1:248:1893:25c8:1946", "::f
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_addresses_that_are_not_public_are_refused(address: str) -> None:
-    assert Guard(has_contact=True).refusal(address)
+    assert Guard(has_contact=True).refusal_reason(address)
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_public_addresses_are_allowed_with_a_contact_only(address: str) -> None:
-    assert Guard(has_contact=True).refusal(address) == ""
-    assert Guard(allow_private=True).refusal(address) == "no ROBOT_CONTACT"
+    assert Guard(has_contact=True).refusal_reason(address) == ""
+    assert Guard(allow_private=True).refusal_reason(address) == "no ROBOT_CONTACT"
 
 
 def test_loopback_needs_no_contact_if_private_addresses_are_allowed() -> None:
-    assert Guard(allow_private=True).refusal("127.0.0.1") == ""
-    assert Guard(allow_private=True).refusal("::1") == ""
-    assert Guard(allow_private=True).refusal("10.0.0.1") == "no ROBOT_CONTACT"
+    assert Guard(allow_private=True).refusal_reason("127.0.0.1") == ""
+    assert Guard(allow_private=True).refusal_reason("::1") == ""
+    assert Guard(allow_private=True).refusal_reason("10.0.0.1") == "no ROBOT_CONTACT"
 
 
 def test_exact_static_names_win_over_wildcards_and_long_ones_over_short() -> None:
     names = StaticNames({"*.test": "127.0.0.1", "*.a.test": "127.0.0.2", "x.a.test": "127.0.0.3"})
-    assert [names.address(n) for n in ("b.test", "b.a.test", "x.a.test", "test", "other.org")] == [
+    assert [names.find_address(n) for n in ("b.test", "b.a.test", "x.a.test", "test", "other.org")] == [
         "127.0.0.1", "127.0.0.2", "127.0.0.3", None, None,
     ]  # fmt: skip

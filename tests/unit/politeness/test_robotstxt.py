@@ -16,13 +16,13 @@ from protego import Protego
 
 from crawlproj.politeness.robotstxt import (
     MAX_BYTES,
-    Wild,
-    decode,
-    forms,
+    WildcardRule,
+    decode_robots,
+    equivalent_targets,
+    normalize_path,
+    parse_sitemaps,
     rules_for,
-    sitemaps,
-    spelled,
-    target,
+    url_target,
 )
 
 TABLE = tomllib.loads((Path(__file__).parents[2] / "data" / "robots.toml").read_text())
@@ -32,8 +32,8 @@ HOST = "https://h.org"
 
 def text_of(case: dict[str, Any]) -> str:
     if "bytes" in case:
-        return decode(case["bytes"].encode("latin-1"))
-    return decode(case["txt"].encode(case.get("encoding", "utf-8")))
+        return decode_robots(case["bytes"].encode("latin-1"))
+    return decode_robots(case["txt"].encode(case.get("encoding", "utf-8")))
 
 
 def test_the_table_is_long_and_says_each_thing_once() -> None:
@@ -57,13 +57,13 @@ def test_a_file_says_what_the_table_says(case: dict[str, Any]) -> None:
     if "delay" in case:
         assert rules.delay_s == (None if case["delay"] == -1 else case["delay"])
     if "sitemaps" in case:
-        assert sitemaps(text, f"{HOST}/robots.txt") == case["sitemaps"]
+        assert parse_sitemaps(text, f"{HOST}/robots.txt") == case["sitemaps"]
 
 
 def test_a_long_file_is_cut_at_a_line_end() -> None:
     start = b"User-agent: *\nDisallow: /a\n"
     filler = b"#" * (MAX_BYTES - len(start) - len(b"\nDisallow: /p"))
-    text = decode(start + filler + b"\nDisallow: /private\nDisallow: /b\n")
+    text = decode_robots(start + filler + b"\nDisallow: /private\nDisallow: /b\n")
     rules = rules_for(text, "crawlproj")
     assert [rules.allows(HOST + path) for path in ("/a", "/p", "/private", "/b")] == [
         False,
@@ -75,13 +75,13 @@ def test_a_long_file_is_cut_at_a_line_end() -> None:
 
 def test_a_file_that_is_just_short_enough_is_read_to_its_end() -> None:
     end = b"\nUser-agent: *\nDisallow: /a"
-    assert not rules_for(decode(b"#" * (MAX_BYTES - len(end)) + end), "crawlproj").allows(
+    assert not rules_for(decode_robots(b"#" * (MAX_BYTES - len(end)) + end), "crawlproj").allows(
         f"{HOST}/a"
     )
 
 
 def test_one_endless_line_says_nothing() -> None:
-    assert decode(b"Disallow: /" * MAX_BYTES) == ""
+    assert decode_robots(b"Disallow: /" * MAX_BYTES) == ""
 
 
 @given(
@@ -89,13 +89,13 @@ def test_one_endless_line_says_nothing() -> None:
     | st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace"))
 )
 def test_any_bytes_give_rules_and_text_that_can_be_stored(body: bytes) -> None:
-    text = decode(body)
+    text = decode_robots(body)
     assert "\0" not in text and text.encode().decode() == text
     rules = rules_for("User-agent: *\n" + text, "crawlproj")
     assert rules.allows(f"{HOST}/robots.txt")
     assert isinstance(rules.allows(f"{HOST}/a"), bool)
     assert rules.delay_s is None or 0 <= rules.delay_s <= 1e9
-    assert all(url.startswith("http") for url in sitemaps(text, f"{HOST}/robots.txt"))
+    assert all(url.startswith("http") for url in parse_sitemaps(text, f"{HOST}/robots.txt"))
 
 
 @given(st.text(max_size=80))
@@ -105,8 +105,8 @@ def test_any_address_gets_an_answer(url: str) -> None:
 
 @given(st.text(max_size=40))
 def test_spelling_is_settled_after_once(path: str) -> None:
-    once = spelled(path)
-    assert once.isascii() and spelled(once) == once
+    once = normalize_path(path)
+    assert once.isascii() and normalize_path(once) == once
 
 
 # Against a slow matcher that can hardly be wrong
@@ -132,7 +132,7 @@ def slowly(rules: list[tuple[str, str]], path: str) -> bool:
         pattern = ".*".join(re.escape(part) for part in body.split("*")) + (
             r"\Z" if anchored else ""
         )
-        if any(re.match(pattern, form) for form in forms(target(HOST + path))):
+        if any(re.match(pattern, form) for form in equivalent_targets(url_target(HOST + path))):
             best = max(best, (len(body) + anchored, kind == "allow"))
     return best[1]
 
@@ -174,7 +174,7 @@ class CountingPath(str):
 
 def test_stars_without_end_are_searched_once_each() -> None:
     CountingPath.searches = 0
-    rule = Wild(0, False, ("/", *["a"] * 5_000, "b"), False)
+    rule = WildcardRule(0, False, ("/", *["a"] * 5_000, "b"), False)
     assert not rule.matches(CountingPath("/" + "a" * 10_000))
     assert CountingPath.searches == 5_001
     CountingPath.searches = 0

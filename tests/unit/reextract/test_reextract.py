@@ -21,13 +21,18 @@ from scrapy.spiders import CrawlSpider, Rule, SitemapSpider, Spider
 from crawlproj.archive import Archive, Capture
 from crawlproj.archive.exchange import Exchange, Original, Truncated
 from crawlproj.archive.index_merge import merge_indexes
-from crawlproj.archive.records import digest
-from crawlproj.archive.writer import Shape, Writer
+from crawlproj.archive.records import compute_digest
+from crawlproj.archive.writer import WarcWriter, WriterOptions
 from crawlproj.http import heads
-from crawlproj.reextract.callbacks import default_request, wants
-from crawlproj.reextract.captures import Choice, Options
-from crawlproj.reextract.done_set import Marks
-from crawlproj.reextract.handler import followed, response_of, target_of, ways
+from crawlproj.reextract.callbacks import default_request, spider_wants
+from crawlproj.reextract.captures import CaptureSelector, ReextractOptions
+from crawlproj.reextract.done_set import NumberSet
+from crawlproj.reextract.handler import (
+    index_queries,
+    redirect_target,
+    redirected_request,
+    response_of,
+)
 from tests.support.archiving import PAGE, REQUEST, START, exchange, head, write
 
 DAY = timedelta(days=1)
@@ -38,17 +43,21 @@ def chosen(
     folder: Path, url: str = URL, method: str = "GET", body: bytes = b"", **options: Any
 ) -> tuple[list[Capture], Counter[str]]:
     counts: Counter[str] = Counter()
-    choice = Choice(Archive(folder), "test", Options(**options), lambda name: counts.update([name]))
+    choice = CaptureSelector(
+        Archive(folder), "test", ReextractOptions(**options), lambda name: counts.update([name])
+    )
     return list(
-        choice.captures(
-            choice.entries(url, ways(Request(url, method=method, body=body))), method, body
+        choice.matching_captures(
+            choice.find_entries(url, index_queries(Request(url, method=method, body=body))),
+            method,
+            body,
         )
     ), counts
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)))
 def test_marks_are_a_set(numbers: list[int]) -> None:
-    marks = Marks(size=4)
+    marks = NumberSet(size=4)
     seen = set[int]()
     for number in numbers:
         expected = (number or 1) not in seen
@@ -59,7 +68,7 @@ def test_marks_are_a_set(numbers: list[int]) -> None:
 
 
 def test_marks_take_little_room() -> None:
-    marks = Marks()
+    marks = NumberSet()
     for number in range(100_000):
         marks.add(number * 2_654_435_761)
     assert len(marks._slots) * 8 < 4_000_000
@@ -88,7 +97,7 @@ def test_the_last_page_is_chosen_and_an_error_only_if_there_was_never_a_page(
 
 
 def test_a_page_that_has_not_changed_is_one_version(tmp_path: Path) -> None:
-    same = (exchange(0, at=START + DAY), Original(URL, START, digest(PAGE)))
+    same = (exchange(0, at=START + DAY), Original(URL, START, compute_digest(PAGE)))
     write(
         tmp_path,
         [
@@ -138,7 +147,7 @@ def test_the_answer_to_a_form_is_not_that_to_a_get(tmp_path: Path) -> None:
 def test_what_was_not_whole_and_what_is_damaged_is_left_out_and_counted(tmp_path: Path) -> None:
     cut = exchange(0, PAGE[:50], truncated=Truncated.LENGTH, at=START + DAY)
     bare = exchange(0, b"no head", b"", at=START + 2 * DAY)
-    lost = (exchange(1), Original("https://example.org/nowhere", START, digest(PAGE)))
+    lost = (exchange(1), Original("https://example.org/nowhere", START, compute_digest(PAGE)))
     write(tmp_path, [(exchange(0), None), (cut, None), (bare, None), lost])
     captures, counts = chosen(tmp_path, versions="all")
     assert [capture.payload for capture in captures] == [PAGE]
@@ -150,15 +159,15 @@ def test_captures_belong_to_the_crawl_that_made_them_and_imports_to_all(tmp_path
     for number, (prefix, info) in enumerate(
         {"test": {"isPartOf": "test"}, "other": {"isPartOf": "other"}, "import": {}}.items()
     ):
-        writer = Writer(tmp_path, prefix, "w", info, Shape())
+        writer = WarcWriter(tmp_path, prefix, "w", info, WriterOptions())
         writer.put(exchange(number))
         writer.flush().result(60)
         writer.close()
-    choice = Choice(Archive(tmp_path), "test", Options(), lambda name: None)
-    pages = dict(choice.pages())
+    choice = CaptureSelector(Archive(tmp_path), "test", ReextractOptions(), lambda name: None)
+    pages = dict(choice.captured_pages())
     assert list(pages) == ["https://example.org/page/0", "https://example.org/page/2"]
-    assert [choice.imported(entries) for entries in pages.values()] == [False, True]
-    assert not choice.entries("https://example.org/page/1")
+    assert [choice.any_imported(entries) for entries in pages.values()] == [False, True]
+    assert not choice.find_entries("https://example.org/page/1")
 
 
 @pytest.mark.parametrize("merged", [0, 1, 2])
@@ -175,7 +184,7 @@ def test_all_entries_come_once_and_in_order_however_many_indexes_there_are(
         )
         if turn < merged:
             merge_indexes(tmp_path)
-    found = list(Archive(tmp_path).entries())
+    found = list(Archive(tmp_path).iter_entries())
     assert len(found) == len(set(found)) == 60
     assert [(entry.key, entry.timestamp) for entry in found] == sorted(
         (entry.key, entry.timestamp) for entry in found
@@ -236,25 +245,31 @@ def test_other_kinds_have_other_classes(kind: str, wanted: type[Response], tmp_p
 
 def test_headers_are_read_as_they_were_sent() -> None:
     exchanged = Exchange(URL, START, b"HTTP/1.1 200 OK\nA : b\nnonsense\nC:\td \n\n", b"")
-    assert heads.fields(heads.answer(exchanged.head)) == [(b"A", b"b"), (b"C", b"d")]
-    assert heads.fields(b"HTTP/1.1 200 OK\r\n\r\n") == []
+    assert heads.parse_headers(heads.storable_response(exchanged.head)) == [
+        (b"A", b"b"),
+        (b"C", b"d"),
+    ]
+    assert heads.parse_headers(b"HTTP/1.1 200 OK\r\n\r\n") == []
 
 
 def test_redirects_are_followed_as_scrapy_does(tmp_path: Path) -> None:
     capture = captured(tmp_path, head("Location: ../there?x", status="302 Found"), b"")
     spider = SimpleNamespace()
     post = Request(URL, method="POST", body="a=b", headers={"Content-Type": "x", "A": "b"})
-    assert target_of(capture, post, spider) == "https://example.org/there?x"
+    assert redirect_target(capture, post, spider) == "https://example.org/there?x"
     for meta in (
         {"dont_redirect": True},
         {"handle_httpstatus_all": True},
         {"handle_httpstatus_list": [302]},
     ):
-        assert target_of(capture, Request(URL, meta=meta), spider) is None
-    assert target_of(capture, Request(URL), SimpleNamespace(handle_httpstatus_list=[302])) is None
-    found = followed(post, "https://example.org/there", 302)
+        assert redirect_target(capture, Request(URL, meta=meta), spider) is None
+    assert (
+        redirect_target(capture, Request(URL), SimpleNamespace(handle_httpstatus_list=[302]))
+        is None
+    )
+    found = redirected_request(post, "https://example.org/there", 302)
     assert (found.method, found.body, dict(found.headers)) == ("GET", b"", {b"A": [b"b"]})
-    again = followed(post, "https://example.org/there", 307)
+    again = redirected_request(post, "https://example.org/there", 307)
     assert (again.method, again.body) == ("POST", b"a=b")
 
 
@@ -305,6 +320,6 @@ def test_each_kind_of_spider_has_its_own_default() -> None:
 
 
 def test_a_page_from_elsewhere_is_for_a_spider_of_its_domain() -> None:
-    assert wants(Plain(), "https://www.example.org/")
-    assert not wants(Plain(), "https://example.com/")
-    assert wants(Rules(), "https://example.com/")
+    assert spider_wants(Plain(), "https://www.example.org/")
+    assert not spider_wants(Plain(), "https://example.com/")
+    assert spider_wants(Rules(), "https://example.com/")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.commands.plan import as_text
-from crawlproj.frontier.base import TIMED, Lane
-from crawlproj.reports.plan import Planned, Queue, play
+from crawlproj.frontier.base import TIMED_LANES, Lane
+from crawlproj.reports.plan import PlannedHost, PlannedUrl, play_queues
 from crawlproj.revisit.shares import Shares
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -19,15 +19,17 @@ Offers = list[tuple[Lane, int]]
 offers = st.lists(st.tuples(st.sampled_from(Lane), st.integers(0, 100)), max_size=12)
 
 
-def queue(name: str, offered: Offers, delay_s: float = 2.0, starts_s: int = 0) -> Queue:
-    found = Queue(
+def queue(name: str, offered: Offers, delay_s: float = 2.0, starts_s: int = 0) -> PlannedHost:
+    found = PlannedHost(
         name, NOW + timedelta(seconds=starts_s), delay_s, Shares({"new": 0.3, "revisit": 0.4})
     )
     entries = []
     for number, (lane, due_s) in enumerate(offered):
-        due = NOW + timedelta(seconds=due_s) if lane in TIMED else None
+        due = NOW + timedelta(seconds=due_s) if lane in TIMED_LANES else None
         entries.append(
-            Planned(f"http://{name}/{number}", name, lane, "new", 0, 1.0, lane is Lane.REVISIT, due)
+            PlannedUrl(
+                f"http://{name}/{number}", name, lane, "new", 0, 1.0, lane is Lane.REVISIT, due
+            )
         )
     for planned in entries:
         if planned.due is None:
@@ -43,7 +45,7 @@ def test_every_url_comes_once_never_early_and_never_too_soon_after_the_last(
     hosts: list[tuple[Offers, int]],
 ) -> None:
     queues = [queue(f"h{n}", entries, starts_s=starts) for n, (entries, starts) in enumerate(hosts)]
-    found = list(play(queues))
+    found = list(play_queues(queues))
     offered = [
         f"http://h{n}/{i}" for n, (entries, _) in enumerate(hosts) for i in range(len(entries))
     ]
@@ -61,13 +63,13 @@ def test_every_url_comes_once_never_early_and_never_too_soon_after_the_last(
 def test_urls_are_shown_whole_so_that_they_can_be_taken_from_the_plan() -> None:
     url = f"http://example.org/{'long/' * 60}page.html"
     assert as_text(
-        [Planned(url, "example.org", Lane.NEW, "new", 0, 1.0, False, None, NOW)], "site", NOW
+        [PlannedUrl(url, "example.org", Lane.NEW, "new", 0, 1.0, False, None, NOW)], "site", NOW
     )[1].endswith(f" {url}")
 
 
 def test_what_is_urgent_comes_first_and_revisits_get_their_share() -> None:
     offered = [(Lane.NEW, 0)] * 10 + [(Lane.REVISIT, 0)] * 10 + [(Lane.URGENT, 0)]
-    lanes = [p.lane for p in play([queue("h", offered)])]
+    lanes = [p.lane for p in play_queues([queue("h", offered)])]
     assert lanes[0] is Lane.URGENT
     assert lanes[1:11].count(Lane.REVISIT) >= 2
     assert lanes[1:11].count(Lane.NEW) >= 1

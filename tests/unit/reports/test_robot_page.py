@@ -6,7 +6,7 @@ from scrapy.settings import Settings
 
 from crawlproj.config import Config, read_config
 from crawlproj.errors import ConfigError
-from crawlproj.reports.robot_page import robot_page, spelled
+from crawlproj.reports.robot_page import robot_page, spell_duration
 from settings import base
 
 OURS = {
@@ -77,4 +77,4 @@ def test_without_contact_there_is_no_page() -> None:
     [(1, "1 second"), (90, "1 minute 30 seconds"), (86_400, "1 day"), (0.5, "0.5 seconds")],
 )
 def test_times_are_spelled_in_full(seconds: float, words: str) -> None:
-    assert spelled(seconds) == words
+    assert spell_duration(seconds) == words

@@ -13,11 +13,11 @@ from scrapy.settings import Settings
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Original
 from crawlproj.config import read_config
-from crawlproj.fetch.wire import Wire
+from crawlproj.fetch.wire import WireCapture
 from crawlproj.frontier.base import Lane, Outcome, State, Ticket
-from crawlproj.frontier.takedown import Rule, Rules
+from crawlproj.frontier.takedown import TakedownRule, TakedownRules
 from crawlproj.items import Page, RobotsTicket
-from crawlproj.scheduling.archiver import Vault
+from crawlproj.scheduling.archiver import Archiver
 from settings import base
 from tests.support.archiving import PAGE, head
 
@@ -27,17 +27,17 @@ B = "http://b.test/"
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Iterator[Vault]:
+def vault(tmp_path: Path) -> Iterator[Archiver]:
     settings = Settings()
     settings.setmodule(base)
     settings.set("CRAWL_DIR", str(tmp_path))
-    with Vault(read_config(settings, "site"), "w", settings) as vault:
+    with Archiver(read_config(settings, "site"), "w", settings) as vault:
         yield vault
 
 
 def page(url: str, original: Original | None = None, at: datetime = NOW) -> Page:
     ticket = Ticket(1, url, "a.test", 1, 1, 0, Lane.NEW, State.NEW, original=original)
-    return Page(ticket, url, 200, at, wire=Wire(b"", head(), [PAGE], whole=True))
+    return Page(ticket, url, 200, at, wire=WireCapture(b"", head(), [PAGE], whole=True))
 
 
 def failed(found: Page, noarchive: bool) -> Page:
@@ -52,67 +52,67 @@ def ended(found: Page) -> Outcome:
     return Outcome(1, 0, 1, 1, State.WAITING, NOW, 200, receipt=found.receipt)
 
 
-def barred(url: str) -> Rules:
-    return Rules([Rule(1, url, "", True, NOW)])
+def barred(url: str) -> TakedownRules:
+    return TakedownRules([TakedownRule(1, url, "", True, NOW)])
 
 
 def test_it_is_settled_when_all_ends_of_closed_files_are_stored(
-    vault: Vault, tmp_path: Path
+    vault: Archiver, tmp_path: Path
 ) -> None:
     first = page(A)
     second = page(B)
-    assert (vault.keep(first), vault.keep(second)) == ("exchanges", "exchanges")
-    assert vault.settled, "nothing is closed yet"
-    vault.obey(Rules())
-    assert len(Archive(tmp_path / "warc").files()) == 1
-    assert not vault.settled
-    vault.stored([ended(first)])
+    assert (vault.archive_page(first), vault.archive_page(second)) == ("exchanges", "exchanges")
+    assert vault.all_stored, "nothing is closed yet"
+    vault.apply_takedowns(TakedownRules())
+    assert len(Archive(tmp_path / "warc").closed_files()) == 1
+    assert not vault.all_stored
+    vault.mark_stored([ended(first)])
     third = page(A)
-    vault.keep(third)
-    assert not vault.settled
-    vault.stored([ended(second)])
-    assert vault.settled, "the third is in a file that is still open"
-    vault.stored([ended(third)])
-    vault.obey(Rules())
-    assert vault.settled
+    vault.archive_page(third)
+    assert not vault.all_stored
+    vault.mark_stored([ended(second)])
+    assert vault.all_stored, "the third is in a file that is still open"
+    vault.mark_stored([ended(third)])
+    vault.apply_takedowns(TakedownRules())
+    assert vault.all_stored
 
 
-def test_robots_txt_and_failures_hold_nothing_up(vault: Vault) -> None:
+def test_robots_txt_and_failures_hold_nothing_up(vault: Archiver) -> None:
     robots = page(A)
     assert isinstance(robots.ticket, Ticket)
     robots.ticket = RobotsTicket(A, "a.test", 1, 1, robots.ticket)
-    vault.keep(robots)
-    vault.obey(Rules())
-    assert vault.settled
-    vault.stored([Outcome(1, 0, 1, 1, State.RETRY, NOW)])
-    assert vault.settled
+    vault.archive_page(robots)
+    vault.apply_takedowns(TakedownRules())
+    assert vault.all_stored
+    vault.mark_stored([Outcome(1, 0, 1, 1, State.RETRY, NOW)])
+    assert vault.all_stored
 
 
-def test_half_of_a_page_that_said_noarchive_is_not_kept(vault: Vault) -> None:
-    assert vault.keep(failed(page(A), noarchive=False)) == "exchanges"
-    assert vault.keep(failed(page(A), noarchive=True)) == "noarchive"
+def test_half_of_a_page_that_said_noarchive_is_not_kept(vault: Archiver) -> None:
+    assert vault.archive_page(failed(page(A), noarchive=False)) == "exchanges"
+    assert vault.archive_page(failed(page(A), noarchive=True)) == "noarchive"
 
 
-def test_what_is_barred_is_neither_asked_nor_kept(vault: Vault, tmp_path: Path) -> None:
+def test_what_is_barred_is_neither_asked_nor_kept(vault: Archiver, tmp_path: Path) -> None:
     before = page(A)
-    vault.keep(before)
-    vault.obey(barred("a.test"))
-    assert vault.bars(A) and not vault.bars(B)
-    assert (vault.keep(page(A)), vault.keep(page(B))) == ("forgotten", "exchanges")
-    vault.obey(Rules())
+    vault.archive_page(before)
+    vault.apply_takedowns(barred("a.test"))
+    assert vault.is_barred(A) and not vault.is_barred(B)
+    assert (vault.archive_page(page(A)), vault.archive_page(page(B))) == ("forgotten", "exchanges")
+    vault.apply_takedowns(TakedownRules())
     assert [path.url for path in Archive(tmp_path / "warc").captures()] == [A, B], (
         "what was written before is for others to remove"
     )
 
 
-def test_an_answer_that_speaks_of_what_was_removed_is_not_kept(vault: Vault) -> None:
+def test_an_answer_that_speaks_of_what_was_removed_is_not_kept(vault: Archiver) -> None:
     """Only the past goes; but who was handed out before may be told that nothing has
     changed since.
     """
-    vault.obey(Rules([Rule(1, A, "", False, NOW)]))
-    assert not vault.bars(A)
+    vault.apply_takedowns(TakedownRules([TakedownRule(1, A, "", False, NOW)]))
+    assert not vault.is_barred(A)
     removed = Original(A, NOW - timedelta(days=1), "sha1:X")
     later = NOW + timedelta(seconds=1)
-    assert vault.keep(page(A, removed, later)) == "forgotten"
-    assert vault.keep(page(A, None, later)) == "exchanges"
-    assert vault.keep(page(A, Original(A, later, "sha1:X"), later)) == "exchanges"
+    assert vault.archive_page(page(A, removed, later)) == "forgotten"
+    assert vault.archive_page(page(A, None, later)) == "exchanges"
+    assert vault.archive_page(page(A, Original(A, later, "sha1:X"), later)) == "exchanges"

@@ -14,22 +14,22 @@ from crawlproj.fetch.resolver import Resolver
 from crawlproj.frontier.base import Batch, Committed, CrawlSpec, NewUrl, Outcome, Pause, State, Want
 from crawlproj.frontier.memory.frontier import MemoryFrontier
 from crawlproj.politeness.guard import StaticNames
-from crawlproj.scheduling.database_thread import Keeper
-from crawlproj.scheduling.messages import News, Tray
-from crawlproj.scheduling.retrying import Patience
+from crawlproj.scheduling.database_thread import DatabaseThread
+from crawlproj.scheduling.messages import FromDatabase, ToDatabase
+from crawlproj.scheduling.retrying import OutageRetry
 
 NAMES = ("a.test", "b.test", "c.test")
 CALLS = (
     "commit",
     "now",
-    "release",
-    "renew",
-    "contested",
-    "attend",
-    "arrivals",
+    "release_servers",
+    "renew_leases",
+    "contested_servers",
+    "heartbeat",
+    "new_hosts_on_leases",
     "lease",
-    "refill",
-    "robots",
+    "due_tickets",
+    "get_robots",
 )
 
 
@@ -63,17 +63,17 @@ class Desk:
         self.frontier = Flaky(CrawlSpec("c"), clock=lambda: self.now)
         self.frontier.open()
         self.frontier.add([NewUrl(n, f"http://{name}/", name) for n, name in enumerate(NAMES, 1)])
-        self.frontier.resolved({name: f"192.0.2.{n}" for n, name in enumerate(NAMES)})
+        self.frontier.put_addresses({name: f"192.0.2.{n}" for n, name in enumerate(NAMES)})
         self.resolver = Resolver(StaticNames({"*": "192.0.2.1"}))
-        self.news: list[News] = []
-        self.keeper = Keeper(
+        self.news: list[FromDatabase] = []
+        self.keeper = DatabaseThread(
             self.frontier, "w", self.resolver, 1.0, list, self.news.append, lambda error: None
         )
 
-    def turn(self, fill: Callable[[Tray], None] = lambda tray: None) -> None:
-        self.keeper.put(fill)
-        self.keeper._renewed_at = self.keeper._leased_at = self.keeper._attended_at = float("-inf")
-        self.keeper._patiently(self.keeper.turn)
+    def turn(self, fill: Callable[[ToDatabase], None] = lambda tray: None) -> None:
+        self.keeper.fill_message(fill)
+        self.keeper._renewed_at = self.keeper._leased_at = self.keeper._heartbeat_at = float("-inf")
+        self.keeper._with_retries(self.keeper.run_once)
 
     def outcome(self, ticket: Any) -> Outcome:
         return Outcome(
@@ -95,9 +95,9 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     desk.resolver.close()
 
 
-def ask_for(servers: int) -> Callable[[Tray], None]:
-    def fill(tray: Tray) -> None:
-        tray.room = tray.ranked = tray.unprepared = servers
+def ask_for(servers: int) -> Callable[[ToDatabase], None]:
+    def fill(tray: ToDatabase) -> None:
+        tray.servers_wanted = tray.ranked = tray.unprepared = servers
 
     return fill
 
@@ -112,20 +112,20 @@ def test_nothing_is_forgotten_wherever_in_a_turn_the_connection_is_lost(
     assert len(first.leases) == len(first.tickets) == 2
     done, back = first.tickets
 
-    def fill(tray: Tray) -> None:
+    def fill(tray: ToDatabase) -> None:
         ask_for(1)(tray)
         tray.outcomes.append(desk.outcome(done))
         tray.clocks[done.host] = Pause(desk.now + timedelta(seconds=3), "delay")
         tray.release.append(back.server)
-        tray.known = [done.host]
+        tray.known_hosts = [done.host]
         tray.quiet = 7
 
     desk.frontier.fails = call
     desk.frontier.heard = heard
     desk.turn(fill)
-    assert desk.frontier.fails == "" and not desk.keeper.away
+    assert desk.frontier.fails == "" and not desk.keeper.storage_blocked
     second = desk.news[1]
-    assert second.stored == [done.id] and desk.frontier.look([done.id])[done.id].visit == 1
+    assert second.stored == [done.id] and desk.frontier.get_urls([done.id])[done.id].visit == 1
     assert desk.frontier.store.hosts[done.host].next_allowed == desk.now + timedelta(seconds=3)
     assert (
         second.renewed is not None
@@ -161,7 +161,7 @@ def test_a_lease_that_nobody_heard_of_is_taken_over_with_a_full_delay(desk: Desk
 def test_a_takeover_is_told_as_such_although_the_connection_was_lost_after_it(desk: Desk) -> None:
     desk.frontier.lease("dead", 3)
     desk.now += timedelta(seconds=121)
-    desk.frontier.fails = "refill"
+    desk.frontier.fails = "due_tickets"
     desk.turn(ask_for(3))
     # They come again as arrivals, which changes nothing for those who have heard of them.
     assert [lease.taken_over for lease in desk.news[0].leases][:3] == [True] * 3
@@ -176,7 +176,7 @@ def test_an_end_that_comes_during_a_commit_is_stored_before_its_server_is_given_
 
     def slow(batch: Batch, worker: str = "") -> Committed:
         desk.frontier.commit = commit  # type: ignore[method-assign]
-        desk.keeper.put(
+        desk.keeper.fill_message(
             lambda tray: (
                 tray.outcomes.append(desk.outcome(ticket)),
                 tray.release.append(ticket.server),
@@ -202,14 +202,14 @@ def test_a_push_may_have_been_missed_while_the_connection_was_lost(desk: Desk) -
 def test_the_end_gives_back_everything_although_the_connection_is_lost(desk: Desk) -> None:
     desk.turn(ask_for(2))
     done = desk.news[0].tickets[0]
-    desk.keeper.put(lambda tray: tray.outcomes.append(desk.outcome(done)))
+    desk.keeper.fill_message(lambda tray: tray.outcomes.append(desk.outcome(done)))
     desk.frontier.fails = "commit"
     desk.frontier.heard = True
-    desk.keeper._patiently(desk.keeper._last)
-    assert desk.frontier.look([done.id])[done.id].visit == 1
+    desk.keeper._with_retries(desk.keeper._flush_and_release)
+    assert desk.frontier.get_urls([done.id])[done.id].visit == 1
     assert {server.worker for server in desk.frontier.store.servers.values()} == {None}
     assert desk.frontier.store.workers == {}
-    assert desk.frontier.refill([Want(done.host, done.server, done.epoch, 5)]) == []
+    assert desk.frontier.due_tickets([Want(done.host, done.server, done.epoch, 5)]) == []
 
 
 def test_patience_ends_with_a_clear_line(
@@ -217,24 +217,24 @@ def test_patience_ends_with_a_clear_line(
 ) -> None:
     monkeypatch.setattr("crawlproj.scheduling.retrying.AGAIN_S", 0.0)
     healed: list[int] = []
-    patience = Patience(5.0, lambda: healed.append(1))
+    patience = OutageRetry(5.0, lambda: healed.append(1))
     clock = [100.0]
     monkeypatch.setattr("crawlproj.scheduling.retrying.time.monotonic", lambda: clock[0])
     for clock[0] in (101.0, 103.0, 105.0):
-        patience.failed(DatabaseError("no room", "53100"), 100.0)
+        patience.wait_or_raise(DatabaseError("no room", "53100"), 100.0)
     assert patience.away and len(healed) == 3
     clock[0] = 105.5
     with pytest.raises(
         DatabaseError, match=r"no use of the database for 5 s \(DATABASE_PATIENCE\): no room"
     ):
-        patience.failed(DatabaseError("no room", "53100"), 100.0)
+        patience.wait_or_raise(DatabaseError("no room", "53100"), 100.0)
     assert [record.getMessage() for record in caplog.records] == [
         "Nothing is handed out, because the database is away; waiting up to 5 s: no room"
     ]
-    patience.succeeded()
+    patience.note_success()
     assert patience.away, "a disk that is nearly full takes something now and then"
     clock[0] = 108.6
-    patience.succeeded()
+    patience.note_success()
     assert not patience.away and "answers again after 9 s" in caplog.text
 
 
@@ -242,15 +242,15 @@ def test_a_database_that_was_away_for_another_reason_counts_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("crawlproj.scheduling.retrying.AGAIN_S", 0.0)
-    patience = Patience(5.0)
-    patience.failed(DatabaseError("lost the connection"), time.monotonic())
-    patience.succeeded()
+    patience = OutageRetry(5.0)
+    patience.wait_or_raise(DatabaseError("lost the connection"), time.monotonic())
+    patience.note_success()
     assert not patience.away
 
 
 def test_a_wrong_statement_is_not_tried_again() -> None:
     with pytest.raises(DatabaseError, match="no such column"):
-        Patience(60.0).failed(DatabaseError("no such column", "42703"), 0.0)
+        OutageRetry(60.0).wait_or_raise(DatabaseError("no such column", "42703"), 0.0)
 
 
 class Stuck:
@@ -263,11 +263,13 @@ class Stuck:
         self.failures = failures
         self.visits = list[int]()
 
-    def stored(self, outcomes: Sequence[Outcome]) -> None: ...
+    def mark_stored(self, outcomes: Sequence[Outcome]) -> None: ...
 
-    def settle(self) -> None:
+    def flush_to_disk(self) -> None:
         """Notes what was stored when it was asked."""
-        self.visits.append(sum(row.visit for row in self._desk.frontier.look([1, 2, 3]).values()))
+        self.visits.append(
+            sum(row.visit for row in self._desk.frontier.get_urls([1, 2, 3]).values())
+        )
         if self.failures:
             self.failures -= 1
             raise ArchiveError("The archive can't be written: no room")
@@ -275,8 +277,8 @@ class Stuck:
 
 def with_archive(desk: Desk, failures: int, patience_s: float = 60.0) -> Stuck:
     vault: Any = Stuck(desk, failures)
-    desk.keeper._vault = vault
-    desk.keeper._patience = Patience(patience_s)
+    desk.keeper._archiver = vault
+    desk.keeper._outage = OutageRetry(patience_s)
     return vault  # type: ignore[no-any-return]
 
 
@@ -297,7 +299,7 @@ def test_a_full_disk_of_the_archive_is_waited_for_and_nothing_is_lost(
     (ticket,) = desk.news[0].tickets
     desk.turn(lambda tray: tray.outcomes.append(desk.outcome(ticket)))
     assert vault.visits == [0, 0, 0, 0]
-    assert desk.news[1].stored == [ticket.id] and not desk.keeper.away
+    assert desk.news[1].stored == [ticket.id] and not desk.keeper.storage_blocked
     said = [record.getMessage() for record in caplog.records]
     assert [text.partition(";")[0] for text in said] == [
         "Nothing is handed out, because the archive is away", "The archive answers again after 0 s",
@@ -310,12 +312,12 @@ def test_a_disk_that_stays_full_ends_the_crawl_and_the_end_is_not_stored(desk: D
     (ticket,) = desk.news[0].tickets
     with pytest.raises(ArchiveError, match="no use of the archive") as lost:
         desk.turn(lambda tray: tray.outcomes.append(desk.outcome(ticket)))
-    assert lost.value.end == "archive_lost" and desk.keeper.away
-    assert desk.frontier.look([ticket.id])[ticket.id].visit == 0
+    assert lost.value.end == "archive_lost" and desk.keeper.storage_blocked
+    assert desk.frontier.get_urls([ticket.id])[ticket.id].visit == 0
 
 
 def test_nothing_is_handed_out_while_the_archive_does_not_keep_up(desk: Desk) -> None:
     vault = with_archive(desk, 0)
-    assert not desk.keeper.away
+    assert not desk.keeper.storage_blocked
     vault.full = True
-    assert desk.keeper.away
+    assert desk.keeper.storage_blocked

@@ -16,10 +16,10 @@ from crawlproj.fetch.resolver import Resolver
 from crawlproj.frontier.base import CrawlSpec, Lane, NewUrl, RobotsRow, Ticket
 from crawlproj.frontier.memory.frontier import MemoryFrontier
 from crawlproj.politeness.guard import StaticNames
-from crawlproj.scheduling.database_thread import Keeper
+from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
-from crawlproj.scheduling.messages import News, moment
-from crawlproj.scheduling.sharing import Crew
+from crawlproj.scheduling.messages import FromDatabase, frontier_time
+from crawlproj.scheduling.sharing import PeerSummary
 from crawlproj.scheduling.window import HostWindow
 from settings import base
 
@@ -41,29 +41,33 @@ class Bench:
         self.frontier.open()
         names = [f"h{n}.test" for n in range(SERVERS)]
         self.frontier.add([NewUrl(n, f"http://{name}/", name) for n, name in enumerate(names, 1)])
-        self.frontier.resolved({name: f"192.0.2.{n}" for n, name in enumerate(names, 1)})
+        self.frontier.put_addresses({name: f"192.0.2.{n}" for n, name in enumerate(names, 1)})
         self.dispatcher = Dispatcher(
-            config, 60.0, moment(self.frontier), lambda name, number: None, lambda urls, depth: None
+            config,
+            60.0,
+            frontier_time(self.frontier),
+            lambda name, number: None,
+            lambda urls, depth: None,
         )
         self.resolver = Resolver(StaticNames({"*": "192.0.2.1"}))
-        self.news: list[News] = []
-        self.keeper = Keeper(
+        self.news: list[FromDatabase] = []
+        self.keeper = DatabaseThread(
             self.frontier, "w", self.resolver, 1.0, list, self.news.append, lambda error: None
         )
-        self.dispatcher.holdings.keeper = self.keeper
+        self.dispatcher.leases.database_thread = self.keeper
         now = self.frontier.now()
         for name in names:
             row = RobotsRow(f"http://{name}", name, 404, "", now, now + timedelta(hours=1))
-            self.dispatcher.robots.put(row)
+            self.dispatcher.robots.add_row(row)
         for _ in range(3):
             self.turn()
 
-    def turn(self, crew: Crew | None = None) -> None:
+    def turn(self, crew: PeerSummary | None = None) -> None:
         self.keeper._leased_at = float("-inf")
-        self.keeper._patiently(self.keeper.turn)
+        self.keeper._with_retries(self.keeper.run_once)
         news = self.news.pop()
-        news.crew = crew
-        self.dispatcher.hear(news)
+        news.peers = crew
+        self.dispatcher.handle_message(news)
 
     def holds(self) -> set[int]:
         return {
@@ -79,7 +83,7 @@ def bench() -> Iterator[Bench]:
 
 
 def next_ticket(bench: Bench) -> Ticket:
-    ticket = bench.dispatcher.next()
+    ticket = bench.dispatcher.next_ticket()
     assert isinstance(ticket, Ticket)
     return ticket
 
@@ -87,7 +91,7 @@ def next_ticket(bench: Bench) -> Ticket:
 def test_a_ticket_may_not_be_asked_for_after_the_deadline_of_its_lease(bench: Bench) -> None:
     ticket = next_ticket(bench)
     assert bench.dispatcher.may_ask(ticket)
-    bench.dispatcher.window.hosts[ticket.host].of.deadline = time.monotonic() - 0.001
+    bench.dispatcher.window.hosts[ticket.host].server.deadline = time.monotonic() - 0.001
     assert not bench.dispatcher.may_ask(ticket)
 
 
@@ -96,21 +100,21 @@ def test_a_ticket_of_a_lease_that_was_lost_may_not_be_asked_for_nor_comes_it_bac
 ) -> None:
     ticket = next_ticket(bench)
     host = bench.dispatcher.window.hosts[ticket.host]
-    host.of.epoch += 1
+    host.server.epoch += 1
     assert not bench.dispatcher.may_ask(ticket)
     bench.dispatcher.put_back(ticket)
     assert not host.waiting
     bench.dispatcher.put_back(replace(ticket, epoch=ticket.epoch + 1))
     assert host.waiting
-    bench.dispatcher.window.drop([host.of.id])
+    bench.dispatcher.window.drop_servers([host.server.id])
     assert not bench.dispatcher.may_ask(ticket)
 
 
 def test_nothing_is_handed_out_while_the_database_is_away(bench: Bench) -> None:
-    bench.keeper._patience.away = True
-    assert bench.dispatcher.next() is None
-    bench.keeper._patience.away = False
-    assert bench.dispatcher.next() is not None
+    bench.keeper._outage.away = True
+    assert bench.dispatcher.next_ticket() is None
+    bench.keeper._outage.away = False
+    assert bench.dispatcher.next_ticket() is not None
 
 
 def push(bench: Bench, ids: range, number: int = 0) -> None:
@@ -154,8 +158,8 @@ def test_a_push_is_not_forgotten_while_a_host_is_asked_for_more(bench: Bench) ->
     host = fill(bench, 1, 1000)
     (queue,) = (queue for queue in host.classes.values() if queue)
     for _ in range(len(queue) - 2):
-        host.holding.remove(queue.popleft().id)
-    bench.dispatcher.holdings.ask(False)
+        host.held_ids.remove(queue.popleft().id)
+    bench.dispatcher.leases.release_and_refill(False)
     last = queue[-1].id
     push(bench, range(last, last + 1), 1)
     assert [ticket.id for ticket in host.urgent] == [last]
@@ -170,7 +174,7 @@ def test_many_that_are_pushed_all_go_first(bench: Bench) -> None:
         seen.append(host.urgent.popleft().id)
         bench.turn()
     assert seen == list(range(9000, 9060))
-    assert not host.pressed
+    assert not host.more_urgent
 
 
 def test_servers_beyond_the_share_are_given_back_and_not_taken_again_while_another_worker_is_wanting(
@@ -178,9 +182,9 @@ def test_servers_beyond_the_share_are_given_back_and_not_taken_again_while_anoth
 ) -> None:
     assert len(bench.holds()) == SERVERS
     for _ in range(3):
-        bench.turn(Crew(others=1, held=0, wanting=True))
+        bench.turn(PeerSummary(others=1, held=0, wanting=True))
     assert len(bench.holds()) == SERVERS / 2
     bench.frontier.lease("other", 2)
     for _ in range(3):
-        bench.turn(Crew(others=1, held=2, wanting=False))
+        bench.turn(PeerSummary(others=1, held=2, wanting=False))
     assert len(bench.holds()) == SERVERS - 2

@@ -6,18 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.content.robots_directives import Orders
+from crawlproj.content.robots_directives import RobotsDirectives
 from crawlproj.frontier.base import LANE_OF, Content, Lane, State, Ticket, lane_of
-from crawlproj.http.status import retry_after_s
+from crawlproj.http.status import parse_retry_after
 from crawlproj.items import Page
 from crawlproj.revisit.base import Bounds
-from crawlproj.revisit.uniform import Uniform
-from crawlproj.scheduling.outcomes import Ends
+from crawlproj.revisit.uniform import UniformPolicy
+from crawlproj.scheduling.outcomes import OutcomeRules
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-ENDS = Ends(
-    Uniform(Bounds(5 * HOUR)), retries=3, retry_delay=HOUR, gone_limit=3, gone_interval=5 * HOUR
+ENDS = OutcomeRules(
+    UniformPolicy(Bounds(5 * HOUR)),
+    retries=3,
+    retry_delay=HOUR,
+    gone_limit=3,
+    gone_interval=5 * HOUR,
 )
 URL = "https://example.org/a"
 
@@ -55,11 +59,11 @@ def page(status: int, given: Ticket, reason: str = "", **headers: str) -> Page:
     ],
 )
 def test_the_status_decides_the_state(status: int, state: State) -> None:
-    assert ENDS.decide(page(status, ticket()), ticket()).state is state
+    assert ENDS.decide_outcome(page(status, ticket()), ticket()).state is state
 
 
 def test_a_redirect_ends_as_moved_to_its_canonical_target() -> None:
-    end = ENDS.decide(page(302, ticket(), location="../B?utm_source=x#y"), ticket())
+    end = ENDS.decide_outcome(page(302, ticket(), location="../B?utm_source=x#y"), ticket())
     assert (end.state, end.moved_to) == (State.MOVED, "https://example.org/B")
 
 
@@ -77,18 +81,18 @@ def test_a_redirect_ends_as_moved_to_its_canonical_target() -> None:
     ],
 )
 def test_without_an_answer_the_reason_decides(reason: str, state: State) -> None:
-    assert ENDS.decide(page(0, ticket(), reason), ticket()).state is state
+    assert ENDS.decide_outcome(page(0, ticket(), reason), ticket()).state is state
 
 
 def test_a_page_whose_own_time_is_over_is_retired() -> None:
     for of, orders in (
-        (ticket(block_digest=b"x"), Orders(unavailable_after="31 Dec 2025 23:59:59 GMT")),
-        (ticket(block_digest=b"x", expires=NOW), Orders()),
+        (ticket(block_digest=b"x"), RobotsDirectives(unavailable_after="31 Dec 2025 23:59:59 GMT")),
+        (ticket(block_digest=b"x", expires=NOW), RobotsDirectives()),
     ):
         for status in (200, 304):
             seen = page(status, of)
-            seen.orders = orders
-            end = ENDS.decide(seen, of)
+            seen.directives = orders
+            end = ENDS.decide_outcome(seen, of)
             assert (end.state, end.why, end.next_visit) == (
                 State.RETIRED,
                 "unavailable_after",
@@ -98,37 +102,37 @@ def test_a_page_whose_own_time_is_over_is_retired() -> None:
 
 def test_a_page_is_looked_at_once_more_when_its_own_time_is_over() -> None:
     seen = page(200, ticket())
-    seen.orders = Orders(unavailable_after="2026-01-01T02:00:00Z")
-    end = ENDS.decide(seen, ticket())
+    seen.directives = RobotsDirectives(unavailable_after="2026-01-01T02:00:00Z")
+    end = ENDS.decide_outcome(seen, ticket())
     assert (end.state, end.next_visit, end.expires) == (
         State.WAITING,
         NOW + 2 * HOUR,
         NOW + 2 * HOUR,
     )
-    seen.orders = Orders(unavailable_after="2026-01-01T09:00:00Z")
-    assert ENDS.decide(seen, ticket()).next_visit == NOW + 5 * HOUR
-    seen.orders = Orders(unavailable_after="some day")
-    assert ENDS.decide(seen, ticket()).next_visit == NOW + 5 * HOUR
+    seen.directives = RobotsDirectives(unavailable_after="2026-01-01T09:00:00Z")
+    assert ENDS.decide_outcome(seen, ticket()).next_visit == NOW + 5 * HOUR
+    seen.directives = RobotsDirectives(unavailable_after="some day")
+    assert ENDS.decide_outcome(seen, ticket()).next_visit == NOW + 5 * HOUR
 
 
 def test_a_page_that_is_read_again_and_names_no_end_has_none() -> None:
     of = ticket(block_digest=b"x", expires=NOW)
     seen = page(200, of)
     seen.content = Content(b"body", b"block")
-    end = ENDS.decide(seen, of)
+    end = ENDS.decide_outcome(seen, of)
     assert (end.state, end.expires) == (State.WAITING, None)
 
 
 def test_a_304_that_was_asked_for_is_a_visit_without_change() -> None:
     known = ticket(block_digest=b"x")
-    assert ENDS.decide(page(304, known), known).state is State.WAITING
+    assert ENDS.decide_outcome(page(304, known), known).state is State.WAITING
 
 
 @pytest.mark.parametrize(
     ("status", "again"), [(301, False), (308, False), (302, True), (303, True), (307, True)]
 )
 def test_a_redirect_that_is_temporary_is_looked_at_again(status: int, again: bool) -> None:
-    end = ENDS.decide(page(status, ticket(), location="/b"), ticket())
+    end = ENDS.decide_outcome(page(status, ticket(), location="/b"), ticket())
     assert (end.state, end.next_visit is not None) == (State.MOVED, again)
     assert (lane_of(end) is Lane.REVISIT) == again
 
@@ -137,7 +141,7 @@ def test_retries_come_later_and_later_and_end_in_dead() -> None:
     tries = 0
     pauses = []
     while (
-        end := ENDS.decide(page(500, ticket(tries=tries)), ticket(tries=tries))
+        end := ENDS.decide_outcome(page(500, ticket(tries=tries)), ticket(tries=tries))
     ).state is State.RETRY:
         assert end.next_visit is not None
         pauses.append((end.next_visit - NOW) / HOUR)
@@ -146,23 +150,23 @@ def test_retries_come_later_and_later_and_end_in_dead() -> None:
 
 
 def test_retry_after_is_waited_for() -> None:
-    end = ENDS.decide(page(503, ticket(), retry_after="36000"), ticket())
+    end = ENDS.decide_outcome(page(503, ticket(), retry_after="36000"), ticket())
     assert end.next_visit == NOW + 10 * HOUR
 
 
 def test_a_page_that_is_gone_is_tried_rarer_and_rarer_and_then_retired() -> None:
-    first = ENDS.decide(page(404, ticket()), ticket())
+    first = ENDS.decide_outcome(page(404, ticket()), ticket())
     again = ticket(state=State.GONE, tries=first.tries)
-    second = ENDS.decide(page(404, again), again)
+    second = ENDS.decide_outcome(page(404, again), again)
     last = ticket(state=State.GONE, tries=second.tries)
     assert first.next_visit == NOW + 5 * HOUR
     assert second.next_visit == NOW + 10 * HOUR
-    assert ENDS.decide(page(404, last), last).state is State.RETIRED
+    assert ENDS.decide_outcome(page(404, last), last).state is State.RETIRED
 
 
 def test_failures_before_a_page_was_gone_do_not_count_as_gone() -> None:
     assert (
-        ENDS.decide(
+        ENDS.decide_outcome(
             page(404, ticket(state=State.RETRY, tries=3)), ticket(state=State.RETRY, tries=3)
         ).tries
         == 1
@@ -172,7 +176,7 @@ def test_failures_before_a_page_was_gone_do_not_count_as_gone() -> None:
 @given(st.integers(0, 999), st.sampled_from(State), st.integers(0, 10), st.text(max_size=20))
 def test_every_end_is_consistent(status: int, state: State, tries: int, reason: str) -> None:
     given = ticket(state=state, tries=tries)
-    end = ENDS.decide(page(status, given, reason if not status else ""), given)
+    end = ENDS.decide_outcome(page(status, given, reason if not status else ""), given)
     assert (end.id, end.visit, end.epoch) == (given.id, given.visit, given.epoch)
     assert (end.next_visit is not None) == (end.state in LANE_OF)
     assert end.next_visit is None or end.next_visit > NOW
@@ -196,4 +200,4 @@ def test_every_end_is_consistent(status: int, state: State, tries: int, reason: 
     ],
 )
 def test_retry_after_is_read_as_seconds_or_date(value: str | None, seconds: float | None) -> None:
-    assert retry_after_s(value, NOW) == seconds
+    assert parse_retry_after(value, NOW) == seconds

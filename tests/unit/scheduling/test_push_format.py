@@ -13,7 +13,12 @@ from scrapy.settings import BaseSettings
 from scrapy_redis.spiders import RedisSpider
 
 from crawlproj.fetch.requests import is_plain
-from crawlproj.scheduling.redis.push_format import read, requests_of, start_key, take_over
+from crawlproj.scheduling.redis.push_format import (
+    parse_push,
+    requests_from_push,
+    start_key,
+    stop_spider_polling,
+)
 
 
 class Plain(Spider):
@@ -40,7 +45,7 @@ class Live(RedisSpider):
 
 
 def made(payload: bytes | str, spider: Spider | None = None) -> list[Request]:
-    return list(requests_of(payload, spider or Plain()))
+    return list(requests_from_push(payload, spider or Plain()))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +103,7 @@ def test_nonsense_is_refused(text: str) -> None:
 )
 def test_whatever_is_pushed_is_a_request_or_an_error_that_is_caught(text: str) -> None:
     try:
-        found = read(text)
+        found = parse_push(text)
     except (ValueError, TypeError, AttributeError):
         return
     assert isinstance(found, Request)
@@ -115,7 +120,7 @@ def test_a_spider_with_a_way_of_its_own_is_asked() -> None:
 def test_a_spider_of_scrapy_redis_is_read_in_its_encoding_and_takes_nothing_itself() -> None:
     spider = Live()
     assert made("http://a.test/\xe9".encode("latin-1"), spider)[0].url == "http://a.test/%C3%A9"
-    take_over(spider)
+    stop_spider_polling(spider)
     assert list(spider.next_requests()) == [] if hasattr(spider, "redis_batch_size") else False
     assert spider.count_size("key") == 0
 

@@ -15,7 +15,13 @@ import pytest
 
 from crawlproj.frontier.base import Lane, State, Ticket
 from crawlproj.items import Page, RobotsTicket
-from crawlproj.scheduling.request_log import PARTS, RequestLog, entry, file_name, rules_in_force
+from crawlproj.scheduling.request_log import (
+    PARTS,
+    RequestLog,
+    log_file_name,
+    log_line,
+    rules_in_force,
+)
 
 NOW = datetime(2026, 3, 1, 12, 0, 1, tzinfo=UTC)
 STARTED = NOW.timestamp() - 0.25
@@ -47,7 +53,7 @@ def make(path: Path, max_bytes: int = 10**6, timer: Timer | None = None) -> Requ
 
 
 def test_a_line_says_who_asked_whom_when_and_what_came_of_it() -> None:
-    line = entry(
+    line = log_line(
         page(body=b"12345", address="192.0.2.1", headers={"retry-after": "7"}),
         "w:1",
         "site",
@@ -79,7 +85,7 @@ def test_a_line_says_who_asked_whom_when_and_what_came_of_it() -> None:
 
 
 def test_a_refusal_has_a_reason_and_was_never_sent() -> None:
-    line = entry(Page(TICKET, TICKET.url, 0, NOW, "robots"), "w", "site", "192.0.2.9", 2, None)
+    line = log_line(Page(TICKET, TICKET.url, 0, NOW, "robots"), "w", "site", "192.0.2.9", 2, None)
     assert (line["started"], line["ended"], line["reason"], line["status"]) == (
         None,
         None,
@@ -90,7 +96,7 @@ def test_a_refusal_has_a_reason_and_was_never_sent() -> None:
 
 
 def test_robots_txt_is_told_from_pages_and_says_for_which_origin() -> None:
-    line = entry(
+    line = log_line(
         page(RobotsTicket("https://b.test/robots.txt", "a.test", 3, 5, TICKET)),
         "w",
         "site",
@@ -106,7 +112,7 @@ def test_robots_txt_is_told_from_pages_and_says_for_which_origin() -> None:
     [("vm:12:ab", "vm_12_ab"), ("../../etc/x", "_.._etc_x"), ("ö é", "worker"), ("", "worker")],
 )
 def test_a_worker_has_a_file_of_its_own_whatever_its_name(worker: str, name: str) -> None:
-    made = file_name(worker)
+    made = log_file_name(worker)
     assert "/" not in made and made.startswith("requests-") and made.endswith(".jsonl")
     assert worker in ("ö é",) or made == f"requests-{name}.jsonl"
 

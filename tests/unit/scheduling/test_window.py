@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.frontier.base import Host, Lane, Lease, State, Ticket
-from crawlproj.politeness.clocks import Answer, HostClock, HostRules, ServerClock, ServerRules
+from crawlproj.politeness.clocks import FetchTiming, HostClock, HostRules, ServerClock, ServerRules
 from crawlproj.scheduling.window import Window
 
 UNTIL = datetime(2026, 1, 1, tzinfo=UTC)
@@ -24,7 +24,7 @@ def window(
     for number, name in enumerate(hosts):
         server = number % servers
         lease = Lease(server, f"127.0.0.{server}", 1, UNTIL, (Host(name, server),))
-        made.admit(lease, deadline, 0.0, ServerClock(), {name: HostClock()})
+        made.admit_lease(lease, deadline, 0.0, ServerClock(), {name: HostClock()})
     return made
 
 
@@ -37,50 +37,50 @@ def ticket(
 
 
 def hand_out(made: Window, now: float, leaves: bool = True) -> int | None:
-    host = made.due(now)
+    host = made.due_host(now)
     if host is None:
         return None
-    picked = host.pick()
-    made.start(host, picked, now)
+    picked = host.pop_ticket()
+    made.start_request(host, picked, now)
     if leaves:
-        made.sent(host, now)
+        made.mark_sent(host, now)
     return picked.id
 
 
 def test_pauses_begin_when_the_request_has_left() -> None:
     made = window("a", "b", rules=ServerRules(delay_s=1, hosts=4, pause_after=0), servers=1)
-    made.take([ticket(1), ticket(2, "b"), ticket(3)])
+    made.add_tickets([ticket(1), ticket(2, "b"), ticket(3)])
     assert hand_out(made, 0, leaves=False) == 1
-    assert made.due(5) is None, "the first has not left yet"
-    made.sent(made.hosts["a"], 6.0)
-    assert made.due(6.9) is None
+    assert made.due_host(5) is None, "the first has not left yet"
+    made.mark_sent(made.hosts["a"], 6.0)
+    assert made.due_host(6.9) is None
     assert hand_out(made, 7) == 2
-    made.answered(made.hosts["a"], Answer(0, 6.5))
+    made.update_clocks(made.hosts["a"], FetchTiming(0, 6.5))
     assert made.hosts["a"].clock.next_at == 8
 
 
 def test_a_request_that_never_leaves_holds_nobody_up_after_its_end() -> None:
     made = window("a", "b", rules=ServerRules(delay_s=1, hosts=4, pause_after=0), servers=1)
-    made.take([ticket(1), ticket(2, "b")])
+    made.add_tickets([ticket(1), ticket(2, "b")])
     assert hand_out(made, 0, leaves=False) == 1
-    made.finish(made.hosts["a"])
+    made.finish_request(made.hosts["a"])
     assert hand_out(made, 1) == 2
 
 
 def test_only_one_ticket_of_a_host_is_out_at_a_time() -> None:
     made = window("a")
-    made.take([ticket(1), ticket(2)])
+    made.add_tickets([ticket(1), ticket(2)])
     assert hand_out(made, 0) == 1
     assert hand_out(made, 0) is None
-    made.finish(made.hosts["a"])
+    made.finish_request(made.hosts["a"])
     assert hand_out(made, 0) == 2
 
 
 def test_a_host_is_not_due_before_its_clock_even_if_the_clock_was_set_later() -> None:
     made = window("a")
-    made.take([ticket(1)])
+    made.add_tickets([ticket(1)])
     made.hosts["a"].clock = HostClock(next_at=50)
-    made.ready(made.hosts["a"])
+    made.requeue_host(made.hosts["a"])
     assert hand_out(made, 49) is None
     assert made.next_time() == 50
     assert hand_out(made, 50) == 1
@@ -88,36 +88,38 @@ def test_a_host_is_not_due_before_its_clock_even_if_the_clock_was_set_later() ->
 
 def test_nothing_is_handed_out_after_the_deadline_of_the_lease() -> None:
     made = window("a", deadline=10)
-    made.take([ticket(1)])
+    made.add_tickets([ticket(1)])
     assert hand_out(made, 10) is None
 
 
 def test_tickets_that_are_held_already_or_of_another_lease_are_dropped() -> None:
     made = window("a")
-    assert made.take([ticket(1), ticket(1), ticket(2, epoch=2), ticket(3, host="unknown")]) == 1
+    assert (
+        made.add_tickets([ticket(1), ticket(1), ticket(2, epoch=2), ticket(3, host="unknown")]) == 1
+    )
 
 
 def test_urgent_tickets_go_first() -> None:
     made = window("a")
-    made.take([ticket(1), ticket(2, lane=Lane.REVISIT), ticket(3, lane=Lane.URGENT)])
+    made.add_tickets([ticket(1), ticket(2, lane=Lane.REVISIT), ticket(3, lane=Lane.URGENT)])
     assert hand_out(made, 0) == 3
 
 
 def test_a_ticket_that_waits_and_becomes_urgent_goes_first() -> None:
     made = window("a")
-    made.take([ticket(1), ticket(2), ticket(3)])
-    assert made.hosts["a"].fixed == set()
-    assert made.take([ticket(3, lane=Lane.URGENT), ticket(3, lane=Lane.URGENT)]) == 1
+    made.add_tickets([ticket(1), ticket(2), ticket(3)])
+    assert made.hosts["a"].unmovable_ids == set()
+    assert made.add_tickets([ticket(3, lane=Lane.URGENT), ticket(3, lane=Lane.URGENT)]) == 1
     assert hand_out(made, 0) == 3
-    assert made.take([ticket(3, lane=Lane.URGENT)]) == 0, "it is out"
-    assert made.hosts["a"].fixed == {3}
-    made.finish(made.hosts["a"])
+    assert made.add_tickets([ticket(3, lane=Lane.URGENT)]) == 0, "it is out"
+    assert made.hosts["a"].unmovable_ids == {3}
+    made.finish_request(made.hosts["a"])
     assert [hand_out(made, 9), made.hosts["a"].waiting] == [1, 1]
 
 
 def test_a_retry_is_paid_by_the_share_of_what_it_was() -> None:
     made = window("a")
-    made.take([ticket(1, lane=Lane.RETRY), ticket(2, lane=Lane.RETRY, digest=b"x")])
+    made.add_tickets([ticket(1, lane=Lane.RETRY), ticket(2, lane=Lane.RETRY, digest=b"x")])
     assert {name: [t.id for t in queue] for name, queue in made.hosts["a"].classes.items()} == {
         "new": [1],
         "revisit": [2],
@@ -128,11 +130,11 @@ def test_idle_hosts_leave_and_busy_ones_stay() -> None:
     made = window("idle", "more", "waiting", "out", "unstored", "resting")
     for host in made.hosts.values():
         host.more = host.name == "more"
-    made.take([ticket(1, "waiting"), ticket(2, "resting")])
-    made.hosts["out"].out = object()
-    made.hosts["unstored"].holding.add(9)
+    made.add_tickets([ticket(1, "waiting"), ticket(2, "resting")])
+    made.hosts["out"].in_flight = object()
+    made.hosts["unstored"].held_ids.add(9)
     made.hosts["resting"].clock = HostClock(next_at=100)
-    assert {host.name for host in made.leave(soon=10)} == {"idle", "resting"}
+    assert {host.name for host in made.release_hosts(soon=10)} == {"idle", "resting"}
     assert set(made.hosts) == {"more", "waiting", "out", "unstored"}
 
 
@@ -148,25 +150,27 @@ def test_every_ticket_is_handed_out_exactly_once_and_hosts_keep_their_pauses(
     arrivals: list[tuple[int, Lane]], data: st.DataObject
 ) -> None:
     made = window(*"01234")
-    made.take(ticket(number, str(host), lane) for number, (host, lane) in enumerate(arrivals))
+    made.add_tickets(
+        ticket(number, str(host), lane) for number, (host, lane) in enumerate(arrivals)
+    )
     now = 0.0
     seen = []
     last = dict.fromkeys("01234", -10.0)
     while (at := made.next_time()) is not None:
         now = max(now, at) + data.draw(st.sampled_from([0.0, 0.3, 5.0]))
-        while (host := made.due(now)) is not None:
-            made.start(host, picked := host.pick(), now)
+        while (host := made.due_host(now)) is not None:
+            made.start_request(host, picked := host.pop_ticket(), now)
             seen.append(picked.id)
             assert now >= last[host.name] + 2
             last[host.name] = now
-            made.answered(host, Answer(now, now))
-            made.finish(host)
+            made.update_clocks(host, FetchTiming(now, now))
+            made.finish_request(host)
     assert sorted(seen) == list(range(len(arrivals)))
 
 
 def test_a_server_is_asked_with_its_own_delay_whatever_the_host() -> None:
     made = window("a", "b", rules=ServerRules(delay_s=0.5, hosts=4), servers=1)
-    made.take([ticket(1, "a"), ticket(2, "b")])
+    made.add_tickets([ticket(1, "a"), ticket(2, "b")])
     assert hand_out(made, 10) == 1
     assert hand_out(made, 10.4) is None
     assert made.next_time() == 10.5
@@ -175,10 +179,10 @@ def test_a_server_is_asked_with_its_own_delay_whatever_the_host() -> None:
 
 def test_only_so_many_hosts_of_a_server_are_in_flight() -> None:
     made = window(*"abc", rules=ServerRules(delay_s=0, hosts=2), servers=1)
-    made.take([ticket(n, name) for n, name in enumerate("abc")])
+    made.add_tickets([ticket(n, name) for n, name in enumerate("abc")])
     assert [hand_out(made, 0), hand_out(made, 0), hand_out(made, 0)] == [0, 1, None]
-    made.answered(made.hosts["a"], Answer(0, 1))
-    made.finish(made.hosts["a"])
+    made.update_clocks(made.hosts["a"], FetchTiming(0, 1))
+    made.finish_request(made.hosts["a"])
     assert hand_out(made, 1) == 2
 
 
@@ -186,35 +190,35 @@ def test_after_so_many_requests_to_a_host_its_server_rests() -> None:
     made = window(
         "a", "b", rules=ServerRules(delay_s=0, hosts=4, pause_after=2, pause_s=100), servers=1
     )
-    made.take([ticket(1, "a"), ticket(2, "a"), ticket(3, "a"), ticket(4, "b")])
+    made.add_tickets([ticket(1, "a"), ticket(2, "a"), ticket(3, "a"), ticket(4, "b")])
     for now in (0.0, 2.0):
         host = made.hosts["a"]
-        made.start(host, host.pick(), now)
-        made.answered(host, Answer(now, now + 1))
-        made.finish(host)
+        made.start_request(host, host.pop_ticket(), now)
+        made.update_clocks(host, FetchTiming(now, now + 1))
+        made.finish_request(host)
     assert made.next_time() == 103
-    assert made.hosts["a"].of.clock.reason == "general pause"
+    assert made.hosts["a"].server.clock.reason == "general pause"
 
 
 def test_what_will_be_refused_does_not_cost_the_server_a_pause() -> None:
     made = window("a", "b", rules=ServerRules(delay_s=5, hosts=4), servers=1)
-    made.take([ticket(1, "a"), ticket(2, "b")])
-    host = made.due(0)
+    made.add_tickets([ticket(1, "a"), ticket(2, "b")])
+    host = made.due_host(0)
     assert host is not None
-    made.start(host, host.pick(), 0, asks=False)
+    made.start_request(host, host.pop_ticket(), 0, asks=False)
     assert hand_out(made, 0) is not None
 
 
 def test_a_parked_host_waits_until_it_is_taken_out_again() -> None:
     made = window("a")
-    made.take([ticket(1)])
+    made.add_tickets([ticket(1)])
     host = made.hosts["a"]
     host.parked = True
-    made.ready(host)
-    assert made.due(0) is None
+    made.requeue_host(host)
+    assert made.due_host(0) is None
     host.parked = False
-    made.ready(host)
-    assert made.due(0) is host
+    made.requeue_host(host)
+    assert made.due_host(0) is host
 
 
 @given(st.lists(st.integers(0, 9), max_size=80), st.integers(1, 4), st.integers(0, 2**32))
@@ -222,30 +226,30 @@ def test_no_schedule_breaks_a_server_rule(arrivals: list[int], limit: int, seed:
     chance = Random(seed)
     rules = ServerRules(delay_s=0.5, hosts=limit, pause_after=5, pause_s=20)
     made = window(*"0123456789", rules=rules, servers=3)
-    made.take(ticket(number, str(host)) for number, host in enumerate(arrivals))
+    made.add_tickets(ticket(number, str(host)) for number, host in enumerate(arrivals))
     now = 0.0
     flying = []
     starts = {}
     handed = 0
     while handed < len(arrivals) or flying:
-        while (host := made.due(now)) is not None:
-            assert now >= starts.get(host.of.id, -1.0) + 0.5
-            starts[host.of.id] = now
-            made.start(host, host.pick(), now)
+        while (host := made.due_host(now)) is not None:
+            assert now >= starts.get(host.server.id, -1.0) + 0.5
+            starts[host.server.id] = now
+            made.start_request(host, host.pop_ticket(), now)
             flying.append((now, host))
             handed += 1
-            assert sum(h.of is host.of for _, h in flying) <= limit
+            assert sum(h.server is host.server for _, h in flying) <= limit
         if flying and chance.random() < 0.5:
             started, host = flying.pop(chance.randrange(len(flying)))
-            made.answered(host, Answer(started, now))
-            made.finish(host)
+            made.update_clocks(host, FetchTiming(started, now))
+            made.finish_request(host)
         now += chance.choice([0.1, 0.5, 3.0])
     assert handed == len(arrivals)
 
 
 def test_a_lease_that_was_renewed_after_its_deadline_goes_on() -> None:
     made = window("a", deadline=10)
-    made.take([ticket(1)])
+    made.add_tickets([ticket(1)])
     assert hand_out(made, 11) is None
-    made.extend(made.hosts["a"].of, 100)
+    made.extend_lease(made.hosts["a"].server, 100)
     assert hand_out(made, 11) == 1

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from crawlproj.scheduling import worker
-from crawlproj.scheduling.worker import is_dead, machine, worker_name
+from crawlproj.scheduling.worker import is_dead, machine_id, worker_name
 
 HERE = socket.gethostname()
 
@@ -33,11 +33,11 @@ def test_a_worker_whose_process_lives_is_not_dead() -> None:
     assert not is_dead(worker_name())
 
 
-@pytest.mark.skipif(not machine(), reason="the kernel does not say which boot this is")
+@pytest.mark.skipif(not machine_id(), reason="the kernel does not say which boot this is")
 def test_a_worker_of_this_machine_is_dead_when_its_process_has_ended(
     child: subprocess.Popen[bytes],
 ) -> None:
-    name = f"{HERE}:{child.pid}:{machine()}-abcdef"
+    name = f"{HERE}:{child.pid}:{machine_id()}-abcdef"
     assert is_dead(name), "also while it is a zombie"
     child.wait()
     assert is_dead(name)
@@ -46,12 +46,12 @@ def test_a_worker_of_this_machine_is_dead_when_its_process_has_ended(
 def test_nothing_is_known_of_others(child: subprocess.Popen[bytes]) -> None:
     child.wait()
     others = (
-        f"elsewhere:{child.pid}:{machine()}-abcdef",
+        f"elsewhere:{child.pid}:{machine_id()}-abcdef",
         f"{HERE}:{child.pid}:00000000-abcdef",
         f"{HERE}:{child.pid}:unknown-abcdef",
         f"{HERE}:{child.pid}:abcdef",
-        f"{HERE}:x:{machine()}-abcdef",
-        f"{HERE}:{'9' * 40}:{machine()}-abcdef",
+        f"{HERE}:x:{machine_id()}-abcdef",
+        f"{HERE}:{'9' * 40}:{machine_id()}-abcdef",
         "",
         "worker",
         ":::",
@@ -63,7 +63,7 @@ def test_where_the_kernel_says_nothing_nobody_is_dead(
     child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     child.wait()
-    monkeypatch.setattr(worker, "machine", lambda: "")
+    monkeypatch.setattr(worker, "machine_id", lambda: "")
     assert not is_dead(f"{HERE}:{child.pid}:unknown-abcdef") and not is_dead(
         f"{HERE}:{child.pid}:-abcdef"
     )

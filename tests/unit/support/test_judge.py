@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from crawlproj.demo.log import Record
+from crawlproj.demo.log import AccessRecord
 from tests.support.judge import Law, violations
 
 LAW = Law(
@@ -25,14 +25,14 @@ LAW = Law(
 
 def record(
     host: str, started: float, path: str = "/p", lasts: float = 0.01, **more: object
-) -> Record:
-    made = Record(
+) -> AccessRecord:
+    made = AccessRecord(
         started, started + lasts, 0, 0, 1, "127.0.0.1", "127.0.0.9", host, "GET", path, 200, 1
     )
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def legal() -> list[Record]:
+def legal() -> list[AccessRecord]:
     return [
         record("a.test", 0.0, "/robots.txt"),
         record("b.test", 0.3, "/robots.txt"),
@@ -67,7 +67,7 @@ def test_a_legal_log_is_legal() -> None:
         ([record("a.test", 7.0)], "pause after"),
     ],
 )
-def test_each_rule_that_is_broken_is_noticed(change: list[Record], words: str) -> None:
+def test_each_rule_that_is_broken_is_noticed(change: list[AccessRecord], words: str) -> None:
     assert any(words in text for text in violations([*legal(), *change], LAW))
 
 

@@ -9,25 +9,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy.settings import Settings
 
-from crawlproj.archive.cdxj import Entry, timestamp
+from crawlproj.archive.cdxj import IndexEntry, format_timestamp
 from crawlproj.errors import ConfigError
-from crawlproj.upkeep.retention import PERIODS, Retention, going, read_retention, select
+from crawlproj.upkeep.retention import (
+    PERIODS,
+    Retention,
+    expired_captures,
+    read_retention,
+    select_expired,
+)
 from settings import base
 
 NOW = datetime(2026, 6, 15, tzinfo=UTC)
 
 
-def entry(at: datetime, status: int = 200, url: str = "http://a/") -> Entry:
-    return Entry("a)/", timestamp(at), url, "text/html", status, "sha1:X", 10, 0, "a.warc.gz")
+def entry(at: datetime, status: int = 200, url: str = "http://a/") -> IndexEntry:
+    return IndexEntry(
+        "a)/", format_timestamp(at), url, "text/html", status, "sha1:X", 10, 0, "a.warc.gz"
+    )
 
 
-def left(captures: list[Entry], retention: Retention, current: set[str] | None = None) -> list[str]:
+def left(
+    captures: list[IndexEntry], retention: Retention, current: set[str] | None = None
+) -> list[str]:
     assert retention.older is not None
-    gone = going(captures, retention, timestamp(NOW - retention.older), current or set())
+    gone = expired_captures(
+        captures, retention, format_timestamp(NOW - retention.older), current or set()
+    )
     return [each.timestamp[:8] for each in captures if each not in gone]
 
 
-def days(*texts: str, status: int = 200) -> list[Entry]:
+def days(*texts: str, status: int = 200) -> list[IndexEntry]:
     return [entry(datetime.strptime(text, "%Y%m%d").replace(tzinfo=UTC), status) for text in texts]
 
 
@@ -86,8 +98,11 @@ def test_the_last_and_the_young_always_stay(captures: list[tuple[int, int]], old
     found = [
         entry(NOW - timedelta(days=age), status) for age, status in sorted(captures, reverse=True)
     ]
-    gone = going(
-        found, Retention(timedelta(days=older)), timestamp(NOW - timedelta(days=older)), set()
+    gone = expired_captures(
+        found,
+        Retention(timedelta(days=older)),
+        format_timestamp(NOW - timedelta(days=older)),
+        set(),
     )
     assert found[-1] not in gone
     assert not [each for each in gone if each.at >= NOW - timedelta(days=older)]
@@ -105,12 +120,12 @@ def test_strictly_all_that_is_older_goes_and_nothing_else(
     found = [
         entry(NOW - timedelta(days=age), status) for age, status in sorted(captures, reverse=True)
     ]
-    compared = {"http://a/": {timestamp(NOW - timedelta(days=age)) for age in current}}
-    chosen = select(
+    compared = {"http://a/": {format_timestamp(NOW - timedelta(days=age)) for age in current}}
+    chosen = select_expired(
         found, Retention(timedelta(days=older), strict=True), NOW, lambda urls: compared
     )
     for each in found:
-        assert bool(chosen.gone(each.url, each.at)) is (each.at < NOW - timedelta(days=older))
+        assert bool(chosen.removed_by(each.url, each.at)) is (each.at < NOW - timedelta(days=older))
 
 
 @given(
@@ -124,8 +139,11 @@ def test_each_period_that_had_a_capture_keeps_one(
         entry(NOW - timedelta(days=age), status) for age, status in sorted(captures, reverse=True)
     ]
     cutoff = NOW - timedelta(days=older)
-    gone = going(
-        found, Retention(timedelta(days=older), frozenset({keep}), per), timestamp(cutoff), set()
+    gone = expired_captures(
+        found,
+        Retention(timedelta(days=older), frozenset({keep}), per),
+        format_timestamp(cutoff),
+        set(),
     )
     old = [each for each in found if each.at < cutoff]
     periods = {PERIODS[per](each.at) for each in old}
@@ -138,15 +156,15 @@ def test_each_period_that_had_a_capture_keeps_one(
 
 def test_a_selection_knows_captures_by_url_and_second_in_some_files_only() -> None:
     captures = days("20200101", "20210101", "20220101")
-    found = select(
+    found = select_expired(
         captures, Retention(timedelta(days=1)), NOW, lambda urls: {"http://a/": {"20210101000000"}}
     )
     first = datetime(2020, 1, 1, microsecond=7, tzinfo=UTC)
-    assert found.gone("http://a/", first)
-    assert not found.gone("http://b/", first)
-    assert not found.gone("http://a/", first.replace(year=2021))
-    assert found.limited(["a.warc.gz"]).gone("http://a/", first)
-    assert not found.limited(["b.warc.gz"]).gone("http://a/", first)
+    assert found.removed_by("http://a/", first)
+    assert not found.removed_by("http://b/", first)
+    assert not found.removed_by("http://a/", first.replace(year=2021))
+    assert found.limited_to_files(["a.warc.gz"]).removed_by("http://a/", first)
+    assert not found.limited_to_files(["b.warc.gz"]).removed_by("http://a/", first)
 
 
 def test_nonsense_is_refused() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlproj.urls.domains import domain
+from crawlproj.urls.domains import registered_domain
 
 
 @pytest.mark.parametrize(
@@ -15,4 +15,4 @@ from crawlproj.urls.domains import domain
     ],
 )  # fmt: skip
 def test_the_registered_domain_of_a_host(host: str, above: str) -> None:
-    assert domain(host) == above
+    assert registered_domain(host) == above

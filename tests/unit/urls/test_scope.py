@@ -10,7 +10,7 @@ from crawlproj.urls.scope import Scope, read_seeds
 
 def scope(*seeds: str, **more: str) -> Scope:
     made = Scope(**more)
-    made.add(seeds)
+    made.add_seeds(seeds)
     return made
 
 
