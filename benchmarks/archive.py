@@ -73,8 +73,8 @@ def exchange(number: int, some: list[bytes]) -> Exchange:
         f"https://example.org/{number}",
         START + timedelta(seconds=number),
         HEAD % (len(body), number),
-        body,
-        REQUEST % number,
+        body=body,
+        request=REQUEST % number,
         address="192.0.2.1",
         elapsed_s=0.12,
         facts=PageMetadata("A title of a page", LINKS),
@@ -85,7 +85,7 @@ def written(
     folder: Path, count: int, some: list[bytes], shape: WriterOptions = DEFAULT_OPTIONS
 ) -> tuple[float, int]:
     """CPU in ms per page, and bytes of the files."""
-    writer = WarcWriter(folder, "bench", "w", {}, shape)
+    writer = WarcWriter(folder, "bench", "w", info={}, shape=shape)
     made = 0.0
     begun = time.process_time()
     for number in range(count):
@@ -155,7 +155,10 @@ def main() -> None:
         for half in (1, 2):
             halves.append(
                 written(
-                    folder / f"half{half}", count // 2, some, WriterOptions(max_bytes=50_000_000)
+                    folder / f"half{half}",
+                    count // 2,
+                    some,
+                    shape=WriterOptions(max_bytes=50_000_000),
                 )
             )
             memory.append(resident_mb())

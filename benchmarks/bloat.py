@@ -35,7 +35,7 @@ def bloat(updates: int, urls: int = 100_000, hosts: int = 1_000) -> Iterator[dic
             EmbeddedPostgres(Path(folder), None, OPTIONS) as server,
         ):
             dsn = server.start()
-            fill(dsn, "bloat", urls, hosts)
+            fill(dsn, "bloat", urls, hosts=hosts)
             db = Database(dsn)
             for change in changes:
                 db.run_script(change)
@@ -95,17 +95,24 @@ def _end_visits(db: Database, updates: int) -> int:
                     id_,
                     visit + turn,
                     names[name],
-                    leases[names[name]].epoch,
-                    State.WAITING,
-                    now,
-                    304,
+                    epoch=leases[names[name]].epoch,
+                    state=State.WAITING,
+                    at=now,
+                    status=304,
                     next_visit=when,
                 )
                 for (id_, visit, name), when in zip(batch, due, strict=True)
             ]
             clocks = {name: Pause(now) for _, _, name in batch}
             committed = frontier.commit(
-                Batch(outcomes, (), (), clocks, {names[name]: Pause(now) for name in clocks}), "w"
+                Batch(
+                    outcomes,
+                    (),
+                    (),
+                    clocks=clocks,
+                    server_clocks={names[name]: Pause(now) for name in clocks},
+                ),
+                "w",
             )
             done += len(committed.done)
             if done >= updates:

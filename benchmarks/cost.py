@@ -83,7 +83,9 @@ def crawlproj(port: int, archived: bool, tree: Path = ROOT) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="cost-"))
     try:
         with EmbeddedPostgres(folder / "db") as postgres:
-            return crawl(port, folder, postgres.start(), folder / "db", archived, tree)
+            return crawl(
+                port, folder, postgres.start(), database=folder / "db", archived=archived, tree=tree
+            )
     finally:
         shutil.rmtree(folder)
 

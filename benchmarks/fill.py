@@ -61,7 +61,15 @@ def fill(
     cursor.execute(
         "select 1 + greatest((select max(id) from host), (select max(id) from server), 0)"
     )
-    maker = Maker(number, crawl, now or utc_now(), seed, cursor.fetchone()[0], links, asleep=asleep)
+    maker = Maker(
+        number,
+        crawl,
+        now or utc_now(),
+        seed=seed,
+        first_id=cursor.fetchone()[0],
+        links=links,
+        asleep=asleep,
+    )
     indexes = _without_indexes(cursor)
     for _ in maker.hosts(hosts, urls):
         if len(maker.rows["url"]) >= AT_ONCE:
@@ -121,7 +129,7 @@ def main() -> int:
     with ExitStack() as stack:
         dsn = given.database or stack.enter_context(EmbeddedPostgres(given.dir)).start()
         started = time.monotonic()
-        maker = fill(dsn, given.crawl, int(given.urls), int(given.hosts), links=given.links)
+        maker = fill(dsn, given.crawl, int(given.urls), hosts=int(given.hosts), links=given.links)
         print(
             f"{sum(maker.states.values())} URLs on {int(given.hosts)} hosts in "
             f"{time.monotonic() - started:.0f} s"

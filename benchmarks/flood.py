@@ -95,8 +95,8 @@ def main() -> int:
         DemoServer(web, clock=FrozenClock(1_790_000_000.0)) as demo,
         stuck_servers(demo.port) as names,
     ):
-        asked, alone_s = crawl_s(roots(demo), None, demo, names)
-        seen, among_s = crawl_s([*bad_seeds(demo.port), *roots(demo)], asked, demo, names)
+        asked, alone_s = crawl_s(roots(demo), None, demo, names=names)
+        seen, among_s = crawl_s([*bad_seeds(demo.port), *roots(demo)], asked, demo, names=names)
     figures = {
         "requests": [asked, seen],
         "alone_s": round(alone_s, 1),

@@ -34,7 +34,7 @@ def prepared(place: Path, urls: int, stack: ExitStack) -> str:
     fresh = not (place / "pg").exists()
     dsn = stack.enter_context(EmbeddedPostgres(place)).start()
     if fresh:
-        fill(dsn, "site", urls, urls // URLS_PER_HOST, asleep=True)
+        fill(dsn, "site", urls, hosts=urls // URLS_PER_HOST, asleep=True)
     return dsn
 
 
@@ -45,7 +45,7 @@ def measure(folder: Path, port: int, dsn: str, place: Path) -> dict[str, Any]:
         database.run_script(f"vacuum (analyze) {table}")
     database.close()
     work = Path(tempfile.mkdtemp(dir=folder))
-    return crawl(port, work, dsn, place)
+    return crawl(port, work, dsn, database=place)
 
 
 def main(rounds: int, folder: Path) -> int:
@@ -58,7 +58,7 @@ def main(rounds: int, folder: Path) -> int:
         port = stack.enter_context(web())
         for _ in range(rounds):
             for urls, dsn in databases.items():
-                result = measure(Path(scratch), port, dsn, folder / f"asleep{urls}")
+                result = measure(Path(scratch), port, dsn, place=folder / f"asleep{urls}")
                 found[urls].append(result)
                 print(json.dumps({"known": urls, **result}), flush=True)
     few, many = (

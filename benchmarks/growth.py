@@ -166,7 +166,7 @@ def known_mb(urls: int) -> float:
 
 def meet(urls: int) -> float:
     sieve = SeenUrls("growth", lambda _: True, FRONTIER_KNOWN_URLS)
-    ticket = Ticket(1, "", "", 1, 1, 0, Lane.NEW, State.NEW)
+    ticket = Ticket(1, "", "", server=1, epoch=1, visit=0, lane=Lane.NEW, state=State.NEW)
     for start in range(0, urls, 50):
         paths = [
             f"https://www.paper{start % 999}.example/an-article-of-some-length-{start + n}"
@@ -190,7 +190,7 @@ def compare(folder: Path, sizes: list[int], rounds: int, pages: int) -> list[Ben
             fresh = not (place / "pg").exists()
             dsn = stack.enter_context(EmbeddedPostgres(place)).start()
             if fresh:
-                fill(dsn, "growth", urls, urls // URLS_PER_HOST)
+                fill(dsn, "growth", urls, hosts=urls // URLS_PER_HOST)
             benches.append(Bench(urls, dsn))
         for number in range(-WARM_UP, rounds):
             for bench in benches:
@@ -254,7 +254,7 @@ def main() -> int:
                     given.dir or Path(folder),
                     [int(given.small), int(given.big)],
                     given.rounds,
-                    given.pages,
+                    pages=given.pages,
                 )
             )
             else 1

@@ -114,7 +114,7 @@ class Maker:
             if chance.random() < 0.6:
                 server = self.first_id + number
             count = urls - made if number == hosts - 1 else max(1, round(wanted) - made)
-            self._host(chance, self.first_id + number, server, count)
+            self._host(chance, self.first_id + number, server, urls=count)
             made += count
             yield
 
@@ -164,7 +164,7 @@ class Maker:
                 at,
                 (self.now + timedelta(days=1)).isoformat(),
             )
-        offer = self._urls(chance, host, f"https://{name}", urls, visited=stage == 2)
+        offer = self._urls(chance, host, f"https://{name}", count=urls, visited=stage == 2)
         self.pages += offer.pages
         offers = offer.ready, offer.retry, offer.revisit, offer.pages, offer.pages * RECEIVED
         self._put("crawl_host", self.crawl, host, name, stage, *offers)
@@ -193,7 +193,7 @@ class Maker:
         for n, (id_, url, state) in enumerate(zip(ids, urls, states, strict=True)):
             self.states[state] += 1
             depth = min(n, 1 + n.bit_length() // 2)
-            fate = self._fate(chance, state, depth, url)
+            fate = self._fate(chance, state, depth, url=url)
             if fate[0] is not None:
                 offer.take(fate[0], fate[1])
             self._put(
@@ -211,7 +211,7 @@ class Maker:
             )
             if state is State.WAITING:
                 offer.pages += 1
-                self._page(chance, id_, fate[8], fate[13], ids)
+                self._page(chance, id_, fate[8], digest=fate[13], ids=ids)
         return offer
 
     def _fate(self, chance: random.Random, state: State, depth: int, url: str) -> tuple[Any, ...]:

@@ -158,13 +158,26 @@ def _news(work: Round) -> Batch:
     spec = work.frontier.spec
     tickets = work.tickets[:100]
     rows = [
-        RobotsRow(f"https://{t.host}", t.host, 200, "User-agent: *\n", now, now + timedelta(days=1))
+        RobotsRow(
+            f"https://{t.host}",
+            t.host,
+            200,
+            body="User-agent: *\n",
+            fetched=now,
+            expires=now + timedelta(days=1),
+        )
         for t in tickets
     ]
-    nearer = [NewUrl(t.id, t.url, t.host, max(0, t.depth - 1), 1.0, None) for t in tickets]
+    nearer = [
+        NewUrl(t.id, t.url, t.host, depth=max(0, t.depth - 1), score=1.0, parent=None)
+        for t in tickets
+    ]
     urls = [f"https://new{number}.{spec.name}.example/" for number in range(100)]
     return Batch(
-        urls=[*nearer, *(NewUrl(url_key(spec.name, url), url, host_of(url), 1) for url in urls)],
+        urls=[
+            *nearer,
+            *(NewUrl(url_key(spec.name, url), url, host_of(url), depth=1) for url in urls),
+        ],
         robots=rows,
     )
 
@@ -173,7 +186,14 @@ def _stored_again(work: Round) -> list[Outcome]:
     """Pages that have not changed, but whose bodies went into the archive."""
     now = work.frontier.now()
     place = RecordLocation(
-        "a.warc.gz", 1, 2, "response", f"<urn:uuid:{UUID(int=1)}>", "sha1:A", now, None
+        "a.warc.gz",
+        1,
+        2,
+        kind="response",
+        record_id=f"<urn:uuid:{UUID(int=1)}>",
+        digest="sha1:A",
+        at=now,
+        original=None,
     )
     whose = [(t.id, t.visit, t.server, t.epoch, State.WAITING, now) for t in work.tickets[:50]]
     return [
@@ -246,7 +266,7 @@ def main(urls: int = 200_000, hosts: int = 20_000) -> int:
         EmbeddedPostgres(Path(folder)) as server,
     ):
         dsn = server.start()
-        fill(dsn, "plans", urls, hosts)
+        fill(dsn, "plans", urls, hosts=hosts)
         worst: dict[str, Seen] = {}
         for seen in exercise(dsn, "plans"):
             best = worst.setdefault(seen.name, seen)

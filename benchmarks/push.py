@@ -110,8 +110,13 @@ def main() -> int:
         with start_crawl(["site"], settings, folder / "crawl") as crawl:
             while len(demo.log.records()) < 4 * HOSTS:
                 time.sleep(0.1)
-            print(json.dumps(latencies(demo, crawl, places, "redis", by_redis)), flush=True)
-            print(json.dumps(latencies(demo, crawl, places, "command", by_command)), flush=True)
+            print(
+                json.dumps(latencies(demo, crawl, places, name="redis", push=by_redis)), flush=True
+            )
+            print(
+                json.dumps(latencies(demo, crawl, places, name="command", push=by_command)),
+                flush=True,
+            )
         database.close()
     return 0
 

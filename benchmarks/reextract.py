@@ -90,9 +90,9 @@ def main() -> None:
     ) as demo:
         seeds = ",".join(demo.url(name, "/") for name in demo.web.sites)
         with TemporaryDirectory(prefix="bench-reextract-") as name:
-            crawled_s, items, _ = run("crawl", seeds, Path(name), demo.dns_hosts)
+            crawled_s, items, _ = run("crawl", seeds, Path(name), names=demo.dns_hosts)
             asked = len(demo.log.records())
-            again_s, again, said = run("reextract", seeds, Path(name), demo.dns_hosts)
+            again_s, again, said = run("reextract", seeds, Path(name), names=demo.dns_hosts)
             assert len(demo.log.records()) == asked, "it went to the network"
     print(
         f"{len(items):,} items: {crawled_s:.1f} s by a crawl without pauses, {again_s:.1f} s from "

@@ -66,7 +66,7 @@ class Round:
             holding.setdefault(ticket.host, set()).add(ticket.id)
         held = [(host.name, lease) for lease in self.leases.values() for host in lease.hosts]
         return [
-            Want(name, x.server, x.epoch, count, frozenset(holding.get(name, ())))
+            Want(name, x.server, x.epoch, count=count, holding=frozenset(holding.get(name, ())))
             for name, x in held
         ]
 
@@ -89,7 +89,7 @@ class Round:
         rests = {ticket.server: Pause(now) for ticket in taken}
         self.pages += len(taken)
         return self.frontier.commit(
-            Batch(outcomes, self._urls(taken), (), clocks, rests), self.worker
+            Batch(outcomes, self._urls(taken), (), clocks=clocks, server_clocks=rests), self.worker
         )
 
     def _outcome(self, ticket: Ticket, now: datetime) -> Outcome:
@@ -100,10 +100,10 @@ class Round:
                 ticket.id,
                 ticket.visit,
                 ticket.server,
-                ticket.epoch,
-                state,
-                now,
-                503,
+                epoch=ticket.epoch,
+                state=state,
+                at=now,
+                status=503,
                 next_visit=due,
             )
         body, block = (
@@ -115,21 +115,28 @@ class Round:
             known,
             ("a",) * self.links,
             ("Read more",) * self.links,
-            ("https://elsewhere.example/",),
-            ("img",),
-            ("",),
+            other=("https://elsewhere.example/",),
+            other_kinds=("img",),
+            other_texts=("",),
         )
         content = Content(
-            body, block, "A title of a page", "text/html", "utf-8", "en", 20_000, links=links
+            body,
+            block,
+            "A title of a page",
+            content_type="text/html",
+            charset="utf-8",
+            language="en",
+            length=20_000,
+            links=links,
         )
         return Outcome(
             ticket.id,
             ticket.visit,
             ticket.server,
-            ticket.epoch,
-            state,
-            now,
-            200,
+            epoch=ticket.epoch,
+            state=state,
+            at=now,
+            status=200,
             next_visit=due,
             interval_s=604_800.0,
             changed=True,
@@ -156,7 +163,14 @@ class Round:
             ]
             urls = [root + path for path in paths]
             found += [
-                NewUrl(url_key(crawl, url), url, ticket.host, depth, depth_score(depth), ticket.id)
+                NewUrl(
+                    url_key(crawl, url),
+                    url,
+                    ticket.host,
+                    depth=depth,
+                    score=depth_score(depth),
+                    parent=ticket.id,
+                )
                 for url in urls
             ]
         return found

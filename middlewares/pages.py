@@ -68,7 +68,7 @@ class PagesMiddleware:
     def _page(self, response: Response, request: Request | None, error: str = "") -> Page:
         assert request is not None
         scheduler = self._crawler.engine.scheduler
-        page = page_of_response(response, request, scheduler.dispatcher.times, self._agents)  # type: ignore[union-attr]
+        page = page_of_response(response, request, scheduler.dispatcher.times, agents=self._agents)  # type: ignore[union-attr]
         page.error = error
         return page
 

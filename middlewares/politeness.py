@@ -71,7 +71,9 @@ class PolitenessMiddleware:
         started = request.meta.get("started")
         if ticket is not None and started is not None:
             ended = request.meta["ended"] = time.monotonic()
-            answer = FetchTiming(started, ended, failed, retry_after_s, jitter=random())
+            answer = FetchTiming(
+                started, ended, failed, retry_after_s=retry_after_s, jitter=random()
+            )
             self._dispatcher.update_clocks(ticket, answer)
 
     @property

@@ -86,10 +86,10 @@ class BusPipeline:
             link,
             pushed,
             self._frontier,
-            self._parse_pushes,
-            self._count_pushes,
-            self._notify_workers,
-            self._on_loop,
+            read=self._parse_pushes,
+            came=self._count_pushes,
+            tell=self._notify_workers,
+            on_loop=self._on_loop,
         )
         self._frontier.open()
         self._redis_thread.start()

@@ -53,9 +53,15 @@ class RevisitPipeline:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         config = self._config = read_config(crawler.settings, crawler.spidercls.name or "")
-        policy = choose_policy(config.policy, config.bounds, config.increase, config.decrease)
+        policy = choose_policy(
+            config.policy, config.bounds, config.increase, decrease=config.decrease
+        )
         self._outcome_rules = OutcomeRules(
-            policy, config.retries, config.retry_delay, config.gone_limit, config.bounds.interval
+            policy,
+            config.retries,
+            config.retry_delay,
+            gone_limit=config.gone_limit,
+            gone_interval=config.bounds.interval,
         )
         self._request_log: RequestLog | None = None
         self._urged: dict[int, float] = {}
@@ -86,7 +92,9 @@ class RevisitPipeline:
             def clock() -> float:
                 return times.earliest_unix(time.monotonic())
 
-            self._request_log = RequestLog(path, header, config.log_requests_bytes, later, clock)
+            self._request_log = RequestLog(
+                path, header, config.log_requests_bytes, later=later, clock=clock
+            )
 
     def close_spider(self) -> None:
         if self._request_log is not None:
@@ -151,9 +159,9 @@ class RevisitPipeline:
             page,
             self._scheduler.worker,
             self._config.spec.name,
-            address,
-            delay_s,
-            known.row.fetched if known else None,
+            address=address,
+            delay_s=delay_s,
+            robots_at=known.row.fetched if known else None,
         )
 
     def _read_robots(self, page: Page, ticket: RobotsTicket, line: dict[str, Any]) -> None:

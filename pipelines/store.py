@@ -46,7 +46,7 @@ class StorePipeline:
         page.changed = (
             ticket.block_digest is not None and block_digest != ticket.block_digest and not same
         )
-        page.content = self._content(page, ticket, body_digest, block_digest)
+        page.content = self._content(page, ticket, body_digest, block_digest=block_digest)
         return (
             "first" if ticket.block_digest is None else "changed" if page.changed else "same_text"
         )
@@ -77,11 +77,11 @@ class StorePipeline:
             body_digest,
             block_digest,
             document.title[:1000],
-            kind,
-            document.charset,
-            document.language[:35],
-            size,
-            noindex,
-            links,
-            orders.noarchive,
+            content_type=kind,
+            charset=document.charset,
+            language=document.language[:35],
+            length=size,
+            noindex=noindex,
+            links=links,
+            noarchive=orders.noarchive,
         )

@@ -51,13 +51,13 @@ class IndexEntry:
             key,
             timestamp,
             found["url"],
-            found.get("mime", ""),
-            int(status) if status.isdecimal() else 0,
-            found.get("digest", ""),
-            int(found["length"]),
-            int(found["offset"]),
-            found["filename"],
-            _post_query(found),
+            mime=found.get("mime", ""),
+            status=int(status) if status.isdecimal() else 0,
+            digest=found.get("digest", ""),
+            length=int(found["length"]),
+            offset=int(found["offset"]),
+            file=found["filename"],
+            post_query=_post_query(found),
         )
 
     @classmethod
@@ -68,13 +68,13 @@ class IndexEntry:
             key,
             stamp,
             record.url,
-            record.mime,
-            record.status,
-            record.digest,
-            length,
-            offset,
-            file,
-            record.post_query,
+            mime=record.mime,
+            status=record.status,
+            digest=record.digest,
+            length=length,
+            offset=offset,
+            file=file,
+            post_query=record.post_query,
         )
 
     @classmethod
@@ -104,12 +104,12 @@ class IndexEntry:
             surt_key(stored.url),
             stamp,
             stored.url,
-            kind,
-            status,
-            stored.digest,
-            stored.length,
-            stored.offset,
-            file,
+            mime=kind,
+            status=status,
+            digest=stored.digest,
+            length=stored.length,
+            offset=stored.offset,
+            file=file,
         )
 
     def with_post_query(self, asked: str) -> Self:

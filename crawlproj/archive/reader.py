@@ -141,7 +141,11 @@ class Archive:
                     raise ArchiveError(f"{path.name} ends before byte {entry.offset}")
                 answer = parse_record(GzipMember(entry.offset, found.length, found.data))
                 return answer, _read_request(
-                    data, found.length, cast("BinaryIO", file), entry.offset, answer.id
+                    data,
+                    found.length,
+                    cast("BinaryIO", file),
+                    offset=entry.offset,
+                    answer_id=answer.id,
                 )
         except OSError as error:
             raise ArchiveError(f"{path.name} can't be read: {error.strerror}") from error
@@ -222,11 +226,15 @@ class Archive:
         What the server says with a 304 is little, so then the head is that of the original too.
         """
         if record.kind != "revisit":
-            return Capture(record.url, record.at, record, record.head, record.body)
+            return Capture(record.url, record.at, record, head=record.head, payload=record.body)
         original = self.find_original(record)
         same = heads.parse_status(record.head) != 304 and record.head
         return Capture(
-            record.url, record.at, record, record.head if same else original.head, original.body
+            record.url,
+            record.at,
+            record,
+            head=record.head if same else original.head,
+            payload=original.body,
         )
 
     def find_original(self, revisit: StoredRecord) -> StoredRecord:

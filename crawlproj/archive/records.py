@@ -161,9 +161,14 @@ def build_warcinfo(
     about = {"software": "crawlproj", "format": "WARC File Format 1.1", **info}
     fields = {"WARC-Record-ID": new_id(), "WARC-Filename": name}
     data = build_record(
-        "warcinfo", at, (warc_fields(list(about.items())),), FIELDS_TYPE, fields, algorithm
+        "warcinfo",
+        at,
+        (warc_fields(list(about.items())),),
+        content_type=FIELDS_TYPE,
+        fields=fields,
+        algorithm=algorithm,
     )
-    return Record("warcinfo", fields["WARC-Record-ID"], "", at, data)
+    return Record("warcinfo", fields["WARC-Record-ID"], "", at=at, data=data)
 
 
 def build_records(
@@ -178,7 +183,9 @@ def build_records(
     """
     asked = exchange.post_query
     new, request_id, metadata_id = new_ids(3)
-    first = build_response(exchange, None if asked else original, info_id, algorithm, new)
+    first = build_response(
+        exchange, None if asked else original, info_id, algorithm=algorithm, new=new
+    )
     first.post_query = asked
     out = [first]
     url = first.url
@@ -194,13 +201,25 @@ def build_records(
                 exchange.request_body, algorithm=algorithm
             )
         data = build_record(
-            "request", exchange.at, (head, exchange.request_body), REQUEST_TYPE, fields, algorithm
+            "request",
+            exchange.at,
+            (head, exchange.request_body),
+            content_type=REQUEST_TYPE,
+            fields=fields,
+            algorithm=algorithm,
         )
-        out.append(Record("request", request_id, url, exchange.at, data))
+        out.append(Record("request", request_id, url, at=exchange.at, data=data))
     if block := _metadata(exchange, head):
         fields = {"WARC-Record-ID": metadata_id, **common, "WARC-Refers-To": first.id}
-        data = build_record("metadata", exchange.at, (block,), FIELDS_TYPE, fields, algorithm)
-        out.append(Record("metadata", metadata_id, url, exchange.at, data))
+        data = build_record(
+            "metadata",
+            exchange.at,
+            (block,),
+            content_type=FIELDS_TYPE,
+            fields=fields,
+            algorithm=algorithm,
+        )
+        out.append(Record("metadata", metadata_id, url, at=exchange.at, data=data))
     return tuple(out)
 
 
@@ -228,24 +247,31 @@ def build_response(
             "WARC-Truncated": exchange.truncated or "",
         }
         kind = exchange.content_type or OCTETS
-        data = build_record("resource", at, whole, _BREAKS.sub(" ", kind), fields, algorithm)
-        here = Original(url, at, fields["WARC-Payload-Digest"], new)
+        data = build_record(
+            "resource",
+            at,
+            whole,
+            content_type=_BREAKS.sub(" ", kind),
+            fields=fields,
+            algorithm=algorithm,
+        )
+        here = Original(url, at, fields["WARC-Payload-Digest"], record_id=new)
         return Record(
             "resource",
             new,
             url,
-            at,
-            data,
-            here.digest,
-            kind.partition(";")[0].strip(),
-            0,
-            True,
-            here,
+            at=at,
+            data=data,
+            digest=here.digest,
+            mime=kind.partition(";")[0].strip(),
+            status=0,
+            indexed=True,
+            original=here,
         )
     head = heads.storable_response(exchange.head)
     found = compute_digest(exchange.body, algorithm=algorithm)
     status = heads.parse_status(exchange.head)
-    if original is not None and (profile := _profile(exchange, status, found, original)):
+    if original is not None and (profile := _profile(exchange, status, found, original=original)):
         fields |= {
             "WARC-Profile": profile,
             "WARC-Refers-To": original.record_id,
@@ -253,32 +279,41 @@ def build_response(
             "WARC-Refers-To-Date": format_warc_date(original.at),
             "WARC-Payload-Digest": original.digest,
         }
-        data = build_record("revisit", at, (head,), RESPONSE_TYPE, fields, algorithm)
+        data = build_record(
+            "revisit", at, (head,), content_type=RESPONSE_TYPE, fields=fields, algorithm=algorithm
+        )
         return Record(
             "revisit",
             new,
             url,
-            at,
-            data,
-            original.digest,
-            "warc/revisit",
-            status,
-            profile == IDENTICAL,
-            original,
+            at=at,
+            data=data,
+            digest=original.digest,
+            mime="warc/revisit",
+            status=status,
+            indexed=profile == IDENTICAL,
+            original=original,
         )
     fields |= {"WARC-Payload-Digest": found, "WARC-Truncated": exchange.truncated or ""}
-    data = build_record("response", at, (head, exchange.body), RESPONSE_TYPE, fields, algorithm)
+    data = build_record(
+        "response",
+        at,
+        (head, exchange.body),
+        content_type=RESPONSE_TYPE,
+        fields=fields,
+        algorithm=algorithm,
+    )
     return Record(
         "response",
         new,
         url,
-        at,
-        data,
-        found,
-        mime_type(head),
-        status,
-        status != 304,
-        Original(url, at, found, new),
+        at=at,
+        data=data,
+        digest=found,
+        mime=mime_type(head),
+        status=status,
+        indexed=status != 304,
+        original=Original(url, at, found, record_id=new),
     )
 
 

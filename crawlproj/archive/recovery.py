@@ -190,7 +190,7 @@ def _close(path: Path, file: BinaryIO) -> RepairedFile:
         path.unlink()
     sync_folder(folder)
     return RepairedFile(
-        name if count else "", count, size - end, saved, broken.why if broken else ""
+        name if count else "", count, size - end, saved=saved, why=broken.why if broken else ""
     )
 
 

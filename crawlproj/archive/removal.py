@@ -89,7 +89,7 @@ def survey_files(
             for stored in salvage_records(file):
                 if see is not None:
                     see(path, stored)
-                _look(stored, gone, lost, here)
+                _look(stored, gone, lost, here=here)
         if here.going or here.heirs:
             found[path.name] = here
     return found
@@ -135,7 +135,9 @@ def remove_records(
     found = survey_files(archive.closed_files(), gone)
     for path in archive.closed_files():
         if path.name in found:
-            yield rewrite_file(archive, path, gone, found[path.name].heirs, reasons, now)
+            yield rewrite_file(
+                archive, path, gone, heirs=found[path.name].heirs, reasons=reasons, now=now
+            )
 
 
 def delete_old_files(rewritten: Iterable[RewrittenFile]) -> None:
@@ -191,7 +193,7 @@ def _compared(old: Path, new: Path) -> RewrittenFile | None:
             if stored.kind in ("response", "resource"):
                 lost[stored.url, stored.at] = names[0] if names else ""
     fits = note and len(moved) == len(after) - 1 and missing == sum(removed.values())
-    return RewrittenFile(old, new, removed, moved, lost) if fits else None
+    return RewrittenFile(old, new, removed, moved=moved, lost=lost) if fits else None
 
 
 def successor_path(path: Path) -> Path:
@@ -247,13 +249,13 @@ def rewrite_file(
             moved[stored.offset] = (at, len(data))
             at += len(data)
             yield data
-        yield _note(removed, reasons, info_id(file), now, listed)
+        yield _note(removed, reasons, info_id(file), now=now, listed=listed)
 
     with path.open("rb", buffering=1 << 18) as file:
         write_file(new, pieces(file))
     write_index(new)
     sync_folder(new.parent)
-    return RewrittenFile(path, new, {name: len(ids) for name, ids in removed.items()}, moved)
+    return RewrittenFile(path, new, {name: len(ids) for name, ids in removed.items()}, moved=moved)
 
 
 def _note(
@@ -277,7 +279,9 @@ def _note(
         pairs += [("removedRecord", each) for each in ids if listed]
     fields = {"WARC-Record-ID": new_id(), "WARC-Warcinfo-ID": info}
     return compress_member(
-        build_record("metadata", now, (warc_fields(pairs),), FIELDS_TYPE, fields)
+        build_record(
+            "metadata", now, (warc_fields(pairs),), content_type=FIELDS_TYPE, fields=fields
+        )
     )
 
 
@@ -305,10 +309,13 @@ def _whole(archive: Archive, stored: StoredRecord) -> bytes:
         stored.url,
         stored.at,
         found.head,
-        found.payload,
+        body=found.payload,
         address=stored.fields.get("warc-ip-address", ""),
     )
     made = build_response(
-        exchange, None, stored.fields.get("warc-warcinfo-id", ""), stored.digest.partition(":")[0]
+        exchange,
+        None,
+        stored.fields.get("warc-warcinfo-id", ""),
+        algorithm=stored.digest.partition(":")[0],
     )
     return compress_member(made.data.replace(made.id.encode(), stored.id.encode(), 1))

@@ -79,7 +79,7 @@ class StoredRecord:
                 url.removeprefix("<").removesuffix(">"),
                 parse_warc_date(date),
                 self.digest,
-                self.fields.get("warc-refers-to", ""),
+                record_id=self.fields.get("warc-refers-to", ""),
             )
         except ValueError:
             return None
@@ -117,4 +117,4 @@ def parse_record(member: GzipMember) -> StoredRecord:
     end = at + 2 + int(fields["content-length"])
     if data[end:] != _END or end > len(data):
         raise BrokenRecordError(member.offset, "Content-Length and record differ")
-    return StoredRecord(fields, data[start:end], member.offset, member.length)
+    return StoredRecord(fields, data[start:end], member.offset, length=member.length)

@@ -220,7 +220,7 @@ class WarcWriter:
             self._hand.popleft()
             if found := self._compressed_records(job):
                 record, members = found
-                made.append(_written(job, record, file.name, end, len(members[0])))
+                made.append(_written(job, record, file.name, offset=end, length=len(members[0])))
                 pieces += members
                 end += sum(map(len, members))
         try:
@@ -233,7 +233,9 @@ class WarcWriter:
     def _compressed_records(self, job: WriteJob) -> tuple[Record, list[bytes]] | None:
         """The answer's record, and the members of all records."""
         try:
-            found = build_records(job.exchange, job.original, self._info_id, self._shape.algorithm)
+            found = build_records(
+                job.exchange, job.original, self._info_id, algorithm=self._shape.algorithm
+            )
             return found[0], [compress_member(record.data, self._shape.level) for record in found]
         except Exception as error:  # one page that can't be written must not stop the others
             log.exception("%s can't be archived", job.exchange.url)
@@ -248,12 +250,12 @@ class WarcWriter:
             self._serial += 1
             try:
                 file = OpenFile(
-                    self._folder, file_name(self._prefix, self._worker, self._serial, now)
+                    self._folder, file_name(self._prefix, self._worker, self._serial, now=now)
                 )
                 break
             except FileExistsError:
                 continue
-        info = build_warcinfo(file.name, now, self._info, self._shape.algorithm)
+        info = build_warcinfo(file.name, now, self._info, algorithm=self._shape.algorithm)
         try:
             file.write(compress_member(info.data, self._shape.level))
         except OSError:
@@ -321,8 +323,19 @@ class WarcWriter:
 
 
 def _written(job: WriteJob, record: Record, file: str, offset: int, length: int) -> WrittenJob:
-    line = IndexEntry.from_record(record, offset, length, file).to_line() if record.indexed else b""
+    line = (
+        IndexEntry.from_record(record, offset, length, file=file).to_line()
+        if record.indexed
+        else b""
+    )
     place = RecordLocation(
-        file, offset, length, record.kind, record.id, record.digest, record.at, record.original
+        file,
+        offset,
+        length,
+        kind=record.kind,
+        record_id=record.id,
+        digest=record.digest,
+        at=record.at,
+        original=record.original,
     )
     return WrittenJob(job, place, line)

@@ -90,7 +90,7 @@ def _pages(end: CrawlSummary, width: int) -> list[str]:
         ("failed", tally.failed),
     ):
         if total:
-            lines += _reasons(end, area, total, width)
+            lines += _reasons(end, area, total, width=width)
     if tally.robots_unreachable:
         lines.append(
             f"  {'robots.txt':<10} {tally.robots_unreachable:>6,}  could not be read: these hosts "

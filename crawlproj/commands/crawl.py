@@ -46,7 +46,7 @@ class Command(crawl.Command):
         super().process_options(args, opts)
         assert self.settings is not None
         with exit_codes(self.settings.get("LOG_FILE")):
-            check_words(args, 1, 1, f"scrapy crawl {self.syntax()}")
+            check_words(args, 1, 1, usage=f"scrapy crawl {self.syntax()}")
             self.check_start(args[0], opts)
 
     def check_start(self, spider_name: str, opts: argparse.Namespace) -> None:
@@ -68,7 +68,10 @@ class Command(crawl.Command):
         crawler = self._create_crawler(args[0])
         embedded = self.cleared.embedded
         failure = run_to_end(
-            self.crawler_process, crawler, opts.spargs, embedded.close if embedded else lambda: None
+            self.crawler_process,
+            crawler,
+            opts.spargs,
+            close=embedded.close if embedded else lambda: None,
         )
         with exit_codes():
             self.exitcode = self.report_outcome(crawler, failure)

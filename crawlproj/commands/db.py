@@ -123,9 +123,11 @@ class Command(ProjectCommand):
         try:
             with open_for_reading(config) as database:
                 if opts.dry_run:
-                    done = preview_clean(database, config, retention, database.fetch_value("now"))
+                    done = preview_clean(
+                        database, config, retention, now=database.fetch_value("now")
+                    )
                 else:
-                    done = clean_storage(database, config, retention, print_error)
+                    done = clean_storage(database, config, retention, tell=print_error)
         except NoCrawlYet as nothing:
             print_json(
                 {"dry_run": opts.dry_run, **CleanResult().as_dict()}

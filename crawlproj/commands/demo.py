@@ -63,7 +63,7 @@ class Command(crawl.Command):
         settings = self.settings
         assert settings is not None
         with exit_codes():
-            check_words(args, 0, 0, f"scrapy demo {self.syntax()}")
+            check_words(args, 0, 0, usage=f"scrapy demo {self.syntax()}")
             if opts.spargs:
                 raise ConfigError(
                     "scrapy demo takes no -a: to crawl other sites use scrapy crawl site -a "

@@ -45,14 +45,14 @@ class Command(ProjectCommand):
         word = words[0]
         url = read_urls([word])[0]
         with open_for_reading(config) as database:
-            frontier = open_frontier(database, config, self._which(database, opts, word, url))
+            frontier = open_frontier(database, config, self._which(database, opts, word, url=url))
             now = frontier.now()
             if is_host(word):
-                facts = host_facts(database, frontier, config, word.lower().rstrip("."))
+                facts = host_facts(database, frontier, config, host_name=word.lower().rstrip("."))
                 known = facts["known"]
                 lines = host_in_words(facts, now)
             else:
-                facts = url_facts(database, frontier, config, word, url)
+                facts = url_facts(database, frontier, config, url=word, canonical=url)
                 known = facts["state"] is not None
                 lines = url_in_words(facts, now)
         if opts.json:

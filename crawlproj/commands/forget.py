@@ -77,7 +77,7 @@ class Command(ProjectCommand):
         with open_for_writing(config) as database:
             if opts.undo:
                 return self._undo(database, names, opts)
-            return self._forget(database, config, names, opts)
+            return self._forget(database, config, names, opts=opts)
 
     def _forget(
         self, database: Database, config: Config, names: list[str], opts: argparse.Namespace

@@ -50,7 +50,11 @@ class Command(ProjectCommand):
             frontier = open_frontier(database, config, name)
             now = frontier.now()
             found = plan_urls(
-                database, database.fetch_value("crawl_named", name=name), config, opts.n, now
+                database,
+                database.fetch_value("crawl_named", name=name),
+                config,
+                count=opts.n,
+                now=now,
             )
         if opts.json:
             print_json([as_json(planned) for planned in found])

@@ -67,4 +67,6 @@ def pushed_url(crawl: str, url: str, known: Mapping[int, StoredUrl]) -> NewUrl:
     """
     id_ = url_key(crawl, url)
     depth = known[id_].depth if id_ in known else 1
-    return NewUrl(id_, url, host_of(url), depth, depth_score(depth), None, Lane.URGENT)
+    return NewUrl(
+        id_, url, host_of(url), depth=depth, score=depth_score(depth), parent=None, lane=Lane.URGENT
+    )

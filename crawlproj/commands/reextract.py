@@ -91,7 +91,7 @@ class Command(BaseRunSpiderCommand):
         assert self.settings is not None
         self._held = ExitStack()
         with exit_codes(self.settings.get("LOG_FILE")):
-            check_words(args, 1, 1, f"scrapy reextract {self.syntax()}")
+            check_words(args, 1, 1, usage=f"scrapy reextract {self.syntax()}")
             self.check_start(args[0], opts)
 
     def check_start(self, name: str, opts: argparse.Namespace) -> None:
@@ -130,12 +130,12 @@ class Command(BaseRunSpiderCommand):
         since, until = (parse_time(text) if text else None for text in (opts.since, opts.until))
         if since and until and since > until:
             raise ConfigError(f"--since {opts.since} is later than --until {opts.until}")
-        return ReextractOptions(since, until, opts.versions, opts.callback)
+        return ReextractOptions(since, until, opts.versions, callback=opts.callback)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None
         crawler = self._create_crawler(args[0])
-        failure = run_to_end(self.crawler_process, crawler, opts.spargs, self._held.close)
+        failure = run_to_end(self.crawler_process, crawler, opts.spargs, close=self._held.close)
         with exit_codes():
             self.exitcode = self.report_outcome(crawler, failure)
 

@@ -39,7 +39,9 @@ class Command(ProjectCommand):
         delay_s, pause_s = (
             float(rules.get(f"POLITENESS_{name}") or 0) for name in ("SERVER_DELAY", "PAUSE")
         )
-        page = robot_page(config, delay_s, int(rules.get("POLITENESS_PAUSE_AFTER") or 0), pause_s)
+        page = robot_page(
+            config, delay_s, int(rules.get("POLITENESS_PAUSE_AFTER") or 0), pause_s=pause_s
+        )
         if opts.output is None:
             print_lines(page.rstrip("\n"))
             return FINE

@@ -52,7 +52,10 @@ class Command(ProjectCommand):
             name = self.crawl_name(database, opts)
             frontier = open_frontier(database, config, name, make=True)
             done = frontier.add(
-                [NewUrl(url_key(name, url), url, host_of(url), 0, depth_score(0)) for url in urls]
+                [
+                    NewUrl(url_key(name, url), url, host_of(url), depth=0, score=depth_score(0))
+                    for url in urls
+                ]
             )
             warn_of_forgotten(database, urls)
         print_lines(

@@ -245,7 +245,11 @@ class Command(ProjectCommand):
             with rewrite_lock(config.warc_dir, lambda: print_error(BUSY)):
                 files = [Path(word) for word in words]
                 taken = import_files(
-                    files, config.warc_dir, told, config.warc or DEFAULT_OPTIONS, unwanted
+                    files,
+                    config.warc_dir,
+                    told,
+                    shape=config.warc or DEFAULT_OPTIONS,
+                    unwanted=unwanted,
                 )
             forgotten = (
                 f", {taken.unwanted} not taken because they were forgotten"
@@ -268,8 +272,8 @@ class Command(ProjectCommand):
                     db,
                     open_frontier(db, config, name, make=True),
                     config,
-                    Archive(config.warc_dir),
-                    taken.keys,
+                    archive=Archive(config.warc_dir),
+                    keys=taken.keys,
                 )
                 known = f"{format_count(done.urls, 'URL')} not known before, {done.updated} updated"
                 print_lines(

@@ -72,7 +72,7 @@ class Command(ProjectCommand):
                 stack.callback(cleared.embedded.close)
             database = stack.enter_context(open_for_reading(cleared.config))
             interval_s = max(0.1, SettingsReader(self.settings)("PANEL_INTERVAL", parse_seconds))
-            tick = Totals(database, cleared.config.spec.name, interval_s, say_now)
+            tick = Totals(database, cleared.config.spec.name, interval_s, say=say_now)
             return WorkerGroup(worker_commands(words[0], opts, cleared), say_now).run(tick)
 
 

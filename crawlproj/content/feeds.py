@@ -150,7 +150,7 @@ def _entry(element: Any, name: str, join: Joiner) -> Iterator[FeedEntry]:
         kind: EntryKind = (
             "feed" if name in ("item", "entry") else "sitemap" if name == "url" else "sitemapindex"
         )
-        yield FeedEntry(found, kind, " ".join(texts.get("title", "").split()), date, news)
+        yield FeedEntry(found, kind, " ".join(texts.get("title", "").split()), date=date, news=news)
     for child in element.iterchildren("{http://www.w3.org/1999/xhtml}link"):
         if child.get("rel") == "alternate" and (other := join(child.get("href") or "")):
             yield FeedEntry(other, "alternate")
@@ -185,7 +185,7 @@ def _from_json(text: bytes, url: str) -> Iterator[FeedEntry]:
         target = item.get("url") or item.get("external_url")
         if isinstance(target, str) and (found := join(target)):
             date = item.get("date_modified") or item.get("date_published") or ""
-            yield FeedEntry(found, "feed", str(item.get("title") or ""), str(date))
+            yield FeedEntry(found, "feed", str(item.get("title") or ""), date=str(date))
 
 
 def _from_lines(text: bytes, url: str) -> Iterator[FeedEntry]:

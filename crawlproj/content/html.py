@@ -50,7 +50,7 @@ def parse_page(
         return Document(url, base=url, charset="")
     text, name = charsets.to_utf8(body[:MAX_BODY], charset)
     if content_type.startswith("text/plain"):
-        return _plain(text.decode(), url, name, len(body) > MAX_BODY)
+        return _plain(text.decode(), url, name, cut=len(body) > MAX_BODY)
     reader, cut = _read(text, agents)
     joiner = Joiner(url)
     base = joiner(reader.base) if reader.base else None

@@ -50,7 +50,7 @@ class RobotsDirectives:
             self.noindex or other.noindex,
             self.nofollow or other.nofollow,
             self.noarchive or other.noarchive,
-            min(
+            unavailable_after=min(
                 filter(None, (self.unavailable_after, other.unavailable_after)),
                 key=_moment,
                 default=None,

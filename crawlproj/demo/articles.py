@@ -68,7 +68,13 @@ class Articles:
             published = self.arrivals.event_time(number - first + 1)
         path = f"/{section}/{title_slug(title)}-{number}.html"
         return Article(
-            number, section, title, path, voice.person_name(), published, stream.randint(6, 12)
+            number,
+            section,
+            title,
+            path=path,
+            author=voice.person_name(),
+            published=published,
+            paragraphs=stream.randint(6, 12),
         )
 
     def version_at(self, number: int, age: float) -> tuple[int, float]:

@@ -76,7 +76,7 @@ def fault_pages(site: Site) -> dict[str, Maker]:
         ),
         "/long-url": site.plain_page("A long link", (long,)),
         "/nested": DemoPage("odd", LONG_AGO, body=lambda: b"<div>" * 50_000 + b"deep"),
-        "/links": DemoPage("odd", LONG_AGO, 0, (site.make_link("/ok"),), _many_links),
+        "/links": DemoPage("odd", LONG_AGO, 0, links=(site.make_link("/ok"),), body=_many_links),
         "/plain-type": DemoPage(
             "odd",
             LONG_AGO,

@@ -100,38 +100,42 @@ CHUNKED = response_head("200 OK", "text/html", "Transfer-Encoding: chunked")
 FAULTS: dict[str, Fault] = {
     fault.name: fault
     for fault in (
-        Fault("timeout", "takes the request and never answers", _raw(), "hang"),
+        Fault("timeout", "takes the request and never answers", _raw(), then="hang"),
         Fault(
             "stall",
             "stops in the middle of the body and keeps the line open",
             _raw(HALF),
-            "hang",
-            200,
+            then="hang",
+            status=200,
         ),
-        Fault("drip", "sends the answer byte by byte", _drip, "close", 200, pause_s=0.2),
-        Fault("reset", "resets the connection instead of answering", _raw(), "reset"),
+        Fault(
+            "drip", "sends the answer byte by byte", _drip, then="close", status=200, pause_s=0.2
+        ),
+        Fault("reset", "resets the connection instead of answering", _raw(), then="reset"),
         Fault(
             "reset-body",
             "resets the connection in the middle of the body",
             _raw(HALF),
-            "reset",
-            200,
+            then="reset",
+            status=200,
         ),
         Fault("no-answer", "closes the connection instead of answering", _raw()),
-        Fault("short", "closes before Content-Length is reached", _raw(HALF), "close", 200),
+        Fault(
+            "short", "closes before Content-Length is reached", _raw(HALF), then="close", status=200
+        ),
         Fault(
             "long",
             "sends more than Content-Length says",
             _raw(response_head("200 OK", "text/html", "Content-Length: 100") + FILLER[:1000]),
-            "close",
-            200,
+            then="close",
+            status=200,
         ),
         Fault(
             "length-bad",
             "Content-Length is no number",
             _raw(response_head("200 OK", "text/html", "Content-Length: many") + FILLER[:1000]),
-            "close",
-            200,
+            then="close",
+            status=200,
         ),
         Fault(
             "length-twice",
@@ -140,22 +144,22 @@ FAULTS: dict[str, Fault] = {
                 response_head("200 OK", "text/html", "Content-Length: 10", "Content-Length: 20")
                 + FILLER[:20]
             ),
-            "close",
-            200,
+            then="close",
+            status=200,
         ),
         Fault(
             "chunk-bad",
             "a chunk size that is no number",
             _raw(CHUNKED, b"zz\r\nhello\r\n"),
-            "close",
-            200,
+            then="close",
+            status=200,
         ),
         Fault(
             "chunk-cut",
             "closes before the last chunk",
             _raw(CHUNKED, _chunk(FILLER[:500])),
-            "close",
-            200,
+            then="close",
+            status=200,
         ),
         Fault(
             "garbage", "bytes that are not HTTP", _raw(bytes(range(128, 256)) * 20 + b"\r\n\r\n")
@@ -164,21 +168,38 @@ FAULTS: dict[str, Fault] = {
             "endless",
             "a body without end",
             _endless("text/html", b"<html>", FILLER),
-            "close",
-            200,
+            then="close",
+            status=200,
             pause_s=0.001,
         ),
         Fault(
-            "endless-headers", "headers without end", _endless_headers, "close", 200, pause_s=0.001
+            "endless-headers",
+            "headers without end",
+            _endless_headers,
+            then="close",
+            status=200,
+            pause_s=0.001,
         ),
-        Fault("huge", "a page of 50 MB", _huge("text/html", b"<html><body>", FILLER), "close", 200),
-        Fault("bomb", "130 KB of gzip that unpack to 128 MB", lambda: _bomb(1), "close", 200),
+        Fault(
+            "huge",
+            "a page of 50 MB",
+            _huge("text/html", b"<html><body>", FILLER),
+            then="close",
+            status=200,
+        ),
+        Fault(
+            "bomb",
+            "130 KB of gzip that unpack to 128 MB",
+            lambda: _bomb(1),
+            then="close",
+            status=200,
+        ),
         Fault(
             "bomb-twice",
             "1 KB, packed twice, that unpacks to 128 MB",
             lambda: _bomb(2),
-            "close",
-            200,
+            then="close",
+            status=200,
         ),
         Fault(
             "gzip-bad",
@@ -189,8 +210,8 @@ FAULTS: dict[str, Fault] = {
                 )
                 + FILLER[:500]
             ),
-            "close",
-            200,
+            then="close",
+            status=200,
         ),
         Fault(
             "gzip-cut",
@@ -204,8 +225,8 @@ FAULTS: dict[str, Fault] = {
                 )
                 + COMPRESSED_FILLER[: len(COMPRESSED_FILLER) // 2]
             ),
-            "close",
-            200,
+            then="close",
+            status=200,
         ),
         Fault(
             "encoding-unknown",
@@ -216,8 +237,8 @@ FAULTS: dict[str, Fault] = {
                 )
                 + FILLER[:500]
             ),
-            "close",
-            200,
+            then="close",
+            status=200,
         ),
         Fault(
             "headers-huge",
@@ -226,8 +247,8 @@ FAULTS: dict[str, Fault] = {
                 response_head("200 OK", "text/html", "Content-Length: 2", "X-Big: " + "x" * 300_000)
                 + b"ok"
             ),
-            "close",
-            200,
+            then="close",
+            status=200,
         ),
         Fault(
             "headers-many",
@@ -241,15 +262,15 @@ FAULTS: dict[str, Fault] = {
                 )
                 + b"ok"
             ),
-            "close",
-            200,
+            then="close",
+            status=200,
         ),
         Fault(
             "header-bad",
             "a header line without a colon",
             _raw(response_head("200 OK", "text/html", "Content-Length: 2", "what is this") + b"ok"),
-            "close",
-            200,
+            then="close",
+            status=200,
         ),
     )
 }
@@ -271,27 +292,27 @@ ROBOTS: dict[str, Fault | DemoPage] = {
         "robots-huge",
         "rules, then 50 MB of comments",
         _huge("text/plain", RULES, b"# more\n" * 9000),
-        "close",
-        200,
+        then="close",
+        status=200,
     ),
     "endless": Fault(
         "robots-endless",
         "rules, then comments without end",
         _endless("text/plain", RULES, b"# more\n" * 900),
-        "close",
-        200,
+        then="close",
+        status=200,
         pause_s=0.001,
     ),
     "slow": Fault(
         "robots-slow",
         "answers after 2 seconds",
         lambda: (b"", response_head("200 OK", "text/plain") + RULES),
-        "close",
-        200,
+        then="close",
+        status=200,
         pause_s=2.0,
     ),
-    "timeout": Fault("robots-timeout", "never answers", _raw(), "hang"),
-    "reset": Fault("robots-reset", "resets the connection", _raw(), "reset"),
+    "timeout": Fault("robots-timeout", "never answers", _raw(), then="hang"),
+    "reset": Fault("robots-reset", "resets the connection", _raw(), then="reset"),
     "redirect": DemoPage("redirect", LONG_AGO, status=301, location="/robots-real.txt"),
     "loop": DemoPage("redirect", LONG_AGO, status=302, location="/robots.txt"),
 }

@@ -32,7 +32,7 @@ def add_charsets(site: Site) -> None:
         html += f"{render.paragraphs_html(text)}<p>{render.link_html(link)}</p></body></html>\n"
         body = html.encode(codec, "xmlcharrefreplace")
         site.extra.pages[f"/text/{name}.html"] = fixed_page(
-            DemoPage("page", LONG_AGO, 0, (link,), lambda: body, type=header)
+            DemoPage("page", LONG_AGO, 0, links=(link,), body=lambda: body, type=header)
         )
         site.extra.pages[f"/text/from-{name}.html"] = fixed_page(
             site.plain_page(f"Linked from {name}")
@@ -56,7 +56,7 @@ def _base(site: Site) -> None:
     text = render.paragraphs_html(["A page whose links start elsewhere."])
     body = f"{html}{text}</body></html>\n".encode()
     site.extra.pages["/text/base.html"] = fixed_page(
-        DemoPage("page", LONG_AGO, 0, (link,), lambda: body)
+        DemoPage("page", LONG_AGO, 0, links=(link,), body=lambda: body)
     )
     site.extra.pages["/text/folder/page.html"] = fixed_page(site.plain_page("In the folder"))
     site.extra.entries.append(site.make_link("/text/base.html", "With a base"))
@@ -128,7 +128,12 @@ def add_documents(site: Site) -> None:
     }
     for name, kind in kinds.items():
         page = DemoPage(
-            "document", LONG_AGO, 0, (links[name],), partial(bytes, bodies[name]), type=kind
+            "document",
+            LONG_AGO,
+            0,
+            links=(links[name],),
+            body=partial(bytes, bodies[name]),
+            type=kind,
         )
         site.extra.pages[f"/files/{name}"] = fixed_page(page)
         site.extra.pages[f"/files/from-{name}.html"] = fixed_page(

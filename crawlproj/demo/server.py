@@ -222,7 +222,7 @@ class DemoServer:
                 await wire.send(data)
                 sent = len(data)
         finally:
-            self.log.add(wire.make_record(ask, answer, started, sent), begun=begun)
+            self.log.add(wire.make_record(ask, answer, started, sent=sent), begun=begun)
         return keep
 
     def _response_to(self, ask: DemoRequest) -> DemoResponse:

@@ -66,7 +66,9 @@ class Site:
     def make_link(
         self, path: str, text: str = "", kind: str = "a", *, nofollow: bool = False, href: str = ""
     ) -> DemoLink:
-        return DemoLink(self.world.url(self.spec.name, path), text, kind, nofollow, href or path)
+        return DemoLink(
+            self.world.url(self.spec.name, path), text, kind, nofollow=nofollow, href=href or path
+        )
 
     @property
     def nav_links(self) -> tuple[DemoLink, ...]:
@@ -166,12 +168,12 @@ class Site:
                 item.title,
                 main,
                 head,
-                "<h3>Related</h3>" + render.list_html(related),
-                _meta(item, self.world),
+                aside="<h3>Related</h3>" + render.list_html(related),
+                meta=_meta(item, self.world),
             )
 
         links = (*self._frame(), *head, picture, *inline, *related)
-        return DemoPage("article", changed, version, links, body)
+        return DemoPage("article", changed, version, links=links, body=body)
 
     def _inline(self, item: Article) -> tuple[DemoLink, ...]:
         if self.spec.dead_every and item.number % self.spec.dead_every == 1:
@@ -230,7 +232,10 @@ class Site:
                 when = self.world.datetime_at(self.articles.get(number).published)
                 parts.append(
                     render.card_html(
-                        teaser, picture, when, self.articles.paragraph(number, 0, 0)[:160] + " ..."
+                        teaser,
+                        picture,
+                        when,
+                        summary=self.articles.paragraph(number, 0, 0)[:160] + " ...",
                     )
                 )
             box = (
@@ -240,7 +245,7 @@ class Site:
                 else ""
             )
             return self.render_html(
-                titles.get(path, key[1:]), "".join(parts), self.feed_links(), box
+                titles.get(path, key[1:]), "".join(parts), self.feed_links(), aside=box
             )
 
         links = (
@@ -250,7 +255,11 @@ class Site:
             *more,
         )
         return DemoPage(
-            "front" if path == "/" else "section", changed, combined_version(changed), links, body
+            "front" if path == "/" else "section",
+            changed,
+            combined_version(changed),
+            links=links,
+            body=body,
         )
 
     def _list_changed(self, key: str, count: int) -> float:

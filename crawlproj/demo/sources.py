@@ -42,7 +42,9 @@ def feed_page(site: Site, age: float) -> DemoPage:
 
     body, changed = (rss, arrived) if site.spec.feed == "rss" else (atom, max([arrived, *changes]))
     kind = f"application/{site.spec.feed}+xml; charset=utf-8"
-    return DemoPage("feed", changed, combined_version(changed), (home, *links), body, type=kind)
+    return DemoPage(
+        "feed", changed, combined_version(changed), links=(home, *links), body=body, type=kind
+    )
 
 
 def sitemap_page(site: Site, age: float) -> DemoPage:
@@ -63,8 +65,8 @@ def sitemap_page(site: Site, age: float) -> DemoPage:
         "sitemap",
         changed,
         combined_version(changed),
-        links,
-        body,
+        links=links,
+        body=body,
         type="application/xml; charset=utf-8",
     )
 

@@ -144,7 +144,7 @@ class _Walk:
         elif page.status != 200:
             self.errors[url] = page.status
         else:
-            self._keep(site, url, target, page, depth)
+            self._keep(site, url, target, page=page, depth=depth)
 
     def _meet(self, site: Site, depth: int) -> None:
         robots = self.web.url(site.spec.name, "/robots.txt")
@@ -157,7 +157,13 @@ class _Walk:
         digest = self.web.render_page(site, target, page).digest
         changed = self.web.world.unix_time(page.changed)
         self.pages[url] = PageTruth(
-            page.kind, depth, page.version, changed, digest, page.noindex, page.links
+            page.kind,
+            depth,
+            page.version,
+            changed_at=changed,
+            digest=digest,
+            noindex=page.noindex,
+            links=page.links,
         )
         for link in page.links:
             wanted = link.kind in self.follow and (self.sources or link.kind != "feed")
@@ -181,14 +187,14 @@ class _Walk:
             self.at,
             self.pages,
             self.redirects,
-            self.errors,
-            self.faults,
-            frozenset(self.robots),
-            frozenset(self.forbidden),
-            too_deep,
-            frozenset(self.unfollowed - known - too_deep),
-            frozenset(self.images - known),
-            frozenset(self.outside),
+            errors=self.errors,
+            faults=self.faults,
+            robots=frozenset(self.robots),
+            forbidden=frozenset(self.forbidden),
+            too_deep=too_deep,
+            unfollowed=frozenset(self.unfollowed - known - too_deep),
+            images=frozenset(self.images - known),
+            outside=frozenset(self.outside),
         )
 
 
@@ -209,7 +215,7 @@ def walk_links(
     entries one deeper than the sitemap or feed. `nofollow=False` follows links marked nofollow;
     `sources=False` leaves out feeds and sitemaps.
     """
-    way = _Walk(web, at, depth, nofollow, sources, follow)
+    way = _Walk(web, at, depth, nofollow=nofollow, sources=sources, follow=follow)
     way.queue.extend((url, 0) for url in seeds)
     while way.queue:
         way.visit(*way.queue.popleft())

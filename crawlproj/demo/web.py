@@ -59,7 +59,7 @@ class Web:
         port: int = 80,
     ) -> None:
         self.profile = profile
-        self.world = World(seed, t0, speed, port)
+        self.world = World(seed, t0, speed, port=port)
         self.sites: dict[str, Site] = {}
         self.sites |= {spec.name: Site(spec, self.world, self.sites) for spec in profile.hosts}
         self._by_host = {site.spec.host: site for site in self.sites.values()}
@@ -134,12 +134,12 @@ class Web:
             )
         if page.fault:
             return DemoResponse(page.fault.status, fault=page.fault)
-        answer = self._full(site, ask, page, now)
+        answer = self._full(site, ask, page, now=now)
         return replace(answer, latency_s=self._latency_s(site.spec, ask.target))
 
     def _full(self, site: Site, ask: DemoRequest, page: DemoPage, now: float) -> DemoResponse:
         made = self.render_page(site, ask.target, page)
-        validators = self._validators(site.spec, page, made, now) if page.status == 200 else ()
+        validators = self._validators(site.spec, page, made, now=now) if page.status == 200 else ()
         headers = (("Content-Type", page.type), *page.headers, *validators)
         headers += (("Location", page.location),) if page.location else ()
         if validators and _not_modified(ask.headers, dict(validators)):
@@ -212,7 +212,7 @@ class Web:
             self,
             at,
             self.seed_urls if seeds is None else seeds,
-            limit,
+            depth=limit,
             nofollow=nofollow,
             sources=sources,
             follow=follow,

@@ -45,7 +45,7 @@ def parse_request(head: bytes) -> tuple[DemoRequest, bool]:
     if target.startswith("http://"):
         host, _, target = target[7:].partition("/")
         target = f"/{target}"
-    return DemoRequest(host, target.partition("#")[0], method, headers), keep
+    return DemoRequest(host, target.partition("#")[0], method, headers=headers), keep
 
 
 def format_response(answer: DemoResponse, method: str, keep: bool) -> bytes:
@@ -145,20 +145,20 @@ class DemoConnection:
             started[0],
             max(started[0], ended[0]),
             started[1],
-            max(started[1], ended[1]),
-            self.number,
-            f"{peer[0]}:{peer[1]}",
-            local[0],
-            ask.host,
-            ask.method,
-            ask.target,
-            answer.status,
-            sent,
-            header("user-agent", ""),
-            header("if-none-match", ""),
-            header("if-modified-since", ""),
-            header("accept-encoding", ""),
-            header("cookie", ""),
-            float(wait) if wait.isdigit() else 0.0,
-            answer.fault.name if answer.fault else "",
+            ended_at=max(started[1], ended[1]),
+            connection=self.number,
+            peer=f"{peer[0]}:{peer[1]}",
+            local=local[0],
+            host=ask.host,
+            method=ask.method,
+            path=ask.target,
+            status=answer.status,
+            bytes_sent=sent,
+            user_agent=header("user-agent", ""),
+            if_none_match=header("if-none-match", ""),
+            if_modified_since=header("if-modified-since", ""),
+            accept_encoding=header("accept-encoding", ""),
+            cookie=header("cookie", ""),
+            retry_after_s=float(wait) if wait.isdigit() else 0.0,
+            fault=answer.fault.name if answer.fault else "",
         )

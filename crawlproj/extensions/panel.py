@@ -85,10 +85,20 @@ class Panel:
         if self._screen.live:
             title = f"crawlproj  {self._config.spec.name}"
             self._screen.draw_lines(
-                panel_lines(title, done, at, rate, elapsed_s, stopping, self._screen.width)
+                panel_lines(
+                    title,
+                    done,
+                    at,
+                    rate=rate,
+                    elapsed_s=elapsed_s,
+                    stopping=stopping,
+                    width=self._screen.width,
+                )
             )
         else:
-            self._screen.print_line(status_line(done, at, rate, elapsed_s, stopping))
+            self._screen.print_line(
+                status_line(done, at, rate, elapsed_s=elapsed_s, stopping=stopping)
+            )
 
     def _stopping(self) -> bool:
         slot = self._crawler.engine._slot
@@ -113,13 +123,13 @@ class Panel:
             self._config.spec.name,
             reason,
             time.monotonic() - self._started,
-            count_outcomes(self._crawler.stats.get_stats()),
-            now,
-            scheduler.counts,
-            scheduler.dispatcher.leases.outlook,
-            scheduler.examples,
-            self._places(),
-            self._commands(),
+            tally=count_outcomes(self._crawler.stats.get_stats()),
+            now=now,
+            counts=scheduler.counts,
+            outlook=scheduler.dispatcher.leases.outlook,
+            examples=scheduler.examples,
+            places=self._places(),
+            commands=self._commands(),
         )
         for text in format_summary(end, self._screen.width):
             self._screen.print_line(text)

@@ -135,10 +135,10 @@ def page_of_failure(failure: Failure, times: FrontierClock) -> Page:
         request.meta["ticket"],
         request.url,
         0,
-        times.now(),
-        reason_of(error),
-        started_s,
-        ended_s,
+        at=times.now(),
+        reason=reason_of(error),
+        started_s=started_s,
+        ended_s=ended_s,
         wire=wire,
     )
 
@@ -160,7 +160,7 @@ def page_of_response(
         ticket,
         response.url,
         response.status,
-        times.now(),
+        at=times.now(),
         started_s=started_s,
         ended_s=ended_s,
         content_type=headers.get("content-type", ""),
@@ -210,7 +210,11 @@ def document_of(page: Page, body: bytes, agents: tuple[str, ...]) -> Document | 
     charset = http_content_type_encoding(page.content_type)
     if kind in ("html", "text"):
         return parse_page(
-            body, page.url, charset, page.content_type if kind == "html" else "text/plain", agents
+            body,
+            page.url,
+            charset,
+            content_type=page.content_type if kind == "html" else "text/plain",
+            agents=agents,
         )
     if kind not in ("feed", "sitemap"):
         return None

@@ -57,13 +57,13 @@ class Leases:
                 tx,
                 servers,
                 ranked,
-                unprepared,
-                {"crawl": self.crawl, "now": now, "soon": now + SOON},
-                spent,
+                unprepared=unprepared,
+                args={"crawl": self.crawl, "now": now, "soon": now + SOON},
+                spent=spent,
             )
             if not chosen:
                 return []
-            taken = self._take(tx, worker, chosen, now, unseen)
+            taken = self._take(tx, worker, chosen, now=now, unseen=unseen)
             hosts = defaultdict(list)
             held = array_literal(row[0] for row in taken)
             for server, *fields in tx.fetch_rows(
@@ -120,7 +120,7 @@ class Leases:
         stages = (PREPARED, UNPREPARED) if unprepared is None else (PREPARED,)
         chosen = dict.fromkeys(look("ranked", stages, min(quota, count)), "ranked")
         for kind in ("timed", "ranked"):
-            chosen |= dict.fromkeys(look(kind, stages, count - len(chosen), chosen), kind)
+            chosen |= dict.fromkeys(look(kind, stages, count - len(chosen), besides=chosen), kind)
         if unprepared:
             limit = min(unprepared, count)
             rest = [*look("ranked", (UNPREPARED,), limit), *look("timed", (UNPREPARED,), limit)]
@@ -147,7 +147,7 @@ class Leases:
             "arrivals", servers=array_literal(servers), known=array_literal(known), **args
         ):
             lease = leases.get(id_) or Lease(
-                id_, address, epoch, until, (), _pause(allowed, reason)
+                id_, address, epoch, until=until, hosts=(), pause=_pause(allowed, reason)
             )
             leases[id_] = replace(lease, hosts=(*lease.hosts, self._host(id_, *host)))
         return list(leases.values())
@@ -161,7 +161,9 @@ class Leases:
             tx.run("add_hosts", names=array_literal(names))
             wanted = {row[0] for row in tx.fetch_rows("named_hosts", **args)} - {None}
             rows = tx.fetch_rows("held_servers", worker=worker, servers=array_literal(wanted))
-            rows += self._take(tx, worker, wanted - {row[0] for row in rows}, now, unseen)
+            rows += self._take(
+                tx, worker, wanted - {row[0] for row in rows}, now=now, unseen=unseen
+            )
             hosts = defaultdict(list)
             for server, *fields in tx.fetch_rows("named_hosts", **args):
                 hosts[server].append(self._host(server, *fields))
@@ -196,7 +198,13 @@ class Leases:
         pages: int,
     ) -> Host:
         room = max(0, self._spec.host_pages - pages) if self._spec.host_pages else None
-        return Host(name, server, _pause(allowed, reason, asked, failures), room, prepared)
+        return Host(
+            name,
+            server,
+            _pause(allowed, reason, asked, failures=failures),
+            pages_left=room,
+            prepared=prepared,
+        )
 
     def renew_leases(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
         until = self._now(self._db) + self._spec.lease
@@ -251,9 +259,9 @@ class Leases:
                     tx,
                     1,
                     None,
-                    None,
-                    {"crawl": self.crawl, "now": now, "soon": now + SOON},
-                    self._spent(tx),
+                    unprepared=None,
+                    args={"crawl": self.crawl, "now": now, "soon": now + SOON},
+                    spent=self._spent(tx),
                 )
             )
 
@@ -287,7 +295,16 @@ class Leases:
 
 def _lease(row: tuple[Any, ...], hosts: Sequence[Host], kind: str = "ranked") -> Lease:
     server, address, epoch, until, allowed, reason, dead = row
-    return Lease(server, address, epoch, until, tuple(hosts), _pause(allowed, reason), dead, kind)
+    return Lease(
+        server,
+        address,
+        epoch,
+        until=until,
+        hosts=tuple(hosts),
+        pause=_pause(allowed, reason),
+        taken_over=dead,
+        kind=kind,
+    )
 
 
 def _merged(walks: Iterable[Sequence[tuple[float, str, int]]]) -> list[int]:
@@ -298,4 +315,4 @@ def _merged(walks: Iterable[Sequence[tuple[float, str, int]]]) -> list[int]:
 def _pause(
     allowed: datetime | None, reason: str, asked: int = 0, failures: int = 0
 ) -> Pause | None:
-    return Pause(allowed, reason, asked, failures) if allowed is not None else None
+    return Pause(allowed, reason, asked, failures=failures) if allowed is not None else None

@@ -28,6 +28,6 @@ def read_outlook(db: Database, crawl: int, worker: str, now: datetime, spent: bo
         min(len(ready), MAX_READY),
         soonest,
         db.fetch_value("outlook_visit", crawl=crawl),
-        elsewhere,
-        spent,
+        leased_elsewhere=elsewhere,
+        spent=spent,
     )

@@ -68,7 +68,7 @@ class PostgresFrontier:
         self._clock = clock
         self._crawl = self._commits = 0
         self._writer = UrlWriter(spec)
-        self._leases = Leases(database, spec, self._now, self._spent)
+        self._leases = Leases(database, spec, self._now, spent=self._spent)
 
     def now(self) -> datetime:
         return self._now(self.db)
@@ -111,7 +111,7 @@ class PostgresFrontier:
             tx.run("too_deep", crawl=crawl, max_depth=max_depth)
         if depth:
             tx.run("deep_enough", crawl=crawl, ordering=ordering, max_depth=max_depth)
-        self._settle(tx, tx.fetch_value("all_hosts", crawl=crawl) or [], {}, self._now(tx))
+        self._settle(tx, tx.fetch_value("all_hosts", crawl=crawl) or [], {}, now=self._now(tx))
 
     def add(self, urls: Sequence[NewUrl]) -> Committed:
         return self.commit(Batch(urls=urls))
@@ -134,11 +134,13 @@ class PostgresFrontier:
     def _commit(self, tx: Transaction, batch: Batch, worker: str) -> Committed:
         now = self._now(tx)
         touched: set[int] = set()
-        ends = self._end(tx, batch.outcomes, worker, touched)
-        result = self._writer.write_urls(tx, batch.urls, now, touched, ends.nearer, batch.since)
+        ends = self._end(tx, batch.outcomes, worker, touched=touched)
+        result = self._writer.write_urls(
+            tx, batch.urls, now, touched=touched, nearer=ends.nearer, since=batch.since
+        )
         self._put_robots(tx, batch.robots)
         self._put_clocks(tx, batch, worker)
-        self._settle(tx, sorted(touched), ends.counted, now)
+        self._settle(tx, sorted(touched), ends.counted, now=now)
         self._commits += 1
         if self._commits % SUM_EVERY == 0:
             tx.run("sum_counts", crawl=self._crawl)
@@ -296,7 +298,7 @@ class PostgresFrontier:
         unprepared: int | None = None,
         unseen: int = 0,
     ) -> list[Lease]:
-        return self._leases.lease(worker, servers, ranked, unprepared, unseen)
+        return self._leases.lease(worker, servers, ranked, unprepared=unprepared, unseen=unseen)
 
     def new_hosts_on_leases(
         self, worker: str, servers: Sequence[int], known: Sequence[str]
@@ -343,7 +345,7 @@ class PostgresFrontier:
                 **_want_columns(wants),
             )
         tickets = [_ticket(row) for row in rows]
-        room = PageQuota(self.spec, spent, pages, {row[2]: row[25] or 0 for row in rows})
+        room = PageQuota(self.spec, spent, pages, host_pages={row[2]: row[25] or 0 for row in rows})
         return room.admit_tickets(tickets, wants, held)
 
     def get_robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
@@ -351,17 +353,21 @@ class PostgresFrontier:
         return {row[0]: RobotsRow(*row) for row in rows}
 
     def rejudge_forbidden(self, origin: str, allows: Callable[[str], bool]) -> int:
-        return judging.rejudge_forbidden(self.db, origin, allows, self._queued).get(self._crawl, 0)
+        return judging.rejudge_forbidden(self.db, origin, allows, queued=self._queued).get(
+            self._crawl, 0
+        )
 
     def _queued(self, tx: Transaction, crawl: int, hosts: list[int]) -> None:
         if crawl == self._crawl:
-            self._settle(tx, hosts, {}, self._now(tx))
+            self._settle(tx, hosts, {}, now=self._now(tx))
         else:
             tx.run("lock_hosts", crawl=crawl, hosts=array_literal(hosts))
             tx.run("refresh_hosts", crawl=crawl, hosts=array_literal(hosts), now=self._now(tx))
 
     def outlook(self, worker: str = "") -> Outlook:
-        return read_outlook(self.db, self._crawl, worker, self.now(), self._spent(self.db))
+        return read_outlook(
+            self.db, self._crawl, worker, now=self.now(), spent=self._spent(self.db)
+        )
 
     def get_urls(self, ids: Sequence[int]) -> dict[int, StoredUrl]:
         rows = self.db.fetch_rows("look", crawl=self._crawl, ids=array_literal(ids)) if ids else []
@@ -393,7 +399,9 @@ class PostgresFrontier:
 def _ticket(row: tuple[Any, ...]) -> Ticket:
     url, request, digest, began, record, noarchive = row[1], row[19], *row[21:25]
     original = (
-        Original(request["url"] if request else url, began, digest, f"{RECORD_PREFIX}{record}>")
+        Original(
+            request["url"] if request else url, began, digest, record_id=f"{RECORD_PREFIX}{record}>"
+        )
         if digest
         else None
     )

@@ -54,11 +54,11 @@ class SeenUrls:
             url_key(self._crawl, url),
             url,
             host_of(url),
-            depth,
-            depth_score(depth),
-            parent,
-            lane,
-            hops,
+            depth=depth,
+            score=depth_score(depth),
+            parent=parent,
+            lane=lane,
+            hops=hops,
         )
 
     def classify_links(
@@ -85,7 +85,16 @@ class SeenUrls:
             inside.append((id_, kind, text))
             if seen >> 64 > depth and follow and (not nofollow or self._follow_nofollow):
                 known[hash(url)] = depth << 64 | id_ + SIGN
-                fresh.append(NewUrl(id_, url, host_of(url), depth, depth_score(depth), ticket.id))
+                fresh.append(
+                    NewUrl(
+                        id_,
+                        url,
+                        host_of(url),
+                        depth=depth,
+                        score=depth_score(depth),
+                        parent=ticket.id,
+                    )
+                )
         return Links(*_columns(inside), *_columns(outside)), fresh  # type: ignore[arg-type]
 
     def forget_url(self, url: str) -> None:

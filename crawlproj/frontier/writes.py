@@ -70,7 +70,7 @@ class UrlWriter:
         offered = _merge_duplicates(urls)
         batch = self._within_domains(tx, offered)
         ids = self._host_ids(tx, {url.host for url in batch.values()})
-        added = self._add(tx, batch, ids, now)
+        added = self._add(tx, batch, ids, now=now)
         new = {row[0] for row in added}
         known = [url for key, url in batch.items() if key not in new]
         closer, revived = self._known(tx, known, since) if known else ([], [])

@@ -62,7 +62,7 @@ def is_compressed(body: bytes, encoding: str) -> bool:
 
 def _inflate(body: bytes, limit: int, *windows: int) -> bytes:
     for window in windows:
-        out = _pieces(body, limit, partial(zlib.decompressobj, window), _zlib_step)
+        out = _pieces(body, limit, partial(zlib.decompressobj, window), step=_zlib_step)
         if out is not None:
             return out
     return body
@@ -123,7 +123,7 @@ def _deflate(body: bytes, limit: int) -> bytes:
 
 
 def _zstd(body: bytes, limit: int) -> bytes:
-    found = _pieces(body, limit, zstd.ZstdDecompressor, _zstd_step)
+    found = _pieces(body, limit, zstd.ZstdDecompressor, step=_zstd_step)
     return body if found is None else found
 
 

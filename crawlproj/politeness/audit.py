@@ -46,7 +46,7 @@ def find_violations(evidence: AuditedLogs, tolerance_s: float = TOLERANCE_S) -> 
     found: list[Violation] = []
     for name, requests in _grouped(sent, lambda line: line.host):
         found += _one_at_a_time(name, requests, tolerance_s)
-        found += _host_pauses(name, requests, asked, tolerance_s)
+        found += _host_pauses(name, requests, asked, tolerance_s=tolerance_s)
     for name, requests in _grouped(sent, server_of):
         found += _server_delay(name, requests, tolerance_s)
         found += _hosts_in_flight(name, requests, tolerance_s)
@@ -55,7 +55,9 @@ def find_violations(evidence: AuditedLogs, tolerance_s: float = TOLERANCE_S) -> 
         found += _lease(name, requests, tolerance_s)
     reads = [line.end for line in lines if line.robots and line.robots_unreachable is not None]
     for name, requests in _grouped(lines, lambda line: line.origin):
-        found += _robots_first(name, requests, evidence.complete_since, reads, tolerance_s)
+        found += _robots_first(
+            name, requests, evidence.complete_since, reads=reads, tolerance_s=tolerance_s
+        )
         found += _refused(name, requests)
     for name, requests in _grouped(lines, lambda line: line.worker):
         found += _guarded(name, requests)
@@ -89,7 +91,7 @@ def _too_early(
 ) -> Iterator[Violation]:
     by_s = allowed - second.start
     if by_s > tolerance_s:
-        yield Violation(rule, who, by_s, first, second, says)
+        yield Violation(rule, who, by_s, first=first, second=second, says=says)
 
 
 def _one_at_a_time(
@@ -98,7 +100,13 @@ def _one_at_a_time(
     last = requests[0]
     for line in requests[1:]:
         yield from _too_early(
-            "one at a time", name, last, line, last.end, tolerance_s, "the one before had not ended"
+            "one at a time",
+            name,
+            last,
+            second=line,
+            allowed=last.end,
+            tolerance_s=tolerance_s,
+            says="the one before had not ended",
         )
         last = max(last, line, key=lambda one: one.end)
 
@@ -131,7 +139,9 @@ def _host_pauses(
     for line, after in pairwise(requests):
         failures = failures + 1 if has_failed(line) else 0
         for rule, (allowed, says) in _demands(line, failures, asked.delay_after(line)).items():
-            yield from _too_early(rule, name, line, after, allowed, tolerance_s, says)
+            yield from _too_early(
+                rule, name, line, second=after, allowed=allowed, tolerance_s=tolerance_s, says=says
+            )
 
 
 def _demands(line: LogLine, failures: int, crawl_delay_s: float) -> dict[str, tuple[float, str]]:
@@ -175,10 +185,10 @@ def _server_delay(
             "server delay",
             name,
             line,
-            after,
-            line.start + delay_s,
-            tolerance_s,
-            f"{delay_s:g} s from start to start",
+            second=after,
+            allowed=line.start + delay_s,
+            tolerance_s=tolerance_s,
+            says=f"{delay_s:g} s from start to start",
         )
 
 
@@ -194,7 +204,14 @@ def _hosts_in_flight(
         if limit and len(flying) >= limit:
             first = sorted(flying, key=lambda one: one.end)[len(flying) - limit]
             says = f"{len(flying) + 1} hosts at a time, {limit} are allowed"
-            yield Violation("hosts per server", name, first.end - line.start, first, line, says)
+            yield Violation(
+                "hosts per server",
+                name,
+                first.end - line.start,
+                first=first,
+                second=line,
+                says=says,
+            )
         flying.append(line)
 
 
@@ -219,10 +236,10 @@ def _general_pause(
                 "general pause",
                 name,
                 resting,
-                line,
-                resting.end + resting.rules.pause_s,
-                tolerance_s,
-                says,
+                second=line,
+                allowed=resting.end + resting.rules.pause_s,
+                tolerance_s=tolerance_s,
+                says=says,
             )
             resting = None
         before = line
@@ -242,14 +259,14 @@ def _lease(name: str, requests: Sequence[LogLine], tolerance_s: float) -> Iterat
                 "lease",
                 who,
                 last,
-                line,
-                last.end,
-                tolerance_s,
-                "another worker was still asking this server",
+                second=line,
+                allowed=last.end,
+                tolerance_s=tolerance_s,
+                says="another worker was still asking this server",
             )
             if line.epoch <= last.epoch and line.start - last.start > tolerance_s:
                 says = f"epoch {line.epoch} after epoch {last.epoch} of another worker"
-                yield Violation("lease", who, 0.0, last, line, says)
+                yield Violation("lease", who, 0.0, first=last, second=line, says=says)
         if line.worker != last.worker or line.end >= last.end:
             last = line
 
@@ -274,31 +291,31 @@ def _robots_first(
         if line.robots or not line.sent:
             continue
         if read is None or line.start - read.end > read.rules.robots_ttl_s + STALE_S:
-            if not _was_read(line, line.robots_at, horizon, reads):
+            if not _was_read(line, line.robots_at, horizon, reads=reads):
                 says = (
                     "robots.txt was not read before"
                     if read is None
                     else "robots.txt was read too long ago"
                 )
-                yield Violation("robots.txt first", name, 0.0, read, line, says)
+                yield Violation("robots.txt first", name, 0.0, first=read, second=line, says=says)
         elif read.robots_unreachable:
             yield Violation(
                 "robots.txt first",
                 name,
                 0.0,
-                read,
-                line,
-                "robots.txt could not be reached: keep away",
+                first=read,
+                second=line,
+                says="robots.txt could not be reached: keep away",
             )
         else:
             yield from _too_early(
                 "robots.txt first",
                 name,
                 read,
-                line,
-                read.end,
-                tolerance_s,
-                "robots.txt was still being read",
+                second=line,
+                allowed=read.end,
+                tolerance_s=tolerance_s,
+                says="robots.txt was still being read",
             )
 
 
@@ -312,7 +329,12 @@ def _refused(name: str, lines: Sequence[LogLine]) -> Iterator[Violation]:
             refused[line.url] = line
         elif line.sent and (first := refused.get(line.url)):
             yield Violation(
-                "nothing after a refusal", name, 0.0, first, line, "robots.txt forbids it"
+                "nothing after a refusal",
+                name,
+                0.0,
+                first=first,
+                second=line,
+                says="robots.txt forbids it",
             )
 
 
@@ -327,7 +349,7 @@ def _guarded(name: str, lines: Sequence[LogLine]) -> Iterator[Violation]:
                 "nothing after a refusal",
                 line.ip,
                 0.0,
-                first,
-                line,
-                f"the guard of {name} refused this address",
+                first=first,
+                second=line,
+                says=f"the guard of {name} refused this address",
             )

@@ -105,7 +105,12 @@ def row_from_response(
         # A file that has not changed since we never read it is there, but we do not know what it
         # says.
         return _unreachable_row(
-            url, host, 0 if status == 304 else status, now, earlier, headers.get("retry-after")
+            url,
+            host,
+            0 if status == 304 else status,
+            now=now,
+            earlier=earlier,
+            retry_after=headers.get("retry-after"),
         )
     etag = headers.get("etag")
     modified = headers.get("last-modified")
@@ -122,17 +127,17 @@ def row_from_response(
             modified=modified,
         )
     if not 200 <= status < 300:
-        return RobotsRow(origin_of(url), host, status, "", now, now + ttl)
+        return RobotsRow(origin_of(url), host, status, body="", fetched=now, expires=now + ttl)
     return RobotsRow(
         origin_of(url),
         host,
         status,
-        decode_robots(body) or NO_RULES,
-        now,
-        now + ttl,
-        0,
-        etag,
-        modified,
+        body=decode_robots(body) or NO_RULES,
+        fetched=now,
+        expires=now + ttl,
+        failures=0,
+        etag=etag,
+        modified=modified,
     )
 
 
@@ -152,7 +157,9 @@ def _unreachable_row(
     expires = now + max(asked, min(FIRST_RETRY * 2 ** min(failures - 1, 20), LAST_RETRY))
     if earlier is not None and earlier.body:
         return replace(earlier, status=status, fetched=now, expires=expires, failures=failures)
-    return RobotsRow(origin_of(url), host, status, "", now, expires, failures)
+    return RobotsRow(
+        origin_of(url), host, status, body="", fetched=now, expires=expires, failures=failures
+    )
 
 
 class RobotsCache:

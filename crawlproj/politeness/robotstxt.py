@@ -229,7 +229,7 @@ class RobotsRules:
         parts = tuple(normalize_path(part) for part in value.removesuffix("$").split("*"))
         if anchored or len(parts) > 1:
             self.wildcards.append(
-                WildcardRule(len("*".join(parts)) + anchored, allowed, parts, anchored)
+                WildcardRule(len("*".join(parts)) + anchored, allowed, parts, anchored=anchored)
             )
         else:
             self.plain[parts[0]] = self.plain.get(parts[0], False) or allowed

@@ -81,7 +81,7 @@ class ArchiveScheduler(BaseScheduler):
             Archive(self.config.warc_dir),
             self.config.spec.name,
             self.options,
-            crawler.stats.inc_value,
+            count=crawler.stats.inc_value,
         )
         self.handed: WeakKeyDictionary[Request, Capture] = WeakKeyDictionary()
         self._done = NumberSet()

@@ -65,7 +65,7 @@ def url_facts(
     facts["robots"] = _verdict(rules, canonical, config.robot_name)
     facts["robots_read"] = rules.fetched if rules else None
     facts["host"] = _host_facts(
-        db, frontier.now(), host_of(canonical), config, [rules] if rules else []
+        db, frontier.now(), host_of(canonical), config=config, rules=[rules] if rules else []
     )
     return facts
 
@@ -158,5 +158,5 @@ def host_facts(db: Queries, frontier: Frontier, config: Config, host_name: str) 
         "next_due": next_due,
         "forgotten": takedown.barring_rule(db, "", host_name),
         "robots": read,
-        "host": _host_facts(db, now, host_name, config, rules),
+        "host": _host_facts(db, now, host_name, config=config, rules=rules),
     }

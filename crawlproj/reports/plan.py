@@ -81,7 +81,7 @@ def plan_urls(
     db: Queries, crawl: int, config: Config, count: int, now: datetime
 ) -> list[PlannedUrl]:
     """The next `count` URLs of a crawl in the order in which one worker would hand them out."""
-    queues = _queues(db, crawl, config, count, now)
+    queues = _queues(db, crawl, config, count=count, now=now)
     return [planned for planned, _ in zip(play_queues(queues), range(count), strict=False)]
 
 
@@ -106,13 +106,22 @@ def _queues(
     queues: dict[str, PlannedHost] = {}
     for _, name, allowed in hosts:
         queues[name] = PlannedHost(
-            name, allowed or now, _delay_s(db, name, config), Shares(config.spec.shares)
+            name, allowed or now, _delay_s(db, name, config), shares=Shares(config.spec.shares)
         )
     ids = array_literal(row[0] for row in hosts)
     names = array_literal(row[1] for row in hosts)
     for row in db.fetch_rows("plan_urls", crawl=crawl, host=ids, name=names, count=count):
         _, url, name, _, lane, state, depth, score, read_before, due = row
-        planned = PlannedUrl(url, name, Lane(lane), state, depth, score, read_before, due)
+        planned = PlannedUrl(
+            url,
+            name,
+            Lane(lane),
+            state=state,
+            depth=depth,
+            score=score,
+            read_before=read_before,
+            due=due,
+        )
         queue = queues[name]
         (queue.lanes.setdefault(planned.lane, deque()) if due is None else queue.later).append(
             planned

@@ -26,7 +26,7 @@ def robot_page(
             "ROBOT_CONTACT=mailto:you@example.org"
         )
     token = config.robot_name.partition("/")[0]
-    limits = _limits(config, server_delay_s, pause_after, pause_s)
+    limits = _limits(config, server_delay_s, pause_after, pause_s=pause_s)
     values = {
         "name": token,
         "token": token,

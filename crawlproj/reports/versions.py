@@ -35,7 +35,10 @@ def find_versions(
             with suppress(CrawlprojError), database() as db:
                 found |= set(
                     _unlisted(
-                        archive, db, spelling, {(entry.file, entry.offset) for entry in found}
+                        archive,
+                        db,
+                        spelling,
+                        listed={(entry.file, entry.offset) for entry in found},
                     )
                 )
         if found:

@@ -58,8 +58,8 @@ class Archiver:
                 self._folder,
                 config.spec.name,
                 worker,
-                warcinfo_fields(config, settings),
-                config.warc,
+                info=warcinfo_fields(config, settings),
+                shape=config.warc,
             )
 
     def _repair_files(self) -> None:
@@ -105,13 +105,13 @@ class Archiver:
             page.url,
             datetime.fromtimestamp(page.started_s, UTC) if page.started_s is not None else page.at,
             wire.head,
-            wire.body,
-            wire.request,
-            wire.request_body,
-            wire.address,
-            page.elapsed_s,
-            truncated,
-            facts,
+            body=wire.body,
+            request=wire.request,
+            request_body=wire.request_body,
+            address=wire.address,
+            elapsed_s=page.elapsed_s,
+            truncated=truncated,
+            facts=facts,
         )
         return self._queue_exchange(
             page, exchange, page.ticket.original if isinstance(page.ticket, Ticket) else None

@@ -224,7 +224,7 @@ class DatabaseThread(threading.Thread):
         news.renewed = self._renewed
         news.contested = contested
         news.wants = tray.wants + [
-            Want(h.name, x.server, x.epoch, FIRST_WANT) for x in news.leases for h in x.hosts
+            Want(h.name, x.server, x.epoch, count=FIRST_WANT) for x in news.leases for h in x.hosts
         ]
         news.tickets = self.frontier.due_tickets(news.wants, tray.held)
         news.robots = self._stored_robots(news.tickets) | self.frontier.get_robots(
@@ -285,7 +285,11 @@ class DatabaseThread(threading.Thread):
         self._wanting = False
         if tray.servers_wanted > 0:
             found = self.frontier.lease(
-                self.worker, tray.servers_wanted, tray.ranked, tray.unprepared, tray.unseen
+                self.worker,
+                tray.servers_wanted,
+                tray.ranked,
+                unprepared=tray.unprepared,
+                unseen=tray.unseen,
             )
             leases += found
             self._wanting = not found

@@ -49,7 +49,7 @@ class Dispatcher:
         self.config = config
         self.count = count
         self._name_sitemaps = name_sitemaps
-        self.leases = WorkerLeases(config, timeout_s, now, count)
+        self.leases = WorkerLeases(config, timeout_s, now, count=count)
         self.window = self.leases.window
         self.moved_robots = self.leases.moved_robots
         self.robots = robots.RobotsCache(config.robot_name)
@@ -86,7 +86,7 @@ class Dispatcher:
                 if not host.prepared:
                     self._preparing.add(host.name)
                 self._note_lateness(host.server, now)
-                self.window.start_request(host, ticket, now, self._is_allowed(ticket))
+                self.window.start_request(host, ticket, now, asks=self._is_allowed(ticket))
                 return ticket
         self._looked_at = now
         return None
@@ -156,7 +156,14 @@ class Dispatcher:
             (old.row.etag, old.row.modified) if old is not None and old.row.body else (None, None)
         )
         return RobotsTicket(
-            url, host.name, host.server.id, host.server.epoch, head, hops, etag, modified
+            url,
+            host.name,
+            host.server.id,
+            epoch=host.server.epoch,
+            waiting_ticket=head,
+            hops=hops,
+            etag=etag,
+            modified=modified,
         )
 
     def _set_crawl_delay(self, host: HostWindow, known: robots.Robots) -> None:
@@ -235,7 +242,7 @@ class Dispatcher:
             self._detours[origin_of(ticket.waiting_ticket.url)] = (target, ticket.hops + 1)
         elif home is not None:
             errand_ticket = self._robots_ticket(
-                home, ticket.waiting_ticket, target, ticket.hops + 1
+                home, ticket.waiting_ticket, target, hops=ticket.hops + 1
             )
             self.moved_robots.add_fetch(home, errand_ticket, time.monotonic())
             self.database_thread.fill_message(lambda tray: None, ring=True)
@@ -261,7 +268,7 @@ class Dispatcher:
                 self._finish_moved_robots(known.row)
         for errand in self.moved_robots.queue_or_expire(time.monotonic()):
             page = Page(
-                errand.ticket, errand.ticket.url, 0, self.times.now(), reason="out of reach"
+                errand.ticket, errand.ticket.url, 0, at=self.times.now(), reason="out of reach"
             )
             self._store_robots(errand.home, page, errand.ticket)
 
@@ -278,13 +285,17 @@ class Dispatcher:
         status = 404 if page.status in REDIRECTS else page.status
         self._apply_robots(
             host,
-            self._robots_row(page, status, ticket.waiting_ticket.url, ticket.waiting_ticket.host),
+            self._robots_row(
+                page, status, ticket.waiting_ticket.url, host=ticket.waiting_ticket.host
+            ),
             ticket.waiting_ticket,
         )
         there = self.window.hosts.get(ticket.host)
         if ticket.has_moved and is_own_robots(page.url) and status and there is not None:
             self._apply_robots(
-                there, self._robots_row(page, status, page.url, ticket.host), ticket.waiting_ticket
+                there,
+                self._robots_row(page, status, page.url, host=ticket.host),
+                ticket.waiting_ticket,
             )
         self.count("robots/unreachable" if robots.is_unreachable(status) else "robots/fetched", 1)
 
@@ -292,7 +303,14 @@ class Dispatcher:
         earlier = self.robots.get(url)
         row = earlier.row if earlier else None
         return robots.row_from_response(
-            url, host, status, page.body, page.at, self.config.robots_ttl, row, page.headers
+            url,
+            host,
+            status,
+            body=page.body,
+            now=page.at,
+            ttl=self.config.robots_ttl,
+            earlier=row,
+            headers=page.headers,
         )
 
     def _apply_robots(self, host: HostWindow | None, row: RobotsRow, head: Ticket) -> None:

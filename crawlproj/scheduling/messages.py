@@ -51,7 +51,13 @@ class ToDatabase:
 
     @property
     def batch(self) -> Batch:
-        return Batch(self.outcomes, self.urls, self.robots, self.clocks, self.server_clocks)
+        return Batch(
+            self.outcomes,
+            self.urls,
+            self.robots,
+            clocks=self.clocks,
+            server_clocks=self.server_clocks,
+        )
 
     def clear_batch(self) -> None:
         """It is stored."""

@@ -47,28 +47,33 @@ class OutcomeRules:
         ):
             again = page.at + self.gone_interval if status in TEMPORARY_REDIRECTS else None
             return _outcome(
-                page, ticket, State.MOVED, f"redirect {status}", moved_to=target, next_visit=again
+                page,
+                ticket,
+                State.MOVED,
+                why=f"redirect {status}",
+                moved_to=target,
+                next_visit=again,
             )
         if status in FORBIDDEN:
-            return _outcome(page, ticket, State.FORBIDDEN, f"status {status}")
+            return _outcome(page, ticket, State.FORBIDDEN, why=f"status {status}")
         if status in GONE:
             return self._gone_outcome(page, ticket)
         if status in RETRYABLE or status == 304:
             return self.retry_outcome(page, ticket, f"status {status}")
         if status:
-            return _outcome(page, ticket, State.DEAD, f"status {status}")
+            return _outcome(page, ticket, State.DEAD, why=f"status {status}")
         kind = page.reason.partition(":")[0]
         if kind in REFUSALS:
-            return _outcome(page, ticket, State.FORBIDDEN, page.reason)
+            return _outcome(page, ticket, State.FORBIDDEN, why=page.reason)
         if kind in NEVER_AGAIN:
-            return _outcome(page, ticket, State.DEAD, page.reason)
+            return _outcome(page, ticket, State.DEAD, why=page.reason)
         return self.retry_outcome(page, ticket, page.reason or "no answer")
 
     def retry_outcome(self, page: Page, ticket: Ticket, why: str) -> Outcome:
         """Try again later, each time twice as late, a few times."""
         tries = 1 if ticket.unread else ticket.tries + 1
         if tries > self.retries:
-            return _outcome(page, ticket, State.DEAD, why, tries=tries)
+            return _outcome(page, ticket, State.DEAD, why=why, tries=tries)
         pause = min(self.retry_delay * 2 ** min(tries - 1, 20), LONGEST_RETRY)
         pause = max(
             pause,
@@ -77,13 +82,13 @@ class OutcomeRules:
                 LONGEST_RETRY,
             ),
         )
-        return _outcome(page, ticket, State.RETRY, why, tries=tries, next_visit=page.at + pause)
+        return _outcome(page, ticket, State.RETRY, why=why, tries=tries, next_visit=page.at + pause)
 
     def _fetched_outcome(self, page: Page, ticket: Ticket) -> Outcome:
         read_before = ticket.interval_s is not None and ticket.block_digest is not None
         interval = timedelta(seconds=ticket.interval_s or 0) if read_before else None
         pause = self.policy.next_interval(
-            Visit(page.at, page.changed, interval, ticket.last_change)
+            Visit(page.at, page.changed, interval, last_change=ticket.last_change)
         )
         expires = page.directives.expires or (ticket.expires if page.content is None else None)
         if expires is not None and expires <= page.at:
@@ -91,7 +96,7 @@ class OutcomeRules:
                 page,
                 ticket,
                 State.RETIRED,
-                "unavailable_after",
+                why="unavailable_after",
                 changed=page.changed,
                 expires=expires,
             )
@@ -102,7 +107,7 @@ class OutcomeRules:
             page,
             ticket,
             State.WAITING,
-            page.error,
+            why=page.error,
             tries=tries,
             next_visit=next_visit,
             interval_s=pause.total_seconds(),
@@ -114,9 +119,9 @@ class OutcomeRules:
         times = ticket.tries + 1 if ticket.state is State.GONE else 1
         why = f"status {page.status}"
         if times >= self.gone_limit:
-            return _outcome(page, ticket, State.RETIRED, why, tries=times)
+            return _outcome(page, ticket, State.RETIRED, why=why, tries=times)
         pause = self.gone_interval * 2 ** min(times - 1, 20)
-        return _outcome(page, ticket, State.GONE, why, tries=times, next_visit=page.at + pause)
+        return _outcome(page, ticket, State.GONE, why=why, tries=times, next_visit=page.at + pause)
 
 
 def _outcome(

@@ -105,7 +105,7 @@ class CrawlScheduler(BaseScheduler):
                 self.frontier,
                 self.worker,
                 self.archiver,
-                lambda names: self._database_thread.mark_robots_changed(names),
+                changed=lambda names: self._database_thread.mark_robots_changed(names),
             )
             self._notifications.start_listening()
             resolver = Resolver(
@@ -121,25 +121,29 @@ class CrawlScheduler(BaseScheduler):
         config = self.config
         wants = getattr(spider, "wants", None) or (lambda url: False)
         self.seen_urls = SeenUrls(
-            config.spec.name, wants, config.known_urls, config.follow_nofollow
+            config.spec.name, wants, config.known_urls, follow_nofollow=config.follow_nofollow
         )
         timeout_s = self.crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self.dispatcher = Dispatcher(
-            config, timeout_s, frontier_time(self.frontier), self._count, self._add_sitemaps
+            config,
+            timeout_s,
+            frontier_time(self.frontier),
+            count=self._count,
+            name_sitemaps=self._add_sitemaps,
         )
         self.dispatcher.leases.database_thread = self._database_thread = DatabaseThread(
             self.frontier,
             self.worker,
             resolver,
-            config.flush_s,
-            self._notifications.poll_pushes,
-            self._on_loop(self._handle_message),
-            self._on_loop(self._thread_failed),
-            config.robot_name,
-            config.database_patience_s,
-            heal,
-            max(config.host_rules.delay_s, config.host_rules.max_delay_s),
-            self.archiver,
+            flush_s=config.flush_s,
+            pushes=self._notifications.poll_pushes,
+            tell=self._on_loop(self._handle_message),
+            fail=self._on_loop(self._thread_failed),
+            agent=config.robot_name,
+            patience_s=config.database_patience_s,
+            heal=heal,
+            rest_s=max(config.host_rules.delay_s, config.host_rules.max_delay_s),
+            vault=self.archiver,
         )
         if learn := getattr(spider, "learn_seeds", None):
             learn(self.frontier.seed_urls())
@@ -220,7 +224,7 @@ class CrawlScheduler(BaseScheduler):
             and page.reason not in NOT_THE_SERVERS
         ):
             yield Page(
-                ticket.waiting_ticket, ticket.waiting_ticket.url, 0, page.at, reason=page.reason
+                ticket.waiting_ticket, ticket.waiting_ticket.url, 0, at=page.at, reason=page.reason
             )
 
     def _failed(self, failure: Failure) -> Iterator[Page]:
@@ -265,7 +269,7 @@ class CrawlScheduler(BaseScheduler):
             log.error("Not a web address, refused: %s", request)
             return None
         if is_plain(request):
-            return self.seen_urls.new_url(url, depth, parent, lane)
+            return self.seen_urls.new_url(url, depth, parent, lane=lane)
         try:
             text = dump_request(request, self.spider)
         except (TypeError, ValueError) as error:
@@ -279,10 +283,10 @@ class CrawlScheduler(BaseScheduler):
             url_key(self.config.spec.name, name),
             url,
             host_of(url),
-            depth,
-            worth,
-            parent,
-            lane,
+            depth=depth,
+            score=worth,
+            parent=parent,
+            lane=lane,
             request=text,
         )
 

@@ -60,14 +60,14 @@ def count_outcomes(stats: Mapping[str, Any]) -> Tally:
         stats.get("pages/first", 0),
         stats.get("pages/changed", 0),
         unchanged,
-        stats.get("end/moved", 0),
-        number["gone"],
-        number["forbidden"],
-        number["failed"],
-        stats.get("frontier/added", 0),
-        stats.get("response_received_count", 0),
-        stats.get("robots/unreachable", 0),
-        reasons,
+        moved=stats.get("end/moved", 0),
+        gone=number["gone"],
+        forbidden=number["forbidden"],
+        failed=number["failed"],
+        found=stats.get("frontier/added", 0),
+        responses=stats.get("response_received_count", 0),
+        robots_unreachable=stats.get("robots/unreachable", 0),
+        reasons=reasons,
     )
 
 
@@ -104,7 +104,9 @@ def host_snapshot(dispatcher: Dispatcher, now: datetime) -> HostSnapshot:
     elif not busy and not dispatcher.window.hosts:
         waits = _why_nothing(dispatcher, now)
     reasons = Counter(clock_.reason for clock_ in resting)
-    return HostSnapshot(len(window), busy, len(dispatcher.window), reasons, waits)
+    return HostSnapshot(
+        len(window), busy, len(dispatcher.window), resting=reasons, wait_reason=waits
+    )
 
 
 def _why_nothing(dispatcher: Dispatcher, now: datetime) -> str:

@@ -165,13 +165,23 @@ class Window:
         if server is None or server.epoch != lease.epoch:
             limit = max(1, self._server_rules.hosts)
             server = ServerWindow(
-                lease.server, lease.address, lease.epoch, deadline, limit, clock, now
+                lease.server,
+                lease.address,
+                lease.epoch,
+                deadline=deadline,
+                limit=limit,
+                clock=clock,
+                leased_at=now,
             )
             self.servers[lease.server] = server
         for host in lease.hosts:
             if host.name not in self.hosts:
                 made = HostWindow(
-                    host.name, server, hosts[host.name], Shares(self._shares), host.prepared
+                    host.name,
+                    server,
+                    hosts[host.name],
+                    shares=Shares(self._shares),
+                    prepared=host.prepared,
                 )
                 self.hosts[host.name] = made
 

@@ -48,7 +48,7 @@ class WorkerLeases:
         self._count = count
         self.times = FrontierClock(*now)
         self.window = Window(
-            config.spec.shares, config.window, config.host_rules, config.server_rules
+            config.spec.shares, config.window, config.host_rules, server_rules=config.server_rules
         )
         self.moved_robots = MovedRobots(self.window)
         self.unstored: dict[int, HostWindow | None] = {}
@@ -128,7 +128,11 @@ class WorkerLeases:
                     clock.taken_over(now, rules), now, self.config.server_rules
                 )
         self.window.admit_lease(
-            lease, self.times.not_after(lease.until) - self._timeout_s, now, server, hosts
+            lease,
+            self.times.not_after(lease.until) - self._timeout_s,
+            now,
+            clock=server,
+            hosts=hosts,
         )
         self._kinds.setdefault(lease.server, lease.kind)
         self.mark_changed()
@@ -142,7 +146,10 @@ class WorkerLeases:
         if pause is None:
             return left
         stored = HostClock(
-            self.times.not_before(pause.until), pause.reason, pause.failures, pause.asked
+            self.times.not_before(pause.until),
+            pause.reason,
+            pause.failures,
+            request_count=pause.asked,
         )
         return left if left.next_at > stored.next_at + SAME_S else stored
 
@@ -241,14 +248,19 @@ class WorkerLeases:
                 h.name,
                 h.server.id,
                 h.server.epoch,
-                max(1, size - h.waiting, size // 2),
-                frozenset(h.held_ids),
+                count=max(1, size - h.waiting, size // 2),
+                holding=frozenset(h.held_ids),
             )
             for h in hosts
         ]
         wants += [
             Want(
-                h.name, h.server.id, h.server.epoch, max(1, size // 2), h.unmovable_ids, urgent=True
+                h.name,
+                h.server.id,
+                h.server.epoch,
+                count=max(1, size // 2),
+                holding=h.unmovable_ids,
+                urgent=True,
             )
             for h in pressed
         ]
@@ -304,7 +316,7 @@ class WorkerLeases:
                 self.times.latest_datetime(h.clock.next_at),
                 h.clock.reason,
                 h.clock.request_count,
-                h.clock.failures,
+                failures=h.clock.failures,
             )
             for h in hosts
             if h.clock.next_at

@@ -63,7 +63,7 @@ def clean_storage(
     done.leftovers += bool(takedown.pending_rules(db))
     takedown.carry_out(db, config, tell)
     if config.warc_dir.is_dir():
-        _clean_archive(db, config, retention, now, done, tell)
+        _clean_archive(db, config, retention, now=now, done=done, tell=tell)
     done.versions += _drop_versions(db, retention, now)
     done.urls = _drop_urls(db, retention, now)
     for path in old_logs(config.log_dir, retention, now):
@@ -82,7 +82,7 @@ def _clean_archive(
     tell: Callable[[str], None],
 ) -> None:
     folder = config.warc_dir
-    with WarcRewriter(db, folder, config.database_patience_s, tell) as work:
+    with WarcRewriter(db, folder, config.database_patience_s, tell=tell) as work:
         done.leftovers += len(work.leftovers) + work.mended
         with suppress(
             OSError
@@ -90,11 +90,11 @@ def _clean_archive(
             refresh_index(folder)
         allowed = {path.name for path in work.files}
         entries = (entry for entry in work.archive.iter_entries() if entry.file in allowed)
-        chosen = select_expired(entries, retention, now, lambda urls: _current(db, urls))
+        chosen = select_expired(entries, retention, now, current=lambda urls: _current(db, urls))
         found = work.survey_files(chosen.removed_by, chosen.note_record)
         concerned, limited = _worth_it(found, chosen, retention.strict)
         result = work.remove_records(
-            concerned, limited.removed_by, {NAME: _reason(retention)}, now, listed=False
+            concerned, limited.removed_by, {NAME: _reason(retention)}, now=now, listed=False
         )
         done.versions += result.versions
         done.records = result.records.total()
@@ -218,7 +218,7 @@ def preview_clean(
         archive.iter_entries(),
         retention,
         now,
-        (lambda urls: _current(db, urls)) if db else lambda urls: {},
+        current=(lambda urls: _current(db, urls)) if db else lambda urls: {},
     )
     found = survey_files(archive.closed_files(), chosen.removed_by, see=chosen.note_record)
     for each in found.values():

@@ -89,9 +89,15 @@ class CaptureReplay:
     """Plays captures back by the rules of a crawl."""
 
     def __init__(self, crawl: str, config: Config, archive: Archive) -> None:
-        policy = choose_policy(config.policy, config.bounds, config.increase, config.decrease)
+        policy = choose_policy(
+            config.policy, config.bounds, config.increase, decrease=config.decrease
+        )
         self._ends = OutcomeRules(
-            policy, config.retries, config.retry_delay, config.gone_limit, config.bounds.interval
+            policy,
+            config.retries,
+            config.retry_delay,
+            gone_limit=config.gone_limit,
+            gone_interval=config.bounds.interval,
         )
         self._crawl = crawl
         self._config = config
@@ -103,12 +109,20 @@ class CaptureReplay:
     ) -> History | None:
         """None if nothing of it can be read."""
         ticket = Ticket(
-            url_key(self._crawl, url), url, host_of(url), 0, 0, 0, Lane.NEW, State.NEW, DEPTH
+            url_key(self._crawl, url),
+            url,
+            host_of(url),
+            server=0,
+            epoch=0,
+            visit=0,
+            lane=Lane.NEW,
+            state=State.NEW,
+            depth=DEPTH,
         )
         history = History(url, ticket, entries[0].at)
         for entry in entries:
             with suppress(ArchiveError):
-                self._visit(history, entry, self._archive.read_capture(entry), stored)
+                self._visit(history, entry, self._archive.read_capture(entry), stored=stored)
         return history if history.outcome is not None else None
 
     def _visit(self, history: History, entry: IndexEntry, capture: Capture, stored: Stored) -> None:
@@ -118,12 +132,12 @@ class CaptureReplay:
             ticket,
             history.url,
             capture.status,
-            capture.at,
+            at=capture.at,
             headers=headers,
             content_type=headers.get("content-type", ""),
         )
         if 200 <= page.status < 300:
-            self._read(history, page, entry, capture, stored)
+            self._read(history, page, entry, capture=capture, stored=stored)
         outcome = self._ends.decide_outcome(page, ticket)
         if outcome.state is State.WAITING and page.kind not in self._config.revisit_filter:
             outcome = replace(outcome, next_visit=None)
@@ -165,7 +179,9 @@ class CaptureReplay:
         page.content = content
         page.changed = history.ticket.block_digest not in (None, content.block_digest)
         place = _place(history.url, entry, capture)
-        history.readings.append(Version(page.at, page.status, content, place, known is not None))
+        history.readings.append(
+            Version(page.at, page.status, content, place=place, known=known is not None)
+        )
 
     def _content(self, page: Page, capture: Capture, known: tuple[bytes, bytes] | None) -> Content:
         body = capture.content
@@ -183,11 +199,11 @@ class CaptureReplay:
             page.body_digest,
             known[1] if known else document.block_digest,
             document.title[:1000],
-            kind,
-            document.charset,
-            document.language[:35],
-            size,
-            page.directives.noindex,
+            content_type=kind,
+            charset=document.charset,
+            language=document.language[:35],
+            length=size,
+            noindex=page.directives.noindex,
             noarchive=page.directives.noarchive,
         )
 
@@ -205,11 +221,11 @@ def _place(url: str, entry: IndexEntry, capture: Capture) -> RecordLocation | No
         entry.file,
         entry.offset,
         entry.length,
-        record.kind,
-        record.id,
-        record.digest,
-        record.at,
-        None,
+        kind=record.kind,
+        record_id=record.id,
+        digest=record.digest,
+        at=record.at,
+        original=None,
     )
 
 
@@ -225,7 +241,11 @@ def import_history(
     pages = _pages(archive, keys)
     while batch := list(islice(pages, AT_ONCE)):
         _import_some(
-            db, row[0], player, {url_key(name, url): (url, entries) for url, entries in batch}, done
+            db,
+            row[0],
+            player,
+            pages={url_key(name, url): (url, entries) for url, entries in batch},
+            done=done,
         )
     return done
 

@@ -58,9 +58,9 @@ def read_retention(settings: Any, given: Mapping[str, str | None]) -> Retention:
         read("RETENTION_CAPTURES", _age),
         read("RETENTION_KEEP", _ends),
         read("RETENTION_PER", one_of(*PERIODS)),
-        read("RETENTION_DEAD", _age),
-        read("RETENTION_LOGS", _age),
-        read("RETENTION_STRICT", parse_boolean),
+        dead=read("RETENTION_DEAD", _age),
+        logs=read("RETENTION_LOGS", _age),
+        strict=read("RETENTION_STRICT", parse_boolean),
     )
     if found.keep and found.older is None:
         raise ConfigError(
@@ -213,7 +213,7 @@ def select_expired(
         kept = current([captures[0].url for captures in batch])
         for captures in batch:
             current_of = kept.get(captures[0].url, set()) if not captures[0].post_query else set()
-            found.add(captures, expired_captures(captures, retention, cutoff, current_of))
+            found.add(captures, expired_captures(captures, retention, cutoff, current=current_of))
     return found.limited_to_files()
 
 

@@ -89,7 +89,7 @@ def erase_rows(db: Database, rule: TakedownRule) -> None:
     until = FOREVER if rule.barred else rule.requested_at
     for start in range(0, len(ids), AT_ONCE):
         with db.transaction() as tx:
-            _erase_some(tx, rule, array_literal(ids[start : start + AT_ONCE]), until)
+            _erase_some(tx, rule, array_literal(ids[start : start + AT_ONCE]), until=until)
     db.run("takedown_origins", names=array_literal(found.hosts.values()), until=until)
 
 
@@ -135,9 +135,12 @@ def carry_out(db: Database, config: Config, tell: Callable[[str], None]) -> Rewr
     for rule in rules.all:
         erase_rows(db, rule)
     reasons = {rule.what: rule.reason for rule in rules.all}
-    with WarcRewriter(db, config.warc_dir, config.database_patience_s, tell, calls=2) as work:
+    with WarcRewriter(db, config.warc_dir, config.database_patience_s, tell=tell, calls=2) as work:
         done = work.remove_records(
-            work.survey_files(rules.removed_by), rules.removed_by, reasons, db.fetch_value("now")
+            work.survey_files(rules.removed_by),
+            rules.removed_by,
+            reasons,
+            now=db.fetch_value("now"),
         )
         if left := work.still_open(rules.removed_by):
             raise ArchiveError(
@@ -184,7 +187,9 @@ def preview_takedown(db: Queries | None, config: Config, names: Sequence[str]) -
             "versions": row[2],
             "hosts": sorted(found.hosts.values()),
         }
-    rules = TakedownRules(TakedownRule(0, name, "", True, FOREVER) for name in names)
+    rules = TakedownRules(
+        TakedownRule(0, name, "", barred=True, requested_at=FOREVER) for name in names
+    )
     folder = config.warc_dir
     files = sorted([*Archive(folder).closed_files(), *folder.glob(f"*{SUFFIX}{OPEN}")])
     seen: dict[str, FileSurvey] = survey_files(files, rules.removed_by)

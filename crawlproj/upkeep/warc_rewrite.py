@@ -134,7 +134,7 @@ class WarcRewriter:
         self, gone: RemovalRule, see: Callable[[Path, StoredRecord], None] | None = None
     ) -> dict[str, FileSurvey]:
         lost = {capture: name for each in self.leftovers for capture, name in each.lost.items()}
-        return survey_files(self.files, gone, lost, see)
+        return survey_files(self.files, gone, lost, see=see)
 
     def still_open(self, gone: RemovalRule) -> list[str]:
         """Files that somebody writes, who does not know of it, and that hold some of it."""
@@ -172,7 +172,9 @@ class WarcRewriter:
             if waiting and not found[path.name].heirs:
                 self._drop(waiting)
                 waiting = []
-            done = self._rewrite(path, gone, found[path.name], reasons, now, listed)
+            done = self._rewrite(
+                path, gone, found[path.name], reasons=reasons, now=now, listed=listed
+            )
             self._move(done, places)
             if found[path.name].heirs:
                 waiting.append(done)
@@ -194,8 +196,10 @@ class WarcRewriter:
     ) -> RewrittenFile:
         """Nothing but its first record left, and no need to say so: then there is no successor."""
         if not found.left and not listed:
-            return RewrittenFile(path, None, dict(found.going), {})
-        return rewrite_file(self.archive, path, gone, found.heirs, reasons, now, listed)
+            return RewrittenFile(path, None, dict(found.going), moved={})
+        return rewrite_file(
+            self.archive, path, gone, heirs=found.heirs, reasons=reasons, now=now, listed=listed
+        )
 
     def _places(self, files: list[str]) -> Places:
         """All that the database knows in these files, in one look."""

@@ -67,7 +67,7 @@ def import_files(
             folder
         )  # what an import left that was killed, or met a full disk: else it would come twice
         repair_indexes(folder)
-    intake = WarcImporter(list(dict.fromkeys(files)), folder, tell, shape, unwanted)
+    intake = WarcImporter(list(dict.fromkeys(files)), folder, tell, shape=shape, unwanted=unwanted)
     try:
         if intake.import_pages() and intake.import_revisits(last=False):
             intake.collect_originals()
@@ -163,7 +163,7 @@ class WarcImporter:
     @contextmanager
     def _writing(self) -> Iterator[WarcWriter]:
         about = {"description": "imported: " + " ".join(path.name for path in self._files)}
-        writer = WarcWriter(self._folder, "import", "import", about, self._shape)
+        writer = WarcWriter(self._folder, "import", "import", info=about, shape=self._shape)
         try:
             yield writer
         finally:
@@ -202,7 +202,9 @@ class WarcImporter:
                 body=b"" if _says_304(exchange) else record.body,
             )
             original = (
-                Original(record.url, record.at, record.digest, record.id) if not asked else None
+                Original(record.url, record.at, record.digest, record_id=record.id)
+                if not asked
+                else None
             )
         if not exchange.post_query:
             self.counts.keys.add(hash(surt_key(exchange.url).encode()))

@@ -71,7 +71,7 @@ def read_foreign(
     """All exchanges with http or https URLs; `tell` hears of what could not be read, `passed` of
     what is no page. UnreadableError if there is no record in it.
     """
-    for found in _pairs(_exchanges(path, tell, max_block, passed)):
+    for found in _pairs(_exchanges(path, tell, max_block, passed=passed)):
         if found.exchange.request.startswith(NO_PAGES):
             passed(f"answer to {found.exchange.request.partition(b' ')[0].decode()}")
         elif _lacks_body(found):
@@ -98,7 +98,9 @@ def iter_records(path: Path, tell: Tell, max_block: int = MAX_BLOCK) -> Iterator
             tell(held.pop(0))
 
     with _opened(path) as (file, packed):
-        for stored in Scanner(file, packed, told, verify_digests, max_block).iter_records():
+        for stored in Scanner(
+            file, packed, told, verify=verify_digests, max_block=max_block
+        ).iter_records():
             count += 1
             let_go()
             try:
@@ -282,7 +284,7 @@ def _foreign(stored: StoredRecord) -> ForeignExchange:
         plain_url(stored.url),
         stored.at,
         head,
-        body,
+        body=body,
         address=stored.fields.get("warc-ip-address", ""),
         truncated=None
         if not cut
@@ -299,12 +301,12 @@ def _foreign(stored: StoredRecord) -> ForeignExchange:
         exchange,
         stored.kind,
         stored.refers_to,
-        stored.id,
-        said,
-        beside,
-        refers_id,
-        profile,
-        stored.offset,
+        record_id=stored.id,
+        digest=said,
+        beside=beside,
+        refers_id=refers_id,
+        profile=profile,
+        offset=stored.offset,
     )
 
 

@@ -105,21 +105,23 @@ class Scanner:
         said = fields.get("content-length", "")
         if not said.isdecimal() or len(said) > 18:
             return self._mended(
-                fields, at, start, None, "a record without a length that makes sense"
+                fields, at, start, length=None, why="a record without a length that makes sense"
             )
         length = int(said)
         if length > self._max:
-            return self._passed(fields, at, start, length)
+            return self._passed(fields, at, start, length=length)
         if not self._reaches(start + length):
-            return self._mended(fields, at, start, length, "the record is cut")
-        return self._whole(fields, at, start, length)
+            return self._mended(fields, at, start, length=length, why="the record is cut")
+        return self._whole(fields, at, start, length=length)
 
     def _whole(
         self, fields: dict[str, str], at: int, start: int, length: int
     ) -> tuple[StoredRecord | None, int]:
         end, sound = self._ends(start + length)
         if not sound:
-            return self._mended(fields, at, start, length, "the record does not end where it says")
+            return self._mended(
+                fields, at, start, length=length, why="the record does not end where it says"
+            )
         stored = StoredRecord(fields, self._window.get(start, length), self._file_offset(at))
         damaged = self._is_damaged(at, start + length, end)
         fit = self._verify(stored)
@@ -166,7 +168,7 @@ class Scanner:
                 "the lengths of its records make no sense; the rest is left out",
             )
             return None, start + length
-        return self._mended(fields, at, start, None, "its length is wrong")
+        return self._mended(fields, at, start, length=None, why="its length is wrong")
 
     def _mended(
         self, fields: dict[str, str], at: int, start: int, length: int | None, why: str
@@ -175,7 +177,7 @@ class Scanner:
         else.
         """
         heard: list[str] = []
-        end = self._resumed(at, start, why, heard)
+        end = self._resumed(at, start, why, heard=heard)
         if fields.get("warc-block-digest") and end - start <= self._max:
             data = self._window.get(start, end - start)
             sizes = [len(data) - len(line) for line in _EMPTY_LINES if data.endswith(line)]

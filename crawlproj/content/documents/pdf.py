@@ -56,7 +56,7 @@ def read_pdf(body: bytes, found: DocumentResult) -> None:
             text = page.get_textpage()
         except pdfium.PdfiumError:
             continue  # a page that is broken; others may not be
-        _links(page, text, document, found)
+        _links(page, text, document, found=found)
         for paragraph in split_paragraphs(text.get_text_bounded()):
             found.add_block(paragraph)
         text.close()

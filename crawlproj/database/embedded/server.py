@@ -116,7 +116,7 @@ class EmbeddedPostgres:
         if not home.exists():
             home.mkdir(mode=0o700)
             account.chown_folder(home)
-        cluster = Cluster(home, bin_dir, account, self._options)
+        cluster = Cluster(home, bin_dir, account, options=self._options)
         cluster.create_data_dir()
         return cluster
 

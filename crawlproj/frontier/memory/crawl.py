@@ -52,10 +52,10 @@ class MemoryCrawl:
             self.order,
             self.max_depth,
             dict(self.rows),
-            list(self.versions),
-            total,
-            hosts,
-            dict(self.waiting_since),
+            versions=list(self.versions),
+            total=total,
+            hosts=hosts,
+            waiting_since=dict(self.waiting_since),
         )
 
     def host_count(self, host: str) -> PageCount:
@@ -103,10 +103,10 @@ class CrawlWriter:
             frozenset(self.done),
             self.late,
             self.added,
-            self.revived,
-            len(self.nearer),
-            self.refused,
-            hosts,
+            revived=self.revived,
+            nearer=len(self.nearer),
+            refused=self.refused,
+            hosts=hosts,
         )
 
     # A changed order or depth limit
@@ -254,16 +254,16 @@ class CrawlWriter:
             new.id,
             new.url,
             new.host,
-            state,
-            lane,
-            place,
-            new.depth,
-            new.score,
-            new.parent,
-            new.hops,
-            new.request,
-            now,
-            why,
+            state=state,
+            lane=lane,
+            rank=place,
+            depth=new.depth,
+            score=new.score,
+            parent=new.parent,
+            hops=new.hops,
+            request=new.request,
+            first_seen=now,
+            why=why,
         )
         self.added += 1
         if lane is not None:
@@ -271,7 +271,7 @@ class CrawlWriter:
 
     def _again(self, row: UrlRow, new: NewUrl, since: datetime | None) -> None:
         if new.depth < row.depth:
-            row = self._nearer(row, new.depth, new.parent, new.score)
+            row = self._nearer(row, new.depth, new.parent, score=new.score)
             self.nearer.add(row.id)
         visited = since is not None and row.last_visit is not None and row.last_visit >= since
         urgent = new.lane is Lane.URGENT and row.lane is not Lane.URGENT
@@ -323,7 +323,7 @@ class CrawlWriter:
                 rows[id_] for id_ in (content.links.known if content else ()) if id_ in rows
             ):
                 if child.depth > depth + 1:
-                    near = self._nearer(child, depth + 1, parent, 1 / (2 + depth))
+                    near = self._nearer(child, depth + 1, parent, score=1 / (2 + depth))
                     heapq.heappush(heap, (depth + 1, child.id))
                     if self._shut_out(near):
                         self._revive(near)

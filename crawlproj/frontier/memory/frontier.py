@@ -105,11 +105,11 @@ class MemoryFrontier:
                 hosts[row.host] = replace(hosts[row.host], prepared=True)
         for name, pause in batch.clocks.items():
             if name in hosts and self._may_replace(
-                hosts[name].pause, pause, hosts[name].server, worker
+                hosts[name].pause, pause, hosts[name].server, worker=worker
             ):
                 hosts[name] = replace(hosts[name], pause=pause)
         for id_, pause in batch.server_clocks.items():
-            if id_ in servers and self._may_replace(servers[id_].pause, pause, id_, worker):
+            if id_ in servers and self._may_replace(servers[id_].pause, pause, id_, worker=worker):
                 servers[id_] = replace(servers[id_], pause=Pause(pause.until, pause.reason))
 
     def _may_replace(self, old: Pause | None, new: Pause, server: int | None, worker: str) -> bool:
@@ -192,7 +192,7 @@ class MemoryFrontier:
         unprepared: int | None = None,
         unseen: int = 0,
     ) -> list[Lease]:
-        return self._leases.lease(worker, servers, ranked, unprepared, unseen)
+        return self._leases.lease(worker, servers, ranked, unprepared=unprepared, unseen=unseen)
 
     def new_hosts_on_leases(
         self, worker: str, servers: Sequence[int], known: Sequence[str]
@@ -236,7 +236,7 @@ class MemoryFrontier:
                 tickets += [row.make_ticket(want.server, want.epoch) for row in rows]
         counts = {want.host: self._crawl.host_count(want.host).pages for want in wants}
         return PageQuota(
-            self.spec, self.store.quota_spent(self.spec), self._crawl.total.pages, counts
+            self.spec, self.store.quota_spent(self.spec), self._crawl.total.pages, host_pages=counts
         ).admit_tickets(tickets, wants, held)
 
     def _queue(self, want: Want, lane: Lane) -> list[UrlRow]:
@@ -298,8 +298,8 @@ class MemoryFrontier:
             min(len(ready), MAX_READY),
             min(ready + later, default=None),
             next_visit,
-            len(elsewhere),
-            self.store.quota_spent(self.spec),
+            leased_elsewhere=len(elsewhere),
+            spent=self.store.quota_spent(self.spec),
         )
 
     def get_urls(self, ids: Sequence[int]) -> dict[int, StoredUrl]:

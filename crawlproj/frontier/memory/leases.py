@@ -37,14 +37,23 @@ class MemoryLeases:
         now = self._now()
         work = self._store.host_queues(self._spec)
         leases = []
-        for id_, kind in self._choose(servers, ranked, unprepared, now, work).items():
+        for id_, kind in self._choose(servers, ranked, unprepared, now=now, work=work).items():
             free = self._store.servers[id_]
-            held = self._take(free, worker, now, unseen)
+            held = self._take(free, worker, now, unseen=unseen)
             assert held is not None and held.until is not None
             hosts = tuple(self._hosts(id_, now, work))
             dead = free.worker is not None
             leases.append(
-                Lease(id_, free.address, held.epoch, held.until, hosts, free.pause, dead, kind)
+                Lease(
+                    id_,
+                    free.address,
+                    held.epoch,
+                    until=held.until,
+                    hosts=hosts,
+                    pause=free.pause,
+                    taken_over=dead,
+                    kind=kind,
+                )
             )
         return leases
 
@@ -124,7 +133,13 @@ class MemoryLeases:
         for name, here in work.items():
             host = self._store.hosts[name]
             if host.server == server and here.has_due_url(now.timestamp()):
-                yield Host(name, server, host.pause, self._pages_left(name), host.prepared)
+                yield Host(
+                    name,
+                    server,
+                    host.pause,
+                    pages_left=self._pages_left(name),
+                    prepared=host.prepared,
+                )
 
     def new_hosts_on_leases(
         self, worker: str, servers: Sequence[int], known: Sequence[str]
@@ -140,7 +155,12 @@ class MemoryLeases:
             if hosts and server.until:
                 leases.append(
                     Lease(
-                        server.id, server.address, server.epoch, server.until, hosts, server.pause
+                        server.id,
+                        server.address,
+                        server.epoch,
+                        until=server.until,
+                        hosts=hosts,
+                        pause=server.pause,
                     )
                 )
         return leases
@@ -163,17 +183,31 @@ class MemoryLeases:
             if (
                 held := server
                 if server.worker == worker
-                else self._take(server, worker, now, unseen)
+                else self._take(server, worker, now, unseen=unseen)
             ):
                 assert held.until is not None
                 here = [hosts[name] for name in names if hosts[name].server == id_]
                 given = tuple(
-                    Host(h.name, held.id, h.pause, self._pages_left(h.name), h.prepared)
+                    Host(
+                        h.name,
+                        held.id,
+                        h.pause,
+                        pages_left=self._pages_left(h.name),
+                        prepared=h.prepared,
+                    )
                     for h in here
                 )
                 dead = server.worker not in (None, worker)
                 leases.append(
-                    Lease(held.id, held.address, held.epoch, held.until, given, held.pause, dead)
+                    Lease(
+                        held.id,
+                        held.address,
+                        held.epoch,
+                        until=held.until,
+                        hosts=given,
+                        pause=held.pause,
+                        taken_over=dead,
+                    )
                 )
         return leases, [name for name in names if hosts[name].server is None]
 
@@ -226,7 +260,9 @@ class MemoryLeases:
         return self._store.crawls[self._spec.name]
 
     def has_free_servers(self) -> bool:
-        return bool(self._choose(1, None, None, self._now(), self._store.host_queues(self._spec)))
+        return bool(
+            self._choose(1, None, None, now=self._now(), work=self._store.host_queues(self._spec))
+        )
 
     def _end_turns(self, servers: Sequence[int], now: datetime) -> None:
         for name in self._crawl.waiting_since:
@@ -262,7 +298,7 @@ class MemoryLeases:
             if name != worker and not has_passed(row.until, now)
         )
         return [
-            Peer(name, row.crawl == self._spec.name, row.wanting, held[name])
+            Peer(name, row.crawl == self._spec.name, row.wanting, held=held[name])
             for name, row in living
         ]
 
