@@ -16,7 +16,7 @@ from crawlproj.errors import ConfigError, CrawlprojError
 from crawlproj.install_check import different_folders, package_files
 
 DEFAULTS = "settings.base"
-SCRAPYS = (
+SCRAPY_SETTINGS = (
     "SCHEDULER",
     "DUPEFILTER_CLASS",
     "CONCURRENT_REQUESTS",
@@ -36,7 +36,7 @@ SCRAPYS = (
 """Scrapy's settings that crawlproj needs different. Cookies, referers and log level stay as the
 project has them.
 """
-STAY = (
+KEPT_MODULES = (
     "offsite",
     "httpauth",
     "httpproxy",
@@ -65,7 +65,7 @@ class CrawlprojAddon:
                 f"{places}"
             )
         base = import_module(DEFAULTS)
-        for name in (*base.OURS, *SCRAPYS):
+        for name in (*base.OURS, *SCRAPY_SETTINGS):
             settings.set(name, getattr(base, name), "addon")
         settings.set("PANEL", "off", "addon")  # the log is on the screen already
         settings.set("ITEM_PROCESSOR", "crawlproj.extensions.feedexport.SpiderItems", "addon")
@@ -80,7 +80,7 @@ class CrawlprojAddon:
             )
         for name in COMPONENTS:
             for path, place in getattr(base, name).items():
-                if path.split(".")[-2] not in STAY:
+                if path.split(".")[-2] not in KEPT_MODULES:
                     settings.setdefault_in_component_priority_dict(name, load_object(path), place)
         handlers = {**base.DOWNLOAD_HANDLERS, **settings.getdict("DOWNLOAD_HANDLERS")}
         settings.set("DOWNLOAD_HANDLERS", handlers, _priority(settings, "DOWNLOAD_HANDLERS"))

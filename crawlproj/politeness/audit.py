@@ -38,9 +38,9 @@ class Violation:
     says: str
 
 
-def find_violations(evidence: AuditedLogs, tolerance_s: float = TOLERANCE_S) -> list[Violation]:
+def find_violations(logs: AuditedLogs, tolerance_s: float = TOLERANCE_S) -> list[Violation]:
     """Every violation, in the order of time."""
-    lines = sorted(evidence.lines, key=lambda line: (line.start, line.epoch, line.end))
+    lines = sorted(logs.lines, key=lambda line: (line.start, line.epoch, line.end))
     sent = [line for line in lines if line.sent]
     asked = _CrawlDelays(sent)
     found: list[Violation] = []
@@ -56,7 +56,7 @@ def find_violations(evidence: AuditedLogs, tolerance_s: float = TOLERANCE_S) -> 
     reads = [line.end for line in lines if line.robots and line.robots_unreachable is not None]
     for name, requests in _grouped(lines, lambda line: line.origin):
         found += _robots_first(
-            name, requests, evidence.complete_since, reads=reads, tolerance_s=tolerance_s
+            name, requests, logs.complete_since, reads=reads, tolerance_s=tolerance_s
         )
         found += _refused(name, requests)
     for name, requests in _grouped(lines, lambda line: line.worker):

@@ -66,20 +66,20 @@ class HostClock:
     def with_crawl_delay(self, seconds: float | None) -> HostClock:
         return replace(self, crawl_delay_s=seconds if seconds and seconds > 0 else 0.0)
 
-    def after_fetch(self, answer: FetchTiming, rules: HostRules) -> HostClock:
+    def after_fetch(self, timing: FetchTiming, rules: HostRules) -> HostClock:
         """The clock after an exchange: the latest of all rules wins."""
-        failures = self.failures + 1 if answer.failed else 0
-        elapsed = max(0.0, answer.ended - answer.started)
+        failures = self.failures + 1 if timing.failed else 0
+        elapsed = max(0.0, timing.ended - timing.started)
         delay = self.delay_s(rules)
-        sent = answer.started if answer.sent is None else answer.sent
+        sent = timing.started if timing.sent is None else timing.sent
         times = {"delay" if delay == rules.delay_s else "crawl-delay": sent + delay}
-        times["slowdown"] = answer.ended + min(rules.slowdown * elapsed, rules.max_delay_s)
+        times["slowdown"] = timing.ended + min(rules.slowdown * elapsed, rules.max_delay_s)
         if failures:
-            pause = max(delay, 1.0) * 2 ** min(failures, 20) * (1 + JITTER * answer.jitter)
-            times["back-off"] = answer.ended + min(pause, rules.max_delay_s)
-        if answer.retry_after_s is not None:
-            times["retry-after"] = answer.ended + min(
-                max(answer.retry_after_s, 0.0), rules.max_retry_after_s
+            pause = max(delay, 1.0) * 2 ** min(failures, 20) * (1 + JITTER * timing.jitter)
+            times["back-off"] = timing.ended + min(pause, rules.max_delay_s)
+        if timing.retry_after_s is not None:
+            times["retry-after"] = timing.ended + min(
+                max(timing.retry_after_s, 0.0), rules.max_retry_after_s
             )
         reason = max(times, key=lambda name: times[name])
         return replace(

@@ -103,9 +103,9 @@ class AuditedLogs:
     """
 
     lines: list[LogLine] = field(default_factory=list)
-    bad: list[str] = field(default_factory=list)
-    lost: int = 0
-    first: dict[str, tuple[int, float]] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)
+    lost_lines: int = 0
+    first_parts: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Worker -> number and time of the first part of its log that is here."""
 
     @property
@@ -113,8 +113,8 @@ class AuditedLogs:
         """What was read before need not be in these logs: they begin later, or their first parts
         are gone.
         """
-        times = [at for _, at in self.first.values()]
-        return max([min(times, default=inf), *(at for part, at in self.first.values() if part)])
+        times = [at for _, at in self.first_parts.values()]
+        return max([min(times, default=inf), *(at for part, at in self.first_parts.values() if part)])
 
     def read_file(self, name: str, texts: Iterable[bytes]) -> None:
         """Take in one file. A last line that is not ended is still being written and is
@@ -129,19 +129,19 @@ class AuditedLogs:
                 if "rules" in fields:
                     rules = self._begin(fields)
                 elif "lost" in fields:
-                    self.lost += int(fields["lost"])
+                    self.lost_lines += int(fields["lost"])
                 elif rules is None:
                     raise ValueError("no line with the rules comes before it")
                 else:
                     self.lines.append(_line(fields, f"{name}:{number}", rules))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
                 missing = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-                self.bad.append(f"{name}:{number}: {missing}")
+                self.unreadable.append(f"{name}:{number}: {missing}")
 
     def _begin(self, fields: Mapping[str, Any]) -> LoggedRules:
         part = (int(fields.get("part", 0)), _time(fields["started"]))
         worker = str(fields["worker"])
-        self.first[worker] = min(part, self.first.get(worker, part))
+        self.first_parts[worker] = min(part, self.first_parts.get(worker, part))
         return parse_rules(fields["rules"])
 
 

@@ -119,11 +119,11 @@ class PushQueue:
             token, self._client.lrange(self._list(token), 0, -1), time.monotonic() - age_s
         )
 
-    def delete_batch(self, taken: PushBatch) -> None:
+    def delete_batch(self, batch: PushBatch) -> None:
         """It is safe in the frontier."""
         pipe = self._client.pipeline()
-        pipe.delete(self._list(taken.token))
-        pipe.zrem(f"{self.key}:taken", taken.token)
+        pipe.delete(self._list(batch.token))
+        pipe.zrem(f"{self.key}:taken", batch.token)
         pipe.execute()
 
     def _list(self, token: str) -> str:

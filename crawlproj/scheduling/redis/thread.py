@@ -55,8 +55,8 @@ class RedisThread(threading.Thread):
 
     def __init__(
         self,
-        link: RedisConnection,
-        pushed: PushQueue,
+        connection: RedisConnection,
+        push_queue: PushQueue,
         frontier: Frontier,
         read: Callable[[Sequence[bytes | str]], tuple[list[NewUrl], int]],
         came: Callable[[PushResult], None],
@@ -64,8 +64,8 @@ class RedisThread(threading.Thread):
         on_loop: Callable[[Callable[[], object]], Any],
     ) -> None:
         super().__init__(name="bus", daemon=True)
-        self._connection = link
-        self._push_queue = pushed
+        self._connection = connection
+        self._push_queue = push_queue
         self._frontier = frontier
         self._read = read
         self._came = came

@@ -85,7 +85,7 @@ def judge(
         evidence.read_file(
             f"requests-{worker}.jsonl", [json.dumps(one).encode() + b"\n" for one in own]
         )
-    assert evidence.bad == []
+    assert evidence.unreadable == []
     return find_violations(evidence, tolerance_s)
 
 
@@ -422,15 +422,15 @@ def test_a_line_that_can_not_be_read_is_named_and_the_others_are_judged(
     evidence = AuditedLogs()
     good = [json.dumps(one).encode() + b"\n" for one in (header(), line(1), line(2))]
     evidence.read_file("x", [good[0], good[1], text, good[2]])
-    assert len(evidence.bad) == 1
-    assert evidence.bad[0].startswith("x:3: ") and says in evidence.bad[0]
+    assert len(evidence.unreadable) == 1
+    assert evidence.unreadable[0].startswith("x:3: ") and says in evidence.unreadable[0]
     assert [violation.rule for violation in find_violations(evidence)] == ["host delay"]
 
 
 def test_a_log_must_begin_with_its_rules_and_may_end_in_the_middle_of_a_line() -> None:
     evidence = AuditedLogs()
     evidence.read_file("x", [json.dumps(line(1)).encode() + b"\n"])
-    assert evidence.bad == ["x:1: no line with the rules comes before it"]
+    assert evidence.unreadable == ["x:1: no line with the rules comes before it"]
     evidence = AuditedLogs()
     evidence.read_file(
         "x",
@@ -440,7 +440,7 @@ def test_a_log_must_begin_with_its_rules_and_may_end_in_the_middle_of_a_line() -
             b'{"time": "20',
         ],
     )
-    assert (len(evidence.lines), evidence.bad) == (1, [])
+    assert (len(evidence.lines), evidence.unreadable) == (1, [])
 
 
 def test_robots_txt_read_in_a_part_of_the_log_that_is_gone_is_believed() -> None:
@@ -461,4 +461,4 @@ def test_lines_that_a_full_disk_swallowed_are_counted() -> None:
     evidence.read_file(
         "x", [json.dumps(header()).encode() + b"\n", b'{"lost": 12, "worker": "w1"}\n']
     )
-    assert (evidence.lost, find_violations(evidence)) == (12, [])
+    assert (evidence.lost_lines, find_violations(evidence)) == (12, [])
