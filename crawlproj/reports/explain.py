@@ -1,4 +1,4 @@
-"""The facts of `insight` in words."""
+"""The facts that `facts.url_facts` and `facts.host_facts` collect, as sentences."""
 
 from __future__ import annotations
 
@@ -29,139 +29,26 @@ REASONS = {
 
 
 def url_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
-    lines = [facts["canonical"], *_forgotten(facts["forgotten"], now)]
-    if facts["state"] is None and not facts["forgotten"]:
+    """Lines that say what is known of a URL and what happens to it next."""
+    lines = [facts["canonical"], *_forgotten_lines(facts["forgotten"], now)]
+    if facts["state"] is not None:
+        lines.append("  " + _state_sentence(facts, now))
+        lines += _visit_lines(facts, now)
+        lines.append("  " + _origin_sentence(facts, now))
+    elif not facts["forgotten"]:
         lines.append(
             f"  Crawl {facts['crawl']} does not know it: no page that it has read links to it."
         )
-    elif facts["state"] is not None:
-        lines.append("  " + _state(facts, now))
-        lines += _visits(facts, now)
-        lines.append("  " + _origin(facts, now))
-    read = f" (read {format_when(facts['robots_read'], now)})" if facts["robots_read"] else ""
-    lines.append(f"  {ROBOTS[facts['robots']]}{read}.")
-    return [*lines, *_host(facts["host"], now)]
-
-
-def _forgotten(rule: dict[str, Any] | None, now: datetime) -> list[str]:
-    if rule is None:
-        return []
-    reason = f": {rule['reason']}" if rule["reason"] else ""
-    rest = "" if rule["ended"] else " The removal has not ended: do it again."
-    return [
-        f"  {rule['what']} was forgotten at {format_time(rule['asked'], now)}{reason}. It is not fetched "
-        f"again.{rest}"
-    ]
-
-
-def _state(facts: dict[str, Any], now: datetime) -> str:
-    why = f" ({facts['why']})" if facts["why"] else ""
-    at = facts["next_visit"]
-    if facts["lane"] == "urgent":
-        return "It was pushed, and is fetched ahead of all others."
-    texts = {
-        State.NEW: f"It waits since {format_when(facts['first_seen'], now)} to be fetched for the first "
-        "time.",
-        State.WAITING: "It was read and is not visited again." + why,
-        State.RETRY: f"It failed{why} and is tried again {_at(at, now)}; "
-        f"{format_count(facts['tries'], 'try', 'tries')} so far.",
-        State.DEAD: f"It failed{why} and is not tried again.",
-        State.MOVED: f"It has moved to {facts['moved_to']}{why}.",
-        State.GONE: f"It was gone{why} and is looked for once more {_at(at, now)}.",
-        State.RETIRED: f"It is gone{why} and is only asked for again if a page links to it anew.",
-        State.FORBIDDEN: f"It may not be fetched{why}.",
-        State.IGNORED: f"It is left out{why}.",
-    }
-    if facts["state"] == State.WAITING and at is not None:
-        pause = (
-            f", {format_duration(facts['interval_s'])} after the last"
-            if facts["interval_s"]
-            else ""
-        )
-        late = " It is due." if at <= now else ""
-        return (
-            f"It was read and waits for its next visit at {format_when(at, now)}{pause}.{late}{why}"
-        )
-    return texts[State(facts["state"])]
-
-
-def _at(at: datetime | None, now: datetime) -> str:
-    return f"at {format_when(at, now)}" if at else "later"
-
-
-def _visits(facts: dict[str, Any], now: datetime) -> list[str]:
-    if facts["last_visit"] is None:
-        return []
-    answer = f"status {facts['status']}" if facts["status"] else "no answer"
-    changed = f", {format_count(facts['changes'], 'change')} seen" if facts["changes"] else ""
-    last = (
-        f", its text is from {format_when(facts['last_change'], now)}"
-        if facts["last_change"]
-        else ""
-    )
-    return [
-        f"  Last visit {format_when(facts['last_visit'], now)}: {answer}. "
-        f"{format_count(facts['visits'], 'visit')}{changed}{last}."
-    ]
-
-
-def _origin(facts: dict[str, Any], now: datetime) -> str:
-    where = (
-        f"found on {facts['parent']}"
-        if facts["parent"]
-        else "a seed"
-        if facts["depth"] == 0
-        else "found in a sitemap"
-    )
-    depth = (
-        f"{format_count(facts['depth'], 'click')} from a seed"
-        if facts["depth"]
-        else "where the crawl begins"
-    )
-    return (
-        f"Known since {format_time(facts['first_seen'], now)}, {where}, {depth}, score "
-        f"{facts['score']:.3g}."
-    )
-
-
-def _host(facts: dict[str, Any], now: datetime) -> list[str]:
-    if facts["address"] is None:
-        return [f"  Host {facts['name']} was not asked yet."]
-    at = facts["next_allowed"]
-    why = f" ({_reason(facts)})" if facts["reason"] else ""
-    rest = f"rests until {format_when(at, now)}{why}" if at and at > now else "may be asked now"
-    source = (
-        "Crawl-delay of its robots.txt"
-        if facts["delay_source"] == "robots.txt"
-        else "setting POLITENESS_DELAY"
-    )
-    place = (
-        "(no address found)"
-        if facts["address"].startswith(NO_ADDRESS)
-        else f"at {facts['address']}"
-    )
-    line = (
-        f"  Host {facts['name']} {place} {rest}; {format_duration(facts['delay_s'])} between two "
-        f"requests: {source}."
-    )
-    if facts["leased_by"]:
-        line += (
-            f" A running crawl has it (worker {facts['leased_by']}), and knows its clock better."
-        )
-    return [line]
-
-
-def _reason(facts: dict[str, Any]) -> str:
-    text = REASONS.get(facts["reason"], facts["reason"])
-    return (
-        f"{text}, {format_count(facts['failures'], 'failure')} in a row"
-        if facts["reason"] == "back-off"
-        else text
-    )
+    robots = ROBOTS[facts["robots"]]
+    if facts["robots_read"]:
+        robots += f" (read {format_when(facts['robots_read'], now)})"
+    lines.append(f"  {robots}.")
+    return [*lines, *_host_lines(facts["host"], now)]
 
 
 def host_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
-    lines = [facts["host"]["name"], *_forgotten(facts["forgotten"], now)]
+    """Lines that say what is known of a host and when it may be asked again."""
+    lines = [facts["host"]["name"], *_forgotten_lines(facts["forgotten"], now)]
     if not facts["known"]:
         lines.append(f"  Crawl {facts['crawl']} knows no URL of this host.")
     else:
@@ -178,7 +65,127 @@ def host_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
             due += f", the next at {format_when(facts['next_due'], now)}"
         lines.append(f"  {due}.")
     for row in facts["robots"]:
-        answer = f"status {row['status']}" if row["status"] else "no answer"
         times = f"read {format_when(row['fetched'], now)}, again {format_when(row['expires'], now)}"
-        lines.append(f"  robots.txt of {row['origin']}: {answer}, {times}.")
-    return [*lines, *_host(facts["host"], now)]
+        lines.append(f"  robots.txt of {row['origin']}: {_status_words(row['status'])}, {times}.")
+    return [*lines, *_host_lines(facts["host"], now)]
+
+
+def _forgotten_lines(rule: dict[str, Any] | None, now: datetime) -> list[str]:
+    if rule is None:
+        return []
+    line = f"  {rule['what']} was forgotten at {format_time(rule['asked'], now)}"
+    if rule["reason"]:
+        line += f": {rule['reason']}"
+    line += ". It is not fetched again."
+    if not rule["ended"]:
+        line += " The removal has not ended: do it again."
+    return [line]
+
+
+def _state_sentence(facts: dict[str, Any], now: datetime) -> str:
+    if facts["lane"] == "urgent":
+        return "It was pushed, and is fetched ahead of all others."
+    state = State(facts["state"])
+    next_visit = facts["next_visit"]
+    if state == State.WAITING and next_visit is not None:
+        return _revisit_sentence(facts, now)
+    why = _why(facts)
+    at = "later"
+    if next_visit:
+        at = f"at {format_when(next_visit, now)}"
+    first_seen = format_when(facts["first_seen"], now)
+    tries = format_count(facts["tries"], "try", "tries")
+    sentences = {
+        State.NEW: f"It waits since {first_seen} to be fetched for the first time.",
+        State.WAITING: f"It was read and is not visited again.{why}",
+        State.RETRY: f"It failed{why} and is tried again {at}; {tries} so far.",
+        State.DEAD: f"It failed{why} and is not tried again.",
+        State.MOVED: f"It has moved to {facts['moved_to']}{why}.",
+        State.GONE: f"It was gone{why} and is looked for once more {at}.",
+        State.RETIRED: f"It is gone{why} and is only asked for again if a page links to it anew.",
+        State.FORBIDDEN: f"It may not be fetched{why}.",
+        State.IGNORED: f"It is left out{why}.",
+    }
+    return sentences[state]
+
+
+def _revisit_sentence(facts: dict[str, Any], now: datetime) -> str:
+    next_visit = facts["next_visit"]
+    sentence = f"It was read and waits for its next visit at {format_when(next_visit, now)}"
+    if facts["interval_s"]:
+        sentence += f", {format_duration(facts['interval_s'])} after the last"
+    sentence += "."
+    if next_visit <= now:
+        sentence += " It is due."
+    return sentence + _why(facts)
+
+
+def _why(facts: dict[str, Any]) -> str:
+    if not facts["why"]:
+        return ""
+    return f" ({facts['why']})"
+
+
+def _visit_lines(facts: dict[str, Any], now: datetime) -> list[str]:
+    if facts["last_visit"] is None:
+        return []
+    last_visit = format_when(facts["last_visit"], now)
+    line = f"  Last visit {last_visit}: {_status_words(facts['status'])}. "
+    line += format_count(facts["visits"], "visit")
+    if facts["changes"]:
+        line += f", {format_count(facts['changes'], 'change')} seen"
+    if facts["last_change"]:
+        line += f", its text is from {format_when(facts['last_change'], now)}"
+    return [f"{line}."]
+
+
+def _status_words(status: int | None) -> str:
+    if not status:
+        return "no answer"
+    return f"status {status}"
+
+
+def _origin_sentence(facts: dict[str, Any], now: datetime) -> str:
+    if facts["parent"]:
+        where = f"found on {facts['parent']}"
+    elif facts["depth"] == 0:
+        where = "a seed"
+    else:
+        where = "found in a sitemap"
+    if facts["depth"]:
+        depth = f"{format_count(facts['depth'], 'click')} from a seed"
+    else:
+        depth = "where the crawl begins"
+    since = format_time(facts["first_seen"], now)
+    return f"Known since {since}, {where}, {depth}, score {facts['score']:.3g}."
+
+
+def _host_lines(facts: dict[str, Any], now: datetime) -> list[str]:
+    if facts["address"] is None:
+        return [f"  Host {facts['name']} was not asked yet."]
+    address = f"at {facts['address']}"
+    if facts["address"].startswith(NO_ADDRESS):
+        address = "(no address found)"
+    rest = "may be asked now"
+    if facts["next_allowed"] and facts["next_allowed"] > now:
+        rest = f"rests until {format_when(facts['next_allowed'], now)}{_rest_reason(facts)}"
+    delay = format_duration(facts["delay_s"])
+    delay_source = "setting POLITENESS_DELAY"
+    if facts["delay_source"] == "robots.txt":
+        delay_source = "Crawl-delay of its robots.txt"
+    line = f"  Host {facts['name']} {address} {rest}; {delay} between two requests: {delay_source}."
+    if facts["leased_by"]:
+        line += (
+            f" A running crawl has it (worker {facts['leased_by']}), and knows its clock better."
+        )
+    return [line]
+
+
+def _rest_reason(facts: dict[str, Any]) -> str:
+    reason = facts["reason"]
+    if not reason:
+        return ""
+    words = REASONS.get(reason, reason)
+    if reason == "back-off":
+        words += f", {format_count(facts['failures'], 'failure')} in a row"
+    return f" ({words})"

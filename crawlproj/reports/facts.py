@@ -1,9 +1,11 @@
-"""What the database knows, as plain values: of all crawls, of one URL, of one host. Looks only."""
+"""The facts behind `scrapy status` and `scrapy explain`, as plain values that JSON can hold too:
+of all crawls, of one URL, of one host.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from crawlproj.config import Config
 from crawlproj.database.queries import Queries
@@ -13,9 +15,23 @@ from crawlproj.politeness import robots
 from crawlproj.urls.canonical import host_of, origin_of, url_key
 
 
+class _HostRow(NamedTuple):
+    """The columns of query `explain_host`; the defaults stand for a host that was never asked."""
+
+    host_next_allowed: datetime | None = None
+    host_reason: str = ""
+    failures: int = 0
+    server_next_allowed: datetime | None = None
+    server_reason: str = ""
+    address: str | None = None
+    worker: str | None = None
+    leased_until: datetime | None = None
+
+
 def status_facts(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
-    """Crawl -> its figures. `fetched`: the last visit got an answer; `documents`: there is a
-    reading of it.
+    """The figures of each crawl, by its name.
+
+    `fetched` counts URLs whose last visit got a response, `documents` those whose text was read.
     """
     crawls: dict[str, dict[str, Any]] = {}
     for name, hosts, leased in db.fetch_rows("status_hosts", now=now):
@@ -28,13 +44,13 @@ def status_facts(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
             "leased_servers": leased,
             "versions": 0,
         }
-    for name, state, number, fetched, documents, due, next_due in db.fetch_rows(
-        "status_urls", now=now
-    ):
+    rows = db.fetch_rows("status_urls", now=now)
+    for name, state, number, fetched, documents, due, next_due in rows:
         crawl = crawls[name]
         crawl["urls"][state] += number
-        for key_, more in (("known", number), ("fetched", fetched), ("documents", documents)):
-            crawl["urls"][key_] += more
+        crawl["urls"]["known"] += number
+        crawl["urls"]["fetched"] += fetched
+        crawl["urls"]["documents"] += documents
         crawl["due_now"] += due
         crawl["next_due"] = _earliest(crawl["next_due"], next_due)
     for name, versions in db.fetch_rows("status_versions"):
@@ -50,87 +66,104 @@ def url_facts(
     db: Queries, frontier: Frontier, config: Config, url: str, canonical: str
 ) -> dict[str, Any]:
     """Everything about one URL; `state` is None if the crawl does not know it."""
-    id_ = url_key(frontier.spec.name, canonical)
-    row = frontier.get_urls([id_]).get(id_)
-    rules = frontier.get_robots([origin_of(canonical)]).get(origin_of(canonical))
+    key = url_key(frontier.spec.name, canonical)
+    stored = frontier.get_urls([key]).get(key)
+    origin = origin_of(canonical)
+    robots_row = frontier.get_robots([origin]).get(origin)
     facts: dict[str, Any] = {
         "url": url,
         "canonical": canonical,
         "crawl": frontier.spec.name,
         "state": None,
     }
-    if row is not None:
-        facts |= _facts(row, frontier)
+    if stored is not None:
+        facts |= _stored_facts(stored, frontier)
     facts["forgotten"] = takedown.barring_rule(db, canonical)
-    facts["robots"] = _verdict(rules, canonical, config.robot_name)
-    facts["robots_read"] = rules.fetched if rules else None
+    facts["robots"] = _robots_verdict(robots_row, canonical, config.robot_name)
+    facts["robots_read"] = None
+    robots_rows = []
+    if robots_row is not None:
+        facts["robots_read"] = robots_row.fetched
+        robots_rows.append(robots_row)
     facts["host"] = _host_facts(
-        db, frontier.now(), host_of(canonical), config=config, rules=[rules] if rules else []
+        db, frontier.now(), host_of(canonical), config=config, robots_rows=robots_rows
     )
     return facts
 
 
-def _facts(row: StoredUrl, frontier: Frontier) -> dict[str, Any]:
-    parent = frontier.get_urls([row.parent]).get(row.parent) if row.parent is not None else None
+def _stored_facts(stored: StoredUrl, frontier: Frontier) -> dict[str, Any]:
+    parent = None
+    if stored.parent is not None:
+        parent = frontier.get_urls([stored.parent]).get(stored.parent)
     return {
-        "state": row.state.value,
-        "lane": row.lane.name.lower() if row.lane is not None else None,
-        "why": row.why,
-        "depth": row.depth,
-        "score": row.score,
+        "state": stored.state.value,
+        "lane": None if stored.lane is None else stored.lane.name.lower(),
+        "why": stored.why,
+        "depth": stored.depth,
+        "score": stored.score,
         "parent": parent.url if parent else None,
-        "status": row.status,
-        "visits": row.visit,
-        "tries": row.tries,
-        "changes": row.changes,
-        "first_seen": row.first_seen,
-        "last_visit": row.last_visit,
-        "last_change": row.last_change,
-        "next_visit": row.next_visit,
-        "interval_s": row.interval_s,
-        "moved_to": row.moved_to,
+        "status": stored.status,
+        "visits": stored.visit,
+        "tries": stored.tries,
+        "changes": stored.changes,
+        "first_seen": stored.first_seen,
+        "last_visit": stored.last_visit,
+        "last_change": stored.last_change,
+        "next_visit": stored.next_visit,
+        "interval_s": stored.interval_s,
+        "moved_to": stored.moved_to,
     }
 
 
-def _verdict(row: RobotsRow | None, url: str, agent: str) -> str:
-    """allowed, forbidden, unreachable (which keeps us away), or unknown (not read yet)."""
+def _robots_verdict(row: RobotsRow | None, url: str, robot_name: str) -> str:
+    """The word allowed, forbidden, unreachable (which keeps us away) or unknown (not read yet)."""
     if row is None:
         return "unknown"
     rules = robots.robots_from_row(row)
     if rules.unreachable:
         return "unreachable"
-    return "allowed" if rules.allows(url, agent) else "forbidden"
+    if rules.allows(url, robot_name):
+        return "allowed"
+    return "forbidden"
 
 
 def _host_facts(
-    db: Queries, now: datetime, name: str, config: Config, rules: list[RobotsRow]
+    db: Queries, now: datetime, name: str, config: Config, robots_rows: list[RobotsRow]
 ) -> dict[str, Any]:
-    row = db.fetch_row("explain_host", host=name, now=now)
-    nothing = (None, "", 0, None, "", None, None, None)
-    own_rest, why, failures, server_rest, server_why, address, worker, until = row or nothing
-    rests = [
-        (at, reason)
-        for at, reason in ((own_rest, why), (server_rest, server_why))
-        if at is not None
-    ]
-    allowed, reason = max(rests, default=(None, ""))
-    asked = max(
-        (robots.robots_from_row(r).crawl_delay_s(config.robot_name) or 0.0 for r in rules),
-        default=0.0,
-    )
-    crawl_delay = min(asked, config.host_rules.max_crawl_delay_s)
-    own = config.host_rules.delay_s >= crawl_delay
+    columns = db.fetch_row("explain_host", host=name, now=now)
+    host = _HostRow(*columns) if columns else _HostRow()
+    rests = []
+    if host.host_next_allowed is not None:
+        rests.append((host.host_next_allowed, host.host_reason))
+    if host.server_next_allowed is not None:
+        rests.append((host.server_next_allowed, host.server_reason))
+    next_allowed, reason = max(rests, default=(None, ""))
+    delay_s = config.host_rules.delay_s
+    delay_source = "POLITENESS_DELAY"
+    crawl_delay_s = capped_crawl_delay_s(robots_rows, config)
+    if crawl_delay_s > delay_s:
+        delay_s = crawl_delay_s
+        delay_source = "robots.txt"
     return {
         "name": name,
-        "address": address,
-        "next_allowed": allowed,
+        "address": host.address,
+        "next_allowed": next_allowed,
         "reason": reason,
-        "failures": failures,
-        "delay_s": config.host_rules.delay_s if own else crawl_delay,
-        "delay_source": "POLITENESS_DELAY" if own else "robots.txt",
-        "leased_by": worker,
-        "leased_until": until,
+        "failures": host.failures,
+        "delay_s": delay_s,
+        "delay_source": delay_source,
+        "leased_by": host.worker,
+        "leased_until": host.leased_until,
     }
+
+
+def capped_crawl_delay_s(rows: list[RobotsRow], config: Config) -> float:
+    """The longest Crawl-delay of a host's robots.txt files, up to the longest that we accept."""
+    longest = 0.0
+    for row in rows:
+        crawl_delay_s = robots.robots_from_row(row).crawl_delay_s(config.robot_name)
+        longest = max(longest, crawl_delay_s or 0.0)
+    return min(longest, config.host_rules.max_crawl_delay_s)
 
 
 def host_facts(db: Queries, frontier: Frontier, config: Config, host_name: str) -> dict[str, Any]:
@@ -139,17 +172,24 @@ def host_facts(db: Queries, frontier: Frontier, config: Config, host_name: str) 
     urls: dict[str, int] = {state.value: 0 for state in State}
     due = 0
     next_due = None
-    for state, number, ready, at in db.fetch_rows(
-        "explain_host_urls", host=host_name, crawl=frontier.spec.name, now=now
-    ):
+    rows = db.fetch_rows("explain_host_urls", host=host_name, crawl=frontier.spec.name, now=now)
+    for state, number, due_of_state, next_due_of_state in rows:
         urls[state] = number
-        due += ready
-        next_due = _earliest(next_due, at)
-    origins = [row[0] for row in db.fetch_rows("explain_host_robots", host=host_name)]
-    rules = list(frontier.get_robots(origins).values())
+        due += due_of_state
+        next_due = _earliest(next_due, next_due_of_state)
     known = sum(urls.values())
-    names = ("origin", "status", "fetched", "expires", "failures")
-    read = [{name: getattr(row, name) for name in names} for row in rules]
+    origins = [origin for (origin,) in db.fetch_rows("explain_host_robots", host=host_name)]
+    robots_rows = list(frontier.get_robots(origins).values())
+    robots_facts = [
+        {
+            "origin": row.origin,
+            "status": row.status,
+            "fetched": row.fetched,
+            "expires": row.expires,
+            "failures": row.failures,
+        }
+        for row in robots_rows
+    ]
     return {
         "crawl": frontier.spec.name,
         "known": known > 0,
@@ -157,6 +197,6 @@ def host_facts(db: Queries, frontier: Frontier, config: Config, host_name: str) 
         "due_now": due,
         "next_due": next_due,
         "forgotten": takedown.barring_rule(db, "", host_name),
-        "robots": read,
-        "host": _host_facts(db, now, host_name, config=config, rules=rules),
+        "robots": robots_facts,
+        "host": _host_facts(db, now, host_name, config=config, robots_rows=robots_rows),
     }

@@ -1,5 +1,6 @@
-"""What comes next: the frontier's queues played forward on the hosts' clocks. A forecast: answers
-may change it.
+"""A forecast of what is fetched next: the frontier's queues, played forward on the hosts' clocks.
+
+What the servers respond may change it.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import islice
 
 from crawlproj.config import Config
 from crawlproj.database.arrays import array_literal
 from crawlproj.database.queries import Queries
 from crawlproj.frontier.base import Lane, RobotsRow
-from crawlproj.politeness import robots
+from crawlproj.reports.facts import capped_crawl_delay_s
 from crawlproj.revisit.shares import Shares
 from crawlproj.scheduling.window import SHARE_CLASSES
 
@@ -23,7 +25,10 @@ MAX_PLANNED = 200
 
 @dataclass(frozen=True, slots=True)
 class PlannedUrl:
-    """A URL and when it would be handed out. `due` is set for revisits and retries."""
+    """A URL, and when it would be handed out (`at`).
+
+    `due` is set for revisits and retries; `read_before` says that there is a text of it.
+    """
 
     url: str
     host: str
@@ -37,13 +42,18 @@ class PlannedUrl:
 
     @property
     def share(self) -> str:
-        """Whose share pays for it; the same rule as `window.class_of`."""
-        return SHARE_CLASSES.get(self.lane) or ("revisit" if self.read_before else "new")
+        """Whose share pays for it; the same rule as `scheduling.window.share_class`."""
+        if self.lane in SHARE_CLASSES:
+            return SHARE_CLASSES[self.lane]
+        return "revisit" if self.read_before else "new"
 
 
 @dataclass(slots=True)
 class PlannedHost:
-    """One host: when it may be asked, how long it rests between two requests, what it has."""
+    """One host: when it may be asked, how long it rests between two requests, what is queued.
+
+    `later` holds revisits and retries by their due time; `lanes` what may be handed out at once.
+    """
 
     name: str
     at: datetime
@@ -53,27 +63,34 @@ class PlannedHost:
     lanes: dict[Lane, deque[PlannedUrl]] = field(default_factory=dict)
 
     def take_next(self) -> PlannedUrl | None:
-        """The one that would be handed out at `at`; None: nothing then, and `at` moves on to when
-        there is.
+        """Remove and return the URL that would be handed out at `at`.
+
+        None if there is none then; `at` moves on to when there is.
         """
-        while self.later and self.later[0].due is not None and self.later[0].due <= self.at:
-            planned = self.later.popleft()
-            self.lanes.setdefault(planned.lane, deque()).append(planned)
-        if urgent := self.lanes.get(Lane.URGENT):
+        self._move_due_urls()
+        urgent = self.lanes.get(Lane.URGENT)
+        if urgent:
             return urgent.popleft()
-        by_share: dict[str, list[deque[PlannedUrl]]] = {}
+        by_share: dict[str, deque[PlannedUrl]] = {}
         for lane in sorted(self.lanes):
-            if queue := self.lanes[lane]:
-                by_share.setdefault(queue[0].share, []).append(queue)
+            queue = self.lanes[lane]
+            if queue:
+                by_share.setdefault(queue[0].share, queue)
         chosen = self.shares.choose_class(list(by_share))
         if chosen is not None:
-            return by_share[chosen][0].popleft()
+            return by_share[chosen].popleft()
         if self.later and self.later[0].due is not None:
             self.at = self.later[0].due
         return None
 
+    def _move_due_urls(self) -> None:
+        while self.later and self.later[0].due is not None and self.later[0].due <= self.at:
+            planned = self.later.popleft()
+            self.lanes.setdefault(planned.lane, deque()).append(planned)
+
     @property
     def is_empty(self) -> bool:
+        """Whether nothing is left to hand out."""
         return not self.later and not any(self.lanes.values())
 
 
@@ -81,37 +98,38 @@ def plan_urls(
     db: Queries, crawl: int, config: Config, count: int, now: datetime
 ) -> list[PlannedUrl]:
     """The next `count` URLs of a crawl in the order in which one worker would hand them out."""
-    queues = _queues(db, crawl, config, count=count, now=now)
-    return [planned for planned, _ in zip(play_queues(queues), range(count), strict=False)]
+    hosts = _planned_hosts(db, crawl, config, count=count, now=now)
+    return list(islice(play_queues(hosts), count))
 
 
-def play_queues(queues: list[PlannedHost]) -> Iterator[PlannedUrl]:
-    """Hand out, host by host, whoever may be asked first."""
-    heap = [(queue.at, n, queue) for n, queue in enumerate(queues)]
+def play_queues(hosts: list[PlannedHost]) -> Iterator[PlannedUrl]:
+    """Hand out the hosts' URLs; the host that may be asked first goes first."""
+    heap = [(host.at, number, host) for number, host in enumerate(hosts)]
     heapq.heapify(heap)
     while heap:
-        at, n, queue = heapq.heappop(heap)
-        planned = queue.take_next()
+        at, number, host = heapq.heappop(heap)
+        planned = host.take_next()
         if planned is not None:
             yield replace(planned, at=at)
-            queue.at = at + timedelta(seconds=queue.delay_s)
-        if not queue.is_empty:
-            heapq.heappush(heap, (queue.at, n, queue))
+            host.at = at + timedelta(seconds=host.delay_s)
+        if not host.is_empty:
+            heapq.heappush(heap, (host.at, number, host))
 
 
-def _queues(
+def _planned_hosts(
     db: Queries, crawl: int, config: Config, count: int, now: datetime
 ) -> list[PlannedHost]:
-    hosts = db.fetch_rows("plan_hosts", crawl=crawl, count=count, now=now)
-    queues: dict[str, PlannedHost] = {}
-    for _, name, allowed in hosts:
-        queues[name] = PlannedHost(
+    hosts: dict[str, PlannedHost] = {}
+    ids = []
+    for id_, name, allowed in db.fetch_rows("plan_hosts", crawl=crawl, count=count, now=now):
+        ids.append(id_)
+        hosts[name] = PlannedHost(
             name, allowed or now, _delay_s(db, name, config), shares=Shares(config.spec.shares)
         )
-    ids = array_literal(row[0] for row in hosts)
-    names = array_literal(row[1] for row in hosts)
-    for row in db.fetch_rows("plan_urls", crawl=crawl, host=ids, name=names, count=count):
-        _, url, name, _, lane, state, depth, score, read_before, due = row
+    rows = db.fetch_rows(
+        "plan_urls", crawl=crawl, host=array_literal(ids), name=array_literal(hosts), count=count
+    )
+    for _id, url, name, _visit, lane, state, depth, score, read_before, due in rows:
         planned = PlannedUrl(
             url,
             name,
@@ -122,22 +140,18 @@ def _queues(
             read_before=read_before,
             due=due,
         )
-        queue = queues[name]
-        (queue.lanes.setdefault(planned.lane, deque()) if due is None else queue.later).append(
-            planned
-        )
-    for queue in queues.values():
-        queue.later = deque(sorted(queue.later, key=lambda p: p.due or now))
-    return list(queues.values())
+        if due is None:
+            hosts[name].lanes.setdefault(planned.lane, deque()).append(planned)
+        else:
+            hosts[name].later.append(planned)
+    for host in hosts.values():
+        host.later = deque(sorted(host.later, key=lambda planned: planned.due or now))
+    return list(hosts.values())
 
 
 def _delay_s(db: Queries, name: str, config: Config) -> float:
-    origins = [row[0] for row in db.fetch_rows("explain_host_robots", host=name)]
-    rows = (
-        [RobotsRow(*row) for row in db.fetch_rows("get_robots", origins=origins)] if origins else []
-    )
-    asked = max(
-        (robots.robots_from_row(row).crawl_delay_s(config.robot_name) or 0.0 for row in rows),
-        default=0.0,
-    )
-    return max(config.host_rules.delay_s, min(asked, config.host_rules.max_crawl_delay_s))
+    origins = [origin for (origin,) in db.fetch_rows("explain_host_robots", host=name)]
+    robots_rows = []
+    if origins:
+        robots_rows = [RobotsRow(*row) for row in db.fetch_rows("get_robots", origins=origins)]
+    return max(config.host_rules.delay_s, capped_crawl_delay_s(robots_rows, config))
