@@ -36,11 +36,11 @@ from crawlproj.formatting import format_count
 from crawlproj.frontier.opening import NoCrawlYet, open_for_reading
 from crawlproj.reextract.addon import PRIORITY
 from crawlproj.reextract.captures import VERSIONS, ReextractOptions
-from crawlproj.reextract.scheduler import OPTIONS
+from crawlproj.reextract.scheduler import OPTIONS_SETTING
 from crawlproj.reports.versions import parse_time
 
 ADDON = "crawlproj.reextract.addon.ReextractAddon"
-LAST = 1_000_000
+ADDON_ORDER = 1_000_000
 
 
 class Command(BaseRunSpiderCommand):
@@ -107,8 +107,8 @@ class Command(BaseRunSpiderCommand):
         check_log(settings)
         with suppress(NoCrawlYet):  # it is started once, not twice
             self._held.enter_context(open_for_reading(config))
-        settings.set(OPTIONS, options, PRIORITY)
-        settings.set("ADDONS", {**settings.getdict("ADDONS"), ADDON: LAST}, PRIORITY)
+        settings.set(OPTIONS_SETTING, options, PRIORITY)
+        settings.set("ADDONS", {**settings.getdict("ADDONS"), ADDON: ADDON_ORDER}, PRIORITY)
         if (
             settings.get("PANEL") != "off"
             and not settings.get("LOG_FILE")

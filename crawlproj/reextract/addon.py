@@ -1,5 +1,4 @@
-"""Settings of a run on the archive: nothing that asks, paces or stores, but all that a project
-parses and keeps its items with.
+"""Settings of a run on the archive: what parses and stores items stays, what fetches pages goes.
 
 An add-on comes after the project's own settings, the spider's and those of other add-ons, and can
 see which components there are.
@@ -33,12 +32,12 @@ FIXED: dict[str, Any] = {
 }
 HANDLER = "crawlproj.reextract.handler.ArchiveHandler"
 COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
-UNPACKS = (
+DECOMPRESSORS = (
     "middlewares.unpacking.UnpackingMiddleware",
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware",
 )
-STAY = (
-    *UNPACKS,
+ALWAYS_KEPT = (
+    *DECOMPRESSORS,
     "crawlproj.extensions.closespider.CloseCrawl",
     "crawlproj.extensions.feedexport.ItemFeeds",
 )
@@ -49,6 +48,8 @@ ADDED = {
 
 
 class ReextractAddon:
+    """Scrapy add-on that takes away all that leads to the network and reads the archive instead."""
+
     def update_settings(self, settings: BaseSettings) -> None:
         for name, value in FIXED.items():
             settings.set(name, value, PRIORITY)
@@ -61,16 +62,20 @@ class ReextractAddon:
 
 
 def kept_components(name: str, components: BaseSettings) -> dict[Any, Any]:
-    """Without those of ours that work for the frontier, and without Scrapy's own on the way to the
-    network.
+    """The components of one setting that a run on the archive keeps, with their order.
+
+    Those of ours that work for the frontier go, and so do Scrapy's own downloader middlewares.
     """
-    ours = {
-        path for path in getattr(import_module(DEFAULTS), name) if not path.startswith("scrapy.")
-    }
-    found = {}
-    for component, place in components.items():
-        path = component if isinstance(component, str) else global_object_name(component)
-        asks = name == "DOWNLOADER_MIDDLEWARES" and path.startswith("scrapy.")
-        if place is not None and (path in STAY or not (asks or path in ours)):
-            found[component] = place
-    return found
+    defaults = getattr(import_module(DEFAULTS), name)
+    ours = {path for path in defaults if not path.startswith("scrapy.")}
+    kept = {}
+    for component, order in components.items():
+        if order is None:
+            continue
+        path = component
+        if not isinstance(component, str):
+            path = global_object_name(component)
+        fetches = name == "DOWNLOADER_MIDDLEWARES" and path.startswith("scrapy.")
+        if path in ALWAYS_KEPT or not (fetches or path in ours):
+            kept[component] = order
+    return kept

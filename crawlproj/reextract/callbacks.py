@@ -1,4 +1,4 @@
-"""What a spider would ask for a page with, if nobody has noted it."""
+"""The request that a spider would make for a page, if the original request is not known."""
 
 from __future__ import annotations
 
@@ -9,33 +9,40 @@ from scrapy.spiders import CrawlSpider, SitemapSpider
 from crawlproj.urls.canonical import host_of
 
 
-def has_default(spider: Spider) -> bool:
-    """Whether it has a method for pages that say nothing of a callback."""
+def has_default_callback(spider: Spider) -> bool:
+    """Whether the spider has a method for responses to requests without a callback."""
     return type(spider).parse is not Spider.parse or type(spider)._parse is not Spider._parse
 
 
 def default_request(spider: Spider, url: str, callback: str = "") -> Request | None:
-    """None if the spider would not know what to do with it. `callback` is the name of a method that
-    takes them all.
+    """The request for a page by the kind of the spider; None if the spider has no method for it.
+
+    `callback` is the name of a method that takes all such pages.
     """
     if callback:
         return Request(url, callback=getattr(spider, callback))
     if isinstance(spider, SitemapSpider):
-        return next(
-            (Request(url, callback=own) for pattern, own in spider._cbs if pattern.search(url)),
-            None,
-        )
+        for pattern, method in spider._cbs:
+            if pattern.search(url):
+                return Request(url, callback=method)
+        return None
     if isinstance(spider, CrawlSpider):
         for number, rule in enumerate(spider._rules):
             if rule.link_extractor.matches(url):
                 return spider._build_request(number, Link(url))
-    return Request(url) if has_default(spider) else None
+    if has_default_callback(spider):
+        return Request(url)
+    return None
 
 
 def spider_wants(spider: Spider, url: str) -> bool:
-    """Is a page that was not crawled by this spider one for it?"""
-    if (own := getattr(spider, "wants", None)) is not None:
-        return bool(own(url))
+    """Whether a page that this spider has not crawled itself is one for it.
+
+    The spider's own method `wants` decides; without one, its `allowed_domains`.
+    """
+    own_method = getattr(spider, "wants", None)
+    if own_method is not None:
+        return bool(own_method(url))
     domains = [domain.lower() for domain in getattr(spider, "allowed_domains", None) or ()]
-    name = host_of(url)
-    return not domains or any(name == domain or name.endswith(f".{domain}") for domain in domains)
+    host = host_of(url)
+    return not domains or any(host == domain or host.endswith(f".{domain}") for domain in domains)

@@ -1,9 +1,10 @@
-"""Which captures answer a request."""
+"""Which captures of the archive match a request."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -24,8 +25,10 @@ _METHOD = re.compile(rb"[A-Z]+").match
 
 @dataclass(frozen=True, slots=True)
 class ReextractOptions:
-    """Captures from `since` up to `until`, both included. `callback`: of captures whose request
-    nobody knows; empty: as the spider's kind has it.
+    """The options of a run: captures from `since` up to `until`, both included.
+
+    `callback` is the method for captures whose request is not known; empty: the one that the kind
+    of the spider has for them.
     """
 
     since: datetime | None = None
@@ -44,8 +47,12 @@ class CaptureSelector:
         self._crawl = crawl
         self._options = options
         self._count = count
-        self._since = format_timestamp(options.since) if options.since else ""
-        self._until = format_timestamp(options.until) if options.until else "9"
+        self._since = ""
+        self._until = "9"  # later than any timestamp
+        if options.since:
+            self._since = format_timestamp(options.since)
+        if options.until:
+            self._until = format_timestamp(options.until)
         self._owners: dict[str, str | None] = {}
 
     def captured_pages(self) -> Iterator[tuple[str, list[IndexEntry]]]:
@@ -53,74 +60,72 @@ class CaptureSelector:
         for _, alike in groupby(self.archive.iter_entries(), key=lambda entry: entry.key):
             found: dict[str, list[IndexEntry]] = {}
             for entry in alike:
-                if entry.post_query or not self._counts(
-                    entry
-                ):  # no page: a spider's own requests know of it
+                # The response to a POST is no page: a spider's own request leads to it.
+                if entry.post_query or not self._is_selected(entry):
                     continue
                 found.setdefault(canonical_url(entry.url) or entry.url, []).append(entry)
             yield from found.items()
 
-    def find_entries(self, url: str, ways: Iterable[str] = ("",)) -> list[IndexEntry]:
-        """All captures of a URL, in whichever spelling; if it was no GET, asked for in one of these
-        ways.
+    def find_entries(self, url: str, queries: Iterable[str] = ("",)) -> list[IndexEntry]:
+        """All captures of a URL, in whichever spelling, oldest first.
+
+        `queries` are what the index adds to the key of a request that is not a GET.
         """
         wanted = canonical_url(url) or url
-        spellings = [
-            (spelling, asked) for spelling in dict.fromkeys((url, wanted)) for asked in ways
-        ]
-        alike = {
-            entry: None
-            for spelling, asked in spellings
-            for entry in self.archive.entries_by_key(spelling, asked)
-        }
+        alike: dict[IndexEntry, None] = {}
+        for spelling in dict.fromkeys((url, wanted)):
+            for query in queries:
+                alike.update(dict.fromkeys(self.archive.entries_by_key(spelling, query)))
         found = [
             entry
             for entry in alike
-            if (canonical_url(entry.url) or entry.url) == wanted and self._counts(entry)
+            if (canonical_url(entry.url) or entry.url) == wanted and self._is_selected(entry)
         ]
         return sorted(found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
 
     def any_imported(self, entries: Sequence[IndexEntry] | None = None) -> bool:
-        """Did any of them come from elsewhere? By default: is anything in the archive that did?"""
-        files = (
-            {path.name for path in self.archive.closed_files()}
-            if entries is None
-            else {entry.file for entry in entries}
-        )
+        """Whether any of the entries, by default any file of the archive, was imported."""
+        if entries is None:
+            files = {path.name for path in self.archive.closed_files()}
+        else:
+            files = {entry.file for entry in entries}
         return any(self._owner(file) is None for file in files)
 
     def matching_captures(
         self, entries: Sequence[IndexEntry], method: str = "GET", body: bytes = b""
     ) -> Iterator[Capture]:
-        """The answers to such a request: each that differs from the one before it; or the last one
-        only, an error only if there was never a page.
+        """The responses to such a request, as the option `versions` wants them.
+
+        `all`: each that differs from the one before it. `last`: only the last one, an error only
+        if there was never a page.
         """
         if self._options.versions == "all":
             before = None
             for entry in entries:
                 capture = self._read(entry, method, body)
-                if capture is not None and (
-                    not entry.digest or (entry.digest, entry.status) != before
-                ):
+                if capture is None:
+                    continue
+                if not entry.digest or (entry.digest, entry.status) != before:
                     before = (entry.digest, entry.status)
                     yield capture
             return
         good = [entry for entry in entries if 200 <= entry.status < 300]
         others = [entry for entry in entries if not 200 <= entry.status < 300]
         for entry in [*reversed(good), *reversed(others)]:
-            if (capture := self._read(entry, method, body)) is not None:
+            capture = self._read(entry, method, body)
+            if capture is not None:
                 yield capture
                 return
 
-    def _counts(self, entry: IndexEntry) -> bool:
-        return self._since <= entry.timestamp <= self._until and self._owner(entry.file) in (
-            self._crawl,
-            None,
-        )
+    def _is_selected(self, entry: IndexEntry) -> bool:
+        if not self._since <= entry.timestamp <= self._until:
+            return False
+        return self._owner(entry.file) in (self._crawl, None)
 
     def count_unfinished(self) -> int:
-        """Files of the crawl that are being written, or were left open by a kill: they have no
-        index yet.
+        """How many files of the crawl are being written, or were left open by a kill.
+
+        They have no index yet.
         """
         names = (
             path.name.removesuffix(OPEN) for path in self.archive.folder.glob(f"*{SUFFIX}{OPEN}")
@@ -130,45 +135,50 @@ class CaptureSelector:
     def _owner(self, file: str) -> str | None:
         """The crawl that wrote a file; None if it was imported."""
         if file not in self._owners:
-            try:
+            part_of = None
+            with suppress(ArchiveError):
                 first = self.archive.read(file, 0)
-                said = _PART_OF(first.block) if first.kind == "warcinfo" else None
-            except ArchiveError:
-                said = None
-            self._owners[file] = said[1].decode("utf-8", "replace") if said else self._named(file)
+                if first.kind == "warcinfo":
+                    part_of = _PART_OF(first.block)
+            if part_of:
+                self._owners[file] = part_of[1].decode("utf-8", "replace")
+            else:
+                self._owners[file] = self._owner_by_name(file)
         return self._owners[file]
 
-    def _named(self, file: str) -> str | None:
-        """By its name: whose it is, if it has lost its first record."""
+    def _owner_by_name(self, file: str) -> str | None:
+        """The owner of a file that has lost its first record, as far as its name tells."""
         if _IMPORTED(file):
             return None
-        return self._crawl if prefix_of(file) == plain_name(self._crawl) else ""
+        if prefix_of(file) == plain_name(self._crawl):
+            return self._crawl
+        return ""
 
     def _read(self, entry: IndexEntry, method: str, body: bytes) -> Capture | None:
-        """None if it answers another request, or was no whole answer: the spider had not seen it
-        either.
+        """The capture; None if it belongs to another request, or is truncated or damaged.
+
+        The spider has not seen a truncated response in the crawl either.
         """
         try:
-            record, asked = self.archive.read_exchange(entry)
+            record, stored_request = self.archive.read_exchange(entry)
             if not record.is_http or record.fields.get("warc-truncated"):
                 self._count("reextract/not_whole")
                 return None
-            return (
-                self.archive.resolve_record(record)
-                if matches_request(asked, method, body)
-                else None
-            )
+            if not matches_request(stored_request, method, body):
+                return None
+            return self.archive.resolve_record(record)
         except ArchiveError:
             self._count("reextract/unreadable")
             return None
 
 
-def matches_request(asked: StoredRecord | None, method: str, body: bytes) -> bool:
-    """Is it the answer to such a request? One whose request nobody kept is taken for that to
-    a GET.
+def matches_request(stored_request: StoredRecord | None, method: str, body: bytes) -> bool:
+    """Whether a stored request has this method and body.
+
+    A response whose request was not stored is taken for that to a GET.
     """
-    if asked is None:
+    if stored_request is None:
         return method == "GET" and not body
-    head, sent = heads.split_head(asked.block)
+    head, sent = heads.split_head(stored_request.block)
     found = _METHOD(head)
     return found is not None and found[0].decode() == method and sent == body

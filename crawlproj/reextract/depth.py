@@ -1,4 +1,4 @@
-"""Spider middleware: how deep a request is, as middlewares/pages.py says it in a crawl."""
+"""Spider middleware that sets the depth of requests, as middlewares/pages.py does in a crawl."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from scrapy.http import Response
 
 
 class ReextractDepthMiddleware:
+    """Sets `meta["depth"]` of each request that a callback yields to one more than its page's."""
+
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:

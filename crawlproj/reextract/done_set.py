@@ -1,5 +1,5 @@
-"""What was done already, in little memory: a set of 64-bit numbers takes 16 to 32 bytes for each,
-Python's own 80 and more.
+"""A set of 64-bit numbers in little memory: 16 to 32 bytes for each, Python's own set takes 80 and
+more. It remembers which requests of a run are done.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ FIRST_SIZE = 1 << 12
 
 
 class NumberSet:
-    """A table of numbers, never more than half full. 0 stands for "free", so the number 0 is kept
-    as 1.
+    """A hash table of numbers, never more than half full.
+
+    0 stands for a free slot, so the number 0 is stored as 1.
     """
 
     def __init__(self, size: int = FIRST_SIZE) -> None:
@@ -19,12 +20,12 @@ class NumberSet:
         self._count = 0
 
     def add(self, number: int) -> bool:
-        """True if it is new."""
+        """Add a number; True if it is new."""
         number = number or 1
-        place = self._slot_of(number)
-        if self._slots[place]:
+        slot = self._slot_of(number)
+        if self._slots[slot]:
             return False
-        self._slots[place] = number
+        self._slots[slot] = number
         self._count += 1
         if self._count * 2 > len(self._slots):
             self._grow()
@@ -37,13 +38,13 @@ class NumberSet:
         return self._count
 
     def _slot_of(self, number: int) -> int:
-        """Where it is, or where it would be."""
+        """The index of the slot that holds the number, or of the free one where it belongs."""
         slots = self._slots
         mask = len(self._slots) - 1
-        place = number & mask
-        while slots[place] and slots[place] != number:
-            place = (place + 1) & mask
-        return place
+        slot = number & mask
+        while slots[slot] and slots[slot] != number:
+            slot = (slot + 1) & mask
+        return slot
 
     def _grow(self) -> None:
         old = self._slots

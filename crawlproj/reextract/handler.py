@@ -1,4 +1,4 @@
-"""Captures as Scrapy's responses; and the download handler that has nothing else to give."""
+"""Captures as Scrapy's responses, and the download handler that gives out nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scrapy.http import Headers, Request, Response
 from scrapy.utils._download_handlers import make_response
 
 from crawlproj.archive import Capture
-from crawlproj.archive.post_keys import FORM, JSON, query_for
+from crawlproj.archive.post_keys import FORM, JSON, build_post_query
 from crawlproj.http import heads
 from crawlproj.http.status import REDIRECTS
 from crawlproj.urls.canonical import join_href
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def response_of(capture: Capture, url: str) -> Response:
-    """As the network's end gave it to Scrapy: still packed, of the class that fits."""
+    """A capture as the response that Scrapy got from the network: still compressed."""
     try:
         address = ip_address(capture.record.fields.get("warc-ip-address", ""))
     except ValueError:
@@ -40,7 +40,7 @@ def response_of(capture: Capture, url: str) -> Response:
 
 
 def redirect_target(capture: Capture, request: Request, spider: Any) -> str | None:
-    """Where a redirect leads that the spider does not take itself."""
+    """The URL of a redirect that is to be followed; None if the spider takes the capture itself."""
     meta = request.meta
     taken = meta.get(
         "handle_httpstatus_list", getattr(spider, "handle_httpstatus_list", None) or ()
@@ -52,12 +52,14 @@ def redirect_target(capture: Capture, request: Request, spider: Any) -> str | No
         or capture.status in taken
     ):
         return None
-    where = capture.header("Location")
-    return join_href(request.url, where) if where else None
+    location = capture.header("Location")
+    if not location:
+        return None
+    return join_href(request.url, location)
 
 
 def redirected_request(request: Request, url: str, status: int) -> Request:
-    """The request that follows a redirect: 307 and 308 repeat it, the others ask with GET."""
+    """The request that follows a redirect: 307 and 308 repeat it, the others become a GET."""
     if status in (307, 308) or (request.method == "HEAD" and status != 303):
         return request.replace(url=url)
     plain = request.replace(url=url, method="GET", body="")
@@ -67,21 +69,23 @@ def redirected_request(request: Request, url: str, status: int) -> Request:
 
 
 def index_queries(request: Request) -> list[str]:
-    """By which the index may know it: the content type may be another than it was sent with."""
+    """What the index may have added to the key of this request; nothing for a GET.
+
+    Several, as the content type may have been another one when the page was fetched.
+    """
     if request.method == "GET":
         return [""]
-    said = (request.headers.get(b"Content-Type") or b"").decode("latin-1")
-    return list(
-        dict.fromkeys(
-            query_for(request.method, kind, request.body) for kind in (said, FORM, JSON, "")
-        )
-    )
+    content_type = (request.headers.get(b"Content-Type") or b"").decode("latin-1")
+    types = (content_type, FORM, JSON, "")
+    queries = (build_post_query(request.method, each, request.body) for each in types)
+    return list(dict.fromkeys(queries))
 
 
 class ArchiveHandler:
-    """For http and https. What the scheduler has handed out comes with its capture; whoever asks
-    the downloader directly (a callback that waits for an answer, a pipeline for images) gets the
-    last one.
+    """Download handler for http and https that reads captures.
+
+    What the scheduler has handed out comes with its capture. Who asks the downloader directly (a
+    callback that awaits a response, a pipeline for images) gets the last capture.
     """
 
     lazy = False
@@ -95,13 +99,13 @@ class ArchiveHandler:
 
     async def download_request(self, request: Request) -> Response:
         scheduler: ArchiveScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
-        found = scheduler.handed.pop(request, None)
-        if found is not None:
-            return response_of(found, request.url)
-        found, url = scheduler.look_up(request)
-        if found is None:
+        capture = scheduler.pending_captures.pop(request, None)
+        if capture is not None:
+            return response_of(capture, request.url)
+        capture, url = scheduler.last_capture(request)
+        if capture is None:
             raise DownloadFailedError(f"not in the archive: {request.url}")
-        return response_of(found, url)
+        return response_of(capture, url)
 
     async def close(self) -> None:
         """There is nothing to close."""

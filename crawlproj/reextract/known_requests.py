@@ -1,4 +1,4 @@
-"""What the frontier knows of the requests of a crawl. It is only read."""
+"""What the database knows of the requests of a crawl. It is only read."""
 
 from __future__ import annotations
 
@@ -9,42 +9,44 @@ from typing import Any
 from crawlproj.database.connection import Database
 from crawlproj.urls.canonical import url_key
 
-PAGE = 500
-FIRST = -(2**63)
+BATCH_ROWS = 500
+LOWEST_ID = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRequests:
-    """Of one crawl, in its database."""
+    """The requests of one crawl in its database."""
 
     database: Database
     crawl: str
-    number: int
+    crawl_id: int
 
     @classmethod
     def for_crawl(cls, database: Database, crawl: str) -> KnownRequests | None:
-        """None if the database does not know that crawl."""
-        found = database.fetch_row("crawl_named", name=crawl)
-        return cls(database, crawl, found[0]) if found is not None else None
+        """The requests of a crawl; None if the database does not know that crawl."""
+        crawl_id = database.fetch_value("crawl_named", name=crawl)
+        if crawl_id is None:
+            return None
+        return cls(database, crawl, crawl_id)
 
     def seed_urls(self) -> list[str]:
-        return [url for (url,) in self.database.fetch_rows("seeds", crawl=self.number)]
+        return [url for (url,) in self.database.fetch_rows("seeds", crawl=self.crawl_id)]
 
     def known_depths(self, urls: Sequence[str]) -> dict[str, int]:
-        """Those of the URLs that are URLs of the crawl, not only part of a spider's own requests,
-        and how deep they are.
+        """The depths of those URLs that the crawl knows as plain pages, by URL.
+
+        A URL that is only part of a spider's own request is not among them.
         """
-        ids = {url_key(self.crawl, url): url for url in urls}
-        return {
-            ids[number]: depth
-            for number, depth in self.database.fetch_rows("known_depths", ids=list(ids))
-        }
+        urls_by_id = {url_key(self.crawl, url): url for url in urls}
+        rows = self.database.fetch_rows("known_depths", ids=list(urls_by_id))
+        return {urls_by_id[id_]: depth for id_, depth in rows}
 
     def spider_requests(self) -> Iterator[tuple[dict[str, Any], int]]:
-        """Requests of the spider's own that were made, with their depths; in flat memory."""
-        last = FIRST
+        """The spider's own requests that were made, with their depths; in flat memory."""
+        last_id = LOWEST_ID
         while rows := self.database.fetch_rows(
-            "made_requests", crawl=self.number, after=last, count=PAGE
+            "made_requests", crawl=self.crawl_id, after=last_id, count=BATCH_ROWS
         ):
-            yield from ((request, depth) for _, request, depth in rows)
-            last = rows[-1][0]
+            for id_, request, depth in rows:
+                yield request, depth
+                last_id = id_

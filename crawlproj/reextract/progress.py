@@ -1,4 +1,4 @@
-"""How far a run on the archive is, and what came of it."""
+"""Extension that shows how far a run on the archive is, and what came of it."""
 
 from __future__ import annotations
 
@@ -38,19 +38,18 @@ NAMES = {
 
 
 class Progress:
-    """A line every PANEL_INTERVAL, and at the end what was read and what was left out. With
-    PANEL=off it is in the log only.
+    """A line every PANEL_INTERVAL, and at the end what was read and what was left out.
+
+    With PANEL=off the lines are in the log only.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         read = SettingsReader(crawler.settings)
         self._crawler = crawler
         self._interval_s = max(0.1, read("PANEL_INTERVAL", parse_seconds))
-        self._screen = (
-            Screen(output_stream(crawler), live=False)
-            if read("PANEL", one_of(*MODES)) != "off"
-            else None
-        )
+        self._screen: Screen | None = None
+        if read("PANEL", one_of(*MODES)) != "off":
+            self._screen = Screen(output_stream(crawler), live=False)
         self._timer: asyncio.TimerHandle | None = None
         self._started = time.monotonic()
         crawler.signals.connect(self.spider_opened, signal=signals.spider_opened)
@@ -65,13 +64,13 @@ class Progress:
         scheduler: ArchiveScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
         if files := scheduler.selector.count_unfinished():
             self._say(unfinished_text(files))
-        self._plan()
+        self._schedule_tick()
 
-    def _plan(self) -> None:
+    def _schedule_tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._tick)
 
     def _tick(self) -> None:
-        self._plan()
+        self._schedule_tick()
         self._say(
             f"{format_elapsed(time.monotonic() - self._started)}  "
             f"{progress_text(self._crawler.stats.get_stats())}"
@@ -92,9 +91,8 @@ class Progress:
 
 def unfinished_text(files: int) -> str:
     return (
-        f"{format_count(files, 'file')} still being written, or left open by a kill: left out (a crawl "
-        "closes its files when it ends,"
-        " scrapy warc repair those of a kill)"
+        f"{format_count(files, 'file')} still being written, or left open by a kill: left out "
+        "(a crawl closes its files when it ends, scrapy warc repair those of a kill)"
     )
 
 

@@ -1,10 +1,9 @@
-"""The archive instead of the frontier: what a spider asks for is answered by captures, each request
-once.
+"""Scrapy's scheduler for a run on the archive: captures are the responses to a spider's requests.
 
-First the spider's own start and all that follows from it; then the URLs of the crawl and what
-follows from them; then what the frontier noted of requests that nothing leads to any more; then
-pages that nobody knows the request of. So what the spider says now goes before what it said when
-the page was fetched.
+Each request is answered once, in this order: first the spider's own start and all that follows from
+it; then the pages of the crawl and what follows from them; then the spider's own requests that the
+frontier has noted and nothing leads to any more; then pages whose request is not known. So what the
+spider requests now goes before what it requested when the page was fetched.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from itertools import islice
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, Spider, signals
@@ -34,7 +33,7 @@ from crawlproj.reextract.callbacks import default_request, spider_wants
 from crawlproj.reextract.captures import CaptureSelector, ReextractOptions
 from crawlproj.reextract.done_set import NumberSet
 from crawlproj.reextract.handler import index_queries, redirect_target, redirected_request
-from crawlproj.reextract.known_requests import PAGE, KnownRequests
+from crawlproj.reextract.known_requests import BATCH_ROWS, KnownRequests
 from crawlproj.urls.canonical import canonical_url, url_key
 
 if TYPE_CHECKING:
@@ -44,20 +43,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-OPTIONS = "REEXTRACT"
-AT = "archived_at"
+OPTIONS_SETTING = "REEXTRACT"
+ARCHIVED_AT = "archived_at"
 """Key of `meta`: when the page was captured."""
-HOPS = 20
-START_S = 0.1
-Root = tuple[Request, list[IndexEntry]]
+MAX_REDIRECTS = 20
+START_WAIT_S = 0.1
+CapturedRequest = tuple[Request, list[IndexEntry]]
+"""A request, and the entries of the index for its URL."""
 
 
 def plain_request(url: str, depth: int) -> Request:
-    """For the URL as the frontier has it, also if Scrapy would write it in another way."""
+    """A request for the URL as the frontier spells it, also if Scrapy would spell it otherwise."""
     request = Request(url, meta={"depth": depth})
-    return (
-        request if request.url == url else Request(url, meta={"depth": depth, "verbatim_url": True})
-    )
+    if request.url == url:
+        return request
+    return Request(url, meta={"depth": depth, "verbatim_url": True})
 
 
 def extra_identity(request: Request) -> str:
@@ -69,21 +69,25 @@ def extra_identity(request: Request) -> str:
 
 
 class ArchiveScheduler(BaseScheduler):
-    """`handed`: the captures of requests that are on their way through Scrapy."""
+    """Hands out a request per capture.
+
+    `pending_captures` are the captures of requests that are on their way through Scrapy, and
+    `last_capture` is for requests that go around the scheduler.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         assert crawler.spider is not None
         self.crawler = crawler
         self.spider = crawler.spider
         self.config = read_config(crawler.settings, crawler.spider.name)
-        self.options: ReextractOptions = crawler.settings.get(OPTIONS) or ReextractOptions()
+        self.options: ReextractOptions = crawler.settings.get(OPTIONS_SETTING) or ReextractOptions()
         self.selector = CaptureSelector(
             Archive(self.config.warc_dir),
             self.config.spec.name,
             self.options,
             count=crawler.stats.inc_value,
         )
-        self.handed: WeakKeyDictionary[Request, Capture] = WeakKeyDictionary()
+        self.pending_captures: WeakKeyDictionary[Request, Capture] = WeakKeyDictionary()
         self._done = NumberSet()
         self._exhausted = False
         self._starting = False
@@ -96,9 +100,11 @@ class ArchiveScheduler(BaseScheduler):
         return cls(crawler)
 
     def open(self, spider: Spider) -> None:
-        """A queue on disk, as Scrapy's with a JOBDIR: what is to be followed may be more than fits
-        into memory. First in, first out, as in a crawl: of two ways to a page the shorter one
-        counts.
+        """Open the queue and the database.
+
+        The queue is on disk, as Scrapy's with a JOBDIR: what is to be followed may be more than
+        fits into memory. It is first in, first out, as in a crawl: of two ways to a page the
+        shorter one counts.
         """
         with ExitStack() as stack:
             folder = stack.enter_context(TemporaryDirectory(prefix="reextract-"))
@@ -114,32 +120,32 @@ class ArchiveScheduler(BaseScheduler):
             self._queue.open(spider)
             self._known_requests = self._open_known_requests(stack)
             self._stack = stack.pop_all()
-        self._sources = iter([self._known(), self._made(), self._unknown()])
-        self._roots: Iterator[Root] = iter(())
+        self._sources = iter([self._known_pages(), self._noted_requests(), self._other_pages()])
+        self._roots: Iterator[CapturedRequest] = iter(())
         if hasattr(spider, "redis_key") and hasattr(spider, "spider_idle"):
             from crawlproj.scheduling.redis.push_format import stop_spider_polling
 
-            stop_spider_polling(spider)  # what is pushed is for a crawl
-            self.crawler.signals.disconnect(
-                spider.spider_idle, signal=signals.spider_idle
-            )  # it would wait for more for ever
+            # What is pushed is for a crawl, and waiting for more of it would never end.
+            stop_spider_polling(spider)
+            self.crawler.signals.disconnect(spider.spider_idle, signal=signals.spider_idle)
 
     def _open_known_requests(self, stack: ExitStack) -> KnownRequests | None:
-        ledger = None
         name = self.config.spec.name
+        known = None
         with suppress(NoCrawlYet):
-            ledger = KnownRequests.for_crawl(
-                stack.enter_context(open_for_reading(self.config)), name
-            )
-        if ledger is None:
+            database = stack.enter_context(open_for_reading(self.config))
+            known = KnownRequests.for_crawl(database, name)
+        if known is None:
             log.warning(
                 "No database knows the crawl %s: pages go to the callback that the spider has for "
                 "them by default",
                 name,
             )
-        elif learn := getattr(self.spider, "learn_seeds", None):
-            learn(ledger.seed_urls())
-        return ledger
+            return None
+        learn_seeds = getattr(self.spider, "learn_seeds", None)
+        if learn_seeds:
+            learn_seeds(known.seed_urls())
+        return known
 
     def close(self, reason: str) -> None:
         self._stack.close()
@@ -148,15 +154,17 @@ class ArchiveScheduler(BaseScheduler):
         return not self.broken and (not self._exhausted or bool(len(self._queue)))
 
     def enqueue_request(self, request: Request) -> bool:
-        """False if it was there already: also one that is not to be filtered, or what repeats
-        itself would do so for ever.
+        """Queue a request; False if it was there already.
+
+        That goes also for one that is not to be filtered: a page that requests itself would be read
+        for ever.
         """
-        request.meta.pop(AT, None)
+        request.meta.pop(ARCHIVED_AT, None)
         self._starting = bool(request.meta.get("is_start_request"))
         try:
             if not request.url.startswith(("http://", "https://")) or not self._is_new(request):
                 return False
-            self._done.add(self._mark("followed", self._name(request)))
+            self._done.add(self._mark("followed", self._fingerprint(request)))
             return self._queue.enqueue_request(request)
         except Exception as error:
             return self._break(error)
@@ -166,57 +174,66 @@ class ArchiveScheduler(BaseScheduler):
             self._wait_for_the_start()
             return None
         try:
-            return None if self._exhausted and not len(self._queue) else self._next()
+            if self._exhausted and not len(self._queue):
+                return None
+            return self._next()
         except Exception as error:
             self._break(error)
             return None
 
     def _wait_for_the_start(self) -> None:
-        """Answers come at once here, but in a crawl all that a spider starts with is asked for
-        before any answer is there. So the next of it comes first, unless it takes a while.
+        """Let the spider's next start request come first, unless it takes a while.
+
+        Responses come at once here, but in a crawl all that a spider starts with is requested
+        before any response is there.
         """
         self._starting = False
         slot = self.crawler.engine._slot
         if self._timer is not None:
             self._timer.cancel()
         if slot is not None:
-            self._timer = get_running_loop().call_later(START_S, slot.nextcall.schedule)
+            self._timer = get_running_loop().call_later(START_WAIT_S, slot.nextcall.schedule)
 
     def _break(self, error: Exception) -> bool:
-        """Never hang: say it and end."""
+        """Log the error and close the spider, so that the run never hangs."""
         if not self.broken:
             self.broken = True
             self._count("scheduler/errors")
-            known = isinstance(error, CrawlprojError)
-            log.critical(
-                "The archive can't be read on: %s", error, exc_info=None if known else error
-            )
+            traceback = None
+            if not isinstance(error, CrawlprojError):
+                traceback = error
+            log.critical("The archive can't be read on: %s", error, exc_info=traceback)
             get_running_loop().create_task(
                 self.crawler.engine.close_spider_async(reason="scheduler_error")
             )
         return False
 
     def _next(self) -> Request | None:
+        """The next request: of the same captures, else of the queue, else of the next source."""
         while True:
-            if (request := next(self._versions, None)) is not None:
+            request = next(self._versions, None)
+            if request is not None:
                 return request
-            if (wanted := self._queue.next_request()) is not None:
-                self._versions = self._replayed_requests(
-                    wanted, self.selector.find_entries(wanted.url, index_queries(wanted))
-                )
-            elif (root := next(self._roots, None)) is not None:
+            queued = self._queue.next_request()
+            if queued is not None:
+                entries = self.selector.find_entries(queued.url, index_queries(queued))
+                self._versions = self._replayed_requests(queued, entries)
+                continue
+            root = next(self._roots, None)
+            if root is not None:
                 self._versions = self._replayed_requests(*root)
-            elif self._busy():
+                continue
+            if self._is_busy():
                 return None
-            elif (source := next(self._sources, None)) is not None:
-                self._roots = source
-            else:
+            source = next(self._sources, None)
+            if source is None:
                 self._exhausted = True
                 return None
+            self._roots = source
 
-    def look_up(self, request: Request) -> tuple[Capture | None, str]:
-        """The last answer to a request, through redirects, and the URL that it is of."""
-        for _ in range(HOPS):
+    def last_capture(self, request: Request) -> tuple[Capture | None, str]:
+        """The last response to a request, through redirects, and the URL that it is of."""
+        for _ in range(MAX_REDIRECTS):
             entries = self.selector.find_entries(request.url, index_queries(request))
             captures = list(self.selector.matching_captures(entries, request.method, request.body))
             if not captures:
@@ -228,97 +245,115 @@ class ArchiveScheduler(BaseScheduler):
         self._count("reextract/missing")
         return None, request.url
 
-    def _busy(self) -> bool:
-        """Is there anything under way that may lead to more?"""
+    def _is_busy(self) -> bool:
+        """Whether anything is under way that may lead to more requests."""
         engine = self.crawler.engine
         return engine._start is not None or engine._slot is None or bool(engine._slot.inprogress)
 
     def _replayed_requests(self, request: Request, entries: list[IndexEntry]) -> Iterator[Request]:
-        """A request per capture that answers it; a redirect that the archive can follow is
-        followed.
-        """
+        """A request per matching capture, except for redirects that the archive can follow."""
         found = False
         for capture in self.selector.matching_captures(entries, request.method, request.body):
             found = True
-            target = redirect_target(capture, request, self.spider)
-            onward = (
-                redirected_request(request, target, capture.status) if target is not None else None
-            )
-            if onward is not None and self.selector.find_entries(onward.url, index_queries(onward)):
-                self._count("reextract/redirects")
-                self.enqueue_request(onward)
+            if self._follow_redirect(request, capture):
                 continue
-            asked = request.copy()
-            asked.meta[AT] = capture.at
-            asked.meta.setdefault("depth", 0)
-            self.handed[asked] = capture
+            replayed = request.copy()
+            replayed.meta[ARCHIVED_AT] = capture.at
+            replayed.meta.setdefault("depth", 0)
+            self.pending_captures[replayed] = capture
             self._count("reextract/captures")
-            yield asked
+            yield replayed
         if not found:
             self._count("reextract/missing")
 
-    def _known(self) -> Iterator[Root]:
-        """URLs of the crawl that are asked for as they are."""
-        pages = self.selector.captured_pages() if self._known_requests is not None else iter(())
-        while self._known_requests is not None and (batch := list(islice(pages, PAGE))):
+    def _follow_redirect(self, request: Request, capture: Capture) -> bool:
+        """Queue the request that a redirect leads to; False if there is none with captures."""
+        target = redirect_target(capture, request, self.spider)
+        if target is None:
+            return False
+        redirected = redirected_request(request, target, capture.status)
+        if not self.selector.find_entries(redirected.url, index_queries(redirected)):
+            return False
+        self._count("reextract/redirects")
+        self.enqueue_request(redirected)
+        return True
+
+    def _known_pages(self) -> Iterator[CapturedRequest]:
+        """Pages of the crawl that it requested by nothing but their URL."""
+        if self._known_requests is None:
+            return
+        pages = self.selector.captured_pages()
+        while batch := list(islice(pages, BATCH_ROWS)):
             depths = self._known_requests.known_depths([url for url, _ in batch])
             for url, entries in batch:
-                if url in depths and self._is_new(request := plain_request(url, depths[url])):
+                if url not in depths:
+                    continue
+                request = plain_request(url, depths[url])
+                if self._is_new(request):
                     yield request, entries
 
-    def _unknown(self) -> Iterator[Root]:
-        """Pages that nothing has led to, if it is not the database that decides what belongs to the
-        crawl, or if they were imported.
+    def _other_pages(self) -> Iterator[CapturedRequest]:
+        """Captured pages that nothing has led to: imported ones, and all if there is no database.
+
+        With a database, it decides what else belongs to the crawl.
         """
         everything = self._known_requests is None
-        for url, entries in (
-            self.selector.captured_pages() if everything or self.selector.any_imported() else ()
-        ):
+        if not everything and not self.selector.any_imported():
+            return
+        for url, entries in self.selector.captured_pages():
             if self._mark("answered", url) in self._done or url.endswith("/robots.txt"):
                 continue
-            imported = self.selector.any_imported(entries)
-            if spider_wants(self.spider, url) if imported else everything:
-                request = default_request(self.spider, url, self.options.callback)
-                if request is None:
-                    self._count("reextract/no_callback")
-                elif self._is_new(request):
-                    yield request, entries
-
-    def _made(self) -> Iterator[Root]:
-        """The spider's own requests, as the frontier noted them."""
-        for fields, depth in self._known_requests.spider_requests() if self._known_requests else ():
-            request: Request | None
-            try:
-                request = load_request(fields, self.spider)
-            except (ValueError, AttributeError, TypeError):  # the method that it names is gone
+            wanted = everything
+            if self.selector.any_imported(entries):
+                wanted = spider_wants(self.spider, url)
+            if not wanted:
+                continue
+            request = default_request(self.spider, url, self.options.callback)
+            if request is None:
                 self._count("reextract/no_callback")
-                request = (
-                    default_request(self.spider, fields["url"], self.options.callback)
-                    if self.options.callback
-                    else None
-                )
-            if (
-                request is not None
-                and self._mark("followed", self._name(request)) not in self._done
-                and self._is_new(request)
-            ):
+            elif self._is_new(request):
+                yield request, entries
+
+    def _noted_requests(self) -> Iterator[CapturedRequest]:
+        """The spider's own requests, as the frontier noted them."""
+        if self._known_requests is None:
+            return
+        for fields, depth in self._known_requests.spider_requests():
+            request = self._load_request(fields)
+            if request is None:
+                continue
+            if self._mark("followed", self._fingerprint(request)) in self._done:
+                continue
+            if self._is_new(request):
                 request.meta["depth"] = depth
                 yield request, self.selector.find_entries(request.url, index_queries(request))
 
+    def _load_request(self, fields: dict[str, Any]) -> Request | None:
+        """The request; if the method that it names is gone, one for the callback of the options."""
+        try:
+            return load_request(fields, self.spider)
+        except (ValueError, AttributeError, TypeError):
+            self._count("reextract/no_callback")
+        if self.options.callback:
+            return default_request(self.spider, fields["url"], self.options.callback)
+        return None
+
     def _is_new(self, request: Request) -> bool:
-        """By what the frontier knows requests by: a plain one by its URL, any other by its
-        fingerprint; one that is not to be filtered by all that it says.
+        """Mark a request as done; True if it was not.
+
+        It counts by what the frontier knows requests by: a plain one by its URL, any other by its
+        fingerprint, one that is not to be filtered by all its fields.
         """
         url = canonical_url(request.url) or request.url
         kind = "url"
         name = url
         if not is_plain(request):
             kind = "request"
-            name = self._name(request) + extra_identity(request)
+            name = self._fingerprint(request) + extra_identity(request)
         self._done.add(self._mark("answered", url))
         return self._done.add(self._mark(kind, name))
 
-    def _name(self, request: Request) -> str:
+    def _fingerprint(self, request: Request) -> str:
         return self.crawler.request_fingerprinter.fingerprint(request).hex()
 
     def _mark(self, kind: str, name: str) -> int:
