@@ -36,7 +36,7 @@ Plan = dict[str, Any]
 AT_START = "mend_"
 LIMITS: dict[str, Any] = {"max_depth": 50, "domain_hosts": 50}
 INTRODUCTION = """# Plans
-What Postgres does for each query of `crawlproj/database/sql/queries.sql` that a worker asks while it crawls, on a crawl of {urls:,} URLs on
+What Postgres does for each query of `crawlproj/database/sql/queries` that a worker asks while it crawls, on a crawl of {urls:,} URLs on
 {hosts:,} hosts: each step of the plan with the index it uses and the rows it really read. Of several calls the one that read
 most is shown. A test keeps whole tables and long sorts out of it. Made by `python -m benchmarks.plans > docs/plans.md`.
 """

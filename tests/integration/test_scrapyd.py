@@ -47,7 +47,8 @@ def sources(tree: Path) -> set[str]:
         for path in (tree / name).rglob("*")
         if path.is_file()
     }
-    assert {"crawlproj/database/sql/queries.sql", "settings/scrapyd.py", "spiders/site.py"} < found
+    expected = {"crawlproj/database/sql/queries/frontier.sql", "settings/scrapyd.py"}
+    assert expected | {"spiders/site.py"} < found
     return found
 
 

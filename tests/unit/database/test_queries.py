@@ -1,4 +1,4 @@
-"""The file of named queries and its reader."""
+"""The files of named queries, their reader, and rows by name."""
 
 from __future__ import annotations
 
@@ -7,21 +7,47 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import crawlproj
-from crawlproj.database.queries import load_queries, parse_queries, read_sql
+from crawlproj.database.queries import (
+    Queries,
+    Query,
+    load_queries,
+    parse_files,
+    parse_queries,
+    sql_path,
+)
 
 names = st.from_regex(r"[a-z][a-z0-9_]{0,20}", fullmatch=True)
 
 
-def test_every_query_of_the_file_is_found() -> None:
-    headers = [line for line in read_sql("queries.sql").splitlines() if line.startswith("-- name:")]
+def query_files() -> dict[str, str]:
+    return {path.name: path.read_text(encoding="utf-8") for path in sql_path("queries").iterdir()}
+
+
+def test_every_query_of_the_files_is_found() -> None:
+    lines = "\n".join(query_files().values()).splitlines()
+    headers = [line for line in lines if line.startswith("-- name:")]
     assert len(load_queries()) == len(headers) > 0
-    assert "migration_lock" in load_queries()
+    assert load_queries()["migration_lock"].file == "database.sql"
+
+
+def test_every_query_has_one_line_of_description() -> None:
+    queries = load_queries().values()
+    assert [query.name for query in queries if len(query.description) < 20] == []
+    assert [query.name for query in queries if not query.description.endswith(".")] == []
+    assert [query.name for query in queries if len(query.description) > 110] == []
+
+
+def test_every_file_begins_with_what_it_is_about() -> None:
+    texts = query_files()
+    assert {name for name, text in texts.items() if not text.startswith("-- ")} == set()
+    assert {name for name, text in texts.items() if text.startswith("-- name:")} == set()
 
 
 def test_a_query_reaches_up_to_the_next_header() -> None:
@@ -30,8 +56,67 @@ def test_a_query_reaches_up_to_the_next_header() -> None:
         "%(b)s;\n"
     )
     assert list(queries) == ["one", "two"]
-    assert queries["one"].sql == "select 1;\n-- a comment"
+    assert queries["one"].sql == "select 1;"
     assert queries["two"].arguments == {"a", "b"}
+
+
+def test_the_first_comment_describes_and_the_others_stay() -> None:
+    queries = parse_queries(
+        "-- name: a\n-- What it gives.\n-- Planned each time: why.\nselect %(x)s;\n"
+        "-- name: b\nselect %(x)s;\n-- name: c\n-- Planned each time.\nselect %(x)s;\n",
+        "some.sql",
+    )
+    assert queries["a"].description == "What it gives."
+    assert queries["a"].sql == "-- Planned each time: why.\nselect %(x)s;"
+    assert not queries["a"].is_preparable
+    assert queries["b"].description == ""
+    assert queries["b"].is_preparable
+    assert queries["c"].is_preparable
+    assert {query.file for query in queries.values()} == {"some.sql"}
+
+
+def test_a_name_that_stands_twice_is_refused_with_both_files() -> None:
+    texts = {"two.sql": "-- name: a\nselect 2;", "one.sql": "-- name: a\nselect 1;"}
+    with pytest.raises(ValueError, match=r"two queries are named a: in one\.sql and in two\.sql"):
+        parse_files(texts)
+    assert list(parse_files({"one.sql": texts["one.sql"]})) == ["a"]
+
+
+class TwoHosts(Queries):
+    """Rows as a database would give them."""
+
+    def _statement(self, query: Query) -> str:
+        return query.sql
+
+    def _send(
+        self, name: str, text: str, args: dict[str, Any] | None
+    ) -> tuple[int, list[tuple[Any, ...]]]:
+        return 2, [("a.example", 1), ("b.example", 2)]
+
+
+class HostId(NamedTuple):
+    name: str
+    id: int
+
+
+class JustName(NamedTuple):
+    name: str
+
+
+def test_rows_by_name_are_the_same_rows() -> None:
+    db = TwoHosts()
+    plain = db.fetch_rows("host_ids", names=[])
+    named = db.fetch_rows_as("host_ids", HostId, names=[])
+    assert named == plain
+    assert [row.id for row in named] == [1, 2]
+    first = db.fetch_row_as("host_ids", HostId, names=[])
+    assert first is not None
+    assert first.name == "a.example"
+
+
+def test_rows_by_name_must_have_all_columns() -> None:
+    with pytest.raises(TypeError, match="Expected 1"):
+        TwoHosts().fetch_rows_as("host_ids", JustName, names=[])
 
 
 @given(st.dictionaries(names, st.lists(names, max_size=4), min_size=1, max_size=5))

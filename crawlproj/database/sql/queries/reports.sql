@@ -1,0 +1,68 @@
+-- What people ask: scrapy status, explain, plan, warc. None of these locks or writes anything.
+-- Asked by crawlproj/reports and crawlproj/commands.
+
+-- name: status_urls
+-- Crawls and states: URLs, fetched, documents, due, next due; for scrapy status.
+-- `fetched`: the last visit got an answer; `documents`: there is a reading of it.
+select c.name, u.state, count(*), count(*) filter (where u.status > 0), count(*) filter (where u.block_digest is not null),
+    count(*) filter (where u.lane in (0, 1, 3) or u.rank <= extract(epoch from %(now)s::timestamptz)),
+    to_timestamp(min(u.rank) filter (where u.lane in (2, 4) and u.rank > extract(epoch from %(now)s::timestamptz)))
+from crawl c join url u on u.crawl = c.id group by c.name, u.state;
+
+-- name: status_hosts
+-- Crawls: hosts, and servers that are leased now; for scrapy status and scrapy push.
+select c.name, count(ch.host), count(distinct s.id) filter (where s.until > %(now)s)
+from crawl c left join crawl_host ch on ch.crawl = c.id left join host h on h.id = ch.host left join server s on s.id = h.server
+group by c.name;
+
+-- name: status_versions
+-- Crawls: versions of pages; for scrapy status.
+select c.name, count(*) from page_version v join url u on u.id = v.url join crawl c on c.id = u.crawl group by c.name;
+
+-- name: crawls_with_host
+-- Which crawls have a host; for scrapy explain, when no crawl is named.
+select c.name from crawl c join crawl_host ch on ch.crawl = c.id join host h on h.id = ch.host where h.name = %(host)s order by c.name;
+
+-- name: crawls_with_url
+-- Which crawls have a URL (its id differs from crawl to crawl); for scrapy explain.
+select c.name from crawl c join url u on u.crawl = c.id where u.id = any (%(ids)s::bigint[]) order by c.name;
+
+-- name: explain_host
+-- When a host and its server may be asked, why not now, and who leases it; for scrapy explain.
+select h.next_allowed, h.reason, h.failures, s.next_allowed, s.reason, s.address, case when s.until > %(now)s then s.worker end, case when s.until > %(now)s then s.until end
+from host h left join server s on s.id = h.server where h.name = %(host)s;
+
+-- name: explain_host_urls
+-- States of a host's URLs in a crawl: how many, due now, next due; for scrapy explain.
+select u.state, count(*), count(*) filter (where u.lane in (0, 1, 3) or u.rank <= extract(epoch from %(now)s::timestamptz)),
+    to_timestamp(min(u.rank) filter (where u.lane in (2, 4) and u.rank > extract(epoch from %(now)s::timestamptz)))
+from url u join host h on h.id = u.host join crawl c on c.id = u.crawl
+where h.name = %(host)s and c.name = %(crawl)s group by u.state;
+
+-- name: explain_host_robots
+-- The origins of a host whose robots.txt is stored; for scrapy explain and scrapy plan.
+select origin from origin where host = %(host)s order by origin;
+
+-- name: plan_hosts
+-- The hosts that come next in a crawl, and when they may be asked; for scrapy plan.
+select h.id, h.name, greatest(%(now)s::timestamptz, h.next_allowed) as allowed
+from crawl_host c join host h on h.id = c.host
+where c.crawl = %(crawl)s and (c.ready is not null or c.retry is not null or c.revisit is not null)
+order by greatest(h.next_allowed, %(now)s::timestamptz, case when c.ready is null then to_timestamp(least(c.retry, c.revisit)) end),
+    c.ready nulls last, h.name
+limit %(count)s;
+
+-- name: plan_urls
+-- The next URLs of each of these hosts, per lane; for scrapy plan.
+select u.id, u.canonical, w.name, u.visit, u.lane, u.state, u.depth, u.score, u.block_digest is not null,
+    case when u.lane in (2, 4) then to_timestamp(u.rank) end
+from unnest(%(host)s::int[], %(name)s::text[]) as w (host, name)
+    cross join unnest(array[0, 1, 2, 3, 4]) as l (lane)
+    cross join lateral (
+        select * from url where crawl = %(crawl)s and host = w.host and lane = l.lane order by rank, id limit %(count)s) u
+order by w.host, u.lane, u.rank, u.id;
+
+-- name: archived_places
+-- Where pages and their versions are in the archive; for scrapy warc, while their files have no index.
+select warc_file, warc_offset, warc_length from page where url = any (%(ids)s::bigint[]) and warc_file is not null
+union select warc_file, warc_offset, warc_length from page_version where url = any (%(ids)s::bigint[]) and warc_file is not null;
