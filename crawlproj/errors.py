@@ -1,4 +1,4 @@
-"""Everything that can go wrong on purpose.
+"""The errors that we raise ourselves.
 
     CrawlprojError
     |-- ArchiveError         a WARC file cannot be written (disk full), or cannot be read
@@ -14,8 +14,9 @@ from __future__ import annotations
 
 
 class CrawlprojError(Exception):
-    """Base of all of them: catch this one to print a clear line and exit. `end` is the reason of a
-    crawl that ends with it.
+    """The base of all of them: catch this one to print a clear line and exit.
+
+    `end` is the finish reason of a crawl that it ends.
     """
 
     end = "scheduler_error"

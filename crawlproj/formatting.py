@@ -1,5 +1,6 @@
-"""Figures, times and tables as people read them. Times are local, since they are meant for whoever
-sits in front of it.
+"""Numbers, times and tables as people read them.
+
+Times are local: they are meant for whoever sits in front of the screen.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ SPANS = ((86_400, "d"), (3600, "h"), (60, "min"))
 
 
 def format_count(number: int, one: str, many: str = "") -> str:
-    """`1 page`, `1,204 pages`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    """A number and its noun: `1 page`, `1,204 pages`; `many` is an irregular plural."""
+    if number == 1:
+        return f"{number:,} {one}"
+    return f"{number:,} {many or one + 's'}"
 
 
 def format_bytes(size: int) -> str:
-    """`12.3 MB`."""
+    """A size in its largest unit: `12.3 MB`."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
         if size >= factor:
             return f"{size / factor:.1f} {unit}"
@@ -26,7 +29,9 @@ def format_bytes(size: int) -> str:
 
 def format_duration(value: timedelta | float) -> str:
     """A length of time in its two largest units: `0.5 s`, `24 s`, `3 min 10 s`, `5 d`."""
-    seconds = abs(value.total_seconds() if isinstance(value, timedelta) else value)
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    seconds = abs(value)
     if seconds < 9.95:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
     left = round(seconds)
@@ -43,28 +48,25 @@ def format_duration(value: timedelta | float) -> str:
 def format_time(at: datetime, now: datetime) -> str:
     """The time of day, with the date unless it is today."""
     local = at.astimezone()
-    return (
-        f"{local:%H:%M:%S}"
-        if local.date() == now.astimezone().date()
-        else f"{local:%Y-%m-%d %H:%M}"
-    )
+    if local.date() == now.astimezone().date():
+        return f"{local:%H:%M:%S}"
+    return f"{local:%Y-%m-%d %H:%M}"
 
 
 def format_when(at: datetime, now: datetime) -> str:
-    """`12:04:10 (in 24 s)`, `12:03:20 (26 s ago)`."""
-    gap = (at - now).total_seconds()
-    near = (
-        "now"
-        if abs(gap) < 0.05
-        else f"in {format_duration(gap)}"
-        if gap > 0
-        else f"{format_duration(gap)} ago"
-    )
-    return f"{format_time(at, now)} ({near})"
+    """A time and how far away it is: `12:04:10 (in 24 s)`, `12:03:20 (26 s ago)`."""
+    seconds = (at - now).total_seconds()
+    if abs(seconds) < 0.05:
+        distance = "now"
+    elif seconds > 0:
+        distance = f"in {format_duration(seconds)}"
+    else:
+        distance = f"{format_duration(seconds)} ago"
+    return f"{format_time(at, now)} ({distance})"
 
 
 def shorten_line(text: str, width: int) -> str:
-    """One line of at most `width` characters; what is cut out of the middle is shown as dots."""
+    """The text as one line of at most `width` characters; dots stand for what the middle lost."""
     line = " ".join(text.split())
     if len(line) <= width:
         return line
@@ -73,15 +75,12 @@ def shorten_line(text: str, width: int) -> str:
 
 
 def format_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns side by side; those of figures to the right."""
-    columns = list(zip(head, *rows, strict=True))
-    right = [
-        bool(rows) and all(re.fullmatch(r"[\d,.%-]*", cell) for cell in column[1:])
-        for column in columns
-    ]
-    sizes = [max(map(len, column)) for column in columns]
-    lines = []
-    for row in (head, *rows):
-        cells = [c.rjust(n) if r else c.ljust(n) for c, n, r in zip(row, sizes, right, strict=True)]
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    """The lines of a table; columns that hold only numbers are aligned to the right."""
+    columns = []
+    for column in zip(head, *rows, strict=True):
+        width = max(map(len, column))
+        if rows and all(re.fullmatch(r"[\d,.%-]*", cell) for cell in column[1:]):
+            columns.append([cell.rjust(width) for cell in column])
+        else:
+            columns.append([cell.ljust(width) for cell in column])
+    return ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]

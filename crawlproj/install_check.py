@@ -1,8 +1,7 @@
-"""Two copies of the code on the path give a mixture that works nearly right: it is refused at
-start.
+"""A check that all our packages come from one folder: a mixture would work nearly right.
 
-Our packages have plain names, as in any Scrapy project, so another project's `settings` or
-`spiders` may come first on the path.
+They have plain names, as in any Scrapy project, so another project's `settings` or `spiders` may
+come first on the path.
 """
 
 from __future__ import annotations
@@ -17,25 +16,30 @@ MISSING = "nowhere"
 
 
 def different_folders(files: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Package -> folder (or egg) that it comes from, if that is not one and the same for all of
-    them; else nothing.
+    """The folder (or egg) of each package if they differ; empty if all come from one.
 
-    `files` gives the path of each package's `__init__.py`, an empty one if there is none; by
-    default those that this process uses.
+    `files` gives the path of each package's `__init__.py`, "" for a missing one; by default those
+    that this process uses.
     """
-    found = package_files() if files is None else files
-    folders = {
-        name: str(PurePath(path).parent.parent) if path else MISSING for name, path in found.items()
-    }
-    return folders if len(set(folders.values())) > 1 else {}
+    if files is None:
+        files = package_files()
+    folders = {}
+    for name, path in files.items():
+        folders[name] = str(PurePath(path).parent.parent) if path else MISSING
+    if len(set(folders.values())) == 1:
+        return {}
+    return folders
 
 
 def package_files() -> dict[str, str]:
-    """Where this process has, or would have, each package from; links are followed. Nothing is
-    imported.
+    """The `__init__.py` from which this process has, or would have, each package; "" if none.
+
+    Links are followed; nothing is imported.
     """
-    specs = {name: find_spec(name) for name in PACKAGES}
-    return {
-        name: os.path.realpath(spec.origin) if spec and spec.origin else ""
-        for name, spec in specs.items()
-    }
+    files = {}
+    for name in PACKAGES:
+        spec = find_spec(name)
+        files[name] = ""
+        if spec and spec.origin:
+            files[name] = os.path.realpath(spec.origin)
+    return files
