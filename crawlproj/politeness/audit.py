@@ -1,9 +1,8 @@
-"""Were the rules of politeness kept? Judged from the request logs of all workers together, not from
-what the crawler believes.
+"""The audit finds requests that broke the rules of politeness in the logs of all workers.
 
-Every rule is derived anew from two lines: what one request and its answer demand, and when the next
-one started. The rules are those that the worker of the earlier line said it keeps. DESIGN: Clocks
-and Leases.
+It does not ask what the crawler believes: every rule is derived anew from two lines, what one
+request and its response demand, and when the next one started. The rules are those that the worker
+of the earlier line said it keeps.
 """
 
 from __future__ import annotations
@@ -17,17 +16,18 @@ from crawlproj.http.status import RETRYABLE
 from crawlproj.politeness.log_reader import AuditedLogs, LogLine, is_server
 
 TOLERANCE_S = 0.005
-"""What the clocks of two workers may differ, and a timer may be early."""
+"""How far the clocks of two workers may differ, and how early a timer may be."""
 STALE_S = 1.0
-"""robots.txt may grow too old between the moment a URL is chosen and the moment it is asked."""
+"""robots.txt may grow too old between the moment a URL is chosen and the moment it is requested."""
 OWN_FAULT = ("decompression", "shutdown")
-"""Reasons without an answer that say nothing about the server."""
+"""Reasons for a missing response that say nothing about the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """`second` came `by_s` seconds too early after `first`, or should not have come at all (`by_s`
-    0).
+    """One broken rule.
+
+    `second` came `by_s` seconds too early after `first`, or should not have come at all (`by_s` 0).
     """
 
     rule: str
@@ -42,11 +42,11 @@ def find_violations(logs: AuditedLogs, tolerance_s: float = TOLERANCE_S) -> list
     """Every violation, in the order of time."""
     lines = sorted(logs.lines, key=lambda line: (line.start, line.epoch, line.end))
     sent = [line for line in lines if line.sent]
-    asked = _CrawlDelays(sent)
+    crawl_delays = _CrawlDelays(sent)
     found: list[Violation] = []
     for name, requests in _grouped(sent, lambda line: line.host):
         found += _one_at_a_time(name, requests, tolerance_s)
-        found += _host_pauses(name, requests, asked, tolerance_s=tolerance_s)
+        found += _host_pauses(name, requests, crawl_delays, tolerance_s=tolerance_s)
     for name, requests in _grouped(sent, server_of):
         found += _server_delay(name, requests, tolerance_s)
         found += _hosts_in_flight(name, requests, tolerance_s)
@@ -65,10 +65,10 @@ def find_violations(logs: AuditedLogs, tolerance_s: float = TOLERANCE_S) -> list
 
 
 def server_of(line: LogLine) -> str:
-    """Whom the server's rules protect: the address, or the host where an address is shared by many
-    or not known.
-    """
-    return line.ip if is_server(line.rules, line.ip) else f"host {line.host}"
+    """Whom the server's rules protect: the address, or the host if it is shared or not known."""
+    if is_server(line.rules, line.ip):
+        return line.ip
+    return f"host {line.host}"
 
 
 def _grouped(
@@ -89,6 +89,7 @@ def _too_early(
     tolerance_s: float,
     says: str,
 ) -> Iterator[Violation]:
+    """The violation, if `second` started before `allowed`."""
     by_s = allowed - second.start
     if by_s > tolerance_s:
         yield Violation(rule, who, by_s, first=first, second=second, says=says)
@@ -97,6 +98,7 @@ def _too_early(
 def _one_at_a_time(
     name: str, requests: Sequence[LogLine], tolerance_s: float
 ) -> Iterator[Violation]:
+    """A host is asked for one thing at a time."""
     last = requests[0]
     for line in requests[1:]:
         yield from _too_early(
@@ -112,33 +114,41 @@ def _one_at_a_time(
 
 
 class _CrawlDelays:
-    """What robots.txt asked for, by origin, from the lines that read it."""
+    """Crawl-delays by origin, from the lines that read robots.txt."""
 
     def __init__(self, requests: Iterable[LogLine]) -> None:
-        self._read: defaultdict[str, list[LogLine]] = defaultdict(list)
+        self._robots_lines: defaultdict[str, list[LogLine]] = defaultdict(list)
         for line in requests:
             if line.robots and line.crawl_delay_s is not None:
-                self._read[line.origin].append(line)
+                self._robots_lines[line.origin].append(line)
 
     def delay_after(self, line: LogLine) -> float:
-        """The Crawl-delay that was known when `line` ended; its own, if it is robots.txt, counts
-        only from the next request on.
+        """The Crawl-delay that was known when `line` started, 0 if there was none.
+
+        That of a robots.txt counts only from the next request on.
         """
         known = [
             read
-            for read in self._read.get(line.origin, ())
+            for read in self._robots_lines.get(line.origin, ())
             if read is not line and read.end <= line.start
         ]
-        return (known[-1].crawl_delay_s or 0.0) if known else 0.0
+        if not known:
+            return 0.0
+        return known[-1].crawl_delay_s or 0.0
 
 
 def _host_pauses(
-    name: str, requests: Sequence[LogLine], asked: _CrawlDelays, tolerance_s: float
+    name: str, requests: Sequence[LogLine], crawl_delays: _CrawlDelays, tolerance_s: float
 ) -> Iterator[Violation]:
+    """A host rests after each request, as long as the strictest rule demands."""
     failures = 0
     for line, after in pairwise(requests):
-        failures = failures + 1 if has_failed(line) else 0
-        for rule, (allowed, says) in _demands(line, failures, asked.delay_after(line)).items():
+        if has_failed(line):
+            failures += 1
+        else:
+            failures = 0
+        demands = _demands(line, failures, crawl_delays.delay_after(line))
+        for rule, (allowed, says) in demands.items():
             yield from _too_early(
                 rule, name, line, second=after, allowed=allowed, tolerance_s=tolerance_s, says=says
             )
@@ -148,6 +158,7 @@ def _demands(line: LogLine, failures: int, crawl_delay_s: float) -> dict[str, tu
     """Rule -> when the host may be asked again after `line`, and what the rule says."""
     rules = line.rules
     elapsed_s = line.end - line.start
+    # The texts are printed by `scrapy politeness`.
     demands = {
         "host delay": (line.start + rules.delay_s, f"{rules.delay_s:g} s from start to start")
     }
@@ -179,8 +190,11 @@ def has_failed(line: LogLine) -> bool:
 def _server_delay(
     name: str, requests: Sequence[LogLine], tolerance_s: float
 ) -> Iterator[Violation]:
+    """The hosts of one server are asked one after the other, with a delay in between."""
     for line, after in pairwise(requests):
-        delay_s = line.rules.server_delay_s if is_server(line.rules, line.ip) else 0.0
+        delay_s = 0.0
+        if is_server(line.rules, line.ip):
+            delay_s = line.rules.server_delay_s
         yield from _too_early(
             "server delay",
             name,
@@ -195,15 +209,19 @@ def _server_delay(
 def _hosts_in_flight(
     name: str, requests: Sequence[LogLine], tolerance_s: float
 ) -> Iterator[Violation]:
-    flying: list[LogLine] = []
+    """Only so many hosts of one server are asked at the same time."""
+    in_flight: list[LogLine] = []
     for line in requests:
-        flying = [
-            one for one in flying if one.end > line.start + tolerance_s and one.host != line.host
+        in_flight = [
+            other
+            for other in in_flight
+            if other.end > line.start + tolerance_s and other.host != line.host
         ]
         limit = int(line.rules.hosts_per_server)
-        if limit and len(flying) >= limit:
-            first = sorted(flying, key=lambda one: one.end)[len(flying) - limit]
-            says = f"{len(flying) + 1} hosts at a time, {limit} are allowed"
+        if limit and len(in_flight) >= limit:
+            by_end = sorted(in_flight, key=lambda other: other.end)
+            first = by_end[len(in_flight) - limit]
+            says = f"{len(in_flight) + 1} hosts at a time, {limit} are allowed"
             yield Violation(
                 "hosts per server",
                 name,
@@ -212,14 +230,15 @@ def _hosts_in_flight(
                 second=line,
                 says=says,
             )
-        flying.append(line)
+        in_flight.append(line)
 
 
 def _general_pause(
     name: str, requests: Sequence[LogLine], tolerance_s: float
 ) -> Iterator[Violation]:
-    """After so many requests to a host its server rests. After any time so long without a new
-    request all begin to count anew.
+    """After so many requests to a host its server rests.
+
+    Counting starts again after a pause that was as long without being demanded.
     """
     counts: Counter[str] = Counter()
     resting: LogLine | None = None
@@ -250,7 +269,7 @@ def _general_pause(
 
 
 def _lease(name: str, requests: Sequence[LogLine], tolerance_s: float) -> Iterator[Violation]:
-    """One worker at a time has a server, and each taking has a number that only grows."""
+    """A server is leased to one worker at a time, and the epochs of its leases only grow."""
     who = f"server {name}"
     last = requests[0]
     for line in requests[1:]:
@@ -271,17 +290,26 @@ def _lease(name: str, requests: Sequence[LogLine], tolerance_s: float) -> Iterat
             last = line
 
 
-def _was_read(line: LogLine, at: float | None, horizon: float, reads: Sequence[float]) -> bool:
-    """Before the logs begin, or for another origin that shares the file."""
+def _was_read(line: LogLine, complete_since: float, reads: Sequence[float]) -> bool:
+    """Whether the robots.txt that `line` went by was read where its origin has no line of it.
+
+    That is: before the logs begin, or for another origin that shares the file.
+    """
+    at = line.robots_at
     if at is None or line.start - at > line.rules.robots_ttl_s + STALE_S:
         return False
-    return at < horizon or any(abs(at - read) < STALE_S for read in reads)
+    return at < complete_since or any(abs(at - read) < STALE_S for read in reads)
 
 
 def _robots_first(
-    name: str, lines: Sequence[LogLine], horizon: float, reads: Sequence[float], tolerance_s: float
+    name: str,
+    lines: Sequence[LogLine],
+    complete_since: float,
+    reads: Sequence[float],
+    tolerance_s: float,
 ) -> Iterator[Violation]:
-    """No page before robots.txt was read, nor when it is too old, nor while it can't be reached.
+    """No page is requested before robots.txt was read, when it is too old, or can't be reached.
+
     One that has moved to another host may have been read there (`reads`: when any was read).
     """
     read: LogLine | None = None
@@ -291,12 +319,10 @@ def _robots_first(
         if line.robots or not line.sent:
             continue
         if read is None or line.start - read.end > read.rules.robots_ttl_s + STALE_S:
-            if not _was_read(line, line.robots_at, horizon, reads=reads):
-                says = (
-                    "robots.txt was not read before"
-                    if read is None
-                    else "robots.txt was read too long ago"
-                )
+            if not _was_read(line, complete_since, reads):
+                says = "robots.txt was read too long ago"
+                if read is None:
+                    says = "robots.txt was not read before"
                 yield Violation("robots.txt first", name, 0.0, first=read, second=line, says=says)
         elif read.robots_unreachable:
             yield Violation(
@@ -320,19 +346,19 @@ def _robots_first(
 
 
 def _refused(name: str, lines: Sequence[LogLine]) -> Iterator[Violation]:
-    """What robots.txt forbids is not asked until robots.txt has been read anew."""
+    """What robots.txt forbids is not requested until robots.txt has been read again."""
     refused: dict[str, LogLine] = {}
     for line in lines:
         if line.robots:
             refused.clear()
         elif not line.sent and line.reason == "robots":
             refused[line.url] = line
-        elif line.sent and (first := refused.get(line.url)):
+        elif line.sent and line.url in refused:
             yield Violation(
                 "nothing after a refusal",
                 name,
                 0.0,
-                first=first,
+                first=refused[line.url],
                 second=line,
                 says="robots.txt forbids it",
             )
@@ -344,12 +370,12 @@ def _guarded(name: str, lines: Sequence[LogLine]) -> Iterator[Violation]:
     for line in lines:
         if line.reason.startswith("guard") and line.ip:
             refused[line.ip] = line
-        elif line.status and (first := refused.get(line.ip)):
+        elif line.status and line.ip in refused:
             yield Violation(
                 "nothing after a refusal",
                 line.ip,
                 0.0,
-                first=first,
+                first=refused[line.ip],
                 second=line,
                 says=f"the guard of {name} refused this address",
             )

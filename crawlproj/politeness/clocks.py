@@ -1,5 +1,5 @@
-"""When may this host, this server be asked next, and why. Pure values: times go in, the next time
-and its reason come out.
+"""Clocks say when a host or a server may be asked next, and why not earlier. Pure values: times go
+in, the next time and its reason come out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ JITTER = 0.25
 
 @dataclass(frozen=True, slots=True)
 class HostRules:
-    """What the settings say about every host, in seconds."""
+    """Settings that hold for every host, in seconds."""
 
     delay_s: float = 2.0
     slowdown: float = 5.0
@@ -22,8 +22,9 @@ class HostRules:
 
 @dataclass(frozen=True, slots=True)
 class ServerRules:
-    """What the settings say about every server. After `pause_after` requests to one of its hosts
-    (0: never) it rests `pause_s`.
+    """Settings that hold for every server.
+
+    After `pause_after` requests to one of its hosts (0: never) it rests for `pause_s`.
     """
 
     delay_s: float = 0.5
@@ -34,10 +35,12 @@ class ServerRules:
 
 @dataclass(frozen=True, slots=True)
 class FetchTiming:
-    """What politeness needs to know of one exchange. `failed`: no answer, or one that says the
-    server is in trouble. `sent`: when the request left, after its connection was made, which may
-    have taken long; the host's delay counts from there. `luck`, from 0 to 1, lengthens a back-off
-    by up to a quarter, so that hosts which failed together don't all come back together.
+    """What politeness needs to know of one request and its response.
+
+    `failed`: no response, or one that says the server is in trouble. `sent`: when the request left,
+    after its connection was made, which may have taken long; the host's delay counts from there.
+    `jitter`, from 0 to 1, lengthens a back-off by up to a quarter, so that hosts which failed
+    together don't all come back together.
     """
 
     started: float
@@ -50,8 +53,10 @@ class FetchTiming:
 
 @dataclass(frozen=True, slots=True)
 class HostClock:
-    """`next_at` on the caller's clock in seconds; `reason` names the rule that set it; `asked`
-    counts the requests since the last general pause.
+    """When a host may be asked next.
+
+    `next_at` is in seconds on the caller's clock; `reason` names the rule that set it;
+    `request_count` counts the requests since the last general pause.
     """
 
     next_at: float = 0.0
@@ -64,24 +69,33 @@ class HostClock:
         return max(rules.delay_s, min(self.crawl_delay_s, rules.max_crawl_delay_s))
 
     def with_crawl_delay(self, seconds: float | None) -> HostClock:
-        return replace(self, crawl_delay_s=seconds if seconds and seconds > 0 else 0.0)
+        if seconds is None or not seconds > 0:
+            return replace(self, crawl_delay_s=0.0)
+        return replace(self, crawl_delay_s=seconds)
 
     def after_fetch(self, timing: FetchTiming, rules: HostRules) -> HostClock:
-        """The clock after an exchange: the latest of all rules wins."""
-        failures = self.failures + 1 if timing.failed else 0
+        """The clock after a request has ended: the rule with the latest time wins."""
         elapsed = max(0.0, timing.ended - timing.started)
         delay = self.delay_s(rules)
-        sent = timing.started if timing.sent is None else timing.sent
-        times = {"delay" if delay == rules.delay_s else "crawl-delay": sent + delay}
-        times["slowdown"] = timing.ended + min(rules.slowdown * elapsed, rules.max_delay_s)
-        if failures:
+        sent = timing.sent
+        if sent is None:
+            sent = timing.started
+        delay_rule = "delay"
+        if delay != rules.delay_s:
+            delay_rule = "crawl-delay"
+        times = {
+            delay_rule: sent + delay,
+            "slowdown": timing.ended + min(rules.slowdown * elapsed, rules.max_delay_s),
+        }
+        failures = 0
+        if timing.failed:
+            failures = self.failures + 1
             pause = max(delay, 1.0) * 2 ** min(failures, 20) * (1 + JITTER * timing.jitter)
             times["back-off"] = timing.ended + min(pause, rules.max_delay_s)
         if timing.retry_after_s is not None:
-            times["retry-after"] = timing.ended + min(
-                max(timing.retry_after_s, 0.0), rules.max_retry_after_s
-            )
-        reason = max(times, key=lambda name: times[name])
+            retry_after_s = min(max(timing.retry_after_s, 0.0), rules.max_retry_after_s)
+            times["retry-after"] = timing.ended + retry_after_s
+        reason = max(times, key=lambda rule: times[rule])
         return replace(
             self,
             next_at=times[reason],
@@ -91,10 +105,13 @@ class HostClock:
         )
 
     def resting_until(self, at: float, reason: str) -> HostClock:
-        return replace(self, next_at=at, reason=reason) if at > self.next_at else self
+        """The clock with a pause until `at`, unless it rests longer already."""
+        if at > self.next_at:
+            return replace(self, next_at=at, reason=reason)
+        return self
 
     def taken_over(self, now: float, rules: HostRules) -> HostClock:
-        """After a worker that died: a full delay from now."""
+        """The clock of a host whose worker died: a full delay from now."""
         return self.resting_until(now + self.delay_s(rules), "taken over")
 
 
@@ -106,20 +123,23 @@ class ServerClock:
     reason: str = "new"
 
     def after_start(self, now: float, rules: ServerRules) -> ServerClock:
-        """A request to one of its hosts has gone out."""
+        """The clock after a request to one of its hosts has gone out."""
         return self.resting_until(now + rules.delay_s, "server delay")
 
     def after_fetch(
         self, host: HostClock, ended: float, rules: ServerRules
     ) -> tuple[ServerClock, HostClock]:
-        """The clocks after an exchange with a host whose own clock is set already: a general pause
-        if it was asked often enough.
+        """The clocks of server and host after a request: a general pause if it was one of many.
+
+        The host's own clock is set already (`HostClock.after_fetch`).
         """
         if not rules.pause_after or host.request_count < rules.pause_after:
             return self, host
-        return self.resting_until(ended + rules.pause_s, "general pause"), replace(
-            host, request_count=0
-        )
+        resting = self.resting_until(ended + rules.pause_s, "general pause")
+        return resting, replace(host, request_count=0)
 
     def resting_until(self, at: float, reason: str) -> ServerClock:
-        return ServerClock(at, reason) if at > self.next_at else self
+        """The clock with a pause until `at`, unless it rests longer already."""
+        if at > self.next_at:
+            return ServerClock(at, reason)
+        return self

@@ -1,6 +1,4 @@
-"""Lines of request logs as values that the auditor can judge. Pure: text in, values out; what can't
-be read is named.
-"""
+"""Request logs as values that the audit can judge. Lines that can't be read are named."""
 
 from __future__ import annotations
 
@@ -22,8 +20,9 @@ Network = IPv4Network | IPv6Network
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoggedRules:
-    """The rules that a worker said it keeps. A rule that its log does not name was not in force: 0,
-    or endless.
+    """The rules that a worker said it keeps.
+
+    A rule that its log does not name was not in force: 0, or endless.
     """
 
     delay_s: float = 0.0
@@ -41,9 +40,7 @@ class LoggedRules:
 
 @lru_cache(maxsize=100_000)
 def is_server(rules: LoggedRules, address: str) -> bool:
-    """Whether an address is a server of its own; not if it is no address, or one of a network that
-    many sites share.
-    """
+    """Whether an address is one server, not one of a network that many sites share."""
     try:
         ip = ip_address(address)
     except ValueError:
@@ -51,7 +48,7 @@ def is_server(rules: LoggedRules, address: str) -> bool:
     return not any(ip in network for network in rules.shared)
 
 
-SETTINGS = {
+RULE_SETTINGS = {
     "POLITENESS_DELAY": "delay_s",
     "POLITENESS_SLOWDOWN": "slowdown",
     "POLITENESS_MAX_DELAY": "max_delay_s",
@@ -66,12 +63,12 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogLine:
-    """One request, or one URL that was not asked (`sent` False). `place` is where it stands:
-    file:number.
+    """One request, or one URL that was not requested (`sent` False).
 
-    `host` is that of the URL, whoever's ticket it was; `server` and `epoch` are of the lease. For
-    robots.txt, `origin` is the one it was read for, and `away` is None if the answer only led
-    elsewhere. `robots_at`: when the robots.txt in force had been read.
+    `location` is file:number of the line. `host` is that of the URL, whoever's ticket it was;
+    `server` and `epoch` are of the lease. For robots.txt, `origin` is the one it was read for, and
+    `robots_unreachable` is None if the response was a redirect. `robots_at`: when the robots.txt in
+    force had been read.
     """
 
     location: str
@@ -98,8 +95,9 @@ class LogLine:
 
 @dataclass(slots=True)
 class AuditedLogs:
-    """All logs together. `bad`: lines that can't be read, and why; `lost`: how many a full disk
-    swallowed.
+    """The logs of all workers together.
+
+    `unreadable`: lines that can't be read, and why; `lost_lines`: how many a full disk swallowed.
     """
 
     lines: list[LogLine] = field(default_factory=list)
@@ -110,16 +108,16 @@ class AuditedLogs:
 
     @property
     def complete_since(self) -> float:
-        """What was read before need not be in these logs: they begin later, or their first parts
-        are gone.
+        """From when on every request is in these logs, unless it was lost.
+
+        Before that not all workers had begun to write, or the first parts of their logs are gone.
         """
-        times = [at for _, at in self.first_parts.values()]
-        return max([min(times, default=inf), *(at for part, at in self.first_parts.values() if part)])
+        begun = min((at for _, at in self.first_parts.values()), default=inf)
+        later_parts = [at for part, at in self.first_parts.values() if part]
+        return max([begun, *later_parts])
 
     def read_file(self, name: str, texts: Iterable[bytes]) -> None:
-        """Take in one file. A last line that is not ended is still being written and is
-        left out.
-        """
+        """Read one file. A last line without an end is still being written and is left out."""
         rules: LoggedRules | None = None
         for number, text in enumerate(texts, 1):
             if not text.endswith(b"\n"):
@@ -127,18 +125,19 @@ class AuditedLogs:
             try:
                 fields = json.loads(text)
                 if "rules" in fields:
-                    rules = self._begin(fields)
+                    rules = self._read_header(fields)
                 elif "lost" in fields:
                     self.lost_lines += int(fields["lost"])
                 elif rules is None:
                     raise ValueError("no line with the rules comes before it")
                 else:
-                    self.lines.append(_line(fields, f"{name}:{number}", rules))
-            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-                missing = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-                self.unreadable.append(f"{name}:{number}: {missing}")
+                    self.lines.append(_parse_line(fields, f"{name}:{number}", rules))
+            except KeyError as error:
+                self.unreadable.append(f"{name}:{number}: {error} is missing")
+            except (ValueError, TypeError, AttributeError, RecursionError) as error:
+                self.unreadable.append(f"{name}:{number}: {error}")
 
-    def _begin(self, fields: Mapping[str, Any]) -> LoggedRules:
+    def _read_header(self, fields: Mapping[str, Any]) -> LoggedRules:
         part = (int(fields.get("part", 0)), _time(fields["started"]))
         worker = str(fields["worker"])
         self.first_parts[worker] = min(part, self.first_parts.get(worker, part))
@@ -147,40 +146,45 @@ class AuditedLogs:
 
 def parse_rules(settings: Mapping[str, Any]) -> LoggedRules:
     numbers: dict[str, Any] = {
-        name: float(settings[setting]) for setting, name in SETTINGS.items() if setting in settings
+        name: float(settings[setting])
+        for setting, name in RULE_SETTINGS.items()
+        if setting in settings
     }
     if not all(value >= 0 for value in numbers.values()):
         raise ValueError(f"rules that are not numbers, 0 or more: {numbers}")
     shared = settings.get("POLITENESS_SHARED_NETWORKS") or ()
     if isinstance(shared, str):
         shared = shared.replace(",", " ").split()
-    return LoggedRules(
-        **numbers, shared=tuple(ip_network(str(network), strict=False) for network in shared)
-    )
+    networks = tuple(ip_network(str(network), strict=False) for network in shared)
+    return LoggedRules(**numbers, shared=networks)
 
 
-def _line(fields: Mapping[str, Any], place: str, rules: LoggedRules) -> LogLine:
+def _parse_line(fields: Mapping[str, Any], location: str, rules: LoggedRules) -> LogLine:
     url = canonical_url(fields["url"])
     if url is None:
         raise ValueError(f"not a web address: {fields['url']!r}")
-    started = fields["started"]
+    sent = fields["started"] is not None
     robots = fields["kind"] == "robots"
-    start = (
-        datetime.fromisoformat(fields["time"]).timestamp() if started is None else _time(started)
-    )
-    end = start if started is None else _time(fields["ended"])
+    if sent:
+        start = _time(fields["started"])
+        end = _time(fields["ended"])
+    else:
+        start = datetime.fromisoformat(fields["time"]).timestamp()
+        end = start
     if end < start:
         raise ValueError(f"it ended at {end} before it started at {start}")
+    worker = str(fields["worker"])
+    origin = str(fields["origin"]) if robots else origin_of(url)
     return LogLine(
-        place,
+        location,
         rules,
-        started is not None,
+        sent,
         start=start,
         end=end,
-        worker=intern(str(fields["worker"])),
+        worker=intern(worker),
         url=url,
         host=intern(host_of(url)),
-        origin=intern(str(fields["origin"] if robots else origin_of(url))),
+        origin=intern(origin),
         ip=intern(str(fields["ip"])),
         server=int(fields["server"]),
         epoch=int(fields["epoch"]),
@@ -188,16 +192,18 @@ def _line(fields: Mapping[str, Any], place: str, rules: LoggedRules) -> LogLine:
         reason=str(fields["reason"]),
         robots=robots,
         delay_s=float(fields["delay_s"]),
-        retry_after_s=_maybe(fields, "retry_after_s"),
-        crawl_delay_s=_maybe(fields, "crawl_delay_s"),
-        robots_at=_maybe(fields, "robots_at"),
+        retry_after_s=_optional_number(fields, "retry_after_s"),
+        crawl_delay_s=_optional_number(fields, "crawl_delay_s"),
+        robots_at=_optional_number(fields, "robots_at"),
         robots_unreachable=fields.get("away"),
     )
 
 
-def _maybe(fields: Mapping[str, Any], name: str) -> float | None:
+def _optional_number(fields: Mapping[str, Any], name: str) -> float | None:
     value = fields.get(name)
-    return None if value is None else float(value)
+    if value is None:
+        return None
+    return float(value)
 
 
 def _time(value: object) -> float:

@@ -1,11 +1,10 @@
-"""robots.txt of an origin: what came of asking for it, what is stored, and whether a URL may be
-fetched.
+"""robots.txt of an origin: what a response means, what is stored of it, which URLs may be fetched.
 
-RFC 9309: a file that is there rules; one that is *unavailable* (4xx, too many redirects) allows
-everything; while it is
-*unreachable* (5xx, 429, no answer) the origin is left alone and asked again rarer and rarer. Rules
-that were read before stay in force meanwhile, however long it takes: the RFC would let us forget
-them after 30 days, but nobody has told us so.
+RFC 9309: a file that is there holds; one that is *unavailable* (4xx, too many redirects) allows
+everything; while it is *unreachable* (5xx, 429, no response) the origin is left alone, and the file
+is requested again at longer and longer intervals. Rules that were read before stay in force
+meanwhile, however long it takes: the RFC would let us drop them after 30 days, but that the owner
+wants this is only a guess.
 """
 
 from __future__ import annotations
@@ -40,12 +39,14 @@ LAST_RETRY = timedelta(days=1)
 NO_RULES = "\n"
 """Stored for a file that is there and says nothing. An empty body means that no file was read."""
 CACHED_CHARACTERS = 100_000_000
+"""Of all files in the cache together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Robots:
-    """What holds for one origin. Without a file everything is allowed, or nothing while it is
-    `unreachable`.
+    """What holds for one origin.
+
+    Without a file everything is allowed, or nothing while it is `unreachable`.
     """
 
     row: RobotsRow
@@ -53,7 +54,7 @@ class Robots:
     _rules: dict[str, RobotsRules] = field(default_factory=dict, compare=False, repr=False)
 
     def agent_rules(self, agent: str) -> RobotsRules:
-        """Parsed when they are first asked for: most files address many robots, and we are one."""
+        """The rules for one robot, parsed when first needed: most files address many robots."""
         if agent not in self._rules:
             self._rules[agent] = rules_for(self.row.body, agent)
         return self._rules[agent]
@@ -62,7 +63,7 @@ class Robots:
         return not self.unreachable and self.agent_rules(agent).allows(url)
 
     def crawl_delay_s(self, agent: str) -> float | None:
-        """Crawl-delay, or the pause that Request-rate asks for, whichever is longer."""
+        """Crawl-delay, or the pause that Request-rate demands, whichever is longer."""
         return self.agent_rules(agent).delay_s
 
     def sitemap_urls(self) -> list[str]:
@@ -70,9 +71,7 @@ class Robots:
 
 
 def is_unreachable(status: int) -> bool:
-    """Server errors, "too many requests" and no answer at all mean: keep away and ask
-    again later.
-    """
+    """Server errors, "too many requests" and no response at all (0): keep away, retry later."""
     return status == 0 or status == 429 or status >= 500
 
 
@@ -81,7 +80,7 @@ def robots_from_row(row: RobotsRow) -> Robots:
 
 
 def same_rules(one: RobotsRow, other: RobotsRow) -> bool:
-    """Do both say the same about every URL?"""
+    """Whether both say the same about every URL."""
     return (
         one.body == other.body
         and robots_from_row(one).unreachable == robots_from_row(other).unreachable
@@ -98,16 +97,16 @@ def row_from_response(
     earlier: RobotsRow | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> RobotsRow:
-    """What to store of an answer; `headers` by their names in lower case."""
+    """The row to store of a response; `headers` by their names in lower case."""
     headers = headers or {}
-    known = earlier is not None and bool(earlier.body)
-    if is_unreachable(status) or (status == 304 and not known):
-        # A file that has not changed since we never read it is there, but we do not know what it
-        # says.
+    if status == 304 and (earlier is None or not earlier.body):
+        # "Not modified" of a file that we never read: it is there, but what it says is unknown.
+        status = 0
+    if is_unreachable(status):
         return _unreachable_row(
             url,
             host,
-            0 if status == 304 else status,
+            status,
             now=now,
             earlier=earlier,
             retry_after=headers.get("retry-after"),
@@ -115,16 +114,14 @@ def row_from_response(
     etag = headers.get("etag")
     modified = headers.get("last-modified")
     if status == 304 and earlier is not None:
-        etag = etag or earlier.etag
-        modified = modified or earlier.modified
         return replace(
             earlier,
             status=200,
             fetched=now,
             expires=now + ttl,
             failures=0,
-            etag=etag,
-            modified=modified,
+            etag=etag or earlier.etag,
+            modified=modified or earlier.modified,
         )
     if not 200 <= status < 300:
         return RobotsRow(origin_of(url), host, status, body="", fetched=now, expires=now + ttl)
@@ -149,12 +146,14 @@ def _unreachable_row(
     earlier: RobotsRow | None,
     retry_after: str | None,
 ) -> RobotsRow:
-    """What was read before stays in force."""
-    failures = earlier.failures + 1 if earlier else 1
-    asked = timedelta(
-        seconds=min(parse_retry_after(retry_after, now) or 0.0, LAST_RETRY.total_seconds())
-    )
-    expires = now + max(asked, min(FIRST_RETRY * 2 ** min(failures - 1, 20), LAST_RETRY))
+    """The row of a file that can't be reached: what was read before stays in force."""
+    failures = 1
+    if earlier is not None:
+        failures += earlier.failures
+    retry_after_s = parse_retry_after(retry_after, now) or 0.0
+    requested = timedelta(seconds=min(retry_after_s, LAST_RETRY.total_seconds()))
+    back_off = min(FIRST_RETRY * 2 ** min(failures - 1, 20), LAST_RETRY)
+    expires = now + max(requested, back_off)
     if earlier is not None and earlier.body:
         return replace(earlier, status=status, fetched=now, expires=expires, failures=failures)
     return RobotsRow(
@@ -163,8 +162,9 @@ def _unreachable_row(
 
 
 class RobotsCache:
-    """Rules of the origins that are being crawled, bounded in number and size; the store behind it
-    is the frontier's.
+    """Rules of the origins that are being crawled, bounded in number and size.
+
+    What falls out of it is still in the frontier's database.
     """
 
     def __init__(
@@ -178,23 +178,28 @@ class RobotsCache:
         self._probes: set[str] = set()
 
     def add_row(self, row: RobotsRow) -> Robots:
-        self._forget(row.origin)
-        while self._known and (
-            len(self._known) >= self._limit or self._size + len(row.body) > self._characters
-        ):
-            self._forget(next(iter(self._known)))
-        robots = self._known[row.origin] = robots_from_row(row)
+        self._drop(row.origin)
+        while self._known and self._is_full(len(row.body)):
+            oldest = next(iter(self._known))
+            self._drop(oldest)
+        robots = robots_from_row(row)
+        self._known[row.origin] = robots
         self._size += len(row.body)
         return robots
 
-    def _forget(self, place: str) -> None:
-        if (old := self._known.pop(place, None)) is not None:
+    def _is_full(self, added: int) -> bool:
+        return len(self._known) >= self._limit or self._size + added > self._characters
+
+    def _drop(self, origin: str) -> None:
+        old = self._known.pop(origin, None)
+        if old is not None:
             self._size -= len(old.row.body)
-            self._probes.discard(place)
+            self._probes.discard(origin)
 
     def schedule_probe(self, url: str) -> datetime | None:
-        """When to try a forbidden URL again: one of each origin, once the rules have expired. Where
-        everything is forbidden nothing else would make us read them again.
+        """When to try a forbidden URL again: one of each origin, once its rules have expired.
+
+        Where everything is forbidden nothing else would make us read robots.txt again.
         """
         robots = self.get(url)
         if robots is None or robots.row.origin in self._probes:
@@ -206,6 +211,8 @@ class RobotsCache:
         return self._known.get(origin_of(url))
 
     def get_fresh(self, url: str, now: datetime) -> Robots | None:
-        """None: not known or too old, fetch it first."""
+        """The rules, unless they are not known or too old: then robots.txt is fetched first."""
         robots = self.get(url)
-        return robots if robots is not None and robots.row.expires > now else None
+        if robots is None or robots.row.expires <= now:
+            return None
+        return robots

@@ -1,5 +1,4 @@
-"""What a robots.txt file tells one robot, by RFC 9309: which of its groups hold for it, and whether
-a URL may be fetched.
+"""robots.txt read for one robot, by RFC 9309: which groups hold for it, which URLs it may fetch.
 
 Generous where people make mistakes that leave no doubt (typos, missing colons, old line ends),
 strict where a guess could be wrong: the robot's name must be the whole word. Any text gives rules,
@@ -23,6 +22,7 @@ from crawlproj.urls.canonical import join_href
 MAX_BYTES: Final = 500 * 1024
 """RFC 9309 lets a robot stop reading here."""
 LONGEST_S: Final = 1e9
+"""Delays beyond this are cut to it."""
 
 AGENT = "agent"
 ALLOW = "allow"
@@ -45,7 +45,7 @@ _FIELDS: Final = {
     "sitemap": SITEMAP,
     "sitemaps": SITEMAP,
 }
-"""Names of lines, without the blanks, hyphens and underscores that people put in or leave out."""
+"""Names of directives, without the blanks, hyphens and underscores that people add or leave out."""
 
 _LINE_ENDS: Final = re.compile(r"\r\n|\r|\n")
 _GLUE: Final = re.compile(r"[\s_-]+")
@@ -61,12 +61,13 @@ _MARKUP: Final = ("<!doctype", "<html", "<head", "<body", "<?xml", "<script", "<
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def _percent(error: UnicodeError) -> tuple[str, int]:
+def _percent_encode_bad_bytes(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeDecodeError)
-    return "".join(f"%{byte:02X}" for byte in error.object[error.start : error.end]), error.end
+    bad = error.object[error.start : error.end]
+    return "".join(f"%{byte:02X}" for byte in bad), error.end
 
 
-codecs.register_error("crawlproj.percent", _percent)
+codecs.register_error("crawlproj.percent", _percent_encode_bad_bytes)
 
 
 def decode_robots(body: bytes) -> str:
@@ -75,37 +76,49 @@ def decode_robots(body: bytes) -> str:
     Bytes that are not UTF-8 become percent-encoded, as browsers would send them.
     """
     head = body[:MAX_BYTES]
-    text = (
-        head.decode("utf-16", "replace")
-        if head.startswith(_UTF16)
-        else head.decode("utf-8", "crawlproj.percent")
-    )
+    if head.startswith(_UTF16):
+        text = head.decode("utf-16", "replace")
+    else:
+        text = head.decode("utf-8", "crawlproj.percent")
     text = text.replace("\0", "").lstrip("\ufeff")
     if len(body) > MAX_BYTES:
-        text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
-    return "" if text[:100].lstrip().lower().startswith(_MARKUP) else text
+        last_line_end = max(text.rfind("\n"), text.rfind("\r"))
+        text = text[: last_line_end + 1]
+    if text[:100].lstrip().lower().startswith(_MARKUP):
+        return ""
+    return text
 
 
 def parse_directives(text: str) -> Iterator[tuple[str, str]]:
-    """Kind and value of each line that says something we know."""
+    """Kind and value of each directive that we know."""
     for line in _LINE_ENDS.split(text):
         line = line.partition("#")[0].strip(_BLANK)
-        if line and (record := _parse_directive(line)):
-            yield record
+        if not line:
+            continue
+        directive = _parse_directive(line)
+        if directive is not None:
+            yield directive
 
 
 def _parse_directive(line: str) -> tuple[str, str] | None:
+    """A directive; its colon may be missing where the name can't be mistaken."""
     name, colon, value = line.partition(":")
-    if colon and (kind := _kind(name)):
-        return kind, value.strip(_BLANK)
+    if colon:
+        kind = _kind(name)
+        if kind is not None:
+            return kind, value.strip(_BLANK)
     words = line.split()
-    if 2 <= len(words) <= 3 and (kind := _kind(" ".join(words[:-1]))):
-        return kind, words[-1]
+    if 2 <= len(words) <= 3:
+        kind = _kind(" ".join(words[:-1]))
+        if kind is not None:
+            return kind, words[-1]
     return None
 
 
 def _kind(name: str) -> str | None:
-    return _FIELDS.get(_GLUE.sub("", name).lower()) if len(name) <= 40 else None
+    if len(name) > 40:
+        return None
+    return _FIELDS.get(_GLUE.sub("", name).lower())
 
 
 # One spelling for paths
@@ -113,36 +126,38 @@ def _kind(name: str) -> str | None:
 _BARE: Final = frozenset(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!'(),:;=@[]&+"
 )
-"""Characters that mean the same bare and encoded. `/` and `?` do not, `*` and `$` mean something in
-rules.
-"""
+"""Characters that mean the same bare and encoded; not `/` and `?`, nor `*` and `$` of rules."""
 _ODD: Final = re.compile(r"%([0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~!'(),:;=@\[\]&+/?]")
 
 
 def _normalize_character(match: re.Match[str]) -> str:
-    digits = match[1]
     found = match[0]
-    if digits:
-        character = chr(int(digits, 16))
-        return character if character in _BARE else "%" + digits.upper()
-    return "".join(f"%{byte:02X}" for byte in found.encode("utf-8", "replace"))
+    digits = match[1]
+    if not digits:
+        return "".join(f"%{byte:02X}" for byte in found.encode("utf-8", "replace"))
+    character = chr(int(digits, 16))
+    if character in _BARE:
+        return character
+    return "%" + digits.upper()
 
 
 def normalize_path(path: str) -> str:
-    """A path in the spelling that is compared; `*` and `$` become encoded."""
+    """A path in the one spelling that is compared; `*` and `$` become encoded."""
     return _ODD.sub(_normalize_character, path)
 
 
 def url_target(url: str) -> str:
-    """Path and query of an absolute URL, spelled."""
+    """Path and query of an absolute URL, in the spelling that is compared."""
     rest = url.partition("#")[0].partition("://")[2]
     start = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
     path = rest[start:]
-    return normalize_path(path if path.startswith("/") else "/" + path)
+    if not path.startswith("/"):
+        path = "/" + path
+    return normalize_path(path)
 
 
 def equivalent_targets(path: str) -> set[str]:
-    """Spellings of one target: in a query, unlike in a path, an encoded slash is a slash."""
+    """All spellings of one target: in a query, unlike in a path, an encoded slash is a slash."""
     before, mark, query = path.partition("?")
     if "/" not in query and "%2F" not in query:
         return {path}
@@ -162,29 +177,29 @@ class WildcardRule(NamedTuple):
     anchored: bool
 
     def matches(self, path: str) -> bool:
+        """Whether the parts stand in the path one after the other; the first that fits is taken."""
         first = self.parts[0]
         last = self.parts[-1]
         if not path.startswith(first):
             return False
         if len(self.parts) == 1:
             return path == first
-        at = len(first)
+        offset = len(first)
         for part in self.parts[1:-1]:
-            found = path.find(part, at)
+            found = path.find(part, offset)
             if found < 0:
                 return False
-            at = found + len(part)
-        return (
-            path.endswith(last) and len(path) - len(last) >= at
-            if self.anchored
-            else path.find(last, at) >= 0
-        )
+            offset = found + len(part)
+        if self.anchored:
+            return path.endswith(last) and len(path) - len(last) >= offset
+        return path.find(last, offset) >= 0
 
 
 @dataclass(slots=True)
 class RobotsRules:
-    """What one robot is told. Plain rules are looked up by their text, the few others are tried,
-    longest first.
+    """The rules for one robot.
+
+    Plain ones are looked up by their text, those with wildcards are tried, the longest first.
     """
 
     delay_s: float | None = None
@@ -193,8 +208,10 @@ class RobotsRules:
     wildcards: list[WildcardRule] = field(default_factory=list)
 
     def allows(self, url: str) -> bool:
-        """The longest rule that fits decides; of two equal ones Allow; none: allowed. robots.txt
-        itself always is.
+        """Whether the URL may be fetched: the longest rule that fits decides.
+
+        Of two equally long ones Allow wins; without any the URL may be fetched, and robots.txt
+        itself always.
         """
         path = url_target(url)
         if path.partition("?")[0] == "/robots.txt":
@@ -214,15 +231,13 @@ class RobotsRules:
     def add_directive(self, kind: str, value: str) -> None:
         if kind in (ALLOW, DISALLOW):
             self._add_path_rule(value, kind == ALLOW)
-        elif (
-            pause := parse_crawl_delay(value) if kind == DELAY else parse_request_rate(value)
-        ) is not None:
-            self.delay_s = max(self.delay_s or 0.0, pause)
+            return
+        pause_s = parse_crawl_delay(value) if kind == DELAY else parse_request_rate(value)
+        if pause_s is not None:
+            self.delay_s = max(self.delay_s or 0.0, pause_s)
 
     def _add_path_rule(self, value: str, allowed: bool) -> None:
-        """A rule that starts neither at the root nor with a star fits nothing; an empty one says
-        nothing.
-        """
+        """Add a rule, unless it is empty or starts neither at the root nor with a star."""
         if not value.startswith(("/", "*")):
             return
         anchored = value.endswith("$")
@@ -243,7 +258,9 @@ class RobotsRules:
 def product_token(agent: str) -> str:
     """The name by which a group addresses a robot: `CrawlProj/1.0 (x)` is crawlproj."""
     match = _NAME.match(agent.strip())
-    return match[0].lower() if match else ""
+    if match is None:
+        return ""
+    return match[0].lower()
 
 
 def rules_for(text: str, agent: str) -> RobotsRules:
@@ -254,40 +271,52 @@ def rules_for(text: str, agent: str) -> RobotsRules:
     where a group holds nothing else, the next one must not run into it.
     """
     name = product_token(agent)
-    ours = RobotsRules()
-    everybody = RobotsRules()
-    heads: set[str] = set()
-    named = naming = False
+    own_rules = RobotsRules()
+    common_rules = RobotsRules()
+    agents: set[str] = set()
+    at_head = False
+    is_named = False
     for kind, value in parse_directives(text):
         if kind == AGENT:
-            heads = heads if naming else set()
-            naming = True
-            heads.add(product_token(value))
-            named = named or name in heads
+            if not at_head:
+                agents = set()
+            at_head = True
+            agents.add(product_token(value))
+            is_named = is_named or name in agents
         elif kind != SITEMAP:
-            naming = False
-            for who, rules in ((name, ours), ("*", everybody)):
-                if who in heads:
-                    rules.add_directive(kind, value)
-    return (ours if named else everybody).sort_rules()
+            at_head = False
+            if name in agents:
+                own_rules.add_directive(kind, value)
+            if "*" in agents:
+                common_rules.add_directive(kind, value)
+    if is_named:
+        return own_rules.sort_rules()
+    return common_rules.sort_rules()
 
 
 def parse_crawl_delay(value: str) -> float | None:
-    """Crawl-delay: a number that is not negative; None if it makes no sense."""
+    """Seconds of a Crawl-delay; None if it makes no sense."""
     match = _SECONDS.fullmatch(value)
-    return min(float(match[1].replace(",", ".") + (match[2] or "")), LONGEST_S) if match else None
+    if match is None:
+        return None
+    number = match[1].replace(",", ".")
+    exponent = match[2] or ""
+    return min(float(number + exponent), LONGEST_S)
 
 
 def parse_request_rate(value: str) -> float | None:
-    """Request-rate as a pause: `1/10` is one request in ten seconds; the hours for which it is
-    meant are not looked at.
+    """Seconds between two requests by a Request-rate: `1/10` is one request in ten seconds.
+
+    The hours of the day for which it is meant are ignored.
     """
     match = _RATE.fullmatch(value)
-    return (
-        int(match[2]) * _UNITS[match[3].lower()] / int(match[1])
-        if match and int(match[1])
-        else None
-    )
+    if match is None:
+        return None
+    requests = int(match[1])
+    if requests == 0:
+        return None
+    seconds = int(match[2]) * _UNITS[match[3].lower()]
+    return seconds / requests
 
 
 def parse_sitemaps(text: str, url: str) -> list[str]:
