@@ -77,7 +77,7 @@ def exchange(number: int, some: list[bytes]) -> Exchange:
         request=REQUEST % number,
         address="192.0.2.1",
         elapsed_s=0.12,
-        facts=PageMetadata("A title of a page", LINKS),
+        metadata=PageMetadata("A title of a page", LINKS),
     )
 
 
@@ -85,7 +85,7 @@ def written(
     folder: Path, count: int, some: list[bytes], shape: WriterOptions = DEFAULT_OPTIONS
 ) -> tuple[float, int]:
     """CPU in ms per page, and bytes of the files."""
-    writer = WarcWriter(folder, "bench", "w", info={}, shape=shape)
+    writer = WarcWriter(folder, "bench", "w", info={}, options=shape)
     made = 0.0
     begun = time.process_time()
     for number in range(count):

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from crawlproj.archive.post_keys import METHOD, with_query
+from crawlproj.archive.post_keys import METHOD, add_post_query
 from crawlproj.archive.records import OCTETS, Record, mime_type
 from crawlproj.archive.stored_record import StoredRecord
 from crawlproj.archive.surt import surt_key
@@ -62,7 +62,7 @@ class IndexEntry:
 
     @classmethod
     def from_record(cls, record: Record, offset: int, length: int, file: str) -> Self:
-        key = surt_key(with_query(record.url, record.post_query))
+        key = surt_key(add_post_query(record.url, record.post_query))
         stamp = format_timestamp(record.at)
         return cls(
             key,
@@ -112,11 +112,11 @@ class IndexEntry:
             file=file,
         )
 
-    def with_post_query(self, asked: str) -> Self:
+    def with_post_query(self, post_query: str) -> Self:
         """The same as the answer to such a request."""
         return (
-            replace(self, key=surt_key(with_query(self.url, asked)), post_query=asked)
-            if asked
+            replace(self, key=surt_key(add_post_query(self.url, post_query)), post_query=post_query)
+            if post_query
             else self
         )
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from crawlproj.archive.post_keys import query_of
+from crawlproj.archive.post_keys import parse_post_query
 
 
 class Truncated(StrEnum):
@@ -52,14 +52,14 @@ class Exchange:
     address: str = ""
     elapsed_s: float | None = None
     truncated: Truncated | None = None
-    facts: PageMetadata | None = None
+    metadata: PageMetadata | None = None
     content_type: str = ""
     """Of what has no HTTP head, if somebody knows it."""
 
     @property
     def post_query(self) -> str:
         """What the request is told by from a GET; empty if it is one."""
-        return query_of(self.request, self.request_body)
+        return parse_post_query(self.request, self.request_body)
 
     @property
     def size(self) -> int:

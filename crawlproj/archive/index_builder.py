@@ -9,7 +9,7 @@ from base64 import b64decode
 from collections.abc import Callable
 
 from crawlproj.archive.cdxj import IndexEntry
-from crawlproj.archive.post_keys import query_of
+from crawlproj.archive.post_keys import parse_post_query
 from crawlproj.archive.stored_record import StoredRecord
 from crawlproj.http import heads
 
@@ -19,9 +19,9 @@ _SENT = re.compile(rb"(?m)^requestHeadBase64: ([A-Za-z0-9+/=]+)\r?$").search
 class IndexBuilder:
     """`take` all records of the file in their order, then `close`: `give` gets the entries."""
 
-    def __init__(self, file: str, give: Callable[[IndexEntry], None]) -> None:
+    def __init__(self, file: str, emit: Callable[[IndexEntry], None]) -> None:
         self._file = file
-        self._give = give
+        self._give = emit
         self._held: IndexEntry | None = None
         self._id = ""
 
@@ -49,9 +49,9 @@ def _post_query(stored: StoredRecord) -> str:
     metadata that has its head.
     """
     if stored.kind == "request":
-        return query_of(*heads.split_head(stored.block))
+        return parse_post_query(*heads.split_head(stored.block))
     try:
         found = _SENT(stored.block)
-        return query_of(b64decode(found[1]), b"") if found else ""
+        return parse_post_query(b64decode(found[1]), b"") if found else ""
     except ValueError:
         return ""

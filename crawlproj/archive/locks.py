@@ -64,7 +64,7 @@ def try_rewrite_lock(folder: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def rewrite_lock(folder: Path, wait: Callable[[], None]) -> Iterator[None]:
+def rewrite_lock(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     """Only one process at a time takes records out of the closed files of a folder, or adds files
     of others. `wait` is called if another one is at it; then it is waited for. ArchiveError if the
     disk does not take what is written meanwhile.
@@ -75,7 +75,7 @@ def rewrite_lock(folder: Path, wait: Callable[[], None]) -> Iterator[None]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                wait()
+                on_wait()
                 fcntl.flock(lock, fcntl.LOCK_EX)
             yield
     except BrokenPipeError:  # nobody reads what we print

@@ -31,28 +31,28 @@ PLAIN = "text/plain"
 PARTS = "multipart/"
 
 
-def query_of(head: bytes, body: bytes) -> str:
+def parse_post_query(head: bytes, body: bytes) -> str:
     """What distinguishes a request that went over the wire; empty for a GET, and if nobody kept it,
     or what is kept is none.
     """
     if not head or head.startswith(b"GET ") or (found := _METHOD(head)) is None:
         return ""
-    return query_for(found[1].decode().upper(), heads.get_header(head, "Content-Type"), body)
+    return build_post_query(found[1].decode().upper(), heads.get_header(head, "Content-Type"), body)
 
 
-def query_for(method: str, kind: str, body: bytes) -> str:
+def build_post_query(method: str, content_type: str, body: bytes) -> str:
     """The same of a request with this content type."""
     if method == "GET":
         return ""
     content = (
-        _content(kind, body)[:LONGEST].translate(NO_BREAKS)
+        _content(content_type, body)[:LONGEST].translate(NO_BREAKS)
         if method in WITH_CONTENT and body
         else ""
     )
     return METHOD + quote(method) + (f"&{content}" if content else "")
 
 
-def with_query(url: str, query: str) -> str:
+def add_post_query(url: str, query: str) -> str:
     """The URL whose key an answer has."""
     return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
 

@@ -20,7 +20,7 @@ from crawlproj.archive.exchange import Original
 from crawlproj.archive.gzip_members import BrokenRecordError, GzipMember, iter_members, read_member
 from crawlproj.archive.index_merge import INDEX, covered_indexes, file_indexes, unique_lines
 from crawlproj.archive.open_file import OPEN, SUFFIX, index_path
-from crawlproj.archive.post_keys import with_query
+from crawlproj.archive.post_keys import add_post_query
 from crawlproj.archive.records import OCTETS, compute_digest, plain_url
 from crawlproj.archive.stored_record import StoredRecord, parse_record
 from crawlproj.errors import ArchiveError
@@ -150,20 +150,20 @@ class Archive:
         except OSError as error:
             raise ArchiveError(f"{path.name} can't be read: {error.strerror}") from error
 
-    def versions(self, url: str, asked: str = "") -> list[IndexEntry]:
+    def versions(self, url: str, post_query: str = "") -> list[IndexEntry]:
         """All entries of a URL, oldest first; of answers to something else than a GET, if that is
         `asked` (see there).
 
         The index knows pages by keys that leave out case, scheme and `www.`; other spellings count
         only if this one isn't there.
         """
-        found = self.entries_by_key(url, asked)
+        found = self.entries_by_key(url, post_query)
         return [entry for entry in found if entry.url == plain_url(url)] or found
 
-    def entries_by_key(self, url: str, asked: str = "") -> list[IndexEntry]:
+    def entries_by_key(self, url: str, post_query: str = "") -> list[IndexEntry]:
         """All entries under the key of a URL, whatever their spelling, oldest first."""
         self._look()
-        url = with_query(url, asked)
+        url = add_post_query(url, post_query)
         found: set[IndexEntry] = set()
         if self._whole:
             found |= {
@@ -273,7 +273,7 @@ class Archive:
                 for found in iter_members(file):
                     yield path, parse_record(found)
 
-    def captures(self) -> Iterator[Capture]:
+    def iter_captures(self) -> Iterator[Capture]:
         """All versions that can be read, without the 304s."""
         for path, record in self.iter_records():
             if IndexEntry.from_stored(record, path.name) is not None:

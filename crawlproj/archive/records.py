@@ -349,7 +349,7 @@ def _metadata(exchange: Exchange, request: bytes | None) -> bytes:
         pairs.append(("httpHeadBase64", b64encode(exchange.head).decode()))
     if request != exchange.request and exchange.request:
         pairs.append(("requestHeadBase64", b64encode(exchange.request).decode()))
-    if (facts := exchange.facts) is not None and facts.title:
+    if (facts := exchange.metadata) is not None and facts.title:
         pairs.append(("title", facts.title))
     return warc_fields(pairs) + (_outlinks(facts) if facts is not None else b"")
 

@@ -146,13 +146,13 @@ def _scan(file: BinaryIO, name: str, path: Path) -> tuple[int, int, BrokenRecord
 
 
 def walk_records(
-    file: BinaryIO, take: Callable[[StoredRecord], None]
+    file: BinaryIO, on_record: Callable[[StoredRecord], None]
 ) -> tuple[int, int, BrokenRecordError | None]:
     """Give out whole records until the first that is none."""
     count = end = 0
     try:
         while (found := read_member(file, end)) is not None:
-            take(parse_record(found))
+            on_record(parse_record(found))
             count = count + 1
             end = end + found.length
     except BrokenRecordError as error:

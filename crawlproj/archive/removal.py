@@ -66,18 +66,18 @@ class FileSurvey:
     left, and the size of it all.
     """
 
-    going: Counter[str] = field(default_factory=Counter)
-    bytes: int = 0
-    heirs: dict[int, CaptureKey] = field(default_factory=dict)
-    left: int = 0
+    removed: Counter[str] = field(default_factory=Counter)
+    removed_bytes: int = 0
+    dependents: dict[int, CaptureKey] = field(default_factory=dict)
+    remaining: int = 0
     size: int = 0
 
 
 def survey_files(
     files: Iterable[Path],
-    gone: RemovalRule,
+    rule: RemovalRule,
     lost: Mapping[CaptureKey, str] = NOTHING,
-    see: Callable[[Path, StoredRecord], None] | None = None,
+    on_record: Callable[[Path, StoredRecord], None] | None = None,
 ) -> dict[str, FileSurvey]:
     """One look at every record of these files; only files that are concerned are told. `see` is
     called with each record first.
@@ -87,10 +87,10 @@ def survey_files(
         here = FileSurvey()
         with path.open("rb", buffering=1 << 18) as file:
             for stored in salvage_records(file):
-                if see is not None:
-                    see(path, stored)
-                _look(stored, gone, lost, here=here)
-        if here.going or here.heirs:
+                if on_record is not None:
+                    on_record(path, stored)
+                _look(stored, rule, lost, here=here)
+        if here.removed or here.dependents:
             found[path.name] = here
     return found
 
@@ -100,13 +100,13 @@ def _look(
 ) -> None:
     here.size += stored.length
     if name := _goes(stored, gone):
-        here.going[name] += 1
-        here.bytes += stored.length
+        here.removed[name] += 1
+        here.removed_bytes += stored.length
         return
-    here.left += stored.kind != "warcinfo" and not _is_mere_note(stored)
+    here.remaining += stored.kind != "warcinfo" and not _is_mere_note(stored)
     target = stored.refers_to
     if target is not None and (gone(target.url, target.at) or (target.url, target.at) in lost):
-        here.heirs[stored.offset] = target.url, target.at
+        here.dependents[stored.offset] = target.url, target.at
 
 
 def _is_mere_note(stored: StoredRecord) -> bool:
@@ -125,18 +125,18 @@ def _goes(stored: StoredRecord, gone: RemovalRule) -> str:
 
 
 def remove_records(
-    archive: Archive, gone: RemovalRule, reasons: Mapping[str, str], now: datetime
+    archive: Archive, rule: RemovalRule, reasons: Mapping[str, str], now: datetime
 ) -> Iterator[RewrittenFile]:
     """Write successors of all files that hold records that are to go; `reasons` are by the names of
     `gone`, for the record of it.
 
     A 304 goes with the version that it speaks of.
     """
-    found = survey_files(archive.closed_files(), gone)
+    found = survey_files(archive.closed_files(), rule)
     for path in archive.closed_files():
         if path.name in found:
             yield rewrite_file(
-                archive, path, gone, heirs=found[path.name].heirs, reasons=reasons, now=now
+                archive, path, rule, dependents=found[path.name].dependents, reasons=reasons, now=now
             )
 
 
@@ -219,8 +219,8 @@ def predecessor_path(path: Path) -> Path | None:
 def rewrite_file(
     archive: Archive,
     path: Path,
-    gone: RemovalRule,
-    heirs: Mapping[int, CaptureKey],
+    rule: RemovalRule,
+    dependents: Mapping[int, CaptureKey],
     reasons: Mapping[str, str],
     now: datetime,
     listed: bool = True,
@@ -233,23 +233,23 @@ def rewrite_file(
     def pieces(file: BinaryIO) -> Iterator[bytes]:
         at = 0
         for stored in salvage_records(file):
-            name = _goes(stored, gone)
+            name = _goes(stored, rule)
             data = b""
             if not name:
                 data = (
                     _whole(archive, stored)
-                    if stored.offset in heirs
+                    if stored.offset in dependents
                     else os.pread(file.fileno(), stored.length, stored.offset)
                 )
             if not data:
                 removed.setdefault(
-                    name or gone(*heirs[stored.offset]) or next(iter(reasons), ""), []
+                    name or rule(*dependents[stored.offset]) or next(iter(reasons), ""), []
                 ).append(stored.id)
                 continue
             moved[stored.offset] = (at, len(data))
             at += len(data)
             yield data
-        yield _note(removed, reasons, info_id(file), now=now, listed=listed)
+        yield _note(removed, reasons, find_warcinfo_id(file), now=now, listed=listed)
 
     with path.open("rb", buffering=1 << 18) as file:
         write_file(new, pieces(file))
@@ -285,7 +285,7 @@ def _note(
     )
 
 
-def info_id(file: BinaryIO) -> str:
+def find_warcinfo_id(file: BinaryIO) -> str:
     """Of the warcinfo record that a file starts with; empty if it starts with another."""
     try:
         first = read_member(file, 0)

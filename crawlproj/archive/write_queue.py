@@ -28,7 +28,7 @@ class Receipt:
 
     record_location: RecordLocation | None = None
     error: Exception | None = None
-    turn: int = -1
+    rotation: int = -1
     """For who put it: before which closing of a file."""
 
 
@@ -43,7 +43,7 @@ class RotationFuture(Future[None]):
     """A flush that closes the file, too."""
 
 
-Item = WriteJob | Future[None]
+QueueItem = WriteJob | Future[None]
 
 
 class WriteQueue:
@@ -56,7 +56,7 @@ class WriteQueue:
         self._bytes = 0
         self._wake_bytes = min(WAKE_BYTES, max_bytes // 2)
         self._unheard = 0
-        self._items: deque[Item] = deque()
+        self._items: deque[QueueItem] = deque()
         self._rooms: list[Future[None]] = []
         self._changed = threading.Condition()
         self._asked = False
@@ -105,7 +105,7 @@ class WriteQueue:
 
     # for the thread that empties it
 
-    def take_all(self, timeout_s: float | None) -> deque[Item]:
+    def take_all(self, timeout_s: float | None) -> deque[QueueItem]:
         """All that has come; nothing if that takes longer (than a second at most), or if it is
         closed and empty.
         """
@@ -118,7 +118,7 @@ class WriteQueue:
             self._items = deque()
             return taken
 
-    def put_back(self, items: Iterable[Item]) -> None:
+    def put_back(self, items: Iterable[QueueItem]) -> None:
         """What could not be done comes first again, in its order."""
         with self._changed:
             self._items.extendleft(reversed(list(items)))

@@ -29,7 +29,7 @@ from crawlproj.archive.gzip_members import BY_SIZE, compress_member
 from crawlproj.archive.open_file import OpenFile, file_name
 from crawlproj.archive.records import Record, build_records, build_warcinfo
 from crawlproj.archive.write_queue import (
-    Item,
+    QueueItem,
     Receipt,
     RotationFuture,
     WriteJob,
@@ -88,7 +88,7 @@ class WarcWriter:
         prefix: str,
         worker: str,
         info: Mapping[str, object],
-        shape: WriterOptions = DEFAULT_OPTIONS,
+        options: WriterOptions = DEFAULT_OPTIONS,
         now: Callable[[], datetime] = _utc_now,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -96,11 +96,11 @@ class WarcWriter:
         self._prefix = prefix
         self._worker = worker
         self._info = info
-        self._shape = shape
+        self._shape = options
         self._now = now
         self._monotonic = monotonic
-        self._queue = WriteQueue(shape.queue_bytes)
-        self._hand: deque[Item] = deque()
+        self._queue = WriteQueue(options.queue_bytes)
+        self._hand: deque[QueueItem] = deque()
         """What the thread has taken and not yet done."""
         self._unsynced: list[WrittenJob] = []
         self._file: OpenFile | None = None

@@ -1,9 +1,9 @@
-"""How long the body of an answer is, and its head as a strict parser takes it.
+"""How long the body of a response is, and its head in a form that a strict parser accepts.
 
-Servers get heads wrong in many ways that browsers read all the same: a line without a colon, blanks
-before it, NULs, two equal lengths, a length beside chunks, a version or a status line of their own.
-aiohttp's parser refuses such an answer as a whole, so it gets the head in a form that it takes.
-What came is kept as it came, see wire.py.
+Servers get heads wrong in many ways that browsers tolerate: a line without a colon, blanks before
+one, NULs, two equal lengths, a length and chunks at once, an odd version or status line. aiohttp's
+parser rejects such a response as a whole, so it gets a repaired head. The head as received is kept
+all the same, see fetch/wire.py.
 """
 
 from __future__ import annotations
@@ -17,23 +17,25 @@ _FRAMING: Final = re.compile(
     rb"\n(content-length|transfer-encoding):[\t ]*([^\r\n]*)", re.IGNORECASE
 )
 _EMPTY: Final = frozenset({101, 204, 304})
-"""Answers with these have no body, whatever their heads say."""
-_DIGITS: Final = 18
-"""More would not be a number of 64 bits."""
+"""Responses with these statuses have no body, whatever their heads say."""
+_MAX_DIGITS: Final = 18
+"""A number with more digits might not fit into 64 bits."""
 
 
 class Framing(NamedTuple):
-    """`length` None: the body ends with its last chunk, or with the connection. `sound`: the head
-    is as it came.
+    """The head for the parser, and the length of the body.
+
+    `length` is None if the body ends with its last chunk or with the connection. `is_unchanged`:
+    the head is as it was received.
     """
 
     head: bytes
     length: int | None
-    sound: bool = True
+    is_unchanged: bool = True
 
 
 def parse_framing(head: bytes) -> Framing | None:
-    """Of a whole head with its empty line; None if nobody can say what it means."""
+    """The framing of a response with this whole head (with its empty line); None if it has none."""
     if heads.is_plain(head):
         found = _FRAMING.findall(head)
         if head[9:12] in (b"204", b"304", b"101"):
@@ -46,29 +48,33 @@ def parse_framing(head: bytes) -> Framing | None:
                 return Framing(head, int(value))
             if value.lower() == b"chunked":
                 return Framing(head, None)
-    return _mended(head) if heads.is_http(head) else None
+    if not heads.is_http(head):
+        return None
+    return _repaired_framing(head)
 
 
 def _is_number(value: bytes) -> bool:
-    return value.isdigit() and len(value) <= _DIGITS
+    return value.isdigit() and len(value) <= _MAX_DIGITS
 
 
-def _mended(head: bytes) -> Framing | None:
-    """Chunks go before lengths; lengths that are no numbers, and ways of transfer that nobody
-    knows, count for nothing.
+def _repaired_framing(head: bytes) -> Framing | None:
+    """The framing of a head that is not plain; None if it names two different lengths.
+
+    Chunks take precedence over lengths. Lengths that are no numbers and unknown transfer codings
+    are ignored.
     """
-    status, *fields = heads.strict_lines(head)
+    status_line, *header_lines = heads.strict_lines(head)
     lengths = list[bytes]()
     codings = list[bytes]()
-    kept = [status]
-    for field in fields:
-        name, _, value = field.partition(b":")
+    kept = [status_line]
+    for line in header_lines:
+        name, _, value = line.partition(b":")
         if name.lower() == b"content-length":
             lengths += value.split(b",")
         elif name.lower() == b"transfer-encoding":
             codings += value.lower().split(b",")
         else:
-            kept.append(field)
+            kept.append(line)
     numbers = {int(each) for each in map(bytes.strip, lengths) if _is_number(each)}
     length = None
     if codings and codings[-1].strip() == b"chunked":
@@ -78,8 +84,6 @@ def _mended(head: bytes) -> Framing | None:
     elif numbers:
         length = numbers.pop()
         kept.append(b"Content-Length: %d" % length)
-    return Framing(
-        b"\r\n".join([*kept, b"", b""]),
-        0 if heads.parse_status(head) in _EMPTY else length,
-        sound=False,
-    )
+    if heads.parse_status(head) in _EMPTY:
+        length = 0
+    return Framing(b"\r\n".join([*kept, b"", b""]), length, is_unchanged=False)

@@ -1,5 +1,6 @@
-"""The first bytes of a body, unpacked on the way: no more is read, and no more is unpacked, than is
-wanted.
+"""The first bytes of a body, decompressed while it is received.
+
+No more is read, and no more is decompressed, than is wanted: a decompression bomb stops here.
 """
 
 from __future__ import annotations
@@ -8,124 +9,119 @@ import zlib
 from collections.abc import AsyncIterator
 from typing import Self
 
-WINDOWS = {"gzip": zlib.MAX_WBITS + 16, "x-gzip": zlib.MAX_WBITS + 16, "deflate": zlib.MAX_WBITS}
+WINDOW_BITS = {
+    "gzip": zlib.MAX_WBITS + 16,
+    "x-gzip": zlib.MAX_WBITS + 16,
+    "deflate": zlib.MAX_WBITS,
+}
 MAX_LAYERS = 3
-PIECE = 65_536
-SMALL = 4_096
-SLACK = 1_000
-"""Headers and trailers of what is packed."""
-GZIP = b"\x1f\x8b"
+OUTPUT_BYTES = 65_536
+INPUT_BYTES = 4_096
+SLACK_BYTES = 1_000
+"""For headers and trailers of compressed streams."""
+GZIP_MAGIC = b"\x1f\x8b"
 
 
 class CompressionLayer:
-    """One layer of packing. Gzip may be several members in a row; what is behind the last of them
-    is nothing.
+    """One layer of gzip or deflate. Gzip may have several members; what follows the last of them
+    is ignored.
     """
 
-    def __init__(self, window: int) -> None:
-        self._window = window
-        self._stream = zlib.decompressobj(window)
-        self._is_next = False
+    def __init__(self, window_bits: int) -> None:
+        self._window_bits = window_bits
+        self._stream = zlib.decompressobj(window_bits)
+        self._is_after_member = False
+        """At least one member is complete, and the next has given nothing yet."""
         self.done = False
 
     def decompress_piece(self, data: bytes) -> tuple[bytes, bytes]:
-        """The next piece, and what is left of the data."""
+        """The next piece of output, and the input that is left."""
         try:
-            piece = self._stream.decompress(data, PIECE)
+            piece = self._stream.decompress(data, OUTPUT_BYTES)
         except zlib.error:
-            if not self._is_next:
+            if not self._is_after_member:
                 raise
             self.done = True
             return b"", b""
-        self._is_next = self._is_next and not piece
+        self._is_after_member = self._is_after_member and not piece
         if not self._stream.eof:
             return piece, self._stream.unconsumed_tail
         rest = self._stream.unused_data
-        self.done = self._window != WINDOWS["gzip"]
-        self._stream = zlib.decompressobj(self._window)
-        self._is_next = True
+        self.done = self._window_bits != WINDOW_BITS["gzip"]
+        self._stream = zlib.decompressobj(self._window_bits)
+        self._is_after_member = True
         return piece, rest
 
 
 class BodyDecompressor:
-    """Takes layers of gzip and deflate off a stream. A stream that is not packed at all, whatever
-    its header says, is passed on.
+    """Removes layers of gzip and deflate from a stream. A stream that is not compressed, whatever
+    its header says, comes out as it is.
     """
 
     def __init__(self, encodings: list[str]) -> None:
-        self._layers = [CompressionLayer(WINDOWS[name]) for name in reversed(encodings)]
-        # Some call it deflate and leave out its header; others have not packed it at all.
-        self._others: list[list[CompressionLayer]] = [
-            [],
-            *([[CompressionLayer(-zlib.MAX_WBITS)]] if encodings == ["deflate"] else []),
-        ]
+        self._layers = [CompressionLayer(WINDOW_BITS[name]) for name in reversed(encodings)]
+        # Some servers don't compress at all; some send deflate without zlib's header.
+        self._fallbacks = [list[CompressionLayer]()]
+        if encodings == ["deflate"]:
+            self._fallbacks.append([CompressionLayer(-zlib.MAX_WBITS)])
         self._head = bytearray()
         self._started = False
 
     @classmethod
     def from_header(cls, header: str) -> Self | None:
-        """For the value of a Content-Encoding; None if it names nothing, or something that is not
-        ours to unpack.
-        """
-        names = [
-            name
-            for part in header.lower().split(",")
-            if (name := part.strip()) not in ("", "identity")
-        ]
-        return (
-            cls(names)
-            if names and len(names) <= MAX_LAYERS and WINDOWS.keys() >= set(names)
-            else None
-        )
+        """The decompressor for a Content-Encoding; None if it names none or an unknown one."""
+        names = [part.strip() for part in header.lower().split(",")]
+        names = [name for name in names if name not in ("", "identity")]
+        if not names or len(names) > MAX_LAYERS or not WINDOW_BITS.keys() >= set(names):
+            return None
+        return cls(names)
 
     def feed(self, data: bytes, limit: int) -> bytes:
-        """What comes of the next bytes, `limit` of it at most; zlib.error if the stream is broken
-        on its way.
-        """
+        """The output for the next bytes, at most `limit`; zlib.error if the stream is damaged."""
         if not self._started:
             self._head += data
         while True:
             try:
-                out = self._through(0, data, limit)
+                out = self._decompress(0, data, limit)
             except zlib.error:
-                if self._started or self._head.startswith(GZIP):
+                if self._started or self._head.startswith(GZIP_MAGIC):
                     raise
-                self._layers = self._others.pop()
+                self._layers = self._fallbacks.pop()
                 data = bytes(self._head)
             else:
                 self._started = self._started or bool(out)
                 return out
 
-    def _through(self, number: int, data: bytes, limit: int) -> bytes:
-        """Through this layer and those below it, in pieces, so that a bomb is never unpacked
-        further than is wanted.
-        """
+    def _decompress(self, number: int, data: bytes, limit: int) -> bytes:
+        """The output of layer `number` and those below it, piece by piece because of bombs."""
         if number == len(self._layers):
             return data[:limit]
         layer = self._layers[number]
         out = bytearray()
-        for at in range(
-            0, len(data), SMALL
-        ):  # a little at a time: what a member leaves is copied, and there may be many
-            rest = data[at : at + SMALL]
+        # A little at a time: a member copies the input that it leaves, and there may be many.
+        for start in range(0, len(data), INPUT_BYTES):
+            rest = data[start : start + INPUT_BYTES]
             piece = b""
-            while (rest or len(piece) == PIECE) and len(out) < limit and not layer.done:
+            while (rest or len(piece) == OUTPUT_BYTES) and len(out) < limit and not layer.done:
                 piece, rest = layer.decompress_piece(rest)
-                out += self._through(number + 1, piece, limit - len(out))
+                out += self._decompress(number + 1, piece, limit - len(out))
         return bytes(out)
 
 
 async def first_bytes(
-    chunks: AsyncIterator[bytes], limit: int, unpacker: BodyDecompressor | None = None
+    chunks: AsyncIterator[bytes], limit: int, decompressor: BodyDecompressor | None = None
 ) -> tuple[bytes, bool]:
-    """Up to `limit` bytes, and whether there may have been more. What is packed and becomes no
-    smaller by it is given up too.
+    """Up to `limit` bytes, and whether there may have been more.
+
+    A body that is larger compressed than not is given up, too.
     """
     body = bytearray()
     received = 0
     async for chunk in chunks:
         received += len(chunk)
-        body += unpacker.feed(chunk, limit - len(body)) if unpacker else chunk
-        if len(body) >= limit or received >= 2 * limit + SLACK:
+        if decompressor is not None:
+            chunk = decompressor.feed(chunk, limit - len(body))
+        body += chunk
+        if len(body) >= limit or received >= 2 * limit + SLACK_BYTES:
             return bytes(body[:limit]), True
     return bytes(body), False

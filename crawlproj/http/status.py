@@ -1,4 +1,4 @@
-"""What a status means for a crawler, and what Retry-After asks for."""
+"""What a status means for a crawler, and how long Retry-After asks it to wait."""
 
 from __future__ import annotations
 
@@ -7,39 +7,17 @@ from email.utils import parsedate_to_datetime
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 TEMPORARY_REDIRECTS = frozenset({302, 303, 307})
-"""Redirects that may lead elsewhere next time: such a URL is visited again."""
+"""Redirects that may lead elsewhere next time: their URLs are visited again."""
 FORBIDDEN = frozenset({401, 403, 407, 451})
 GONE = frozenset({404, 410})
-RETRYABLE = frozenset(
-    {
-        408,
-        421,
-        425,
-        429,
-        430,
-        500,
-        502,
-        503,
-        504,
-        509,
-        520,
-        521,
-        522,
-        523,
-        524,
-        525,
-        529,
-        530,
-        598,
-        599,
-    }
-)
+RETRYABLE = frozenset({
+    408, 421, 425, 429, 430, 500, 502, 503, 504, 509,
+    520, 521, 522, 523, 524, 525, 529, 530, 598, 599,
+})  # fmt: skip
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """Seconds that a Retry-After header asks for: a number or a date; None if it says nothing
-    sensible.
-    """
+    """The seconds that a Retry-After (a number or a date) asks for; None if it is invalid."""
     if not value:
         return None
     text = value.strip()

@@ -108,12 +108,12 @@ BAD_HEADS = {
 
 def all_kinds() -> list[tuple[Exchange, Original | None]]:
     """One exchange of each kind that a crawl meets."""
-    facts = PageMetadata(
+    metadata = PageMetadata(
         "A page\r\nwith breaks",
         (("https://example.org/ü b", "a"), ("https://example.org/x.png", "img"), ("x:y", "odd")),
     )
     found = [
-        exchange(0, facts=facts),
+        exchange(0, metadata=metadata),
         exchange(1, b""),
         exchange(2, top=head("Location: /x", status="301 Moved"), body=b""),
     ]

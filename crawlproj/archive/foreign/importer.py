@@ -46,14 +46,14 @@ class ImportCounts:
     left_out: int = 0
     unwanted: int = 0
     keys: set[int] = field(default_factory=set, compare=False, repr=False)
-    passed: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
+    skipped: Counter[str] = field(default_factory=Counter, compare=False, repr=False)
 
 
 def import_files(
     files: Sequence[Path],
     folder: Path,
-    tell: Tell,
-    shape: WriterOptions = DEFAULT_OPTIONS,
+    report: Tell,
+    options: WriterOptions = DEFAULT_OPTIONS,
     unwanted: Callable[[str], bool] = lambda url: False,
 ) -> ImportCounts:
     """Into `folder`, whose common index is made anew; `tell` hears of what can't be read, or leads
@@ -67,7 +67,7 @@ def import_files(
             folder
         )  # what an import left that was killed, or met a full disk: else it would come twice
         repair_indexes(folder)
-    intake = WarcImporter(list(dict.fromkeys(files)), folder, tell, shape=shape, unwanted=unwanted)
+    intake = WarcImporter(list(dict.fromkeys(files)), folder, report, options=options, unwanted=unwanted)
     try:
         if intake.import_pages() and intake.import_revisits(last=False):
             intake.collect_originals()
@@ -90,14 +90,14 @@ class WarcImporter:
         self,
         files: list[Path],
         folder: Path,
-        tell: Tell,
-        shape: WriterOptions,
+        report: Tell,
+        options: WriterOptions,
         unwanted: Callable[[str], bool],
     ) -> None:
         self._files = files
         self._folder = folder
-        self._tell = tell
-        self._shape = shape
+        self._tell = report
+        self._shape = options
         self._unwanted = unwanted
         self._archive = Archive(folder)
         self._originals = OriginalFinder(self._archive)
@@ -114,7 +114,7 @@ class WarcImporter:
         with self._writing() as writer:
             for path in self._files:
                 try:
-                    for found in read_foreign(path, self._tell, passed=self._passed):
+                    for found in read_foreign(path, self._tell, on_skipped=self._passed):
                         revisits |= found.kind == "revisit"
                         if found.kind != "revisit" and self._is_wanted(found):
                             self._import_exchange(writer, found, None)
@@ -163,7 +163,7 @@ class WarcImporter:
     @contextmanager
     def _writing(self) -> Iterator[WarcWriter]:
         about = {"description": "imported: " + " ".join(path.name for path in self._files)}
-        writer = WarcWriter(self._folder, "import", "import", info=about, shape=self._shape)
+        writer = WarcWriter(self._folder, "import", "import", info=about, options=self._shape)
         try:
             yield writer
         finally:
@@ -171,7 +171,7 @@ class WarcImporter:
         self._settle()
 
     def _passed(self, what: str) -> None:
-        self.counts.passed[what] += 1
+        self.counts.skipped[what] += 1
 
     def _is_wanted(self, found: ForeignExchange) -> bool:
         if unwanted := self._unwanted(found.exchange.url):
@@ -275,7 +275,7 @@ def _mark(found: ForeignExchange) -> int:
     """Of an exchange, by which it is known if it comes again."""
     exchange = found.exchange
     content = (
-        found.digest or found.refers_id
+        found.digest or found.refers_to_id
         if found.kind == "revisit"
         else compute_digest(exchange.body)
     )

@@ -55,32 +55,32 @@ class ForeignExchange:
     refers_to: Original | None
     record_id: str
     digest: str
-    beside: str = ""
+    concurrent_to: str = ""
     """The id of the record that this one says it was written with."""
-    refers_id: str = ""
+    refers_to_id: str = ""
     profile: str = ""
     offset: int = 0
 
 
 def read_foreign(
     path: Path,
-    tell: Tell,
+    report: Tell,
     max_block: int = MAX_BLOCK,
-    passed: Callable[[str], None] = lambda what: None,
+    on_skipped: Callable[[str], None] = lambda what: None,
 ) -> Iterator[ForeignExchange]:
     """All exchanges with http or https URLs; `tell` hears of what could not be read, `passed` of
     what is no page. UnreadableError if there is no record in it.
     """
-    for found in _pairs(_exchanges(path, tell, max_block, passed=passed)):
+    for found in _pairs(_exchanges(path, report, max_block, passed=on_skipped)):
         if found.exchange.request.startswith(NO_PAGES):
-            passed(f"answer to {found.exchange.request.partition(b' ')[0].decode()}")
+            on_skipped(f"answer to {found.exchange.request.partition(b' ')[0].decode()}")
         elif _lacks_body(found):
-            passed("answer without its body, as to HEAD")
+            on_skipped("answer without its body, as to HEAD")
         else:
             yield found
 
 
-def iter_records(path: Path, tell: Tell, max_block: int = MAX_BLOCK) -> Iterator[StoredRecord]:
+def iter_records(path: Path, report: Tell, max_block: int = MAX_BLOCK) -> Iterator[StoredRecord]:
     """Whole records; UnreadableError if there is none: then it says the first that is wrong."""
     count = 0
     first = ""
@@ -95,7 +95,7 @@ def iter_records(path: Path, tell: Tell, max_block: int = MAX_BLOCK) -> Iterator
 
     def let_go() -> None:
         while held:
-            tell(held.pop(0))
+            report(held.pop(0))
 
     with _opened(path) as (file, packed):
         for stored in Scanner(
@@ -303,8 +303,8 @@ def _foreign(stored: StoredRecord) -> ForeignExchange:
         stored.refers_to,
         record_id=stored.id,
         digest=said,
-        beside=beside,
-        refers_id=refers_id,
+        concurrent_to=beside,
+        refers_to_id=refers_id,
         profile=profile,
         offset=stored.offset,
     )
@@ -346,8 +346,8 @@ def _belong(request: StoredRecord, answer: ForeignExchange) -> bool:
     """By their ids, or (where a tool leaves them out) by their URLs."""
     if said := request.fields.get("warc-concurrent-to", ""):
         return said == answer.record_id
-    if answer.beside and request.id:
-        return answer.beside == request.id
+    if answer.concurrent_to and request.id:
+        return answer.concurrent_to == request.id
     return plain_url(request.url) == answer.exchange.url
 
 

@@ -41,7 +41,7 @@ class OriginalFinder:
         self._vouched = set[int]()
 
     def add_wanted(self, revisit: ForeignExchange) -> None:
-        self._wanted |= {hash(word) for word in (revisit.refers_id, revisit.digest) if word}
+        self._wanted |= {hash(word) for word in (revisit.refers_to_id, revisit.digest) if word}
 
     def note_record(self, found: ForeignExchange) -> None:
         """A record that is no revisit."""
@@ -97,7 +97,7 @@ class OriginalFinder:
         """
         own = format_timestamp(revisit.exchange.at)
         asked = revisit.exchange.post_query
-        if place := self._places.get(hash(revisit.refers_id)) if revisit.refers_id else None:
+        if place := self._places.get(hash(revisit.refers_to_id)) if revisit.refers_to_id else None:
             yield place, True
         if (target := revisit.refers_to) is not None:
             yield (target.url, format_timestamp(target.at), asked), True

@@ -58,14 +58,14 @@ class Scanner:
     """All records of one file, in flat memory: at most one of `max_block` bytes is held."""
 
     def __init__(
-        self, file: BinaryIO, packed: bool, tell: Tell, verify: Verify, max_block: int = MAX_BLOCK
+        self, file: BinaryIO, compressed: bool, report: Tell, verify: Verify, max_block: int = MAX_BLOCK
     ) -> None:
-        self._tell = tell
+        self._tell = report
         self._verify = verify
         self._max = max_block
-        self._packed = GzipStream(file, tell) if packed else None
+        self._packed = GzipStream(file, report) if compressed else None
         self._window = ByteWindow(self._packed or file)
-        self._size = None if packed else os.fstat(file.fileno()).st_size
+        self._size = None if compressed else os.fstat(file.fileno()).st_size
         self._next = _NEXT_WARC
         self._ways_back = WAYS_BACK
 
@@ -239,7 +239,7 @@ class Scanner:
         return (
             found is not None
             and self._packed is not None
-            and self._packed.broken[bisect_left(self._packed.breaks, found)] < end
+            and self._packed.broken_members[bisect_left(self._packed.breaks, found)] < end
         )
 
     def _file_offset(self, at: int) -> int:

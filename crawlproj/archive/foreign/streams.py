@@ -71,11 +71,11 @@ class GzipStream:
     all was read.
     """
 
-    def __init__(self, file: BinaryIO, tell: Callable[[int, str], None]) -> None:
+    def __init__(self, file: BinaryIO, report: Callable[[int, str], None]) -> None:
         self._file = file
-        self._tell = tell
+        self._tell = report
         self.breaks: list[int] = []
-        self.broken: list[int] = []
+        self.broken_members: list[int] = []
         self.size: int | None = None
         self.starts = array("Q")
         self._offsets = array("Q")
@@ -156,7 +156,7 @@ class GzipStream:
     def _break(self, why: str) -> None:
         if not self.breaks or self._at > self.breaks[-1]:
             self.breaks.append(self._at)
-            self.broken.append(self._from)
+            self.broken_members.append(self._from)
             self._tell(self._offset, why)
         self._input = b""
         self._inflater = None

@@ -459,7 +459,7 @@ def test_what_is_no_page_is_counted(tmp_path: Path) -> None:
         ).replace(b"page 2", b"")
         + record(3)
     )
-    found = list(read_foreign(path, lambda problem: None, passed=passed.append))
+    found = list(read_foreign(path, lambda problem: None, on_skipped=passed.append))
     assert numbers(found) == [3]
     assert passed == [
         "conversion",

@@ -232,7 +232,7 @@ def test_whatever_a_server_sends_other_libraries_find_the_same_payload(
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_no_text_breaks_a_record(url: str, title: str) -> None:
-    made = exchange(0, url=f"http://h/{url}", facts=PageMetadata(title, ((url, title),)))
+    made = exchange(0, url=f"http://h/{url}", metadata=PageMetadata(title, ((url, title),)))
     for record in build_records(made, None, ""):
         theirs = next(iter(ArchiveIterator(BytesIO(record.data), check_digests="raise")))
         theirs.raw_stream.read()

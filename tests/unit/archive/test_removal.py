@@ -59,7 +59,7 @@ def made(folder: Path, plan: list[Visit]) -> Archive:
 
 
 def contents(archive: Archive) -> Counter[tuple[str, datetime, int, bytes]]:
-    return Counter((page.url, page.at, page.status, page.content) for page in archive.captures())
+    return Counter((page.url, page.at, page.status, page.content) for page in archive.iter_captures())
 
 
 def is_sound(archive: Archive) -> bool:
@@ -87,7 +87,7 @@ def remove(archive: Archive, gone: Named) -> None:
     old = {each.old for each in left}
     found = survey_files([path for path in archive.closed_files() if path not in old], gone, lost)
     done = [
-        rewrite_file(archive, archive.folder / name, gone, here.heirs, {}, START)
+        rewrite_file(archive, archive.folder / name, gone, here.dependents, {}, START)
         for name, here in found.items()
     ]
     delete_old_files([*left, *done])
@@ -118,7 +118,7 @@ def test_what_stays_has_the_same_bytes(
         found = survey_files(archive.closed_files(), first)
         for number, path in enumerate(archive.closed_files()):
             if path.name in found and number in kill:
-                rewrite_file(archive, path, first, found[path.name].heirs, {}, START)
+                rewrite_file(archive, path, first, found[path.name].dependents, {}, START)
                 names.add(path.name)
         remove(archive, second)
 

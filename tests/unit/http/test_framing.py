@@ -103,7 +103,7 @@ def parsed(head: bytes) -> Any:
 def test_a_sound_head_stays_as_it_is(name: str) -> None:
     head, length = SOUND[name]
     found = parse_framing(head)
-    assert found is not None and (found.head, found.length, found.sound) == (head, length, True)
+    assert found is not None and (found.head, found.length, found.is_unchanged) == (head, length, True)
     assert parsed(found.head).code == int(head.split()[1])
 
 
@@ -111,7 +111,7 @@ def test_a_sound_head_stays_as_it_is(name: str) -> None:
 def test_an_odd_head_becomes_one_that_a_strict_parser_takes(name: str) -> None:
     head, length = MENDED[name]
     found = parse_framing(head)
-    assert found is not None and (found.length, found.sound) == (length, False)
+    assert found is not None and (found.length, found.is_unchanged) == (length, False)
     message = parsed(found.head)
     assert message.code in (200, 204)
     assert message.headers.get("Content-Length") == (None if length is None else "5")
