@@ -1,6 +1,4 @@
-"""Scrapy's CLOSESPIDER_* limits, right for a crawler that fetches robots.txt through the scheduler
-and runs on uvloop.
-"""
+"""Scrapy's CLOSESPIDER_* limits for a crawler that schedules robots.txt and runs on uvloop."""
 
 from __future__ import annotations
 
@@ -17,8 +15,10 @@ if TYPE_CHECKING:
 
 
 class CloseCrawl(CloseSpider):
-    """robots.txt is no page. uvloop's timers may come a moment early, and Scrapy's looping call
-    then comes twice; the second time counts nothing.
+    """CloseSpider that does not count robots.txt as a page, nor Pages as items of other spiders.
+
+    uvloop's timers may fire a moment early, and Scrapy's looping call then comes twice: the second
+    call would find that no item was produced since the first, and is ignored.
     """
 
     _checked_at = 0.0
@@ -28,11 +28,11 @@ class CloseCrawl(CloseSpider):
             super().page_count(response, request, spider)
 
     def item_scraped(self, item: Any, spider: Spider) -> None:
-        if _counts(item, spider):
+        if _is_counted(item, spider):
             super().item_scraped(item, spider)
 
     def item_scraped_no_item(self, item: Any, spider: Spider) -> None:
-        if _counts(item, spider):
+        if _is_counted(item, spider):
             super().item_scraped_no_item(item, spider)
 
     def _count_items_produced(self) -> None:
@@ -42,6 +42,6 @@ class CloseCrawl(CloseSpider):
             super()._count_items_produced()
 
 
-def _counts(item: Any, spider: Spider) -> bool:
-    """An ordinary spider knows of no Pages: its items are those that it yields."""
+def _is_counted(item: Any, spider: Spider) -> bool:
+    """Whether an item counts: an ordinary spider knows of no Pages, only of what it yields."""
     return not isinstance(item, Page) or hasattr(spider, "wants")

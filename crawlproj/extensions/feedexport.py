@@ -1,5 +1,6 @@
-"""Feeds, and the pipelines of other projects, hold what spiders yield. Pages are kept in the
-database, and are too much for a line of JSON.
+"""Feeds and the pipelines of other projects get what spiders yield, but no Pages.
+
+Pages are stored in the database, and are too long for a line of JSON.
 """
 
 from __future__ import annotations
@@ -19,23 +20,26 @@ OUR_PACKAGES = ("crawlproj", "pipelines")
 
 
 class ItemFeeds(FeedExporter):
+    """Scrapy's feed exports without Pages."""
+
     def item_scraped(self, item: Any, spider: Spider) -> None:
         if not isinstance(item, Page):
             super().item_scraped(item, spider)
 
 
 class SpiderItems(ItemPipelineManager):
-    """The add-on's ITEM_PROCESSOR: Pages go through our own pipelines only, since no other has ever
-    heard of them.
+    """The add-on's ITEM_PROCESSOR: Pages go through our own pipelines only.
+
+    The pipelines of the project that the add-on joins don't know them.
     """
 
     async def process_item_async(self, item: Any) -> Any:
         if not isinstance(item, Page):
             return await super().process_item_async(item)
         for pipeline in self.middlewares:
-            if type(pipeline).__module__.partition(".")[0] in OUR_PACKAGES and hasattr(
-                pipeline, "process_item"
-            ):
-                result = pipeline.process_item(item)
-                item = await result if isawaitable(result) else result
+            package = type(pipeline).__module__.partition(".")[0]
+            if package in OUR_PACKAGES and hasattr(pipeline, "process_item"):
+                item = pipeline.process_item(item)
+                if isawaitable(item):
+                    item = await item
         return item

@@ -1,4 +1,4 @@
-"""A line per page is for debugging only, so it is not even made unless LOG_LEVEL is DEBUG."""
+"""Log lines without passwords, and none per page or item unless LOG_LEVEL is DEBUG."""
 
 from __future__ import annotations
 
@@ -23,36 +23,39 @@ PASSWORD = re.compile(r"(://[^\s:/@'\"]*:)[^\s/'\"]+@")
 
 
 def without_passwords(record: logging.LogRecord) -> bool:
-    """Those in URLs of databases are nobody's business."""
-    if "://" in (text := record.getMessage()):
+    """A filter of the log that blots out passwords in URLs, as in that of the database."""
+    text = record.getMessage()
+    if "://" in text:
         record.msg = PASSWORD.sub(r"\1***@", text)
         record.args = None
     return True
 
 
 class QuietFormatter(LogFormatter):
+    """Formats lines about pages and items only for debugging: Scrapy would make one for each."""
+
     def __init__(self, debug: bool = False) -> None:
         self._debug = debug
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Called just before Scrapy writes all settings that were changed into the log."""
+        # Called just before Scrapy writes all settings that were changed into the log.
         logging.getLogger("scrapy.crawler").addFilter(without_passwords)
         return cls(crawler.settings.get("LOG_LEVEL") == "DEBUG")
 
     def crawled(  # type: ignore[override]  # Scrapy allows None, its types don't
         self, request: Request, response: Response, spider: Spider
     ) -> LogFormatterResult | None:
-        return super().crawled(request, response, spider) if self._debug else None
+        if not self._debug:
+            return None
+        return super().crawled(request, response, spider)
 
     def scraped(  # type: ignore[override]
         self, item: Any, response: Response | Failure | None, spider: Spider
     ) -> LogFormatterResult | None:
-        return (
-            super().scraped(item, response, spider)
-            if self._debug and not isinstance(item, Page)
-            else None
-        )
+        if not self._debug or isinstance(item, Page):
+            return None
+        return super().scraped(item, response, spider)
 
     def item_error(
         self,
@@ -61,11 +64,10 @@ class QuietFormatter(LogFormatter):
         response: Response | Failure | None,
         spider: Spider,
     ) -> LogFormatterResult:
-        """Without the whole Page, which is long."""
-        message = "A pipeline failed on %(url)s: %(error)s"
+        """A line with the URL, not with the whole Page, which is long."""
         return {
             "level": logging.ERROR,
-            "msg": message,
+            "msg": "A pipeline failed on %(url)s: %(error)s",
             "args": {"url": _url(item), "error": exception},
         }
 
