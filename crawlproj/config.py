@@ -12,6 +12,7 @@ from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from crawlproj.archive.writer import WriterOptions
 from crawlproj.content.documents.budget import DocumentBudget
@@ -270,6 +271,18 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         obey_noarchive=read("WARC_OBEY_NOARCHIVE", parse_boolean),
         documents=_terms(read) if read("DOCUMENTS_ENABLED", parse_boolean) else None,
     )
+
+
+_configs: WeakKeyDictionary[Any, Config] = WeakKeyDictionary()
+
+
+def config_of(crawler: Any) -> Config:
+    """The settings of a crawler, read once: they are frozen before its components are made."""
+    config = _configs.get(crawler)
+    if config is None:
+        spider = crawler.spider or crawler.spidercls
+        config = _configs[crawler] = read_config(crawler.settings, spider.name or "")
+    return config
 
 
 def crawl_dir(settings: Any) -> Path:

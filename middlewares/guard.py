@@ -1,14 +1,14 @@
-"""Nothing but web addresses that may be asked (F-OPS-6). The socket asks the guard again, after
-names are resolved.
+"""Nothing but web addresses that may be asked. The socket asks the guard again, after names are
+resolved.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crawlproj.config import read_config
+from crawlproj.config import config_of
 from crawlproj.fetch.pages import RefusedError
-from crawlproj.fetch.resolver import address_of
+from crawlproj.scheduling.scheduler import worker_of
 from crawlproj.urls.canonical import MAX_URL
 
 if TYPE_CHECKING:
@@ -17,21 +17,18 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from crawlproj.scheduling.scheduler import CrawlScheduler
-
 
 class GuardMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._guard = read_config(crawler.settings, crawler.spidercls.name or "").guard
+        self._guard = config_of(crawler).guard
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
 
     def process_request(self, request: Request) -> None:
-        scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
-        if scheduler.archiver.is_barred(request.url):
+        if worker_of(self._crawler).is_barred(request.url):
             self._crawler.stats.inc_value("refused/forgotten")
             raise RefusedError("forgotten")
         if refusal := self._refusal(request):
@@ -44,11 +41,10 @@ class GuardMiddleware:
         if len(request.url) > MAX_URL:
             return "bad url: too long"
         ticket = request.meta.get("ticket")
-        scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
-        leased = scheduler.dispatcher.window.hosts.get(ticket.host) if ticket is not None else None
-        refusal = (
-            self._guard.refusal_reason(address_of(leased.server.address))
-            if leased is not None
-            else ""
-        )
+        if ticket is None:
+            return ""
+        address = worker_of(self._crawler).leased_address(ticket.host)
+        if address is None:
+            return ""
+        refusal = self._guard.refusal_reason(address)
         return f"guard: {refusal}" if refusal else ""

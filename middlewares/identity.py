@@ -1,12 +1,10 @@
-"""Every request says who asks and how to reach a person (F-POL-5), and how the answer may be
-packed.
-"""
+"""Every request says who asks, how to reach a person, and how the response may be compressed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from crawlproj.config import read_config
+from crawlproj.config import config_of
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -14,7 +12,7 @@ if TYPE_CHECKING:
 
 
 REPLAYABLE_ENCODINGS = "gzip, deflate, br"
-"""What programs that replay archives can unpack: not zstd, which Scrapy would offer too."""
+"""What programs that replay archives can decompress: not zstd, which Scrapy would offer too."""
 
 
 class IdentityMiddleware:
@@ -24,7 +22,7 @@ class IdentityMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        config = read_config(crawler.settings, crawler.spidercls.name or "")
+        config = config_of(crawler)
         return cls(config.user_agent, config.warc is not None)
 
     def process_request(self, request: Request) -> None:

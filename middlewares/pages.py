@@ -8,18 +8,17 @@ everything else goes on meanwhile.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
 
-from crawlproj.fetch.handler import ABORT
-from crawlproj.fetch.pages import decompress_body, error_text, page_of_response
+from crawlproj.fetch.documents import PageDocuments
+from crawlproj.fetch.pages import error_text, page_of_response
 from crawlproj.fetch.requests import detach_request
 from crawlproj.frontier.base import Ticket
 from crawlproj.items import Page
+from crawlproj.scheduling.scheduler import worker_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -28,19 +27,14 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
-    from crawlproj.content.documents.reader_process import DocumentReader
-    from crawlproj.scheduling.scheduler import CrawlScheduler
-
-log = logging.getLogger(__name__)
-
 
 class PagesMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         name = crawler.settings.get("ROBOT_NAME", "").partition("/")[0].lower()
         self._agents = ("robots", name)
-        self._desk: DocumentReader | None = None
-        self._later: set[asyncio.Task[None]] = set()
+        self._documents = PageDocuments(crawler)
+        self._reading: set[asyncio.Task[None]] = set()
         crawler.signals.connect(self.spider_error, signal=signals.spider_error)
 
     @classmethod
@@ -63,23 +57,23 @@ class PagesMiddleware:
             yield output
         if isinstance(ticket, Ticket) and not paged:
             page = self._page(response, request)
-            yield page if page.kind != "document" else await self._read(page)
+            if page.kind == "document":
+                page = await self._documents.read_document(page)
+            yield page
 
     def _page(self, response: Response, request: Request | None, error: str = "") -> Page:
         assert request is not None
-        scheduler = self._crawler.engine.scheduler
-        page = page_of_response(response, request, scheduler.dispatcher.times, agents=self._agents)  # type: ignore[union-attr]
+        clock = worker_of(self._crawler).clock
+        page = page_of_response(response, request, clock, agents=self._agents)
         page.error = error
         return page
 
     def spider_error(self, failure: Failure, response: Any) -> None:
         """The callback failed, but the page was fetched: it ends like any other, and says so."""
         request = getattr(response, "request", None)
-        if (
-            request is None
-            or not isinstance(request.meta.get("ticket"), Ticket)
-            or not hasattr(response, "status")
-        ):
+        if request is None or not isinstance(request.meta.get("ticket"), Ticket):
+            return
+        if not hasattr(response, "status"):
             return
         page = self._page(response, request, f"callback: {error_text(failure)}")
         scraper = self._crawler.engine.scraper
@@ -89,62 +83,14 @@ class PagesMiddleware:
         assert scraper.slot is not None
         scraper.slot.itemproc_size += 1  # so that the crawl does not end meanwhile
         task = asyncio.get_running_loop().create_task(self._read_later(page))
-        self._later.add(task)
-        task.add_done_callback(self._later.discard)
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
 
     async def _read_later(self, page: Page) -> None:
         scraper = self._crawler.engine.scraper
         assert scraper.slot is not None
         try:
-            page = await self._read(page)
+            page = await self._documents.read_document(page)
         finally:
             scraper.slot.itemproc_size -= 1
             scraper._start_itemproc_nowait(page)
-
-    async def _read(self, page: Page) -> Page:
-        """The page with what its document says, if that is not known from last time and can be
-        found out.
-        """
-        ticket = page.ticket
-        desk = self._desk or self._open_desk()
-        if desk is None or not isinstance(ticket, Ticket) or not self._needs_reading(page, ticket):
-            return page
-        from crawlproj.content.documents.reply import TRANSIENT_FAILURES, DocumentReadError
-
-        done = "read"
-        try:
-            page.document = await desk.read_with_retry(
-                decompress_body(page.body), page.url, ticket.server
-            )
-        except DocumentReadError as error:
-            done = str(error)
-            if done == "shutdown":
-                return replace(page, status=0, reason=done, wire=None)
-            page.unread = done in TRANSIENT_FAILURES
-            page.error = page.error or f"document: {done}"
-            log.info("Document not read (%s): %s", done, page.url)
-        self._crawler.stats.inc_value(f"documents/{done}")
-        return page
-
-    def _needs_reading(self, page: Page, ticket: Ticket) -> bool:
-        """Other bytes than last time; or the same ones, that could not be read then, a
-        few times.
-        """
-        scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
-        return page.body_digest != ticket.body_digest or (
-            ticket.unread and ticket.tries <= scheduler.config.retries
-        )
-
-    def _open_desk(self) -> DocumentReader | None:
-        """When the first document comes; nothing of it is imported before. None: documents are not
-        wanted.
-        """
-        scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
-        if scheduler.config.documents is None:
-            return None
-        from crawlproj.content.documents.reader_process import DocumentReader
-
-        desk = self._desk = DocumentReader(scheduler.config.documents)
-        self._crawler.signals.connect(desk.stop, signal=ABORT)
-        self._crawler.signals.connect(desk.close, signal=signals.spider_closed)
-        return desk

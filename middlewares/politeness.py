@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from crawlproj.fetch.pages import RefusedError
 from crawlproj.http.status import RETRYABLE, parse_retry_after
 from crawlproj.politeness.clocks import FetchTiming
+from crawlproj.scheduling.scheduler import worker_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -34,30 +35,24 @@ class PolitenessMiddleware:
 
     async def process_request(self, request: Request) -> None:
         ticket = request.meta.get("ticket")
-        if (
-            ticket is not None
-            and (host := self._dispatcher.window.hosts.get(ticket.host)) is not None
-        ):
-            while (wait_s := host.clock.next_at - time.monotonic()) > 0:
+        if ticket is not None:
+            worker = worker_of(self._crawler)
+            while (wait_s := worker.wait_s(ticket)) > 0:
                 self._crawler.stats.inc_value("politeness/held")
                 await asyncio.sleep(wait_s)
-        if ticket is not None and not self._dispatcher.may_ask(ticket):
-            self._crawler.stats.inc_value("politeness/too_late")
-            raise RefusedError("shutdown")
+            if not worker.may_ask(ticket):
+                self._crawler.stats.inc_value("politeness/too_late")
+                raise RefusedError("shutdown")
         request.meta["started"] = time.monotonic()
 
     def process_response(self, request: Request, response: Response) -> Response:
+        failed = response.status in RETRYABLE
+        retry_after_s = None
         header = response.headers.get("Retry-After")
-        pause_s = (
-            parse_retry_after(header.decode("latin-1"), self._dispatcher.times.now())
-            if header
-            else None
-        )
-        self._update_clocks(
-            request,
-            failed=response.status in RETRYABLE,
-            retry_after_s=pause_s if response.status in RETRYABLE else None,
-        )
+        if failed and header:
+            now = worker_of(self._crawler).clock.now()
+            retry_after_s = parse_retry_after(header.decode("latin-1"), now)
+        self._update_clocks(request, failed=failed, retry_after_s=retry_after_s)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
@@ -65,17 +60,13 @@ class PolitenessMiddleware:
             self._update_clocks(request, failed=True)
 
     def _update_clocks(
-        self, request: Request, failed: bool, retry_after_s: float | None = None
+        self, request: Request, *, failed: bool, retry_after_s: float | None = None
     ) -> None:
         ticket = request.meta.get("ticket")
         started = request.meta.get("started")
         if ticket is not None and started is not None:
             ended = request.meta["ended"] = time.monotonic()
-            answer = FetchTiming(
+            timing = FetchTiming(
                 started, ended, failed, retry_after_s=retry_after_s, jitter=random()
             )
-            self._dispatcher.update_clocks(ticket, answer)
-
-    @property
-    def _dispatcher(self):  # type: ignore[no-untyped-def]
-        return self._crawler.engine.scheduler.dispatcher  # type: ignore[union-attr]
+            worker_of(self._crawler).note_response(ticket, timing)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crawlproj.fetch.pages import RefusedError
-from crawlproj.items import RobotsTicket
+from crawlproj.scheduling.scheduler import worker_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -26,16 +26,6 @@ class RobotsMiddleware:
 
     def process_request(self, request: Request) -> None:
         ticket = request.meta.get("ticket")
-        dispatcher = self._crawler.engine.scheduler.dispatcher  # type: ignore[union-attr]
-        if isinstance(ticket, RobotsTicket) or (
-            ticket is not None and dispatcher.allowed is ticket
-        ):
-            return  # the second: it was asked a moment ago, when the ticket was handed out
-        cache = dispatcher.robots
-        known = cache.get(request.url)
-        if known is None or not known.allows(request.url, cache.agent):
+        if refusal := worker_of(self._crawler).robots_refusal(request.url, ticket):
             self._crawler.stats.inc_value("refused/robots")
-            # What is not known is not forbidden for good.
-            raise RefusedError(
-                "robots" if known is not None and not known.unreachable else "robots unread"
-            )
+            raise RefusedError(refusal)

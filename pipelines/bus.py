@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 from scrapy import signals
 from scrapy.exceptions import DontCloseSpider, NotConfigured
 
-from crawlproj.config import read_config
+from crawlproj.config import config_of
 from crawlproj.fetch.requests import TICKET_META
 from crawlproj.frontier.base import NewUrl
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.items import Page
 from crawlproj.scheduling.notifications import PUSHES
+from crawlproj.scheduling.scheduler import scheduler_of, worker_of
+from crawlproj.scheduling.spider import LearnsSeeds
 from crawlproj.urls.canonical import MAX_URL
 
 if TYPE_CHECKING:
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawlproj.scheduling.redis.thread import PushResult
-    from crawlproj.scheduling.scheduler import CrawlScheduler
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class BusPipeline:
         ):
             raise NotConfigured
         self._crawler = crawler
-        self._items = read_config(settings, crawler.spidercls.name or "").redis_items
+        self._items = config_of(crawler).redis_items
         crawler.signals.connect(self.spider_idle, signal=signals.spider_idle)
 
     @classmethod
@@ -71,20 +72,18 @@ class BusPipeline:
 
         settings = self._crawler.settings
         spider = self._crawler.spider
-        scheduler = self._scheduler
+        frontier = worker_of(self._crawler).frontier
         assert spider is not None
         stop_spider_polling(spider)
         self._loop = asyncio.get_running_loop()
         self._requests_of = requests_from_push
         self._out = RedisPipeline.from_settings(settings)
-        link = RedisConnection(connect_redis(settings))
-        self._frontier = PostgresFrontier(
-            scheduler.frontier.db.new_connection(), scheduler.frontier.spec
-        )
-        pushed = PushQueue(link.client, start_key(settings, spider))
+        connection = RedisConnection(connect_redis(settings))
+        self._frontier = PostgresFrontier(frontier.db.new_connection(), frontier.spec)
+        pushes = PushQueue(connection.client, start_key(settings, spider))
         self._redis_thread = RedisThread(
-            link,
-            pushed,
+            connection,
+            pushes,
             self._frontier,
             read=self._parse_pushes,
             came=self._count_pushes,
@@ -93,7 +92,9 @@ class BusPipeline:
         )
         self._frontier.open()
         self._redis_thread.start()
-        log.info("URLs pushed to %s of Redis at %s are fetched first", pushed.key, link.location)
+        log.info(
+            "URLs pushed to %s of Redis at %s are fetched first", pushes.key, connection.location
+        )
 
     async def close_spider(self) -> None:
         await asyncio.to_thread(self._redis_thread.flush_and_stop)
@@ -113,10 +114,6 @@ class BusPipeline:
                 self._out.item_key(item, self._crawler.spider), self._out.serialize(item)
             )
         return item
-
-    @property
-    def _scheduler(self) -> CrawlScheduler:
-        return self._crawler.engine.scheduler  # type: ignore[return-value]
 
     def _parse_pushes(self, payloads: Sequence[bytes | str]) -> tuple[list[NewUrl], int]:
         """Rows for the frontier, and how many pushes made no sense."""
@@ -143,8 +140,8 @@ class BusPipeline:
         for name in TICKET_META:
             request.meta.pop(name, None)
         request.dont_filter = request.meta["is_start_request"] = True
-        request.meta["depth"] = 1 if hasattr(self._crawler.spider, "learn_seeds") else 0
-        return self._scheduler.row_of(request)
+        request.meta["depth"] = 1 if isinstance(self._crawler.spider, LearnsSeeds) else 0
+        return scheduler_of(self._crawler).row_of(request)
 
     def _count_pushes(self, arrived: PushResult) -> None:
         count = self._crawler.stats.inc_value
@@ -156,9 +153,7 @@ class BusPipeline:
             count("bus/seen", arrived.seen)
         if spider is not None and hasattr(spider, "spider_idle_start_time"):
             spider.spider_idle_start_time = int(time.time())
-        dispatcher = self._scheduler.dispatcher
-        dispatcher.leases.mark_changed()
-        dispatcher.database_thread.fill_message(lambda tray: None, ring=True)
+        worker_of(self._crawler).note_pushed()
 
     def _notify_workers(self) -> None:
         self._frontier.db.notify(PUSHES, self._frontier.spec.name)

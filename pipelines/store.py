@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from crawlproj.frontier.base import Content, Ticket
 from crawlproj.items import Page
+from crawlproj.scheduling.scheduler import worker_of
 
 if TYPE_CHECKING:
     from typing import Self
 
     from scrapy.crawler import Crawler
-
-    from crawlproj.scheduling.scheduler import CrawlScheduler
 
 
 class StorePipeline:
@@ -47,18 +46,19 @@ class StorePipeline:
             ticket.block_digest is not None and block_digest != ticket.block_digest and not same
         )
         page.content = self._content(page, ticket, body_digest, block_digest=block_digest)
-        return (
-            "first" if ticket.block_digest is None else "changed" if page.changed else "same_text"
-        )
+        if ticket.block_digest is None:
+            return "first"
+        return "changed" if page.changed else "same_text"
 
     def _content(
-        self, page: Page, ticket: Ticket, body_digest: bytes, block_digest: bytes
+        self, page: Page, ticket: Ticket, body_digest: bytes, *, block_digest: bytes
     ) -> Content:
         document = page.document
-        orders = page.directives
+        directives = page.directives
         kind = page.content_type[:200]
         size = len(page.body)
-        noindex = orders.noindex or (orders.expires is not None and orders.expires <= page.at)
+        expired = directives.expires is not None and directives.expires <= page.at
+        noindex = directives.noindex or expired
         if document is None:
             return Content(
                 body_digest,
@@ -66,13 +66,11 @@ class StorePipeline:
                 content_type=kind,
                 length=size,
                 noindex=noindex,
-                noarchive=orders.noarchive,
+                noarchive=directives.noarchive,
             )
-        scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
-        links, urls = scheduler.seen_urls.classify_links(
-            ticket, document.links, follow=not orders.nofollow
+        links = worker_of(self._crawler).add_links(
+            ticket, document.links, follow=not directives.nofollow
         )
-        scheduler.dispatcher.add_urls(urls)
         return Content(
             body_digest,
             block_digest,
@@ -83,5 +81,5 @@ class StorePipeline:
             length=size,
             noindex=noindex,
             links=links,
-            noarchive=orders.noarchive,
+            noarchive=directives.noarchive,
         )

@@ -10,13 +10,12 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from crawlproj.items import Page
+from crawlproj.scheduling.scheduler import worker_of
 
 if TYPE_CHECKING:
     from typing import Self
 
     from scrapy.crawler import Crawler
-
-    from crawlproj.scheduling.scheduler import CrawlScheduler
 
 
 class WarcPipeline:
@@ -35,7 +34,7 @@ class WarcPipeline:
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.wire is not None:
-            scheduler: CrawlScheduler = self._crawler.engine.scheduler  # type: ignore[assignment]
-            if done := scheduler.archiver.archive_page(item):
+            done = worker_of(self._crawler).archive_page(item)
+            if done:
                 self._crawler.stats.inc_value(f"warc/{done}")
         return item

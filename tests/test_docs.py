@@ -16,7 +16,7 @@ import pytest
 import scrapy.commands
 
 from crawlproj.frontier.base import State
-from pipelines.revisit import AREAS
+from crawlproj.scheduling.visits import STAT_AREAS
 from settings import base
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,7 +28,7 @@ SOURCES = [
 ]
 COUNTERS = {"inc_value", "set_value", "max_value", "min_value", "count", "_count", "inc"}
 COMMANDS = {module.name for module in iter_modules([str(ROOT / "crawlproj" / "commands")])}
-REASONED = {f"{area}/REASON" for area in AREAS.values()}
+REASONED = {f"{area}/REASON" for area in STAT_AREAS.values()}
 SCRAPYS = {module.name for module in iter_modules(scrapy.commands.__path__)}
 
 

@@ -1,5 +1,6 @@
-"""The crawl on the screen: a live panel on a terminal, a line every few seconds elsewhere, a
-summary at the end.
+"""The panel shows a crawl on the screen: live on a terminal, else a line every few seconds.
+
+At the end it prints a summary.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import shlex
 import time
 from collections import Counter, deque
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
@@ -19,25 +21,27 @@ from scrapy.exceptions import NotConfigured
 from crawlproj.cli.next_commands import current_command, option_words, scrapy_program
 from crawlproj.cli.screen import MODES, Screen, format_elapsed, output_stream
 from crawlproj.cli.summary import CrawlSummary, format_summary
-from crawlproj.config import SettingsReader, one_of, parse_seconds, read_config
+from crawlproj.config import SettingsReader, config_of, one_of, parse_seconds
 from crawlproj.formatting import format_count, shorten_line
+from crawlproj.scheduling.scheduler import worker_of
 from crawlproj.scheduling.snapshot import HostSnapshot, Tally, count_outcomes, host_snapshot
+from crawlproj.scheduling.spider import seeds_of
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
 
-    from crawlproj.scheduling.scheduler import CrawlScheduler
 
 REFRESH_S = 0.5
 RATE_OVER_S = 10.0
 ALIKE = 5
-"""So many warnings of one kind are shown; the rest is in the log."""
+"""How many warnings of one kind are shown; the rest is in the log."""
 
 
 class Panel:
-    """A Scrapy extension. `PANEL`: auto, live, lines or off; `PANEL_INTERVAL`: seconds between two
-    lines.
+    """The Scrapy extension.
+
+    `PANEL`: auto, live, lines or off; `PANEL_INTERVAL`: seconds between two lines.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -46,11 +50,11 @@ class Panel:
         if mode == "off":
             raise NotConfigured
         self._crawler = crawler
-        self._config = read_config(crawler.settings, crawler.spidercls.name or "")
+        self._config = config_of(crawler)
         self._screen = Screen(output_stream(crawler), live={"live": True, "lines": False}.get(mode))
-        self._interval_s = (
-            REFRESH_S if self._screen.live else max(0.1, read("PANEL_INTERVAL", parse_seconds))
-        )
+        self._interval_s = REFRESH_S
+        if not self._screen.live:
+            self._interval_s = max(0.1, read("PANEL_INTERVAL", parse_seconds))
         self._timer: asyncio.TimerHandle | None = None
         self._recent: deque[tuple[float, int]] = deque()
         self._started = time.monotonic()
@@ -62,13 +66,10 @@ class Panel:
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
 
-    @property
-    def _scheduler(self) -> CrawlScheduler:
-        return self._crawler.engine.scheduler  # type: ignore[return-value]
-
     def spider_opened(self, spider: Spider) -> None:
         self._started = time.monotonic()
-        if self._crawler.settings.get("LOG_FILE"):  # else warnings are on the screen already
+        # Without a log file all warnings are on the screen anyway.
+        if self._crawler.settings.get("LOG_FILE"):
             logging.root.addHandler(self._handler)
         if self._screen.live:
             self._tick()
@@ -78,56 +79,55 @@ class Panel:
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._tick)
         done = count_outcomes(self._crawler.stats.get_stats())
-        at = host_snapshot(self._scheduler.dispatcher, self._scheduler.dispatcher.times.now())
+        at = host_snapshot(worker_of(self._crawler))
         elapsed_s = time.monotonic() - self._started
         rate = self._rate(done.pages_read)
-        stopping = self._stopping()
-        if self._screen.live:
-            title = f"crawlproj  {self._config.spec.name}"
-            self._screen.draw_lines(
-                panel_lines(
-                    title,
-                    done,
-                    at,
-                    rate=rate,
-                    elapsed_s=elapsed_s,
-                    stopping=stopping,
-                    width=self._screen.width,
-                )
-            )
-        else:
-            self._screen.print_line(
-                status_line(done, at, rate, elapsed_s=elapsed_s, stopping=stopping)
-            )
+        stopping = self._is_stopping()
+        if not self._screen.live:
+            line = status_line(done, at, rate, elapsed_s=elapsed_s, stopping=stopping)
+            self._screen.print_line(line)
+            return
+        lines = panel_lines(
+            f"crawlproj  {self._config.spec.name}",
+            done,
+            at,
+            rate=rate,
+            elapsed_s=elapsed_s,
+            stopping=stopping,
+            width=self._screen.width,
+        )
+        self._screen.draw_lines(lines)
 
-    def _stopping(self) -> bool:
+    def _is_stopping(self) -> bool:
         slot = self._crawler.engine._slot
         return slot is not None and slot.closing is not None
 
-    def _rate(self, read: int) -> float:
+    def _rate(self, pages: int) -> float:
         """Pages a second over the last seconds."""
         now = time.monotonic()
-        self._recent.append((now, read))
+        self._recent.append((now, pages))
         while now - self._recent[0][0] > max(RATE_OVER_S, 2 * self._interval_s):
             self._recent.popleft()
-        then, before = self._recent[0] if len(self._recent) > 1 else (self._started, 0)
-        return (read - before) / max(0.1, now - then)
+        then, pages_then = self._recent[0]
+        if len(self._recent) == 1:
+            then = self._started
+            pages_then = 0
+        return (pages - pages_then) / max(0.1, now - then)
 
     def spider_closed(self, spider: Spider, reason: str) -> None:
         if self._timer:
             self._timer.cancel()
         self._screen.clear()
-        scheduler = self._scheduler
-        now = scheduler.dispatcher.times.now()
+        worker = worker_of(self._crawler)
         end = CrawlSummary(
             self._config.spec.name,
             reason,
             time.monotonic() - self._started,
             tally=count_outcomes(self._crawler.stats.get_stats()),
-            now=now,
-            counts=scheduler.counts,
-            outlook=scheduler.dispatcher.leases.outlook,
-            examples=scheduler.examples,
+            now=worker.clock.now(),
+            counts=worker.counts,
+            outlook=worker.outlook,
+            examples=worker.examples,
             places=self._places(),
             commands=self._commands(),
         )
@@ -142,29 +142,30 @@ class Panel:
             f"our own Postgres in {config.crawl_dir / 'pg'} (scrapy db "
             f"url{option_words(config, settings)})"
         )
-        places = {"Database": self._scheduler.database_location if config.database_url else own}
+        places = {"Database": worker_of(self._crawler).database.location if config.database_url else own}
         if config.warc is not None:
             places["Archive"] = str(config.warc_dir)
-        if log := settings.get("LOG_FILE"):
-            places["Log"] = str(log)
+        log_file = settings.get("LOG_FILE")
+        if log_file:
+            places["Log"] = str(log_file)
         return places | {"Folder": str(config.crawl_dir)}
 
     def _commands(self) -> dict[str, str]:
         config = self._config
         scrapy = scrapy_program()
-        words = option_words(config, self._crawler.settings)
-        crawl = f" --crawl {shlex.quote(config.spec.name)}{words}"
+        options = option_words(config, self._crawler.settings)
+        crawl = f" --crawl {shlex.quote(config.spec.name)}{options}"
         example = next((url for url in self._seeds() if len(url) < 80), "URL")
+        again = current_command(self._crawler.settings) or "the same command again"
         return {
-            "what is known of each crawl": f"{scrapy} status{words}",
+            "what is known of each crawl": f"{scrapy} status{options}",
             "why a page is where it is": f"{scrapy} explain {shlex.quote(example)}{crawl}",
             "what comes next, and when": f"{scrapy} plan -n 20{crawl}",
-            "visit again what is due": current_command(self._crawler.settings)
-            or "the same command again",
+            "visit again what is due": again,
         }
 
     def _seeds(self) -> list[str]:
-        return list(getattr(self._crawler.spider, "seeds", ()))
+        return seeds_of(self._crawler.spider)
 
 
 def pages_text(done: Tally, rate: float) -> str:
@@ -182,29 +183,36 @@ def others_text(done: Tally) -> str:
         (done.failed, "failed"),
     ]
     text = ", ".join(f"{number:,} {name}" for number, name in parts if number) or "none"
-    reasons = Counter(done.reasons.get("failed", {})).most_common(3)
-    return text + (
-        f" ({', '.join(f'{reason} {number:,}' for reason, number in reasons)})" if reasons else ""
-    )
+    return text + _in_brackets(done.reasons.get("failed", {}))
 
 
 def hosts_text(at: HostSnapshot) -> str:
     resting = sum(at.resting.values())
-    why = ", ".join(f"{reason} {number:,}" for reason, number in Counter(at.resting).most_common(3))
-    return f"{at.known:,} in hand: {at.busy:,} asked now, {resting:,} resting" + (
-        f" ({why})" if why else ""
-    )
+    text = f"{at.known:,} in hand: {at.busy:,} asked now, {resting:,} resting"
+    return text + _in_brackets(at.resting)
+
+
+def _in_brackets(reasons: Mapping[str, int]) -> str:
+    """The most frequent reasons; empty if there is none."""
+    common = Counter(reasons).most_common(3)
+    if not common:
+        return ""
+    return f" ({', '.join(f'{reason} {number:,}' for reason, number in common)})"
 
 
 def status_line(
     done: Tally, at: HostSnapshot, rate: float, elapsed_s: float, stopping: bool
 ) -> str:
-    """All of it in one line."""
+    """The state of the crawl in one line."""
     text = f"{format_elapsed(elapsed_s)}  {pages_text(done, rate)}"
     if done.urls_ended > done.pages_read:
         text += f"; {others_text(done)}"
     text += f"; {format_count(at.held, 'URL')} of {format_count(at.known, 'host')} in hand"
-    return text + ("; stopping" if stopping else f"; {at.wait_reason}" if at.wait_reason else "")
+    if stopping:
+        text += "; stopping"
+    elif at.wait_reason:
+        text += f"; {at.wait_reason}"
+    return text
 
 
 def panel_lines(
@@ -216,16 +224,15 @@ def panel_lines(
     stopping: bool,
     width: int,
 ) -> list[str]:
-    """The same in a few lines; the first is the title."""
-    now = at.wait_reason or ("fetching" if at.busy else "between two requests")
+    """The state of the crawl in a few lines; the first is the title."""
+    held = format_count(at.held, "URL")
+    found = format_count(done.found, "URL")
     rows = {
         "pages": pages_text(done, rate),
         "others": others_text(done),
-        "queue": f"{format_count(at.held, 'URL')} in hand, {format_count(done.found, 'URL')} found in this run",
+        "queue": f"{held} in hand, {found} found in this run",
         "hosts": hosts_text(at),
-        "now": "stopping: what is under way gets a few seconds (Ctrl-C again: at once)"
-        if stopping
-        else now,
+        "now": _now_text(at, stopping),
     }
     return [
         f"{title}  {format_elapsed(elapsed_s)}",
@@ -233,8 +240,18 @@ def panel_lines(
     ]
 
 
+def _now_text(at: HostSnapshot, stopping: bool) -> str:
+    if stopping:
+        return "stopping: what is under way gets a few seconds (Ctrl-C again: at once)"
+    if at.wait_reason:
+        return at.wait_reason
+    if at.busy:
+        return "fetching"
+    return "between two requests"
+
+
 class TerminalLog(logging.Handler):
-    """Warnings and errors as short lines; what comes again and again is shown a few times."""
+    """Prints warnings and errors as short lines, those of one kind a few times only."""
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(logging.WARNING)
@@ -246,9 +263,9 @@ class TerminalLog(logging.Handler):
         self._seen[kind] += 1
         if self._seen[kind] > ALIKE or len(self._seen) > 1000:
             return
-        more = " (more of these are in the log only)" if self._seen[kind] == ALIKE else ""
-        text = (
-            f"{datetime.now():%H:%M:%S} {record.levelname.lower()}: "
-            f"{record.getMessage().strip().partition(os.linesep)[0]}"
-        )
-        self._screen.print_line(shorten_line(text, 200) + more)
+        first_line = record.getMessage().strip().partition(os.linesep)[0]
+        text = f"{datetime.now():%H:%M:%S} {record.levelname.lower()}: {first_line}"
+        text = shorten_line(text, 200)
+        if self._seen[kind] == ALIKE:
+            text += " (more of these are in the log only)"
+        self._screen.print_line(text)

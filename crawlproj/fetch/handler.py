@@ -1,17 +1,16 @@
-"""The network end: Scrapy's aiohttp handler with our addresses, the guard at the socket, and an end
-at shutdown.
+"""The download handler: Scrapy's aiohttp handler with our addresses, the guard at the socket, and
+an end at shutdown.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -22,9 +21,8 @@ from scrapy.http import Headers
 from scrapy.utils._download_handlers import make_response
 
 from crawlproj.archive.exchange import Truncated
-from crawlproj.config import read_config
+from crawlproj.config import config_of
 from crawlproj.fetch.pages import GuardError
-from crawlproj.fetch.resolver import address_of
 from crawlproj.fetch.wire import WireCapture, capture_wire, install_capture
 from crawlproj.http.limited_body import BodyDecompressor, first_bytes
 from crawlproj.politeness.guard import Guard, StaticNames
@@ -43,9 +41,24 @@ MAX_HEADER = 65_536
 MAX_HEADERS = 1_000
 """As much as browsers take."""
 PARTIAL = {"dataloss": Truncated.DISCONNECT, "download_stopped": Truncated.UNSPECIFIED}
-"""Flags that Scrapy gives to answers whose body is not whole."""
+"""Flags that Scrapy gives to responses whose body is not whole."""
 ABORT = object()
 """Signal: end all downloads now."""
+
+
+class LeasedHosts(Protocol):
+    """What the network asks of the worker that a crawler runs."""
+
+    def leased_address(self, host: str) -> str | None:
+        """The address that a leased host is pinned to; None if it is not leased."""
+
+    def note_sent(self, host: str) -> None:
+        """A request to this host has just left."""
+
+
+def leased_hosts_of(crawler: Crawler) -> LeasedHosts:
+    worker: LeasedHosts = crawler.engine.scheduler.worker  # type: ignore[union-attr]
+    return worker
 
 
 class PinnedResolver(AbstractResolver):
@@ -61,13 +74,9 @@ class PinnedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        scheduler: Any = self._crawler.engine.scheduler
-        leased = scheduler.dispatcher.window.hosts.get(host)
-        address = (
-            address_of(leased.server.address)
-            if leased is not None
-            else self._names.find_address(host)
-        )
+        address = leased_hosts_of(self._crawler).leased_address(host)
+        if address is None:
+            address = self._names.find_address(host)
         if address == "":
             raise OSError(f"{host} has no address")
         if address is None:
@@ -119,14 +128,10 @@ def response_class(crawler: Crawler, keeps: bool) -> type[_ClientResponse]:
 
         async def start(self, connection: Connection) -> aiohttp.ClientResponse:
             end = connection.protocol
-            scheduler: Any = crawler.engine.scheduler
-            window = scheduler.dispatcher.window
-            if (host := window.hosts.get(self.url.raw_host or "")) is not None:
-                # The event loop writes at the end of its round: in the next one the request has
-                # left for sure.
-                asyncio.get_running_loop().call_soon(
-                    lambda: window.mark_sent(host, time.monotonic())
-                )
+            # The event loop writes at the end of its round: in the next one the request has left
+            # for sure.
+            note_sent = leased_hosts_of(crawler).note_sent
+            asyncio.get_running_loop().call_soon(note_sent, self.url.raw_host or "")
             try:
                 return await super().start(connection)
             finally:
@@ -156,7 +161,7 @@ class GuardedHandler(AiohttpDownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        config = read_config(crawler.settings, crawler.spidercls.name or "")
+        config = config_of(crawler)
         self._session.detach()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -201,7 +206,7 @@ class GuardedHandler(AiohttpDownloadHandler):
     def _build_base_response_args(
         response: _ClientResponse, request: Request, headers: Headers
     ) -> Any:
-        """Called when the head of the answer has come."""
+        """Called when the head of the response has come."""
         version = response.version
         peer = response._peername
         tls = response._ssl_object
@@ -235,8 +240,8 @@ class GuardedHandler(AiohttpDownloadHandler):
 
     async def _read_response(self, response: _ClientResponse, request: Request) -> Response:
         """With `read_at_most` in its meta, a request is content with that much of the body,
-        unpacked, and hangs up after it: so a file that is huge, endless or a bomb is used as far as
-        it is wanted.
+        decompressed, and hangs up after it: so a file that is huge, endless or a bomb is used as
+        far as it is wanted.
         """
         limit = request.meta.get("read_at_most")
         wire: WireCapture | None = getattr(response, "wire", None)

@@ -23,7 +23,7 @@ from aiohttp.streams import StreamReader
 
 from crawlproj.archive.exchange import Truncated
 from crawlproj.http.framing import parse_framing
-from crawlproj.http.heads import STARTS, is_http
+from crawlproj.http.heads import RESPONSE_STARTS, is_http
 
 _END: Final = re.compile(rb"\n\r{0,2}\n")
 _LEAD: Final = re.compile(rb"[\r\n]*").match
@@ -80,7 +80,7 @@ def unread_chunks(content: StreamReader) -> list[bytes]:
 
 
 def _may_be_http(word: bytes) -> bool:
-    return any(known[: len(word)] == word[: len(known)] for known in STARTS)
+    return any(known[: len(word)] == word[: len(known)] for known in RESPONSE_STARTS)
 
 
 class CaptureProtocol(ResponseHandler):
@@ -167,9 +167,9 @@ class CaptureProtocol(ResponseHandler):
             self._refuse("no sound head")
         else:
             self._left = 0 if self._bodiless else made.length
-            fits = made.sound and self._left is not None and len(whole) - end <= self._left
+            fits = made.is_unchanged and self._left is not None and len(whole) - end <= self._left
             if not fits and (
-                not made.sound or self._left is not None
+                not made.is_unchanged or self._left is not None
             ):  # mended, or more comes than it says
                 self.force_close()
             if fits and self._left:

@@ -59,7 +59,7 @@ class Archiver:
                 config.spec.name,
                 worker,
                 info=warcinfo_fields(config, settings),
-                shape=config.warc,
+                options=config.warc,
             )
 
     def _repair_files(self) -> None:
@@ -111,7 +111,7 @@ class Archiver:
             address=wire.address,
             elapsed_s=page.elapsed_s,
             truncated=truncated,
-            facts=facts,
+            metadata=facts,
         )
         return self._queue_exchange(
             page, exchange, page.ticket.original if isinstance(page.ticket, Ticket) else None
@@ -128,7 +128,7 @@ class Archiver:
                 return "forgotten"
             page.receipt = self._writer.put(exchange, original)
             if isinstance(page.ticket, Ticket):
-                page.receipt.turn = self._turn
+                page.receipt.rotation = self._turn
                 self._unstored[self._turn] += 1
         return "exchanges"
 
@@ -152,7 +152,7 @@ class Archiver:
         with self._lock:
             for outcome in outcomes:
                 if outcome.receipt is not None:
-                    self._unstored[outcome.receipt.turn] -= 1
+                    self._unstored[outcome.receipt.rotation] -= 1
 
     @property
     def all_stored(self) -> bool:

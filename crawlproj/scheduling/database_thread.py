@@ -59,7 +59,7 @@ class DatabaseThread(threading.Thread):
         patience_s: float = 60.0,
         heal: Callable[[], object] | None = None,
         rest_s: float = 60.0,
-        vault: Archiver | None = None,
+        archiver: Archiver | None = None,
     ) -> None:
         """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so
         long the servers of a worker rest that is found dead. `vault`: what an end tells of is on
@@ -76,7 +76,7 @@ class DatabaseThread(threading.Thread):
         self._agent = agent
         self._outage = OutageRetry(patience_s, heal)
         self._rest = timedelta(seconds=rest_s)
-        self._archiver = vault
+        self._archiver = archiver
         self._heartbeat_at = -HEARTBEAT_GAP_S
         self._rechecked_at = -RECHECK_GAP_S
         self._wanting = False
@@ -110,6 +110,10 @@ class DatabaseThread(threading.Thread):
             fill(self._message)
         if ring:
             self._bell.set()
+
+    def ring(self) -> None:
+        """Ask for a turn soon."""
+        self._bell.set()
 
     def flush_and_stop(self) -> None:
         """Flush what is there, release all leases, end."""

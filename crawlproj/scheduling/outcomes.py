@@ -1,12 +1,15 @@
-"""What a visit means for its URL: one pure decision from Page to Outcome (DESIGN: States of
-a URL).
+"""What a visit means for its URL: one pure decision from Page to Outcome.
+
+Which status leads to which state, when a failure is tried again, when a page is visited again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Self
 
+from crawlproj.config import Config
 from crawlproj.frontier.base import Outcome, State, Ticket
 from crawlproj.http.status import (
     FORBIDDEN,
@@ -18,42 +21,66 @@ from crawlproj.http.status import (
 )
 from crawlproj.items import Page
 from crawlproj.revisit.base import RevisitPolicy, Visit
+from crawlproj.revisit.policies import choose_policy
 from crawlproj.urls.canonical import join_href
 
 NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression"})
-"""Reasons without an answer that another try would only repeat."""
+"""Reasons without a response that another try would only repeat."""
 REFUSALS = frozenset({"robots", "guard", "forgotten"})
 LONGEST_RETRY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRules:
-    """The settings that decisions depend on."""
+    """The settings that decisions depend on. `revisit_filter`: kinds of pages that are visited
+    again; None: all.
+    """
 
     policy: RevisitPolicy
     retries: int
     retry_delay: timedelta
     gone_limit: int
     gone_interval: timedelta
+    revisit_filter: frozenset[str] | None = None
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        return cls(
+            choose_policy(config.policy, config.bounds, config.increase, decrease=config.decrease),
+            config.retries,
+            config.retry_delay,
+            gone_limit=config.gone_limit,
+            gone_interval=config.bounds.interval,
+            revisit_filter=config.revisit_filter,
+        )
 
     def decide_outcome(self, page: Page, ticket: Ticket) -> Outcome:
+        """Say what state the URL is in now, and when it is visited again."""
+        outcome = self._decide_state(page, ticket)
+        if outcome.next_visit is not None and not self._is_revisited(outcome, page, ticket):
+            return replace(outcome, next_visit=None)
+        return outcome
+
+    def _is_revisited(self, outcome: Outcome, page: Page, ticket: Ticket) -> bool:
+        """Only pages of the wanted kinds are visited again, or those whose document is to be read
+        at another try; an ordinary request of a spider is made once.
+        """
+        if outcome.state is not State.WAITING or outcome.status == 304:
+            return True
+        if ticket.request is not None:
+            return False
+        wanted = self.revisit_filter is None or page.kind in self.revisit_filter
+        return wanted or 0 < outcome.tries <= self.retries
+
+    def _decide_state(self, page: Page, ticket: Ticket) -> Outcome:
         status = page.status
         if 200 <= status < 300 or (status == 304 and ticket.block_digest is not None):
             return self._fetched_outcome(page, ticket)
-        if (
-            status in REDIRECTS
-            and (where := page.headers.get("location"))
-            and (target := join_href(page.url, where))
-        ):
+        target = _redirect_target(page)
+        if target is not None:
             again = page.at + self.gone_interval if status in TEMPORARY_REDIRECTS else None
-            return _outcome(
-                page,
-                ticket,
-                State.MOVED,
-                why=f"redirect {status}",
-                moved_to=target,
-                next_visit=again,
-            )
+            why = f"redirect {status}"
+            return _outcome(page, ticket, State.MOVED, why=why, moved_to=target, next_visit=again)
         if status in FORBIDDEN:
             return _outcome(page, ticket, State.FORBIDDEN, why=f"status {status}")
         if status in GONE:
@@ -74,23 +101,21 @@ class OutcomeRules:
         tries = 1 if ticket.unread else ticket.tries + 1
         if tries > self.retries:
             return _outcome(page, ticket, State.DEAD, why=why, tries=tries)
-        pause = min(self.retry_delay * 2 ** min(tries - 1, 20), LONGEST_RETRY)
-        pause = max(
-            pause,
-            min(
-                timedelta(seconds=parse_retry_after(page.headers.get("retry-after"), page.at) or 0),
-                LONGEST_RETRY,
-            ),
-        )
+        demanded_s = parse_retry_after(page.headers.get("retry-after"), page.at) or 0
+        pause = max(self.retry_delay * 2 ** min(tries - 1, 20), timedelta(seconds=demanded_s))
+        pause = min(pause, LONGEST_RETRY)
         return _outcome(page, ticket, State.RETRY, why=why, tries=tries, next_visit=page.at + pause)
 
     def _fetched_outcome(self, page: Page, ticket: Ticket) -> Outcome:
-        read_before = ticket.interval_s is not None and ticket.block_digest is not None
-        interval = timedelta(seconds=ticket.interval_s or 0) if read_before else None
+        interval = None
+        if ticket.interval_s is not None and ticket.block_digest is not None:
+            interval = timedelta(seconds=ticket.interval_s)
         pause = self.policy.next_interval(
             Visit(page.at, page.changed, interval, last_change=ticket.last_change)
         )
-        expires = page.directives.expires or (ticket.expires if page.content is None else None)
+        expires = page.directives.expires
+        if expires is None and page.content is None:
+            expires = ticket.expires
         if expires is not None and expires <= page.at:
             return _outcome(
                 page,
@@ -101,8 +126,12 @@ class OutcomeRules:
                 expires=expires,
             )
         # One look when its time is over: it may have been given more.
-        next_visit = page.at + pause if expires is None else min(page.at + pause, expires)
-        tries = ((ticket.tries if ticket.unread else 0) + 1) if page.unread else 0
+        next_visit = page.at + pause
+        if expires is not None:
+            next_visit = min(next_visit, expires)
+        tries = 0
+        if page.unread:
+            tries = ticket.tries + 1 if ticket.unread else 1
         return _outcome(
             page,
             ticket,
@@ -122,6 +151,13 @@ class OutcomeRules:
             return _outcome(page, ticket, State.RETIRED, why=why, tries=times)
         pause = self.gone_interval * 2 ** min(times - 1, 20)
         return _outcome(page, ticket, State.GONE, why=why, tries=times, next_visit=page.at + pause)
+
+
+def _redirect_target(page: Page) -> str | None:
+    location = page.headers.get("location")
+    if page.status in REDIRECTS and location:
+        return join_href(page.url, location) or None
+    return None
 
 
 def _outcome(

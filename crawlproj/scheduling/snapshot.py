@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from crawlproj.formatting import format_count, format_time
-from crawlproj.scheduling.dispatcher import Dispatcher
+from crawlproj.frontier.base import Outlook
+from crawlproj.scheduling.crawl_worker import CrawlWorker
 
 SHORT_WAIT_S = 2.0
 """Shorter pauses are the normal rhythm of a polite crawl and need no explanation."""
@@ -84,8 +85,10 @@ class HostSnapshot:
     wait_reason: str = ""
 
 
-def host_snapshot(dispatcher: Dispatcher, now: datetime) -> HostSnapshot:
-    window = dispatcher.window.hosts.values()
+def host_snapshot(worker: CrawlWorker) -> HostSnapshot:
+    """What the worker's hosts do at this moment."""
+    window = worker.leases.window.hosts.values()
+    now = worker.clock.now()
     monotonic = time.monotonic()
     resting = [
         host.clock
@@ -97,24 +100,25 @@ def host_snapshot(dispatcher: Dispatcher, now: datetime) -> HostSnapshot:
     if not busy and resting:
         first = min(resting, key=lambda clock_: clock_.next_at)
         if first.next_at > monotonic + SHORT_WAIT_S:
-            until = format_time(dispatcher.times.latest_datetime(first.next_at), now)
+            until = format_time(worker.clock.latest_datetime(first.next_at), now)
             waits = (
                 f"waiting for {format_count(len(resting), 'host')} until {until}: {first.reason}"
             )
-    elif not busy and not dispatcher.window.hosts:
-        waits = _why_nothing(dispatcher, now)
+    elif not busy and not window:
+        waits = _why_nothing(worker.outlook, now)
     reasons = Counter(clock_.reason for clock_ in resting)
     return HostSnapshot(
-        len(window), busy, len(dispatcher.window), resting=reasons, wait_reason=waits
+        len(window), busy, len(worker.leases.window), resting=reasons, wait_reason=waits
     )
 
 
-def _why_nothing(dispatcher: Dispatcher, now: datetime) -> str:
-    outlook = dispatcher.leases.outlook
+def _why_nothing(outlook: Outlook, now: datetime) -> str:
     if outlook.soonest is not None and outlook.soonest > now:
-        return f"waiting until {format_time(outlook.soonest, now)}: a host rests, or a retry is due then"
+        until = format_time(outlook.soonest, now)
+        return f"waiting until {until}: a host rests, or a retry is due then"
     if outlook.leased_elsewhere:
-        return f"waiting for {format_count(outlook.leased_elsewhere, 'server')} that other workers have"
+        servers = format_count(outlook.leased_elsewhere, "server")
+        return f"waiting for {servers} that other workers have"
     if outlook.next_visit is not None and outlook.next_visit > now:
         return f"nothing is due; the next visit is at {format_time(outlook.next_visit, now)}"
     return "looking for something to do"

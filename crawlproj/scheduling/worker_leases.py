@@ -46,7 +46,7 @@ class WorkerLeases:
         self.config = config
         self._timeout_s = timeout_s
         self._count = count
-        self.times = FrontierClock(*now)
+        self.clock = FrontierClock(*now)
         self.window = Window(
             config.spec.shares, config.window, config.host_rules, server_rules=config.server_rules
         )
@@ -75,7 +75,7 @@ class WorkerLeases:
 
     def handle_message(self, news: FromDatabase) -> None:
         """Take in what the keeper brought; then `ask`."""
-        self.times.add_sample(news.now, news.sent_at, news.received_at)
+        self.clock.add_sample(news.now, news.sent_at, news.received_at)
         self._stored(news)
         if news.renewed is not None:
             self._apply_renewals(news.renewed, news.contested)
@@ -115,7 +115,7 @@ class WorkerLeases:
         now = time.monotonic()
         rules = self.config.host_rules
         server = (
-            ServerClock(self.times.not_before(lease.pause.until), lease.pause.reason)
+            ServerClock(self.clock.not_before(lease.pause.until), lease.pause.reason)
             if lease.pause
             else ServerClock()
         )
@@ -129,7 +129,7 @@ class WorkerLeases:
                 )
         self.window.admit_lease(
             lease,
-            self.times.not_after(lease.until) - self._timeout_s,
+            self.clock.not_after(lease.until) - self._timeout_s,
             now,
             clock=server,
             hosts=hosts,
@@ -146,7 +146,7 @@ class WorkerLeases:
         if pause is None:
             return left
         stored = HostClock(
-            self.times.not_before(pause.until),
+            self.clock.not_before(pause.until),
             pause.reason,
             pause.failures,
             request_count=pause.asked,
@@ -178,7 +178,7 @@ class WorkerLeases:
                     server.id in contested and now - server.leased_at > self.config.tenure_s
                 )
                 self.window.extend_lease(
-                    server, self.times.not_after(renewed[server.id]) - self._timeout_s
+                    server, self.clock.not_after(renewed[server.id]) - self._timeout_s
                 )
         if lost:
             self._count("frontier/lost_leases", len(lost))
@@ -226,7 +226,7 @@ class WorkerLeases:
     def _nothing_left(self, outlook: Outlook) -> bool:
         if self.config.continuous or outlook.leased_elsewhere:
             return False
-        return outlook.soonest is None or outlook.soonest > self.times.now() + self.config.patience
+        return outlook.soonest is None or outlook.soonest > self.clock.now() + self.config.patience
 
     def release_and_refill(self, pushed: bool) -> None:
         """Let go of hosts and servers that have nothing to do, and ask for what is wanted; after a
@@ -313,7 +313,7 @@ class WorkerLeases:
     def _store_clocks(self, hosts: Iterable[HostWindow], servers: Iterable[ServerWindow]) -> None:
         clocks = {
             h.name: Pause(
-                self.times.latest_datetime(h.clock.next_at),
+                self.clock.latest_datetime(h.clock.next_at),
                 h.clock.reason,
                 h.clock.request_count,
                 failures=h.clock.failures,
@@ -322,7 +322,7 @@ class WorkerLeases:
             if h.clock.next_at
         }
         rests = {
-            s.id: Pause(self.times.latest_datetime(s.clock.next_at), s.clock.reason)
+            s.id: Pause(self.clock.latest_datetime(s.clock.next_at), s.clock.reason)
             for s in servers
             if s.clock.next_at
         }

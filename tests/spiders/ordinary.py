@@ -75,4 +75,4 @@ class BrokenSpider(scrapy.Spider):
 
     def parse(self, response: Response) -> None:
         scheduler: Any = self.crawler.engine.scheduler
-        scheduler.dispatcher.window.due_host = None
+        scheduler.worker.dispatcher.window.due_host = None

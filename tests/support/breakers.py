@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from crawlproj.politeness.clocks import FetchTiming, HostClock, HostRules, ServerClock
-from crawlproj.scheduling.dispatcher import Dispatcher
+from crawlproj.scheduling.robots_lifecycle import RobotsLifecycle
 from crawlproj.scheduling.window import ServerWindow
 from middlewares.robots import RobotsMiddleware
 
@@ -76,7 +76,7 @@ def general_pause() -> None:
 
 @breaks
 def robots_first() -> None:
-    Dispatcher._robots_first = lambda self, host, ticket: ticket  # type: ignore[method-assign]
+    RobotsLifecycle.robots_first = lambda self, host, ticket: ticket  # type: ignore[method-assign]
     RobotsMiddleware.process_request = lambda self, request: None  # type: ignore[method-assign]
 
 

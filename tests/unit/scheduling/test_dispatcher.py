@@ -19,8 +19,10 @@ from crawlproj.politeness.guard import StaticNames
 from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
 from crawlproj.scheduling.messages import FromDatabase, frontier_time
+from crawlproj.scheduling.robots_lifecycle import RobotsLifecycle
 from crawlproj.scheduling.sharing import PeerSummary
 from crawlproj.scheduling.window import HostWindow
+from crawlproj.scheduling.worker_leases import WorkerLeases
 from settings import base
 
 SERVERS = 6
@@ -42,23 +44,23 @@ class Bench:
         names = [f"h{n}.test" for n in range(SERVERS)]
         self.frontier.add([NewUrl(n, f"http://{name}/", name) for n, name in enumerate(names, 1)])
         self.frontier.put_addresses({name: f"192.0.2.{n}" for n, name in enumerate(names, 1)})
-        self.dispatcher = Dispatcher(
-            config,
-            60.0,
-            frontier_time(self.frontier),
-            lambda name, number: None,
-            lambda urls, depth: None,
-        )
+
+        def count(name: str, number: int) -> None:
+            pass
+
+        self.leases = WorkerLeases(config, 60.0, frontier_time(self.frontier), count)
+        robots = RobotsLifecycle(config, self.leases, count, lambda urls, depth: None)
+        self.dispatcher = Dispatcher(config, self.leases, robots, count)
         self.resolver = Resolver(StaticNames({"*": "192.0.2.1"}))
         self.news: list[FromDatabase] = []
         self.keeper = DatabaseThread(
             self.frontier, "w", self.resolver, 1.0, list, self.news.append, lambda error: None
         )
-        self.dispatcher.leases.database_thread = self.keeper
+        self.leases.database_thread = self.keeper
         now = self.frontier.now()
         for name in names:
             row = RobotsRow(f"http://{name}", name, 404, "", now, now + timedelta(hours=1))
-            self.dispatcher.robots.add_row(row)
+            robots.cache.add_row(row)
         for _ in range(3):
             self.turn()
 
@@ -159,7 +161,7 @@ def test_a_push_is_not_forgotten_while_a_host_is_asked_for_more(bench: Bench) ->
     (queue,) = (queue for queue in host.classes.values() if queue)
     for _ in range(len(queue) - 2):
         host.held_ids.remove(queue.popleft().id)
-    bench.dispatcher.leases.release_and_refill(False)
+    bench.leases.release_and_refill(False)
     last = queue[-1].id
     push(bench, range(last, last + 1), 1)
     assert [ticket.id for ticket in host.urgent] == [last]

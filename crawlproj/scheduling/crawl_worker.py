@@ -1,0 +1,289 @@
+"""One running worker: the owner of its parts, and the door to them.
+
+Scheduler, middlewares, pipelines, the download handler and the panel ask a CrawlWorker, and nothing
+behind it. It lives on the event loop; only `database_thread` talks to the database while the crawl
+runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from crawlproj.config import Config
+from crawlproj.content.document import Link
+from crawlproj.database.connection import Database
+from crawlproj.database.migrations import migrate
+from crawlproj.database.opening import open_database
+from crawlproj.database.watchdog import DatabaseWatchdog
+from crawlproj.errors import DatabaseError
+from crawlproj.fetch.resolver import Resolver, address_of
+from crawlproj.frontier.base import Links, NewUrl, Outlook, Ticket
+from crawlproj.frontier.clock import FrontierClock
+from crawlproj.frontier.postgres import PostgresFrontier
+from crawlproj.frontier.seen import SeenUrls
+from crawlproj.items import Page, RobotsTicket
+from crawlproj.politeness.clocks import FetchTiming
+from crawlproj.politeness.guard import StaticNames
+from crawlproj.politeness.networks import SharedNetworks
+from crawlproj.scheduling.archiver import Archiver
+from crawlproj.scheduling.database_thread import DatabaseThread
+from crawlproj.scheduling.dispatcher import Dispatcher
+from crawlproj.scheduling.messages import FromDatabase, frontier_time
+from crawlproj.scheduling.notifications import NotificationListener
+from crawlproj.scheduling.outcomes import OutcomeRules
+from crawlproj.scheduling.redirects import RedirectFollower
+from crawlproj.scheduling.request_log import RequestLog, log_file_name, rules_in_force
+from crawlproj.scheduling.robots_lifecycle import RobotsLifecycle
+from crawlproj.scheduling.spider import ChoosesLinks, LearnsSeeds
+from crawlproj.scheduling.visits import VisitEnds
+from crawlproj.scheduling.worker import worker_name
+from crawlproj.scheduling.worker_leases import WorkerLeases
+from crawlproj.urls.canonical import MAX_URL, canonical_url
+
+log = logging.getLogger(__name__)
+
+
+class CrawlWorker:
+    """`open` it before use. `counts`: URLs per state, known only when the crawl has ended."""
+
+    def __init__(
+        self,
+        config: Config,
+        spider: object,
+        settings: Mapping[str, Any],
+        *,
+        count: Callable[[str, int], None],
+        is_onsite: Callable[[str], bool],
+        wake_engine: Callable[[], None],
+    ) -> None:
+        """`count` raises a stat; `is_onsite` is Scrapy's offsite rule; `wake_engine` lets the
+        engine ask for requests again.
+        """
+        self.config = config
+        self.name = worker_name()
+        self.counts: dict[str, int] = {}
+        self._spider = spider
+        self._settings = settings
+        self._count = count
+        self._is_onsite = is_onsite
+        self._wake_engine = wake_engine
+        self._opened: ExitStack | None = None
+
+    def open(
+        self,
+        timeout_s: float,
+        on_message: Callable[[FromDatabase], None],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        """Open database, archive and log, and start the database thread.
+
+        It calls `on_message` with what it brings, and `on_failure` with the error that ended it:
+        both in its own thread.
+        """
+        config = self.config
+        with ExitStack() as stack:
+            database, embedded = open_database(config.database_url, config.crawl_dir)
+            if embedded:
+                stack.callback(embedded.close)
+            stack.callback(database.close)
+            self.archiver = stack.enter_context(Archiver(config, self.name, self._settings))
+            migrate(database)
+            self.frontier = PostgresFrontier(database, config.spec)
+            self.frontier.open()
+            notifications = NotificationListener(
+                self.frontier,
+                self.name,
+                self.archiver,
+                changed=lambda origins: self.database_thread.mark_robots_changed(origins),
+            )
+            notifications.start_listening()
+            names = StaticNames(dict(config.dns_hosts))
+            resolver = Resolver(names, SharedNetworks(config.shared_networks))
+            stack.callback(resolver.close)
+            stack.callback(DatabaseWatchdog(database, config.database_patience_s).stop)
+            self._make_parts(timeout_s)
+            self.database_thread = self.leases.database_thread = DatabaseThread(
+                self.frontier,
+                self.name,
+                resolver,
+                flush_s=config.flush_s,
+                pushes=notifications.poll_pushes,
+                tell=on_message,
+                fail=on_failure,
+                agent=config.robot_name,
+                patience_s=config.database_patience_s,
+                heal=embedded.start if embedded else None,
+                rest_s=max(config.host_rules.delay_s, config.host_rules.max_delay_s),
+                archiver=self.archiver,
+            )
+            if isinstance(self._spider, LearnsSeeds):
+                self._spider.learn_seeds(self.frontier.seed_urls())
+            self.database_thread.start()
+            self._opened = stack.pop_all()
+
+    def _make_parts(self, timeout_s: float) -> None:
+        config = self.config
+        count = self._count
+        self.seen_urls = SeenUrls(
+            config.spec.name,
+            self._spider.wants if isinstance(self._spider, ChoosesLinks) else lambda url: False,
+            config.known_urls,
+            follow_nofollow=config.follow_nofollow,
+        )
+        self.leases = WorkerLeases(config, timeout_s, frontier_time(self.frontier), count=count)
+        self.robots = RobotsLifecycle(config, self.leases, count, add_sitemaps=self._add_sitemaps)
+        self.dispatcher = Dispatcher(config, self.leases, self.robots, count=count)
+        self._request_log = self._open_request_log()
+        self._visits = VisitEnds(
+            config,
+            self.name,
+            self.dispatcher,
+            rules=OutcomeRules.from_config(config),
+            robots=self.robots,
+            redirects=RedirectFollower(
+                config.spec.name, self._spider, self.seen_urls, is_onsite=self._is_onsite
+            ),
+            seen_urls=self.seen_urls,
+            request_log=self._request_log,
+            count=count,
+        )
+
+    def _open_request_log(self) -> RequestLog | None:
+        config = self.config
+        if not config.log_requests:
+            return None
+        header = {
+            "rules": rules_in_force(self._settings),
+            "worker": self.name,
+            "crawl": config.spec.name,
+        }
+        return RequestLog(
+            config.log_dir / log_file_name(self.name),
+            header,
+            config.log_requests_bytes,
+            later=asyncio.get_running_loop().call_later,
+            clock=lambda: self.clock.earliest_unix(time.monotonic()),
+        )
+
+    def close(self, *, lost: bool) -> None:
+        """Store what is left and give everything back. `lost`: the database is gone, and that has
+        been said.
+        """
+        if self._opened is None:
+            return
+        if self._request_log is not None:
+            self._request_log.close()
+        self.leases.store_all_clocks()
+        self.database_thread.flush_and_stop()
+        if self.seen_urls.too_long:
+            self._count("links/too_long", self.seen_urls.too_long)
+            log.info(
+                "%d links were longer than %d characters and left out",
+                self.seen_urls.too_long,
+                MAX_URL,
+            )
+        if not lost:
+            with suppress(DatabaseError):
+                self.counts = self.frontier.count_urls()
+                self.leases.outlook = self.frontier.outlook()
+        self._opened.close()
+
+    # What is asked about a request, in the order of its way to the network and back.
+
+    def is_barred(self, url: str) -> bool:
+        """Is it to be forgotten, so that it may not be asked for?"""
+        return self.archiver.is_barred(url)
+
+    def robots_refusal(self, url: str, ticket: Ticket | RobotsTicket | None) -> str:
+        """Why robots.txt does not let it pass: "robots", "robots unread" or nothing."""
+        return self.robots.refusal(url, ticket)
+
+    def leased_address(self, host: str) -> str | None:
+        """The address that a leased host is pinned to; empty: it has none; None: not leased."""
+        leased = self.leases.window.hosts.get(host)
+        return address_of(leased.server.address) if leased is not None else None
+
+    def wait_s(self, ticket: Ticket | RobotsTicket) -> float:
+        """How long its host must still rest; 0 or less: it may be asked now."""
+        host = self.leases.window.hosts.get(ticket.host)
+        return host.clock.next_at - time.monotonic() if host is not None else 0.0
+
+    def may_ask(self, ticket: Ticket | RobotsTicket) -> bool:
+        """Is its lease still ours?"""
+        return self.dispatcher.may_ask(ticket)
+
+    def note_sent(self, host: str) -> None:
+        """A request to this host has just left, perhaps later than planned: its pause counts from
+        now on.
+        """
+        leased = self.leases.window.hosts.get(host)
+        if leased is not None:
+            self.leases.window.mark_sent(leased, time.monotonic())
+
+    def note_response(self, ticket: Ticket | RobotsTicket, timing: FetchTiming) -> None:
+        """Something came back, or failed: the clocks of host and server are set by it."""
+        self.dispatcher.update_clocks(ticket, timing)
+
+    def archive_page(self, page: Page) -> str:
+        """Put the exchange into the archive; return what became of it, for a stat."""
+        return self.archiver.archive_page(page)
+
+    def add_links(self, ticket: Ticket, links: Sequence[Link], *, follow: bool) -> Links:
+        """Hand the links of a page that are new and wanted to the frontier; return all of them as
+        they are stored with the page.
+        """
+        stored, urls = self.seen_urls.classify_links(ticket, links, follow=follow)
+        self.dispatcher.add_urls(urls)
+        return stored
+
+    def end_visit(self, page: Page, failed: str = "") -> None:
+        """A page has come to its end; once for each ticket."""
+        self._visits.end_visit(page, failed)
+        self._wake_engine()
+
+    # What is asked about the worker itself.
+
+    @property
+    def clock(self) -> FrontierClock:
+        """The frontier's time."""
+        return self.leases.clock
+
+    @property
+    def database(self) -> Database:
+        """The connection of the database thread: for others to make their own, or to say where."""
+        return self.frontier.db
+
+    @property
+    def exhausted(self) -> bool:
+        """Is nothing left to do or to wait for?"""
+        return self.leases.exhausted
+
+    @property
+    def outlook(self) -> Outlook:
+        """What the frontier said last about what is due, and when."""
+        return self.leases.outlook
+
+    @property
+    def examples(self) -> Mapping[str, str]:
+        """Of each kind of failure the first URL that had it."""
+        return self._visits.examples
+
+    def add_urls(self, urls: Sequence[NewUrl]) -> None:
+        """Hand new URLs to the frontier."""
+        self.dispatcher.add_urls(urls)
+
+    def note_pushed(self) -> None:
+        """URLs were pushed into the database: look for them soon."""
+        self.leases.mark_changed()
+        self.database_thread.ring()
+
+    def _add_sitemaps(self, urls: Sequence[str], depth: int) -> None:
+        """Sitemaps that a robots.txt names, whoever fetched it."""
+        addresses = [canonical_url(url) for url in urls]
+        wanted = [url for url in addresses if url and self.seen_urls.wants(url)]
+        self.dispatcher.add_urls([self.seen_urls.new_url(url, depth) for url in wanted])

@@ -1,0 +1,83 @@
+"""Where a redirect leads, and whether it is followed. The frontier follows them, a step at a time:
+each hop is a URL of its own, with its own host's pauses and robots.txt.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from crawlproj.fetch.requests import redirected_request
+from crawlproj.frontier.base import Lane, NewUrl, Outcome, Ticket
+from crawlproj.frontier.seen import SeenUrls
+from crawlproj.scheduling.spider import ChoosesLinks, LearnsSeeds
+from crawlproj.urls.canonical import canonical_url, url_key
+
+CIRCLE_S = 60.0
+"""A URL is made urgent by redirects at most once in this time: they may go in circles."""
+MAX_URGED = 10_000
+
+
+class RedirectFollower:
+    """`is_onsite` is Scrapy's offsite rule, for spiders that have domains and no `wants`."""
+
+    def __init__(
+        self, crawl: str, spider: object, seen_urls: SeenUrls, is_onsite: Callable[[str], bool]
+    ) -> None:
+        self._crawl = crawl
+        self._spider = spider
+        self._seen_urls = seen_urls
+        self._is_onsite = is_onsite
+        self._urged: dict[int, float] = {}
+
+    def follow(self, outcome: Outcome, ticket: Ticket) -> list[NewUrl]:
+        """Return the URL that a redirect leads to, if it is followed. The target of a seed is a
+        seed, so that a site that has moved is still crawled.
+        """
+        target = outcome.moved_to
+        if target is None:
+            return []
+        seed = ticket.request is None and ticket.depth == 0
+        if seed and isinstance(self._spider, LearnsSeeds):
+            self._spider.learn_seeds([target])
+        if not self._is_followed(target, outcome.status, ticket):
+            return []
+        return [self._make_urgent(self._new_url(target, outcome.status, ticket), ticket)]
+
+    def _new_url(self, target: str, status: int, ticket: Ticket) -> NewUrl:
+        hops = ticket.hops + 1
+        if ticket.request is None:
+            return self._seen_urls.new_url(target, ticket.depth, ticket.id, hops=hops)
+        address = canonical_url(target) or target
+        url = self._seen_urls.new_url(address, ticket.depth, ticket.id, hops=hops)
+        name = f"redirect:{ticket.id}:{target}"
+        request = json.dumps(redirected_request(ticket.request, target, status))
+        return replace(url, id=url_key(self._crawl, name), request=request)
+
+    def _make_urgent(self, url: NewUrl, ticket: Ticket) -> NewUrl:
+        """Who pushed a URL wants what it leads to, also if that is known."""
+        now = time.monotonic()
+        if ticket.lane is not Lane.URGENT or now - self._urged.get(url.id, -CIRCLE_S) < CIRCLE_S:
+            return url
+        if len(self._urged) >= MAX_URGED:
+            self._urged.clear()
+        self._urged[url.id] = now
+        return replace(url, lane=Lane.URGENT)
+
+    def _is_followed(self, target: str, status: int, ticket: Ticket) -> bool:
+        """Is it followed? Of a URL, if the spider wants its target. Of an ordinary request as
+        Scrapy would: not if the spider takes the redirect itself, and not off its domains, unless
+        it was a start or not to be filtered.
+        """
+        request = ticket.request
+        if request is None and isinstance(self._spider, ChoosesLinks):
+            return self._seen_urls.wants(target)
+        meta = request["meta"] if request is not None else {}
+        own = getattr(self._spider, "handle_httpstatus_list", ())
+        taken = meta.get("handle_httpstatus_list", own)
+        if meta.get("dont_redirect") or meta.get("handle_httpstatus_all") or status in taken:
+            return False
+        unfiltered = request["dont_filter"] if request is not None else ticket.depth == 0
+        return unfiltered or self._is_onsite(target)
