@@ -1,5 +1,4 @@
-"""What all commands share: clear errors and exit codes, the database while they run, tables and
-JSON.
+"""The base of our commands: clear errors and exit codes, words and URLs checked, JSON printed.
 
 Exit codes: 0 fine; 1 could not run; 2 bad usage, settings or input; 3 ran, but nothing could be
 fetched, or a rule was broken; 130 stopped.
@@ -40,7 +39,7 @@ HOST = re.compile(r"[\w.-]*\w|\[[0-9a-f:]+\]")
 
 
 class ProjectCommand(ScrapyCommand):
-    """A command of ours: `work` does it and returns the exit code; what goes wrong is one line."""
+    """A command of ours: `execute_command` does the work; an error ends it with one line."""
 
     requires_project = True
     requires_crawler_process = False
@@ -48,43 +47,44 @@ class ProjectCommand(ScrapyCommand):
     """How many words it takes, at least and at most."""
 
     @abstractmethod
-    def execute_command(
-        self, config: Config, words: list[str], opts: argparse.Namespace
-    ) -> int: ...
+    def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        """Do what the command is for, and return its exit code."""
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        """What Scrapy calls."""
         with exit_codes():
             assert self.settings is not None
-            AddonManager.load_pre_crawler_settings(
-                self.settings
-            )  # of a project that has joined by the add-on
-            check_words(
-                args,
-                *self.words,
-                f"scrapy {type(self).__module__.rpartition('.')[2]} {self.syntax()}",
-            )
-            self.exitcode = self.execute_command(
-                read_config(self.settings, DEFAULT_CRAWL), args, opts
-            )
+            # A project that uses our add-on has our settings only after this.
+            AddonManager.load_pre_crawler_settings(self.settings)
+            least, most = self.words
+            name = type(self).__module__.rpartition(".")[2]
+            check_words(args, least, most, usage=f"scrapy {name} {self.syntax()}")
+            config = read_config(self.settings, DEFAULT_CRAWL)
+            self.exitcode = self.execute_command(config, args, opts)
 
     def crawl_name(self, database: Database, opts: argparse.Namespace) -> str:
         """The crawl that is meant: --crawl, CRAWL_NAME, or the only one there is."""
         assert self.settings is not None
-        names = [name for (name,) in database.fetch_rows("crawl_names")]
-        if named := opts.crawl or self.settings.get("CRAWL_NAME"):
-            return str(named)
+        names: list[str] = [name for (name,) in database.fetch_rows("crawl_names")]
+        given = opts.crawl or self.settings.get("CRAWL_NAME")
+        if given:
+            return str(given)
         if len(names) > 1:
             raise ConfigError(
                 f"there are several crawls ({', '.join(names)}): say which with --crawl NAME"
             )
-        return names[0] if names else DEFAULT_CRAWL
+        if not names:
+            return DEFAULT_CRAWL
+        return names[0]
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option --json."""
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_crawl(parser: argparse.ArgumentParser) -> None:
+    """Add the option --crawl; `ProjectCommand.crawl_name` reads it."""
     parser.add_argument(
         "--crawl",
         metavar="NAME",
@@ -93,19 +93,19 @@ def add_crawl(parser: argparse.ArgumentParser) -> None:
 
 
 def check_words(words: Sequence[str], least: int, most: int, usage: str) -> None:
-    """Scrapy hands unknown options over as words: an option that is not known, or a word too many,
-    is refused.
+    """Raise ConfigError for an unknown option (Scrapy hands those over as words), or if there are
+    too few or too many words.
     """
-    strange = [word for word in words if word.startswith("-")]
-    if strange:
-        raise ConfigError(f"unknown option {strange[0]} (usage: {usage})")
+    unknown = [word for word in words if word.startswith("-")]
+    if unknown:
+        raise ConfigError(f"unknown option {unknown[0]} (usage: {usage})")
     if not least <= len(words) <= most:
         raise ConfigError(f"usage: {usage}")
 
 
 @contextmanager
 def exit_codes(log_file: str | None = None) -> Iterator[None]:
-    """Whatever ends the block ends the program: with its exit code, and with one line instead of a
+    """A block whose errors end the program: with an exit code, and one line instead of a
     traceback.
     """
     if sys.stdout is None:  # `>&-`
@@ -114,9 +114,12 @@ def exit_codes(log_file: str | None = None) -> Iterator[None]:
         signal.signal(signal.SIGTERM, _interrupt)
         yield
         sys.stdout.flush()
+    except ConfigError as error:
+        print_error(str(error), log_file)
+        sys.exit(BAD_INPUT)
     except CrawlprojError as error:
         print_error(str(error), log_file)
-        sys.exit(BAD_INPUT if isinstance(error, ConfigError) else COULD_NOT_RUN)
+        sys.exit(COULD_NOT_RUN)
     except KeyboardInterrupt:
         print_error("stopped")
         sys.exit(STOPPED)
@@ -124,9 +127,10 @@ def exit_codes(log_file: str | None = None) -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FINE)
     except OSError as error:  # a full disk, a folder that may not be written to
-        print_error(
-            f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", log_file
-        )
+        text = str(error.strerror or error)
+        if error.filename:
+            text += f": {error.filename}"
+        print_error(text, log_file)
         sys.exit(COULD_NOT_RUN)
 
 
@@ -135,7 +139,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def print_error(text: str, log_file: str | None = None) -> None:
-    """One line, also into a log file that was asked for: under Scrapyd nobody sees the rest."""
+    """Print one line, and append it to the log file if there is one: all that Scrapyd shows."""
     line = f"crawlproj: {' '.join(text.split())}"
     print(line, file=sys.stderr)
     if log_file:
@@ -144,33 +148,43 @@ def print_error(text: str, log_file: str | None = None) -> None:
 
 
 def print_lines(lines: str | Sequence[str]) -> None:
-    print(lines if isinstance(lines, str) else "\n".join(lines))
+    """Print a line, or several at once."""
+    if not isinstance(lines, str):
+        lines = "\n".join(lines)
+    print(lines)
 
 
 def print_json(value: object) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=_plain))
+    """Print a value as JSON; times in ISO 8601."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=_json_value))
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     if isinstance(value, datetime):
         return value.isoformat()
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def read_urls(words: Sequence[str]) -> list[str]:
-    """Canonical URLs of the words, all of them good; a bad one is a ConfigError."""
-    found = {word: canonical_url(word if "://" in word else f"http://{word}") for word in words}
-    bad = [
-        word
-        for word, url in found.items()
-        if url is None or len(url) > MAX_URL or not HOST.fullmatch(host_of(url))
-    ]
+    """The canonical URLs of the words, each once; ConfigError if a word is no web address."""
+    urls: dict[str, None] = {}
+    bad: dict[str, None] = {}
+    for word in words:
+        url = canonical_url(word if "://" in word else f"http://{word}")
+        if url is None or len(url) > MAX_URL or not HOST.fullmatch(host_of(url)):
+            bad[word] = None
+        else:
+            urls[url] = None
     if bad:
-        raise ConfigError("not a web address: " + "; ".join(repr(word[:100]) for word in bad[:5]))
-    return list(dict.fromkeys(url for url in found.values() if url))
+        first_five = list(bad)[:5]
+        raise ConfigError(
+            "not a web address: " + "; ".join(repr(word[:100]) for word in first_five)
+        )
+    return list(urls)
 
 
 def warn_of_forgotten(database: Database, urls: Sequence[str]) -> None:
+    """Print a line for each URL that `scrapy forget` has barred."""
     for url in barred_urls(database, urls):
         print_error(
             f"{url} was forgotten and is not fetched (scrapy explain says why, scrapy forget "
@@ -179,5 +193,5 @@ def warn_of_forgotten(database: Database, urls: Sequence[str]) -> None:
 
 
 def is_host(word: str) -> bool:
-    """A bare name such as example.org, not a URL."""
+    """Whether the word is a bare name such as example.org, not a URL."""
     return "/" not in word and ":" not in word.removesuffix("]")

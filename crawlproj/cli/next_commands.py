@@ -14,47 +14,54 @@ from crawlproj.config import Config
 
 
 def option_words(config: Config, settings: Any) -> str:
-    """What a command line needs besides, to mean the same folder and database as this one. Never a
-    password.
-    """
+    """The options that make another command mean the same folder and database; no password."""
     words = ""
-    given = make_variables()
-    kept = os.environ.keys()
-    if config.crawl_dir != Path(".crawl").absolute() and "CRAWL_DIR" not in kept - given:
+    lasting = os.environ.keys() - make_variables()
+    if config.crawl_dir != Path(".crawl").absolute() and "CRAWL_DIR" not in lasting:
         words += f" -s CRAWL_DIR={shlex.quote(str(settings['CRAWL_DIR']))}"
-    if config.database_url and "DATABASE_URL" not in kept - given:
+    if config.database_url and "DATABASE_URL" not in lasting:
         words += " -s DATABASE_URL=..."
     return words
 
 
 def scrapy_program() -> str:
-    """How the user calls scrapy from here: by name if that finds ours, else by path."""
+    """The way to call scrapy from here: by name if that finds ours, else by path."""
     own = Path(sys.executable).parent / "scrapy"
     if shutil.which("scrapy") == str(own):
         return "scrapy"
     if not own.exists():
         return f"{sys.executable} -m scrapy"
     here = Path.cwd()
-    return str(own.relative_to(here)) if own.is_relative_to(here) else str(own)
+    if own.is_relative_to(here):
+        own = own.relative_to(here)
+    return str(own)
 
 
 def make_variables() -> set[str]:
-    """Variables of make's command line: they are in our environment, but not in that of the user's
-    next command.
+    """The variables of make's command line.
+
+    They are in our environment, but will not be in that of the user's next command.
     """
     return set(re.findall("(?:^| )([A-Z_]+)=", os.environ.get("MAKEFLAGS", "")))
 
 
 def current_command(settings: Any) -> str:
-    """The command line that started us, if it is short enough to be shown."""
-    words = sys.orig_argv
-    at = next(
-        (n for n, word in enumerate(words) if word == "scrapy" or word.endswith("/scrapy")),
-        len(words),
-    )
-    words = words[at + 1 :]
-    for name in sorted(make_variables()) if words else ():
-        if (value := os.environ.get(name)) is not None and settings.get(name) == value:
+    """The command line that started us; empty if it is unknown or too long to be shown."""
+    words = _words_after_scrapy(sys.orig_argv)
+    if not words:
+        return ""
+    for name in sorted(make_variables()):
+        value = os.environ.get(name)
+        if value is not None and settings.get(name) == value:
             words += ["-s", f"{name}={value}"]
     line = shlex.join([re.sub("^((DATABASE|REDIS)_URL=).*", r"\1...", word) for word in words])
-    return f"{scrapy_program()} {line}" if 0 < len(line) < 160 else ""
+    if len(line) >= 160:
+        return ""
+    return f"{scrapy_program()} {line}"
+
+
+def _words_after_scrapy(argv: list[str]) -> list[str]:
+    for number, word in enumerate(argv):
+        if word == "scrapy" or word.endswith("/scrapy"):
+            return argv[number + 1 :]
+    return []

@@ -1,4 +1,4 @@
-"""Everything that can be known to be wrong before a crawl starts is said then, in one line."""
+"""The checks before a crawl: whatever can be known to be wrong is said then, in one line."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from scrapy.spiderloader import get_spider_loader
 
 from crawlproj.cli.screen import MODES
 from crawlproj.config import Config, SettingsReader, one_of, parse_seconds, read_config
+from crawlproj.database.connection import Database
 from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.database.migrations import migrate
 from crawlproj.database.opening import open_database
@@ -33,8 +34,10 @@ LOG_BYTES = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class PreflightResult:
-    """A crawl that may start. `embedded` is held until it has ended, so that the server does not
-    come and go in between.
+    """What a crawl that may start needs.
+
+    `embedded` is held until the crawl has ended, so that the server does not stop and start again
+    in between.
     """
 
     config: Config
@@ -45,8 +48,10 @@ class PreflightResult:
 def run_preflight(
     settings: BaseSettings, spider_name: str, arguments: Mapping[str, str]
 ) -> PreflightResult:
-    """ConfigError: something given is wrong; any other CrawlprojError: it can't run here
-    and now.
+    """Check everything that a crawl needs.
+
+    ConfigError if a setting or an argument is wrong; another CrawlprojError if the crawl can't run
+    here and now.
     """
     check_copies()
     config = check_settings(settings, spider_name)
@@ -56,24 +61,25 @@ def run_preflight(
     check_folder(config.crawl_dir)
     check_folder(config.log_dir)
     check_log(settings)
-    embedded = check_database(
-        config, stored_needed=hasattr(spider, "learn_seeds") and not seeds and not config.redis_url
-    )
-    return PreflightResult(
-        config, embedded, config.log_dir / (re.sub(r"[^\w.-]", "_", config.spec.name) + ".log")
-    )
+    needs_stored_seeds = hasattr(spider, "learn_seeds") and not seeds and not config.redis_url
+    embedded = check_database(config, needs_stored_seeds)
+    log_name = re.sub(r"[^\w.-]", "_", config.spec.name) + ".log"
+    return PreflightResult(config, embedded, config.log_dir / log_name)
 
 
 def check_copies() -> None:
-    if folders := different_folders():
-        places = "; ".join(f"{name} from {folder}" for name, folder in folders.items())
+    """Raise CrawlprojError if our packages come from different folders."""
+    folders = different_folders()
+    if folders:
+        sources = "; ".join(f"{name} from {folder}" for name, folder in folders.items())
         raise CrawlprojError(
-            f"two copies of the code are mixed on the path: {places}. Remove one, or change "
+            f"two copies of the code are mixed on the path: {sources}. Remove one, or change "
             "PYTHONPATH"
         )
 
 
 def check_settings(settings: BaseSettings, spider_name: str) -> Config:
+    """Read and check the settings, also those that only the panel and the policy use."""
     config = read_config(settings, spider_name)
     read = SettingsReader(settings)
     read("PANEL", one_of(*MODES))
@@ -90,8 +96,9 @@ def check_settings(settings: BaseSettings, spider_name: str) -> Config:
 
 
 def make_spider(settings: BaseSettings, name: str, arguments: Mapping[str, str]) -> Any:
-    """The spider, made once on trial; it refuses arguments that make no sense. None for spiders
-    that are not ours.
+    """The spider, made once on trial: it refuses arguments that make no sense.
+
+    Of spiders that are not ours the class is returned: making one may have effects.
     """
     loader = get_spider_loader(settings)
     try:
@@ -100,12 +107,14 @@ def make_spider(settings: BaseSettings, name: str, arguments: Mapping[str, str])
         raise ConfigError(
             f"there is no spider {name!r}; there are: {', '.join(sorted(loader.list()))}"
         ) from None
-    return spidercls(**arguments) if hasattr(spidercls, "learn_seeds") else spidercls
+    if not hasattr(spidercls, "learn_seeds"):
+        return spidercls
+    return spidercls(**arguments)
 
 
 def check_contact(config: Config, seeds: Sequence[str]) -> None:
-    """Whoever crawls others says who they are; and addresses that the guard will refuse are refused
-    now.
+    """Raise ConfigError if others are to be crawled without ROBOT_CONTACT, or if the guard will
+    refuse a seed's address.
     """
     if not config.robot_contact and not config.guard.allow_private:
         raise ConfigError(
@@ -123,7 +132,10 @@ def check_contact(config: Config, seeds: Sequence[str]) -> None:
                     "ROBOT_CONTACT is empty: without it only this machine may be crawled, not "
                     f"{name}"
                 )
-            if refusal := config.guard.refusal_reason(address) if address else "":
+            refusal = ""
+            if address:
+                refusal = config.guard.refusal_reason(address)
+            if refusal:
                 raise ConfigError(
                     f"the seed host {name} is refused: {refusal} (GUARD_ALLOW_PRIVATE=1 allows "
                     "private addresses)"
@@ -140,20 +152,19 @@ def _is_loopback(address: str) -> bool:
 
 
 def check_folder(folder: Path) -> None:
-    """Made if need be, and proved by writing: what the permissions say is not always true."""
+    """Make the folder if need be, and write to it: permissions do not always tell the truth."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
+    except (FileExistsError, NotADirectoryError):
+        raise CrawlprojError(f"CRAWL_DIR: cannot write to {folder}: it is not a folder") from None
     except OSError as error:
-        why = (
-            "it is not a folder"
-            if isinstance(error, FileExistsError | NotADirectoryError)
-            else error.strerror or error
-        )
+        why = error.strerror or error
         raise CrawlprojError(f"CRAWL_DIR: cannot write to {folder}: {why}") from None
 
 
 def check_log(settings: BaseSettings) -> None:
+    """Check LOG_LEVEL, and that LOG_FILE can be written."""
     level = str(settings.get("LOG_LEVEL"))
     if not level.isdigit() and level not in logging.getLevelNamesMapping():
         raise ConfigError(
@@ -169,12 +180,15 @@ def check_log(settings: BaseSettings) -> None:
             ) from None
 
 
-def check_database(config: Config, stored_needed: bool) -> EmbeddedPostgres | None:
-    """Reachable, recent enough, with all its tables; and with seeds, if none are given now."""
+def check_database(config: Config, needs_stored_seeds: bool) -> EmbeddedPostgres | None:
+    """Check that the database is there, recent enough, migrated, and has seeds if it must.
+
+    Returns the embedded server, if it is used, still held.
+    """
     database, embedded = open_database(config.database_url, config.crawl_dir)
     try:
         migrate(database)
-        if stored_needed and not has_seeds(PostgresFrontier(database, config.spec), config.spec):
+        if needs_stored_seeds and not has_seeds(database, config.spec):
             raise ConfigError(
                 "no seeds: give some with -a seeds=URL[,URL] or -a seeds_file=FILE,"
                 f" or add them once with: scrapy seeds add URL --crawl {config.spec.name}"
@@ -188,14 +202,16 @@ def check_database(config: Config, stored_needed: bool) -> EmbeddedPostgres | No
     return embedded
 
 
-def has_seeds(frontier: PostgresFrontier, spec: CrawlSpec) -> bool:
-    if frontier.db.fetch_row("crawl_named", name=spec.name) is None:
+def has_seeds(database: Database, spec: CrawlSpec) -> bool:
+    """Whether the database holds seeds of this crawl; a crawl that it lacks is not made."""
+    if database.fetch_row("crawl_named", name=spec.name) is None:
         return False
+    frontier = PostgresFrontier(database, spec)
     frontier.open()
     return bool(frontier.seed_urls())
 
 
 def rotate_log(log_file: Path) -> None:
-    """A log that has grown very long is set aside, and a new one begun."""
+    """Set a log aside that has grown very long, so that a new one begins."""
     if log_file.exists() and log_file.stat().st_size > LOG_BYTES:
         log_file.replace(log_file.with_suffix(".log.1"))

@@ -1,22 +1,18 @@
-"""Where a crawl is shown: lines that stay, and on a terminal a few at the bottom that are drawn
-anew.
-"""
+"""The screen of a crawl: lines that stay, and on a terminal a few below that are drawn anew."""
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-
-import os
-import threading
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import TextIO
-
+MODES = ("auto", "live", "lines", "off")
 DEFAULT_WIDTH = 100
 BOLD = "\x1b[1m"
 PLAIN = "\x1b[0m"
@@ -27,28 +23,31 @@ WRAP_ON = "\x1b[?7h"
 
 
 class Screen:
-    """Safe to use from several threads. `live` None: live if the stream is a terminal that can do
-    it.
+    """A stream that shows lines; several threads may use it.
 
+    `live` says whether lines can be drawn anew; by default, if the stream is a terminal that can.
     A stream that is gone (a closed pipe or terminal) is no reason to stop a crawl: nothing more is
     shown.
     """
 
     def __init__(self, stream: TextIO, live: bool | None = None) -> None:
+        if live is None:
+            live = _can_draw(stream)
         self._stream = stream
-        self.live = _can_draw(stream) if live is None else live
+        self.live = live
         self._bold = self.live and "NO_COLOR" not in os.environ
         self._drawn: list[str] = []
         self._lock = threading.RLock()
 
     @property
     def width(self) -> int:
+        """How many columns a line may have."""
         with suppress(OSError, ValueError):
             return max(40, os.get_terminal_size(self._stream.fileno()).columns - 1)
         return DEFAULT_WIDTH
 
     def print_line(self, text: str) -> None:
-        """A line that stays, above what is drawn."""
+        """Print a line that stays, above what is drawn."""
         with self._lock:
             drawn = self._drawn
             self._write(self._erase() + text + "\n")
@@ -59,20 +58,25 @@ class Screen:
         """Show these in place of the last ones; the first is the title."""
         with self._lock:
             title, *rest = lines
-            first = f"{BOLD}{title}{PLAIN}" if self._bold else title
+            if self._bold:
+                title = f"{BOLD}{title}{PLAIN}"
             # One write, and lines that are never wrapped: nothing flickers, and going up hits the
             # right line.
-            self._write(self._erase() + WRAP_OFF + "\n".join([first, *rest]) + "\n" + WRAP_ON)
+            self._write(self._erase() + WRAP_OFF + "\n".join([title, *rest]) + "\n" + WRAP_ON)
             self._drawn = list(lines)
 
     def clear(self) -> None:
+        """Remove the lines that are drawn."""
         with self._lock:
             self._write(self._erase())
 
     def _erase(self) -> str:
+        """What to write to remove the drawn lines; they are forgotten."""
         size = len(self._drawn)
         self._drawn = []
-        return UP.format(size) + CLEAR_BELOW if size else ""
+        if not size:
+            return ""
+        return UP.format(size) + CLEAR_BELOW
 
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):
@@ -84,17 +88,17 @@ def _can_draw(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-MODES = ("auto", "live", "lines", "off")
-
-
 def output_stream(crawler: Crawler) -> TextIO:
     """Standard output, unless items are written there."""
-    to_stdout = any(str(uri) in ("-", "stdout:") for uri in crawler.settings.getdict("FEEDS"))
-    return sys.stderr if to_stdout else sys.stdout
+    if any(str(uri) in ("-", "stdout:") for uri in crawler.settings.getdict("FEEDS")):
+        return sys.stderr
+    return sys.stdout
 
 
 def format_elapsed(elapsed_s: float) -> str:
-    minutes, rest = divmod(int(elapsed_s), 60)
-    return (
-        f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
-    )
+    """The time as a clock shows it: `3:07`, `1:03:07`."""
+    minutes, seconds = divmod(int(elapsed_s), 60)
+    if minutes < 60:
+        return f"{minutes}:{seconds:02}"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}"

@@ -1,7 +1,8 @@
-"""What a crawl did, for whoever started it: the last thing on the screen."""
+"""The summary of a crawl that has ended: the last thing on the screen."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -33,12 +34,26 @@ ADVICE = {
     "failed/unreachable": "the server could not be reached",
     "failed/too_big": "longer than DOWNLOAD_MAXSIZE",
 }
+ENDED_WORDS = {
+    "moved": ("has moved", "have moved"),
+    "gone": ("is gone", "are gone"),
+    "forbidden": ("may not be fetched", "may not be fetched"),
+    "retired": ("is gone for good", "are gone for good"),
+    "dead": ("failed for good", "failed for good"),
+    "ignored": ("is left out (depth or quota)", "are left out (depth or quota)"),
+}
+"""States in which URLs are not fetched again soon: what one does, what several do."""
 TOP = 4
+"""How many reasons are listed in each area."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrawlSummary:
-    """Everything that the summary is made of."""
+    """Everything that the summary is made of.
+
+    `counts` are URLs by state, `examples` a URL for each `area/reason`, `places` the paths of logs
+    and archive, `commands` what a user may type next.
+    """
 
     crawl: str
     reason: str
@@ -52,45 +67,44 @@ class CrawlSummary:
     commands: Mapping[str, str] = field(default_factory=dict)
 
 
-def format_summary(end: CrawlSummary, width: int = 100) -> list[str]:
-    why = ENDINGS.get(end.reason, f"reason: {end.reason}")
-    lines = ["", f"Crawl {end.crawl} ended after {format_duration(end.elapsed_s)}: {why}.", ""]
-    lines += _pages(end, width)
-    lines += _known(end)
-    lines += ["", *(f"  {name:<10} {place}" for name, place in end.places.items())]
-    if end.commands:
-        size = max(map(len, end.commands))
-        lines += [
-            "",
-            "Try next:",
-            *(f"  {what:<{size}}  {command}" for what, command in end.commands.items()),
-        ]
+def format_summary(summary: CrawlSummary, width: int = 100) -> list[str]:
+    """The lines of a summary, none longer than `width` where something can be cut."""
+    why = ENDINGS.get(summary.reason, f"reason: {summary.reason}")
+    elapsed = format_duration(summary.elapsed_s)
+    lines = ["", f"Crawl {summary.crawl} ended after {elapsed}: {why}.", ""]
+    lines += _visited_lines(summary, width)
+    lines += _known_lines(summary)
+    lines.append("")
+    for name, place in summary.places.items():
+        lines.append(f"  {name:<10} {place}")
+    if summary.commands:
+        lines += ["", "Try next:"]
+        size = max(map(len, summary.commands))
+        for what, command in summary.commands.items():
+            lines.append(f"  {what:<{size}}  {command}")
     return lines
 
 
-def _pages(end: CrawlSummary, width: int) -> list[str]:
-    tally = end.tally
+def _visited_lines(summary: CrawlSummary, width: int) -> list[str]:
+    """What came of this crawl's visits."""
+    tally = summary.tally
     if not tally.urls_ended and not tally.robots_unreachable:
         return ["  Nothing was due, so nothing was fetched."]
     parts = [(tally.new, "new"), (tally.changed, "changed"), (tally.unchanged, "unchanged")]
     detail = ", ".join(f"{number:,} {name}" for number, name in parts if number)
-    rate = (
-        f", {tally.pages_read / end.elapsed_s:.1f} a second"
-        if tally.pages_read and end.elapsed_s >= 1
-        else ""
-    )
-    lines = [f"  {'Pages':<10} {tally.pages_read:>6,}  {detail}{rate}".rstrip()]
+    if tally.pages_read and summary.elapsed_s >= 1:
+        detail += f", {tally.pages_read / summary.elapsed_s:.1f} a second"
+    lines = [f"  {'Pages':<10} {tally.pages_read:>6,}  {detail}".rstrip()]
     if tally.moved:
         lines.append(
             f"  {'Moved':<10} {tally.moved:>6,}  redirects; where they lead was fetched instead"
         )
-    for area, total in (
-        ("gone", tally.gone),
-        ("forbidden", tally.forbidden),
-        ("failed", tally.failed),
-    ):
-        if total:
-            lines += _reasons(end, area, total, width=width)
+    if tally.gone:
+        lines += _reason_lines(summary, "gone", tally.gone, width=width)
+    if tally.forbidden:
+        lines += _reason_lines(summary, "forbidden", tally.forbidden, width=width)
+    if tally.failed:
+        lines += _reason_lines(summary, "failed", tally.failed, width=width)
     if tally.robots_unreachable:
         lines.append(
             f"  {'robots.txt':<10} {tally.robots_unreachable:>6,}  could not be read: these hosts "
@@ -99,62 +113,69 @@ def _pages(end: CrawlSummary, width: int) -> list[str]:
     return lines
 
 
-def _reasons(end: CrawlSummary, area: str, total: int, width: int) -> list[str]:
-    reasons = sorted(end.tally.reasons[area].items(), key=lambda pair: -pair[1])
+def _reason_lines(summary: CrawlSummary, area: str, total: int, width: int) -> list[str]:
+    """The most frequent reasons why URLs ended in this area, each with an example."""
+    reasons = Counter(summary.tally.reasons[area]).most_common()
     lines = []
     label = f"  {area.capitalize():<10} {total:>6,}"
     for reason, number in reasons[:TOP]:
-        name = f"{area}/{reason.replace(' ', '_')}"
-        example = end.examples.get(name, "")
-        advice = f" ({ADVICE[name]})" if name in ADVICE else ""
-        text = f"{reason}{advice} {number:,} x" if number > 1 else f"{reason}{advice}"
-        text += (
-            f", such as {example}" if example and number > 1 else f": {example}" if example else ""
-        )
+        text = _reason_words(summary, area, reason, number=number)
         lines.append(f"{label}  {shorten_line(text, max(40, width - 21))}")
         label = " " * 19
     if len(reasons) > TOP:
         rest = sum(number for _, number in reasons[TOP:])
-        lines.append(
-            f"{label}  and {rest:,} for {format_count(len(reasons) - TOP, 'other reason')}: see the log"
-        )
+        others = format_count(len(reasons) - TOP, "other reason")
+        lines.append(f"{label}  and {rest:,} for {others}: see the log")
     return lines
 
 
-def _known(end: CrawlSummary) -> list[str]:
-    counts = end.counts
-    outlook = end.outlook
+def _reason_words(summary: CrawlSummary, area: str, reason: str, number: int) -> str:
+    name = f"{area}/{reason.replace(' ', '_')}"
+    text = reason
+    if name in ADVICE:
+        text += f" ({ADVICE[name]})"
+    example = summary.examples.get(name, "")
+    if number > 1:
+        text += f" {number:,} x"
+        if example:
+            text += f", such as {example}"
+    elif example:
+        text += f": {example}"
+    return text
+
+
+def _known_lines(summary: CrawlSummary) -> list[str]:
+    """What is known after all crawls so far, and what is due next."""
+    counts = summary.counts
     if not counts:
         return []
     lines = ["", f"  {format_count(counts['known'], 'URL')} known in all. Of them:"]
-    first = _first(outlook.next_visit, end.now)
-    soon = "" if counts["new"] else _first(outlook.soonest, end.now)
     if counts["new"]:
         lines.append(
             f"    {format_count(counts['new'], 'waits', 'wait')} to be fetched for the first time"
         )
     if counts["waiting"]:
         read = format_count(counts["waiting"], "page was read; it is", "pages were read; they are")
+        first = _first_due(summary.outlook.next_visit, summary.now)
         lines.append(f"    {read} visited again{first}")
     if counts["retry"]:
-        lines.append(f"    {counts['retry']:,} failed and will be tried again{soon}")
-    ended = {
-        "moved": ("has moved", "have moved"),
-        "gone": ("is gone", "are gone"),
-        "forbidden": ("may not be fetched",) * 2,
-        "retired": ("is gone for good", "are gone for good"),
-        "dead": ("failed for good",) * 2,
-        "ignored": ("is left out (depth or quota)", "are left out (depth or quota)"),
-    }
-    rest = [
-        format_count(counts[state], *words) for state, words in ended.items() if counts.get(state)
+        first = ""
+        if not counts["new"]:  # else the soonest URL is a new one, which says nothing of retries
+            first = _first_due(summary.outlook.soonest, summary.now)
+        lines.append(f"    {counts['retry']:,} failed and will be tried again{first}")
+    ended = [
+        format_count(counts[state], one, many)
+        for state, (one, many) in ENDED_WORDS.items()
+        if counts.get(state)
     ]
-    if rest:
-        lines.append(f"    {', '.join(rest)}")
+    if ended:
+        lines.append(f"    {', '.join(ended)}")
     return lines
 
 
-def _first(at: datetime | None, now: datetime) -> str:
+def _first_due(at: datetime | None, now: datetime) -> str:
     if at is None:
         return ""
-    return f", the first at {format_when(at, now)}" if at > now else ", some are due now"
+    if at > now:
+        return f", the first at {format_when(at, now)}"
+    return ", some are due now"

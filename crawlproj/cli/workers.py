@@ -1,6 +1,4 @@
-"""Several workers of one crawl on this machine: started, watched, stopped. Each is a process of its
-own.
-"""
+"""Several worker processes of one crawl on this machine: started, watched, stopped."""
 
 from __future__ import annotations
 
@@ -14,8 +12,10 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 LOOK_S = 0.1
+"""How often the processes are looked at."""
 RESTARTS = 5
 WITHIN_S = 60.0
+"""At most so many restarts, within so many seconds."""
 COULD_NOT_RUN = 1
 STOPPED = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -23,7 +23,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(slots=True)
 class WorkerProcess:
-    """`code` is set when it has ended for good."""
+    """A worker and its process; `code` is set when it has ended for good."""
 
     number: int
     command: Sequence[str]
@@ -37,8 +37,10 @@ class WorkerProcess:
 
 @dataclass(slots=True)
 class WorkerGroup:
-    """`say` gets one line for everything that happens. A worker that somebody kills is started
-    again, a few times a minute.
+    """The workers of one crawl; one that is killed from outside is restarted, a few times a minute.
+
+    `say` gets a line for everything that happens. `stops` counts the signals to stop: the first
+    asks the workers to end, the second kills them.
     """
 
     commands: Mapping[int, Sequence[str]]
@@ -49,8 +51,9 @@ class WorkerGroup:
     _restarted: deque[float] = field(default_factory=deque)
 
     def run(self, tick: Callable[[int], None]) -> int:
-        """Until all have ended; the worst of their exit codes. `tick` is called now and then with
-        the number that run.
+        """Run the workers until all have ended; returns the worst of their exit codes.
+
+        `tick` is called now and then with the number of those that run.
         """
         with self._signals():
             try:
@@ -59,23 +62,28 @@ class WorkerGroup:
                         break
                     self.workers.append(WorkerProcess(number, command, _start(command)))
                     self.say(f"{self.workers[-1].name} started")
-                while running := self._look():
+                while running := self._check_workers():
                     tick(running)
                     time.sleep(LOOK_S)
             finally:
                 self._kill()
         return max((worker.code or 0 for worker in self.workers), default=STOPPED)
 
-    def _look(self) -> int:
+    def _check_workers(self) -> int:
+        """Pass signals on, take note of workers that have ended; returns how many run."""
         if self.stops > self._passed_on:
             self._passed_on = self.stops
-            self._send(signal.SIGTERM if self.stops == 1 else signal.SIGKILL)
+            self._send_signal(signal.SIGTERM if self.stops == 1 else signal.SIGKILL)
+        running = 0
         for worker in self.workers:
-            if worker.code is None and (code := worker.process.poll()) is not None:
-                self._ended(worker, code)
-        return sum(worker.code is None for worker in self.workers)
+            if worker.code is None:
+                code = worker.process.poll()
+                if code is not None:
+                    self._handle_end(worker, code)
+            running += worker.code is None
+        return running
 
-    def _ended(self, worker: WorkerProcess, code: int) -> None:
+    def _handle_end(self, worker: WorkerProcess, code: int) -> None:
         if code >= 0:
             worker.code = code
             self.say(f"{worker.name} ended with exit code {code}")
@@ -107,8 +115,9 @@ class WorkerGroup:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Ctrl-C and the like reach this process only (the workers have sessions of their own) and
-        are passed on.
+        """A block in which Ctrl-C and the like are counted, and passed on by `_check_workers`.
+
+        They reach this process only, since the workers have sessions of their own.
         """
         before = {number: signal.signal(number, self._stop) for number in SIGNALS}
         try:
@@ -120,7 +129,7 @@ class WorkerGroup:
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.stops += 1
 
-    def _send(self, number: signal.Signals) -> None:
+    def _send_signal(self, number: signal.Signals) -> None:
         for worker in self.workers:
             if worker.code is None and worker.process.poll() is None:
                 worker.process.send_signal(number)
