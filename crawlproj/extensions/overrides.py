@@ -1,5 +1,7 @@
-"""Parts of Scrapy without the steps that an ordinary page does not need; what comes out is the
-same. See docs/cost.md.
+"""Parts of Scrapy's engine without the steps that an ordinary page does not need.
+
+Their results are the same; docs/cost.md says what each saves. Settings name the downloader, the
+item processor and the stats; the others have no setting, so these put them in.
 """
 
 from __future__ import annotations
@@ -44,8 +46,9 @@ log = logging.getLogger(__name__)
 
 
 class DirectStats(MemoryStatsCollector):
-    """Scrapy looks at each use whether somebody gives a spider, which is out of date. That takes
-    longer than to count.
+    """Stats without Scrapy's check, at each use, for a deprecated `spider` argument.
+
+    The check takes longer than the counting.
     """
 
     def __getattribute__(self, name: str) -> Any:
@@ -53,89 +56,95 @@ class DirectStats(MemoryStatsCollector):
 
 
 class DirectSignals(SignalManager):
-    """Looks first whether anybody listens; and makes tasks only for listeners that wait for
-    something.
-    """
+    """Signals are sent only if somebody listens; tasks are made only for receivers that wait."""
 
     def send_catch_log(self, signal: Any, **named: Any) -> list[tuple[Any, Any]]:
-        return (
-            super().send_catch_log(signal, **named)
-            if _has_receivers(named.get("sender", self.sender), signal)
-            else []
-        )
+        if not _has_receivers(named.get("sender", self.sender), signal):
+            return []
+        return super().send_catch_log(signal, **named)
 
     async def send_catch_log_async(self, signal: Any, **named: Any) -> list[tuple[Any, Any]]:
         sender = named.setdefault("sender", self.sender)
         if "dont_log" in named:
             return await super().send_catch_log_async(signal, **named)
         results: list[tuple[Any, Any]] = []
-        waiting: list[tuple[int, Awaitable[Any]]] = []
+        pending: list[tuple[int, Awaitable[Any]]] = []
         for receiver in list(liveReceivers(getAllReceivers(sender, signal))):
             try:
                 result = call_receiver(receiver, signal=signal, **named)
             except Exception as error:
-                result = _caught(receiver, error, named)
+                _log_error(receiver, error, named)
+                result = error
             if isawaitable(result):
-                waiting.append((len(results), result))
+                pending.append((len(results), result))
             results.append((receiver, result))
-        if waiting:
-            ends = await asyncio.gather(
-                *[_future(result) for _, result in waiting], return_exceptions=True
+        if pending:
+            awaited = await asyncio.gather(
+                *[_as_future(result) for _, result in pending], return_exceptions=True
             )
-            for (place, _), end in zip(waiting, ends, strict=True):
-                receiver = results[place][0]
-                results[place] = (
-                    receiver,
-                    _caught(receiver, end, named) if isinstance(end, Exception) else end,
-                )
+            for (index, _), result in zip(pending, awaited, strict=True):
+                receiver, _ = results[index]
+                if isinstance(result, Exception):
+                    _log_error(receiver, result, named)
+                results[index] = (receiver, result)
         return results
 
 
 @lru_cache(256)
-def _wanted(function: FunctionType) -> tuple[str, ...] | None:
-    """The arguments that a method takes; None: all."""
+def _parameter_names(function: FunctionType) -> tuple[str, ...] | None:
+    """The parameters of a method without `self`; None: it takes any by name."""
     code = function.__code__
-    return None if code.co_flags & CO_VARKEYWORDS else code.co_varnames[1 : code.co_argcount]
+    if code.co_flags & CO_VARKEYWORDS:
+        return None
+    return code.co_varnames[1 : code.co_argcount]
 
 
 def call_receiver(receiver: Any, *arguments: Any, **named: Any) -> Any:
-    """Calls who listens with what he wants to hear. pydispatch finds that out anew each time."""
+    """Call a receiver with the arguments that it takes, found out once per method.
+
+    pydispatch's `robustApply`, whose place it takes, finds them out at each call.
+    """
     if (
         arguments
         or not isinstance(receiver, MethodType)
         or not isinstance(receiver.__func__, FunctionType)
     ):
         return robustApply(receiver, *arguments, **named)
-    wanted = _wanted(receiver.__func__)
-    return (
-        receiver(**named)
-        if wanted is None
-        else receiver(**{name: named[name] for name in wanted if name in named})
+    names = _parameter_names(receiver.__func__)
+    if names is None:
+        return receiver(**named)
+    return receiver(**{name: named[name] for name in names if name in named})
+
+
+def _as_future(result: Awaitable[Any]) -> Awaitable[Any]:
+    if isinstance(result, Deferred):
+        return result.asFuture(asyncio.get_running_loop())
+    return result
+
+
+def _log_error(receiver: Any, error: Exception, named: dict[str, Any]) -> None:
+    """The line that Scrapy logs."""
+    log.error(
+        "Error caught on signal handler: %(receiver)s",
+        {"receiver": receiver},
+        exc_info=error,
+        extra={"spider": named.get("spider")},
     )
 
 
-def _future(result: Awaitable[Any]) -> Awaitable[Any]:
-    return result.asFuture(asyncio.get_running_loop()) if isinstance(result, Deferred) else result
-
-
-def _caught(receiver: Any, error: Exception, named: dict[str, Any]) -> Exception:
-    words = "Error caught on signal handler: %(receiver)s"
-    more = {"spider": named.get("spider")}
-    log.error(words, {"receiver": receiver}, exc_info=error, extra=more)
-    return error
-
-
 def _has_receivers(sender: Any, signal: Any) -> bool:
-    for place in (id(sender), id(Anything)):
-        listened = connections.get(place)
-        if listened and (signal in listened or Anything in listened):
+    """Whether somebody listens to the signal, from this sender or from any."""
+    for sender_id in (id(sender), id(Anything)):
+        receivers = connections.get(sender_id)
+        if receivers and (signal in receivers or Anything in receivers):
             return True
     return False
 
 
 class DirectDownloader(Downloader):
-    """A request whose slot is free and has no delay, as the scheduler hands them out, is not queued
-    and needs no second task.
+    """A downloader without queue and second task for a request whose slot is free, without delay.
+
+    The scheduler hands out no others.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -160,7 +169,7 @@ class DirectDownloader(Downloader):
 
     async def _enqueue_request(self, request: Request) -> Response:
         key, slot = self._get_slot(request)
-        if _busy(slot):
+        if _must_queue(slot):
             return await super()._enqueue_request(request)
         request.meta[self.DOWNLOAD_SLOT] = key
         slot.active.add(request)
@@ -174,33 +183,35 @@ class DirectDownloader(Downloader):
             slot.active.remove(request)
 
 
-def _busy(slot: Slot) -> bool:
+def _must_queue(slot: Slot) -> bool:
     return bool(slot.delay or slot.latercall or slot.queue or slot.free_transfer_slots() <= 0)
 
 
 class DirectHandlers(DownloadHandlers):
-    """To know that a URL begins with http, all of it need not be parsed."""
+    """Handlers found by the text before the colon: the whole URL need not be parsed for it."""
 
     async def download_request_async(self, request: Request) -> Response:
-        handler = self._handlers.get(scheme := request.url.partition(":")[0])
+        scheme = request.url.partition(":")[0]
+        handler = self._handlers.get(scheme)
         if handler is None or scheme in self._old_style_handlers:
             return await super().download_request_async(request)
         return await handler.download_request(request)
 
 
 class DirectMiddlewares(DownloaderMiddlewareManager):
-    """Waits for those methods only that make it wait: most return nothing, or the answer as it
-    came.
-    """
+    """Middlewares, awaited only if need be: most return None, or the response as it came."""
 
     async def _process_request(
         self, request: Request, download_func: Callable[[Request], Coroutine[Any, Any, Response]]
-    ) -> Response | Request:  # fmt: skip
+    ) -> Response | Request:
         for method in self.methods["process_request"]:
             assert method is not None
             result = self._handle_mw_method(method, request=request)
-            if result is not None and (answer := await _awaited(result, method)) is not None:
-                return _sound(answer, method)
+            if result is None:
+                continue
+            result = await _awaitable(result, method)
+            if result is not None:
+                return _checked(result, method)
         return await download_func(request)
 
     async def _process_response(
@@ -212,17 +223,17 @@ class DirectMiddlewares(DownloaderMiddlewareManager):
             assert method is not None
             result = self._handle_mw_method(method, request=request, response=response)
             if result is not response:
-                response = _sound(await _awaited(result, method), method)
+                response = _checked(await _awaitable(result, method), method)
                 if isinstance(response, Request):
                     break
         return response
 
 
-def _awaited(result: Any, method: Callable[..., Any]) -> Awaitable[Any]:
+def _awaitable(result: Any, method: Callable[..., Any]) -> Awaitable[Any]:
     return ensure_awaitable(result, _warn=global_object_name(method))
 
 
-def _sound(result: Any, method: Callable[..., Any]) -> Response | Request:
+def _checked(result: Any, method: Callable[..., Any]) -> Response | Request:
     if isinstance(result, Response | Request):
         return result
     name = getattr(method, "__qualname__", method)
@@ -230,49 +241,53 @@ def _sound(result: Any, method: Callable[..., Any]) -> Response | Request:
 
 
 class DirectItems(ItemPipelineManager):
-    """Waits for those pipelines only that make it wait; the others just return what goes to the
-    next one.
-    """
+    """Pipelines that are awaited only if need be: most return the item as it came."""
 
     async def open_spider_async(self) -> None:
         assert self.crawler is not None and self.crawler.engine is not None
         scraper = self.crawler.engine.scraper
         if type(scraper) is Scraper and scraper.concurrent_items == 1:
-            scraper.__class__ = DirectScraper  # no setting names it
+            scraper.__class__ = DirectScraper
         scrapers.warn_on_generator_with_return_value = warn_once  # type: ignore[attr-defined]
         await super().open_spider_async()
 
     async def process_item_async(self, item: Any) -> Any:
         for method in self.methods["process_item"]:
             assert method is not None
-            result = (
-                method(item, self._spider)
-                if method in self._mw_methods_requiring_spider
-                else method(item)
-            )
-            item = result if result is item else await _awaited(result, method)
+            if method in self._mw_methods_requiring_spider:
+                result = method(item, self._spider)
+            else:
+                result = method(item)
+            if result is not item:
+                item = await _awaitable(result, method)
         return item
 
 
-_judged: set[FunctionType] = set()
-MOST_JUDGED = 1_000
+_checked_callbacks: set[FunctionType] = set()
+MAX_CHECKED = 1_000
 
 
 def warn_once(spider: Spider, callable: Callable[..., Any]) -> None:  # Scrapy names it so
-    """Scrapy looks into the code of each callback, each time it is called, for a value that a
-    generator returns: what it notes of a method is lost with the bound method, which is another one
-    each time.
+    """Scrapy's warning about generators that return a value, looked for once per callback.
+
+    Scrapy looks into the code of a callback each time it is called: what it notes of a method is
+    lost with the bound method, which is another object each time.
     """
-    function = callable.__func__ if isinstance(callable, MethodType) else None
-    if function not in _judged:
+    if not isinstance(callable, MethodType):
         warn_on_generator_with_return_value(spider, callable)
-        if isinstance(function, FunctionType) and len(_judged) < MOST_JUDGED:
-            _judged.add(function)
+        return
+    function = callable.__func__
+    if function in _checked_callbacks:
+        return
+    warn_on_generator_with_return_value(spider, callable)
+    if isinstance(function, FunctionType) and len(_checked_callbacks) < MAX_CHECKED:
+        _checked_callbacks.add(function)
 
 
 class DirectScraper(Scraper):
-    """What a callback yields is worked off here and now; a queue and two tasks per response are for
-    several items at a time.
+    """A scraper that processes what a callback yields at once, one after the other.
+
+    Scrapy's queue and two tasks per response are for several items at a time.
     """
 
     async def handle_spider_output_async(
