@@ -169,10 +169,8 @@ class Panel:
 
 
 def pages_text(done: Tally, rate: float) -> str:
-    return (
-        f"{format_count(done.pages_read, 'page')}, {rate:.1f}/s: {done.new:,} new, {done.changed:,} "
-        f"changed, {done.unchanged:,} unchanged"
-    )
+    pages = f"{format_count(done.pages_read, 'page')}, {rate:.1f}/s"
+    return f"{pages}: {done.new:,} new, {done.changed:,} changed, {done.unchanged:,} unchanged"
 
 
 def others_text(done: Tally) -> str:
