@@ -15,14 +15,19 @@ SEPARATOR = "\x1f"
 
 
 def array_literal(values: Iterable[object]) -> str:
-    """`{1,NULL,"text"}`. NULs are dropped and lone surrogates replaced, since Postgres can't store
-    them.
+    """Values as `{1,NULL,"text"}`.
+
+    NULs are dropped and lone surrogates replaced, since Postgres can't store them.
     """
-    values = values if isinstance(values, list | tuple) else list(values)
-    kinds = set(map(type, values))
-    if kinds == {int}:
+    if not isinstance(values, list | tuple):
+        values = list(values)
+    types = set(map(type, values))
+    if types == {int}:
         return "{" + ",".join(map(str, values)) + "}"
-    literal = "{" + (_texts(values) if kinds == {str} else ",".join(map(_element, values))) + "}"
+    if types == {str}:
+        literal = "{" + _texts(values) + "}"
+    else:
+        literal = "{" + ",".join(map(_element, values)) + "}"
     try:
         literal.encode()
     except UnicodeEncodeError:
@@ -31,7 +36,7 @@ def array_literal(values: Iterable[object]) -> str:
 
 
 def _texts(values: Sequence[Any]) -> str:
-    """All at once: escaped as one string, which is many times faster than each by itself."""
+    """Texts escaped as one string, which is many times faster than each by itself."""
     text = SEPARATOR.join(values)
     if text.count(SEPARATOR) != len(values) - 1:
         return ",".join(map(_element, values))
@@ -47,7 +52,9 @@ def _element(value: object) -> str:
     if isinstance(value, bool):
         return "t" if value else "f"
     if isinstance(value, float):
-        return repr(value) if not isinf(value) else ("Infinity" if value > 0 else "-Infinity")
+        if not isinf(value):
+            return repr(value)
+        return "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bytes):
         return '"\\\\x' + value.hex() + '"'
     if isinstance(value, datetime):

@@ -1,21 +1,20 @@
-"""Tables made and brought up to date.
+"""Migrations: the tables are made, or brought up to date.
 
-`sql/schema.sql` is the present; `sql/migrations/NNNN_name.sql` lead to it step by step, 0001 being
-the first schema. A new database gets the present at once; an older one the steps it lacks. A test
-keeps both ways equal.
+`sql/schema.sql` has the tables of today; `sql/migrations/NNNN_name.sql` lead there step by step,
+0001 being the first schema. A new database gets the schema at once, an older one the steps it
+lacks. A test keeps both ways equal.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from importlib.resources import files
 
 from crawlproj.database.connection import Database
-from crawlproj.database.queries import Queries, read_sql
+from crawlproj.database.queries import Queries, read_sql, sql_path
 from crawlproj.errors import DatabaseError, MigrationError
 
-FILE = re.compile(r"((\d{4})_[a-z0-9_]+)\.sql")
+FILE = re.compile(r"(?P<name>(?P<number>\d{4})_[a-z0-9_]+)\.sql")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -32,29 +31,30 @@ class Migration:
 
 def list_migrations() -> list[Migration]:
     """All steps that this code knows, in order."""
-    names = (
-        FILE.fullmatch(entry.name)
-        for entry in files("crawlproj").joinpath("database", "sql", "migrations").iterdir()
-    )
-    found = sorted(Migration(int(match[2]), match[1]) for match in names if match)
-    if [step.number for step in found] != list(range(1, len(found) + 1)):
-        names_found = ", ".join(step.name for step in found)
-        raise MigrationError(
-            f"migrations are not numbered 0001, 0002, ... without gaps: {names_found}"
-        )
-    return found
+    steps = []
+    for entry in sql_path("migrations").iterdir():
+        match = FILE.fullmatch(entry.name)
+        if match:
+            steps.append(Migration(int(match["number"]), match["name"]))
+    steps.sort()
+    if [step.number for step in steps] != list(range(1, len(steps) + 1)):
+        names = ", ".join(step.name for step in steps)
+        raise MigrationError(f"migrations are not numbered 0001, 0002, ... without gaps: {names}")
+    return steps
 
 
 def pending_migrations(db: Database) -> list[str]:
-    """Names of the steps that `migrate` would bring; MigrationError if the database is newer than
-    this code.
+    """Names of the steps that `migrate` would take.
+
+    MigrationError if the database is newer than this code.
     """
     return [step.name for step in _missing(db)]
 
 
 def migrate(db: Database) -> list[str]:
-    """Bring the tables up to date in one transaction, or leave all as it was; names of the steps
-    that were missing.
+    """Bring the tables up to date in one transaction, or leave all as it was.
+
+    Returns the names of the steps that were missing.
     """
     with db.transaction() as tx:
         tx.run_script("set local lock_timeout = 0")  # another worker's migration may take long

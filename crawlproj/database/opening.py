@@ -1,4 +1,4 @@
-"""Where the database is: the one that was named, or our own."""
+"""The database of a process: that of DATABASE_URL, or a server of our own in the crawl folder."""
 
 from __future__ import annotations
 
@@ -13,42 +13,39 @@ from crawlproj.errors import DatabaseError
 log = logging.getLogger(__name__)
 
 RECOVERY_S = 600.0
+"""How long our own server may take to recover from a crash."""
 STARTING_S = 60.0
-"""How long our own server may recover, and how long another that is just being started."""
+"""How long the server of DATABASE_URL may take to start."""
 NOT_YET = ("starting up", "not yet accepting", "in recovery mode")
-"""In the words of Postgres, which gives no code to those it does not let in; ours
-speaks English.
-"""
+"""What Postgres says then, without a code. Our own server speaks English."""
 
 
 def open_database(database_url: str, crawl_dir: Path) -> tuple[Database, EmbeddedPostgres | None]:
-    """A connected Database; with an Embedded, to be closed after it, if `database_url` is empty."""
+    """A connected Database and, if `database_url` is empty, its server, to be closed after it."""
     if database_url:
-        return _connected(database_url, STARTING_S), None
+        return _connect(database_url, STARTING_S), None
     embedded = EmbeddedPostgres(crawl_dir)
     try:
-        return _connected(embedded.start(), RECOVERY_S), embedded
+        return _connect(embedded.start(), RECOVERY_S), embedded
     except BaseException:
         embedded.close()
         raise
 
 
-def _connected(dsn: str, patience_s: float) -> Database:
-    """A server that recovers from a crash already answers, but lets nobody in yet."""
+def _connect(dsn: str, timeout_s: float) -> Database:
+    """Connect, waiting for a server that is up already but lets nobody in yet."""
     database = Database(dsn)
-    begun = time.monotonic()
-    said = False
+    deadline = time.monotonic() + timeout_s
+    warned = False
     while True:
         try:
             database.connect()
             return database
         except DatabaseError as error:
-            if (
-                not any(words in str(error) for words in NOT_YET)
-                or time.monotonic() - begun > patience_s
-            ):
+            starting = any(words in str(error) for words in NOT_YET)
+            if not starting or time.monotonic() > deadline:
                 raise
-            if not said:
-                log.warning("%s: waiting up to %g s", error, patience_s)
-                said = True
+            if not warned:
+                log.warning("%s: waiting up to %g s", error, timeout_s)
+                warned = True
         time.sleep(0.1)

@@ -1,9 +1,9 @@
 """Statements that a connection knows already: parsed once, planned once.
 
-A worker asks the same few questions again and again, and for many of them Postgres would need
-longer to plan than to answer. The second time a query is asked on a connection it is prepared,
-unless it says that its plan depends on the arguments. Plans are made anew when `discard` is sent,
-which the frontier does while its tables grow fast, and by Postgres itself after each ANALYZE.
+A worker runs the same few queries again and again, and many of them take Postgres longer to plan
+than to run. The second time a query runs on a connection it is prepared, unless its comment says
+that its plan depends on the arguments. Plans are made anew when the query `discard` is run, which
+the frontier does while its tables grow fast, and by Postgres itself after each ANALYZE.
 """
 
 from __future__ import annotations
@@ -14,29 +14,32 @@ from crawlproj.database.queries import Query
 
 
 class PreparedStatements:
-    """Of one connection: none of them outlives it. `patience`: how often a query is asked plainly
-    before it is prepared.
+    """Those of one connection; none of them outlives it.
+
+    `runs_before_prepare`: how often a query is sent as plain text before it is prepared.
     """
 
     runs_before_prepare = 1
 
     def __init__(self) -> None:
-        self._asked: dict[str, int] = {}
-        self._ready: dict[str, str] = {}
+        self._runs: dict[str, int] = {}
+        self._prepared: dict[str, str] = {}
 
     def clear(self) -> None:
-        self._asked.clear()
-        self._ready.clear()
+        """Forget all: the connection is a new one."""
+        self._runs.clear()
+        self._prepared.clear()
 
     def statement_for(self, query: Query, connection: Any) -> str:
-        """What to send for a query."""
-        ready = self._ready.get(query.name)
-        if ready is not None:
-            return ready
-        asked = self._asked[query.name] = self._asked.get(query.name, 0) + 1
-        if asked <= self.runs_before_prepare or not query.is_preparable:
+        """The text to send for a query; prepares it if it is time."""
+        prepared = self._prepared.get(query.name)
+        if prepared is not None:
+            return prepared
+        runs = self._runs.get(query.name, 0) + 1
+        self._runs[query.name] = runs
+        if runs <= self.runs_before_prepare or not query.is_preparable:
             return query.sql
         with connection.cursor() as cursor:
             cursor.execute(query.prepare_sql)
-        self._ready[query.name] = query.execute_sql
+        self._prepared[query.name] = query.execute_sql
         return query.execute_sql

@@ -142,7 +142,7 @@ def _query(name: str, body: str, file: str) -> Query:
 
 def _without_last_comments(sql: str) -> str:
     """The statement without comments after it, such as the heading of the queries that follow."""
-    lines = sql.splitlines()
+    lines = sql.split("\n")
     while lines and (not lines[-1].strip() or lines[-1].startswith("--")):
         lines.pop()
     return "\n".join(lines).strip()
@@ -167,17 +167,19 @@ class Queries:
         return list(map(row_type._make, self.fetch_rows(name, **args)))
 
     def fetch_row(self, name: str, /, **args: Any) -> tuple[Any, ...] | None:
-        """The first row, or None."""
+        """The first row of the named query, or None."""
         rows = self._execute(name, args)[1]
         return rows[0] if rows else None
 
     def fetch_row_as(self, name: str, row_type: type[Row], /, **args: Any) -> Row | None:
-        """The first row as a NamedTuple whose fields are the query's columns, or None."""
+        """The first row as a NamedTuple, as by `fetch_rows_as`, or None."""
         row = self.fetch_row(name, **args)
-        return None if row is None else row_type._make(row)
+        if row is None:
+            return None
+        return row_type._make(row)
 
     def fetch_value(self, name: str, /, **args: Any) -> Any:
-        """The first column of the first row, or None."""
+        """The first column of the first row of the named query, or None."""
         row = self.fetch_row(name, **args)
         return row[0] if row else None
 

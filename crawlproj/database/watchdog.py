@@ -1,6 +1,4 @@
-"""Somebody who notices that the database has fallen silent, since the thread that waits for its
-answer can't.
-"""
+"""A thread that notices when the database has fallen silent; the one that waits for it can't."""
 
 from __future__ import annotations
 
@@ -11,20 +9,21 @@ from crawlproj.database.connection import Database
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 1.0
-PART = 2 / 3
-"""Of the patience: the rest is for connecting again."""
+CHECK_EVERY_S = 1.0
+SHARE = 2 / 3
+"""Share of the patience that one statement may use up; the rest is for connecting again."""
 
 
 class DatabaseWatchdog(threading.Thread):
-    """Cuts the connection when a question has not been answered for two thirds of `patience_s`;
-    `stop` ends it.
+    """Cuts the connection when a statement has had no reply for two thirds of `patience_s`.
+
+    It runs from the start, until `stop`.
     """
 
     def __init__(self, database: Database, patience_s: float) -> None:
         super().__init__(name="watch", daemon=True)
         self._database = database
-        self._limit_s = patience_s * PART
+        self._limit_s = patience_s * SHARE
         self._end = threading.Event()
         self.start()
 
@@ -32,7 +31,9 @@ class DatabaseWatchdog(threading.Thread):
         self._end.set()
 
     def run(self) -> None:
-        while not self._end.wait(min(LOOK_S, max(0.05, self._limit_s / 4))):
-            if (silent_s := self._database.silent_s) > self._limit_s:
+        check_every_s = min(CHECK_EVERY_S, max(0.05, self._limit_s / 4))
+        while not self._end.wait(check_every_s):
+            silent_s = self._database.silent_s
+            if silent_s > self._limit_s:
                 log.warning("The database has not answered for %.0f s: hanging up", silent_s)
                 self._database.hang_up()

@@ -1,6 +1,6 @@
-"""Who runs the embedded Postgres: it refuses to run as root, so root has to become someone else.
+"""The user that the embedded Postgres runs as: it refuses root, so root has to become another one.
 
-Never chmods a parent folder and never adds a user: what cannot be reached is refused with advice.
+No parent folder is chmodded and no user is added: what cannot be reached is refused with advice.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ class Account:
     def run(
         self, command: Sequence[str], cwd: Path, timeout_s: float
     ) -> subprocess.CompletedProcess[str]:
-        """Run to the end in a session of its own, so that Ctrl-C in our terminal does not
-        reach it.
-        """
+        """Run a command to its end, in a session of its own: Ctrl-C does not reach it."""
         # PG* variables of the user's shell would change the port, the data folder or the options.
         env = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
         return subprocess.run(
@@ -61,9 +59,7 @@ class Account:
 
 
 def choose_account(crawl_dir: Path, home: Path, bin_dir: Path) -> tuple[Account, int]:
-    """The first account that can enter `crawl_dir` and run the binaries; with their
-    major version.
-    """
+    """The first account that can enter `crawl_dir` and run the binaries; their major version."""
     if not (bin_dir / "postgres").exists():
         raise EmbeddedError(f"no Postgres in {bin_dir}")
     reasons: list[str] = []
@@ -90,8 +86,10 @@ def choose_account(crawl_dir: Path, home: Path, bin_dir: Path) -> tuple[Account,
 
 
 def _candidates(home: Path) -> list[Account]:
-    """Best first. A database that exists already can only be run by its owner."""
-    owner = home.stat() if home.exists() else None
+    """Accounts to try, best first. A database that exists can only be run by its owner."""
+    owner = None
+    if home.exists():
+        owner = home.stat()
     if os.geteuid() != 0:
         if owner and owner.st_uid != os.geteuid():
             raise EmbeddedError(f"{home} belongs to user id {owner.st_uid}, not to you: {ADVICE}")

@@ -1,6 +1,6 @@
 """One Postgres data folder and the server on it: made, started, looked at, stopped.
 
-Knows nothing of who else uses it: `embedded` holds the locks and calls one method at a time.
+It knows nothing of who else uses it: `server` holds the locks and calls one method at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import signal
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -23,24 +23,23 @@ from crawlproj.database.embedded.postmaster import Postmaster, cluster_processes
 from crawlproj.errors import EmbeddedError
 
 USER = "crawlproj"
-SOCKET_DIR_BYTES = 107 - len(
-    "/.s.PGSQL.5432"
-)  # sun_path of the kernel, minus the socket's own name
-PLAIN = re.compile(
-    r"[A-Za-z0-9_./-]+"
-)  # a comma would split libpq's host list; quotes would need escaping
+SOCKET_DIR_BYTES = 107 - len("/.s.PGSQL.5432")
+"""Longest folder for a socket: the kernel's sun_path minus the socket's own name."""
+PLAIN_PATH = re.compile(r"[A-Za-z0-9_./-]+")
+"""A comma would split libpq's list of hosts; quotes would need escaping."""
 LOG_BYTES = 10_000_000
+"""A longer server.log is renamed at the next start, over the one before."""
 
 CONF: Mapping[str, str] = {
     "listen_addresses": "",
     "max_connections": "50",
-    # Touched only as the data grows. Indexes of a million URLs fit in; each miss costs more than
-    # the look-up itself.
+    # Taken from the system only as the data grows. The indexes of a million URLs fit in; each miss
+    # costs more than the look-up itself.
     "shared_buffers": "256MB",
     "min_wal_size": "80MB",
     "max_wal_size": "512MB",
     "jit": "off",
-    # Parallel queries need /dev/shm, which containers keep tiny; our hot queries are short anyway.
+    # Parallel queries need /dev/shm, which is tiny in containers; our hot queries are short anyway.
     "max_parallel_workers_per_gather": "0",
     "log_checkpoints": "off",
     "timezone": "UTC",
@@ -49,16 +48,14 @@ CONF: Mapping[str, str] = {
 
 
 def socket_dsn(socket_dir: str) -> str:
-    """A URL for psycopg2 and psql; the port names the socket and shields from a PGPORT
-    around us.
-    """
+    """A URL for psycopg2 and psql. The port is part of the socket's name; it overrides a PGPORT."""
     return f"postgresql:///postgres?host={quote(socket_dir, safe='')}&port=5432&user={USER}"
 
 
 class Cluster:
-    """The server of `home`/data. `options` are settings on top of CONF, such as fsync in tests.
+    """The server on `home`/data. `options` are settings on top of CONF, such as fsync in tests.
 
-    To look and to stop, `home` is enough.
+    To look at it and to stop it, `home` is enough.
     """
 
     def __init__(
@@ -78,14 +75,15 @@ class Cluster:
         self._log_start = 0
 
     def create_data_dir(self) -> None:
-        """Make the data folder unless it is there. Built aside and renamed: a killed initdb leaves
-        no half database.
+        """Make the data folder unless it is there.
+
+        It is built aside and renamed: a killed initdb leaves no half database.
         """
         if (self.data / "PG_VERSION").exists():
             return
         if self.data.exists() and any(self.data.iterdir()):
             raise EmbeddedError(f"{self.data} is not empty and holds no database: move it away")
-        self._quit_deleted()
+        self._kill_orphans()
         for leftover in self.home.glob("init-*"):
             shutil.rmtree(leftover, ignore_errors=True)
         # A new name each time: the initdb of a killed process may still be busy in the old one.
@@ -94,23 +92,24 @@ class Cluster:
         self._run(
             "initdb", "-D", fresh.name, "-U", USER, "-E", "UTF8", "--locale=C", "-A", "trust", "-k"
         )
-        (fresh / "pg_hba.conf").write_text(
-            "local all all trust\n"
-        )  # over the socket, in a folder only we can enter
+        # Everybody who reaches the socket is let in: it lies in a folder that only we can enter.
+        (fresh / "pg_hba.conf").write_text("local all all trust\n")
         with (fresh / "postgresql.conf").open("a") as conf:
             conf.write("include_if_exists = 'crawlproj.conf'\n")
         fresh.rename(self.data)
 
     def start(self, wait_s: float) -> Postmaster:
-        """Come back with a server that answers, whatever state the last one was left in."""
+        """Start the server and return when it responds, whatever state the last one was left in."""
         launches = 0
         deadline = time.monotonic() + wait_s
         while time.monotonic() < deadline:
-            if server := self.running_server():
+            server = self.running_server()
+            if server:
                 return server
-            if not self._alive():  # starting, stopping and orphaned servers are waited for
+            # Servers that are starting, stopping or orphaned are waited for.
+            if not self._processes():
                 if launches == 2:
-                    raise EmbeddedError(f"Postgres did not start: {self._last_words()}")
+                    raise EmbeddedError(f"Postgres did not start: {self._last_error()}")
                 launches += 1
                 self._launch()
             time.sleep(0.02)
@@ -119,37 +118,48 @@ class Cluster:
         )
 
     def running_server(self) -> Postmaster | None:
-        """The server, if it says ready and its socket accepts us."""
+        """The server, if it says that it is ready and responds on its socket."""
         server = read_postmaster(self.data)
-        return server if server and server.is_responding() else None
+        if server and server.is_responding():
+            return server
+        return None
 
     def stop(self) -> None:
         """Fast shutdown; if that hangs, an immediate one, from which the next start recovers."""
         for number, wait_s in ((signal.SIGINT, 60), (signal.SIGQUIT, 20)):
             server = read_postmaster(self.data)
-            alive = self._alive()
-            if server and server.pid in alive:
+            processes = self._processes()
+            if server and server.pid in processes:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(server.pid, number)
-            elif not alive and server and server.is_responding():
+            elif not processes and server and server.is_responding():
                 raise EmbeddedError(
                     f"the Postgres of {self.home} runs in another container: stop it there"
                 )
-            if _wait(lambda: not self._alive(), wait_s):
+            if self._wait_for_end(wait_s):
                 if server and Path(server.socket_dir) != self.home:
                     with contextlib.suppress(OSError):
                         Path(server.socket_dir).rmdir()
                 return
         raise EmbeddedError(f"Postgres in {self.home} does not stop, see {self.log}")
 
-    def _alive(self) -> set[int]:
+    def _processes(self) -> set[int]:
         return cluster_processes(self._name)
 
+    def _wait_for_end(self, wait_s: float) -> bool:
+        """Wait until no process of it is left; False if that takes longer."""
+        deadline = time.monotonic() + wait_s
+        while self._processes():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        return True
+
     def _launch(self) -> None:
-        """Ask pg_ctl for a server in the background; the caller watches what becomes of it."""
+        """Have pg_ctl start a server in the background; the caller watches what becomes of it."""
         socket_dir = self._socket_dir()
-        # The process they name is a zombie, or a stranger with a reused number: Postgres would
-        # refuse to start on them.
+        # The process that these files name is a zombie, or a stranger with a reused number:
+        # Postgres would refuse to start because of them.
         for stale in (self.data / "postmaster.pid", socket_dir / ".s.PGSQL.5432.lock"):
             stale.unlink(missing_ok=True)
         settings = {**CONF, "unix_socket_directories": str(socket_dir), **self._options}
@@ -159,13 +169,17 @@ class Cluster:
         draft.replace(self.data / "crawlproj.conf")
         if self.log.exists() and self.log.stat().st_size > LOG_BYTES:
             self.log.replace(self.log.with_suffix(".log.1"))
-        self._log_start = self.log.stat().st_size if self.log.exists() else 0
+        self._log_start = 0
+        if self.log.exists():
+            self._log_start = self.log.stat().st_size
         options = f"-c cluster_name={self._name}"
         self._run("pg_ctl", "start", "-W", "-s", "-D", "data", "-l", self.log.name, "-o", options)
 
     def _run(self, program: str, *arguments: str) -> None:
-        """Names are relative to `home`: pg_ctl and initdb pass them through a shell, where odd ones
-        break.
+        """Run one of Postgres's programs in `home`; EmbeddedError if it fails.
+
+        Paths in `arguments` are relative: pg_ctl and initdb pass them through a shell, where odd
+        ones break.
         """
         done = self._account.run(
             [str(self._bin_dir / program), *arguments], self.home, timeout_s=300
@@ -175,53 +189,41 @@ class Cluster:
             errors = [line for line in lines if "error:" in line or "FATAL" in line]
             raise EmbeddedError(f"{program} failed in {self.home}: {(errors or lines)[-1]}")
 
-    def _last_words(self) -> str:
-        text = self.log.read_bytes()[self._log_start :] if self.log.exists() else b""
-        lines = text.decode(errors="replace").splitlines()
-        return next(
-            (line for line in reversed(lines) if "FATAL" in line or "PANIC" in line),
-            f"see {self.log}",
-        )
+    def _last_error(self) -> str:
+        """The last fatal line of the log since the start, or where the log is."""
+        if self.log.exists():
+            text = self.log.read_bytes()[self._log_start :]
+            for line in reversed(text.decode(errors="replace").splitlines()):
+                if "FATAL" in line or "PANIC" in line:
+                    return line
+        return f"see {self.log}"
 
-    def _quit_deleted(self) -> None:
-        """Whoever runs under our name without a data folder serves a deleted one."""
-        for pid in self._alive():
+    def _kill_orphans(self) -> None:
+        """End a server of this cluster whose data folder was deleted."""
+        for pid in self._processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGQUIT)
 
     def _socket_dir(self) -> Path:
-        """`home` itself, or if its path does not suit a socket, a private folder for temporary
-        files.
-        """
+        """The socket's folder: `home`, or a private one below /tmp if that path is unfit."""
         short = f"crawlproj-{os.geteuid()}-{self._name[-12:]}"
-        for place in (self.home, Path(tempfile.gettempdir(), short), Path("/tmp", short)):
-            if PLAIN.fullmatch(str(place)) and len(os.fsencode(place)) <= SOCKET_DIR_BYTES:
-                if place != self.home:
-                    self._make_private(place)
-                return place
+        for folder in (self.home, Path(tempfile.gettempdir(), short), Path("/tmp", short)):
+            if PLAIN_PATH.fullmatch(str(folder)) and len(os.fsencode(folder)) <= SOCKET_DIR_BYTES:
+                if folder != self.home:
+                    self._make_private(folder)
+                return folder
         raise EmbeddedError(
             f"no folder for a socket: {tempfile.gettempdir()} is too deep, set TMPDIR"
         )
 
-    def _make_private(self, place: Path) -> None:
-        """Anyone can write to the folder for temporary files: trust only a real folder that is ours
-        alone.
-        """
-        if not place.exists():
-            place.mkdir(mode=0o700)
-            self._account.chown_folder(place)
-        info = place.lstat()
+    def _make_private(self, folder: Path) -> None:
+        """Make a folder where anyone could have made one: EmbeddedError unless it is ours alone."""
+        if not folder.exists():
+            folder.mkdir(mode=0o700)
+            self._account.chown_folder(folder)
+        info = folder.lstat()
         ours = {os.geteuid(), self._account.uid}
         if not stat.S_ISDIR(info.st_mode) or info.st_uid not in ours or info.st_mode & 0o077:
             raise EmbeddedError(
-                f"{place} is not a private folder of ours: remove it, or set TMPDIR"
+                f"{folder} is not a private folder of ours: remove it, or set TMPDIR"
             )
-
-
-def _wait(done: Callable[[], bool], wait_s: float) -> bool:
-    deadline = time.monotonic() + wait_s
-    while not done():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True

