@@ -19,7 +19,7 @@ from typing import Final
 from ada_url import join_url, normalize_url
 
 MAX_URL: Final = 2000
-"""Longer ones are refused by the frontier's trap rule, not here."""
+"""The longest URL that the frontier takes; it is the frontier's trap rule that refuses others."""
 
 # fmt: off
 TRACKING: Final = frozenset((
@@ -75,13 +75,11 @@ _ABSOLUTE: Final = re.compile(f"(https?://[A-Za-z0-9.:_-]+)(/{_WIDE_PATH})?{_TAI
 
 def canonical_url(url: str) -> str | None:
     """The one spelling of `url`, or None if it is no valid http or https URL."""
-    return _plain(url) or _parsed(url, None)
+    return _join_plain(url) or _parse(url, None)
 
 
 def join_href(base: str, href: str) -> str | None:
-    """Canonical form of `href` as it stands on the page `base`; see Joiner for many links of one
-    page.
-    """
+    """The canonical URL of one `href` of the page `base`; for many links of a page use Joiner."""
     return Joiner(base)(href)
 
 
@@ -96,54 +94,68 @@ class Joiner:
 
     def __init__(self, base: str) -> None:
         self._base = canonical_url(base)
-        self._origin = origin_of(self._base) if self._base else ""
-        self._scheme = self._origin.partition("//")[0]
-        self._folder = self._base.partition("?")[0].rpartition("/")[0] + "/" if self._base else ""
+        self._origin = ""
+        self._scheme = ""
+        self._folder = ""
+        if self._base:
+            self._origin = origin_of(self._base)
+            self._scheme = self._origin.partition("//")[0]
+            self._folder = self._base.partition("?")[0].rpartition("/")[0] + "/"
 
     def __call__(self, href: str) -> str | None:
         if href.startswith(_HTTP):
-            return _plain(href) or _parsed(href, None)
+            return _join_plain(href) or _parse(href, None)
         if self._base:
-            if (plain := _RELATIVE(href)) and "/." not in (path := plain[1]) and "/%2" not in path:
-                path = (self._origin if path[0] == "/" else self._folder) + (
-                    _percent(path) if "%" in path else path
-                )
-                return path + _query(plain[2]) if plain[2] else path
-            if href.startswith("//") and (url := _plain(self._scheme + href)):
-                return url
-        return _parsed(href, self._base)
+            relative = _RELATIVE(href)
+            if relative:
+                path, query = relative.groups()
+                if "/." not in path and "/%2" not in path:
+                    if "%" in path:
+                        path = _normalize_percent(path)
+                    url = (self._origin if path[0] == "/" else self._folder) + path
+                    return url + _normalize_query(query) if query else url
+            if href.startswith("//"):
+                plain = _join_plain(self._scheme + href)
+                if plain:
+                    return plain
+        return _parse(href, self._base)
 
     def join_all(self, hrefs: list[str]) -> list[str | None]:
-        """The same for a list; each spelling is resolved once. Absurdly long ones are not parsed:
-        what says http is given back as it is, for the caller to count, and the rest (data: and
-        worse) is None.
+        """The canonical URL (or None) of each of many links; each spelling is resolved once.
+
+        Absurdly long ones are not parsed: those with http are returned as they are, for the caller
+        to count; the rest (data: and worse) is None.
         """
-        known: dict[str, str | None] = dict.fromkeys(hrefs)
-        root = self._origin
-        for href in known:
-            if (rooted := _ROOTED(href)) and root and "/." not in (path := rooted[0]):
-                known[href] = root + path
+        urls: dict[str, str | None] = dict.fromkeys(hrefs)
+        origin = self._origin
+        for href in urls:
+            rooted = _ROOTED(href)
+            if rooted and origin and "/." not in (path := rooted[0]):
+                urls[href] = origin + path
             elif len(href) <= 2 * MAX_URL:
-                known[href] = canonical_url(href) if href.startswith(_HTTP) else self(href)
+                urls[href] = self(href)
             elif href.startswith(_HTTP) and canonical_url(href[:MAX_URL]):
-                known[href] = href
-        return [known[href] for href in hrefs]
+                urls[href] = href
+        return [urls[href] for href in hrefs]
 
 
 def host_of(url: str) -> str:
-    """Host name of a canonical URL, without the port; an IPv6 address keeps its brackets."""
+    """The host name of a canonical URL, without the port; an IPv6 address keeps its brackets."""
     name = url.split("/", 3)[2]
-    return name if name.endswith("]") or ":" not in name else name.rpartition(":")[0]
+    if ":" not in name or name.endswith("]"):
+        return name
+    return name.rpartition(":")[0]
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of a canonical URL: `https://host[:port]`."""
+    """The scheme, host and port of a canonical URL: `https://host[:port]`."""
     return url[: url.index("/", 8)]
 
 
 def url_key(crawl: str, url: str) -> int:
-    """Signed 64-bit number of a canonical URL in a crawl; fits a bigint. Different crawls give
-    unrelated numbers.
+    """The number of a canonical URL in a crawl: 64 bits, signed, as a bigint holds them.
+
+    The same URL has unrelated numbers in different crawls.
     """
     hasher = _hasher(crawl).copy()
     hasher.update(url.encode())
@@ -156,56 +168,78 @@ def _hasher(crawl: str) -> blake2b:
 
 
 @lru_cache(maxsize=8192)
-def _origin(prefix: str) -> str | None:
-    root = _parsed(prefix + "/", None)
-    return root and root[:-1]
+def _canonical_origin(prefix: str) -> str | None:
+    root = _parse(prefix + "/", None)
+    if root is None:
+        return None
+    return root[:-1]
 
 
-def _plain(url: str) -> str | None:
+def _join_plain(url: str) -> str | None:
     """The quick way, for absolute URLs; None if it may be wrong for this one."""
-    if not (plain := _ABSOLUTE(url)) or not (root := _origin(plain[1])):
+    plain = _ABSOLUTE(url)
+    if not plain:
         return None
-    path = plain[2] or "/"
-    if "/." in path or "/%2" in path:
+    prefix, path, query = plain.groups()
+    origin = _canonical_origin(prefix)
+    if not origin:
         return None
-    if "%" in path:
-        path = _percent(path)
-    return root + path + _query(plain[3]) if plain[3] else root + path
+    if not path:
+        path = "/"
+    elif "/." in path or "/%2" in path:
+        return None
+    elif "%" in path:
+        path = _normalize_percent(path)
+    if query:
+        return origin + path + _normalize_query(query)
+    return origin + path
 
 
-def _parsed(url: str, base: str | None) -> str | None:
+def _parse(url: str, base: str | None) -> str | None:
     """The slow way, right for every input."""
     try:
         full = join_url(base, url) if base else normalize_url(url)
     except ValueError:
         whole = url.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return _parsed(whole, base) if whole != url else None
+        if whole == url:
+            return None
+        return _parse(whole, base)
     scheme, _, rest = full.partition("#")[0].partition("://")
     if scheme not in ("http", "https"):
         return None
     rest, _, query = rest.partition("?")
     server, _, path = rest.partition("/")
-    name, colon, port = _port(server.rpartition("@")[2])
+    name, port = _split_port(server.rpartition("@")[2])
     dotless = name.rstrip(".")
-    path = _percent("/" + path)
-    clean = _PATH_SESSION.sub("", path) if ";" in path or "(" in path else path
     if not dotless:
         return None
-    result = f"{scheme}://{dotless}{colon}{port}{clean or '/'}{_query(query)}"
-    # What was cut may leave a dot segment or a number as host: parse again; it got shorter, so this
-    # ends.
-    return canonical_url(result) if dotless != name or clean != path else result
+    path = _normalize_percent("/" + path)
+    clean = path
+    if ";" in path or "(" in path:
+        clean = _PATH_SESSION.sub("", path)
+    result = f"{scheme}://{dotless}{port}{clean or '/'}{_normalize_query(query)}"
+    if dotless != name or clean != path:
+        # What was cut may leave a dot segment or a number as host. The URL got shorter, so this
+        # ends.
+        return canonical_url(result)
+    return result
 
 
-def _port(server: str) -> tuple[str, str, str]:
-    return (server, "", "") if server.endswith("]") or ":" not in server else server.rpartition(":")
+def _split_port(server: str) -> tuple[str, str]:
+    """The name, and the port with its colon, or "" if there is none."""
+    if ":" not in server or server.endswith("]"):
+        return server, ""
+    name, colon, port = server.rpartition(":")
+    return name, colon + port
 
 
-def _percent(text: str) -> str:
-    """Unreserved characters bare, hex digits in upper case, a percent sign that encodes nothing as
-    %25.
+def _normalize_percent(text: str) -> str:
+    """The text in one spelling: unreserved characters bare, hex digits in upper case, %25 for a
+    percent sign that encodes nothing.
     """
-    return _PERCENT.sub(_escape, text) if "%" in text else text
+    if "%" not in text:
+        return text
+    return _PERCENT.sub(_escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -213,23 +247,25 @@ def _escape(match: re.Match[str]) -> str:
     return _UNRESERVED.get(digits) or "%" + digits
 
 
-def _query(query: str) -> str:
-    """The query that is left, sorted by name and value, with its question mark; parts without a
-    sign stay so.
-    """
+def _normalize_query(query: str) -> str:
+    """The parameters that stay, sorted by name and value, after a question mark; or nothing."""
     if not query:
         return ""
-    parts = [part.partition("=") for part in _percent(query).split("&") if part]
-    parts = [part for part in parts if not _dropped(part[0].lower(), part[2])]
+    # Three strings each, so that `a` and `a=` stay different.
+    parts = [part.partition("=") for part in _normalize_percent(query).split("&") if part]
+    parts = [part for part in parts if not _is_dropped(part[0].lower(), part[2])]
+    if not parts:
+        return ""
     parts.sort(key=_name_and_value)
-    return "?" + "&".join(["".join(part) for part in parts]) if parts else ""
+    return "?" + "&".join(["".join(part) for part in parts])
 
 
 def _name_and_value(part: tuple[str, str, str]) -> tuple[str, str]:
-    return part[0], part[2]
+    name, _, value = part
+    return name, value
 
 
-def _dropped(name: str, value: str) -> bool:
+def _is_dropped(name: str, value: str) -> bool:
     if name in TRACKING or name in SESSION or name.startswith(DROPPED_PREFIXES):
         return True
     return name in _SID_NAMES and _SID_VALUE.fullmatch(value) is not None

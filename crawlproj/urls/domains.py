@@ -1,6 +1,4 @@
-"""The domain that somebody registered: all names below it cost him nothing, however many
-he makes.
-"""
+"""The registered domain of a host: the names below it cost their owner nothing, however many."""
 
 from __future__ import annotations
 
@@ -14,23 +12,31 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=1)
 def _suffixes() -> TLDExtract:
-    """The public suffix list as the library ships it; loaded at first use, since that takes
-    9 MB.
-    """
+    """The public suffix list as tldextract ships it; loaded at first use, since it takes 9 MB."""
     from tldextract import TLDExtract
 
     return TLDExtract(cache_dir=None, suffix_list_urls=(), include_psl_private_domains=True)
 
 
 def registered_domain(host: str) -> str:
-    """`a.b.example.co.uk` -> `example.co.uk`; where the list knows nothing, the last two labels; an
-    address is its own.
+    """The registered domain: `a.b.example.co.uk` -> `example.co.uk`.
+
+    It is the last two labels where the list knows no suffix, and the host itself if that is an
+    address or a bare suffix.
     """
+    if _is_address(host):
+        return host
+    found = _suffixes().extract_str(host)
+    if found.domain and found.suffix:
+        return f"{found.domain}.{found.suffix}"
+    if found.suffix:
+        return host
+    return ".".join(host.split(".")[-2:])
+
+
+def _is_address(host: str) -> bool:
     try:
         ip_address(host.strip("[]"))
     except ValueError:
-        found = _suffixes().extract_str(host)
-        if found.domain and found.suffix:
-            return f"{found.domain}.{found.suffix}"
-        return host if found.suffix else ".".join(host.split(".")[-2:])
-    return host
+        return False
+    return True

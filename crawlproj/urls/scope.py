@@ -1,4 +1,4 @@
-"""Which URLs belong to a crawl: the seeds' domains, narrowed by include and exclude."""
+"""The scope of a crawl: the seeds' domains, narrowed by include and exclude; and its seeds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of
 
 
 class Scope:
-    """A URL is wanted if its host is that of a seed or below it (`www.` does not matter), `include`
-    is found in it and `exclude` is not.
+    """The rule that decides which URLs a crawl wants: `scope(url)`.
+
+    Its host must be that of a seed or below it (`www.` does not matter), `include` must be found in
+    it and `exclude` must not.
     """
 
     def __init__(self, include: str | None = None, exclude: str | None = None) -> None:
@@ -22,6 +24,7 @@ class Scope:
         self._hosts: dict[str, bool] = {}
 
     def add_seeds(self, urls: Iterable[str]) -> None:
+        """Widen the scope by the hosts of these URLs."""
         self._domains.update(host_of(url).removeprefix("www.") for url in urls)
         self._hosts.clear()
 
@@ -31,58 +34,76 @@ class Scope:
         if inside is None:
             if len(self._hosts) > 10_000:
                 self._hosts.clear()
-            inside = self._hosts[name] = self._within(name)
-        if not inside or (self._include and not self._include.search(url)):
+            inside = self._is_below_seed(name)
+            self._hosts[name] = inside
+        if not inside:
+            return False
+        if self._include and not self._include.search(url):
             return False
         return not (self._exclude and self._exclude.search(url))
 
-    def _within(self, name: str) -> bool:
+    def _is_below_seed(self, name: str) -> bool:
         labels = name.split(".")
         return any(".".join(labels[i:]) in self._domains for i in range(len(labels)))
 
 
 def _pattern(name: str, text: str | None) -> re.Pattern[str] | None:
+    if not text:
+        return None
     try:
-        return re.compile(text) if text else None
+        return re.compile(text)
     except re.error as error:
         raise ConfigError(f"{name} = {text!r} is not a regular expression: {error}") from None
 
 
 def read_seeds(seeds: str | None, seeds_file: str | None) -> list[str]:
-    """Canonical seeds of both sources, in order. Every bad one is named."""
-    lines = [
-        (f"seeds, number {n}", text)
-        for n, text in enumerate((seeds or "").split(","), 1)
-        if text.strip()
+    """The canonical seeds of both sources, in order; ConfigError names those that are bad."""
+    words = [
+        (f"seeds, number {number}", word.strip())
+        for number, word in enumerate((seeds or "").split(","), 1)
+        if word.strip()
     ]
     if seeds_file:
-        lines += _file_lines(Path(seeds_file))
+        words += _file_lines(Path(seeds_file))
     good: dict[str, None] = {}
     bad = []
-    for place, text in lines:
-        url = text.strip() if "://" in text else "http://" + text.strip()
-        found = canonical_url(url) if len(url) <= MAX_URL else None
-        if found is None or not re.search(r"[\w\]]$", host_of(found)):
-            bad.append(f"{place}: {text.strip()[:100]!r}")
+    for origin, word in words:
+        url = _seed_url(word)
+        if url is None:
+            bad.append(f"{origin}: {word[:100]!r}")
         else:
-            good[found] = None
+            good[url] = None
     if bad:
-        more = f" (and {len(bad) - 5} more)" if len(bad) > 5 else ""
-        raise ConfigError("not a web address: " + "; ".join(bad[:5]) + more)
+        message = "not a web address: " + "; ".join(bad[:5])
+        if len(bad) > 5:
+            message += f" (and {len(bad) - 5} more)"
+        raise ConfigError(message)
     return list(good)
 
 
+def _seed_url(word: str) -> str | None:
+    if "://" not in word:
+        word = "http://" + word
+    if len(word) > MAX_URL:
+        return None
+    url = canonical_url(word)
+    if url is None or not re.search(r"[\w\]]$", host_of(url)):
+        return None
+    return url
+
+
 def _file_lines(path: Path) -> list[tuple[str, str]]:
-    """One URL per line; blank lines and lines that start with # don't count."""
+    """Where each URL stands, and the URL: one per line, but blank lines and `#` comments."""
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ConfigError(f"seeds_file {str(path)!r} can't be read: {why}") from None
-    lines = [(f"{path}, line {n}", line) for n, line in enumerate(text.splitlines(), 1)]
-    lines = [
-        (place, line) for place, line in lines if line.strip() and not line.lstrip().startswith("#")
-    ]
+    lines = []
+    for number, line in enumerate(text.splitlines(), 1):
+        line = line.strip()
+        if line and not line.startswith("#"):
+            lines.append((f"{path}, line {number}", line))
     if not lines:
         raise ConfigError(f"seeds_file {str(path)!r} has no URLs")
     return lines

@@ -36,7 +36,7 @@ BASES = st.sampled_from(
 
 
 def slow(base: str | None, href: str) -> str | None:
-    return canonical._parsed(href, canonical.canonical_url(base) if base else None)
+    return canonical._parse(href, canonical.canonical_url(base) if base else None)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case["input"]))
