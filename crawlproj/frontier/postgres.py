@@ -1,25 +1,26 @@
-"""The frontier on Postgres: the real one."""
+"""The frontier on Postgres: the real one.
+
+Opening, commits and questions are here; leases are in `leases`, what a commit writes of URLs and
+pages is in `writes`, and rows become Tickets in `rows`.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from crawlproj.archive.exchange import Original
 from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database, Transaction
 from crawlproj.database.queries import Queries
 from crawlproj.errors import DatabaseError
-from crawlproj.frontier import rejudge as judging
 from crawlproj.frontier.base import (
     LONGEST_PAUSE,
     Batch,
     Committed,
     CrawlSpec,
-    Lane,
     Lease,
     NewUrl,
     Outcome,
@@ -34,8 +35,9 @@ from crawlproj.frontier.base import (
 from crawlproj.frontier.leases import Leases
 from crawlproj.frontier.outlook import read_outlook
 from crawlproj.frontier.quotas import PageQuota
+from crawlproj.frontier.rejudge import revive_allowed
+from crawlproj.frontier.rows import read_stored_urls, read_tickets
 from crawlproj.frontier.writes import (
-    RECORD_PREFIX,
     EndedVisits,
     UrlWriter,
     end_columns,
@@ -48,16 +50,16 @@ T = TypeVar("T")
 
 TRIES = 5
 CONFLICTS = frozenset({"40001", "40P01", "55P03"})
-"""Two commits that lock the same rows the other way round: Postgres ends one, which is then simply
-done again.
+"""SQLSTATEs of two commits that locked the same rows the other way round. Postgres refuses one of
+them, which is then simply repeated.
 """
 SUM_EVERY = 1000
 """Commits after which what they have counted is summed up."""
 
 
 class PostgresFrontier:
-    """One crawl in one database. See `base` for the contract; SQL is in `sql/queries.sql` under the
-    names used here.
+    """One crawl in one database. See `base` for the contract; SQL is in `database/sql/queries/`
+    under the names used here.
     """
 
     def __init__(
@@ -66,7 +68,8 @@ class PostgresFrontier:
         self.spec = spec
         self.db = database
         self._clock = clock
-        self._crawl = self._commits = 0
+        self._crawl = 0
+        self._commits = 0
         self._writer = UrlWriter(spec)
         self._leases = Leases(database, spec, self._now, spent=self._spent)
 
@@ -74,7 +77,9 @@ class PostgresFrontier:
         return self._now(self.db)
 
     def _now(self, queries: Queries) -> datetime:
-        now: datetime = self._clock() if self._clock else queries.fetch_value("now")
+        if self._clock:
+            return self._clock()
+        now: datetime = queries.fetch_value("now")
         return now
 
     def open(self) -> None:
@@ -88,28 +93,32 @@ class PostgresFrontier:
             self._writer.crawl = self._leases.crawl = self._crawl
             self._mend_clocks(tx)
             if (ordering, max_depth) != (spec.order, spec.max_depth):
-                self._change(tx, ordering != spec.order, max_depth != spec.max_depth)
+                self._apply_spec(
+                    tx,
+                    new_order=ordering != spec.order,
+                    new_depth=max_depth != spec.max_depth,
+                )
             tx.run("sum_counts", crawl=self._crawl)
 
     def _mend_clocks(self, tx: Transaction) -> None:
-        """Pauses and leases that end later than any that we make are from a time when the
-        database's clock was wrong.
+        """End pauses and leases that last longer than any that we make: the database's clock was
+        wrong when they were written.
         """
         now = self._now(tx)
         tx.run("mend_host_clocks", latest=now + LONGEST_PAUSE)
         tx.run("mend_server_clocks", latest=now + LONGEST_PAUSE, now=now)
 
-    def _change(self, tx: Transaction, order: bool, depth: bool) -> None:
-        """The spider came back with another order or depth limit: known URLs follow it."""
+    def _apply_spec(self, tx: Transaction, new_order: bool, new_depth: bool) -> None:
+        """Known URLs follow the other order or depth limit that the spider came back with."""
         crawl = self._crawl
         ordering = self.spec.order
         max_depth = self.spec.max_depth
         tx.run("crawl_change", crawl=crawl, ordering=ordering, max_depth=max_depth)
-        if order:
+        if new_order:
             tx.run("rerank", crawl=crawl, ordering=ordering)
-        if depth and max_depth:
+        if new_depth and max_depth:
             tx.run("too_deep", crawl=crawl, max_depth=max_depth)
-        if depth:
+        if new_depth:
             tx.run("deep_enough", crawl=crawl, ordering=ordering, max_depth=max_depth)
         self._settle(tx, tx.fetch_value("all_hosts", crawl=crawl) or [], {}, now=self._now(tx))
 
@@ -120,13 +129,13 @@ class PostgresFrontier:
         return self._retry_conflicts(lambda tx: self._commit(tx, batch, worker))
 
     def _retry_conflicts(self, work: Callable[[Transaction], T]) -> T:
-        for left in reversed(range(TRIES)):
+        for tries_left in reversed(range(TRIES)):
             try:
                 with self.db.transaction() as tx:
                     return work(tx)
             except DatabaseError as error:
                 self._writer.forget_hosts()
-                if not left or error.sqlstate not in CONFLICTS:
+                if not tries_left or error.sqlstate not in CONFLICTS:
                     raise
                 log.info("A commit met another one and is done again")
         raise AssertionError("unreachable")
@@ -144,29 +153,29 @@ class PostgresFrontier:
         self._commits += 1
         if self._commits % SUM_EVERY == 0:
             tx.run("sum_counts", crawl=self._crawl)
-        if (
-            self._commits.bit_count() == 1
-        ):  # the 1st, 2nd, 4th...: plans for a small table suit no bigger one
+        # After the 1st, 2nd, 4th, 8th commit and so on: the tables have doubled perhaps, and a plan
+        # for small tables does not suit bigger ones.
+        if self._commits.bit_count() == 1:
             tx.run("discard")
         return replace(result, done=frozenset(ends.done), late=len(batch.outcomes) - len(ends.done))
 
     def _end(
         self, tx: Transaction, outcomes: Sequence[Outcome], worker: str, touched: set[int]
     ) -> EndedVisits:
-        """Of several ends of one URL the first current one counts, so the later ones are tried only
-        if the earlier are late.
+        """Write the outcomes. Of several for one URL the first current one counts, so that later
+        ones are tried only if the earlier are late.
         """
         ended = EndedVisits()
         left = list(outcomes)
         while left:
             first = {outcome.id: outcome for outcome in reversed(left)}
-            turn = [first[key] for key in sorted(first)]
+            in_order = [first[id_] for id_ in sorted(first)]
             rows = tx.fetch_rows(
                 "end_visits",
                 crawl=self._crawl,
                 ordering=self.spec.order,
                 worker=worker,
-                **end_columns(turn),
+                **end_columns(in_order),
             )
             ended.add_rows(rows, first)
             left = [o for o in left if o.id not in ended.done and o is not first[o.id]]
@@ -182,29 +191,36 @@ class PostgresFrontier:
         counted: Mapping[int, Sequence[int]],
         now: datetime,
     ) -> None:
-        """What hosts have given, and have to offer. Their rows are locked first, in one order: what
-        another commit has just added is seen then, and what it adds later waits for us. Else a host
-        could be noted as empty that is not.
+        """Note what hosts have given and have to offer.
+
+        Their rows are locked first, in one order: what another commit has just added is seen then,
+        and what it adds later waits for us. Else a host could be noted as empty that is not.
         """
         if hosts:
             tx.run("lock_hosts", crawl=self._crawl, hosts=array_literal(hosts))
-        self._count(tx, counted)
-        self._sweep(tx, hosts, now)
+        self._count_pages(tx, counted)
+        self._refresh_hosts(tx, hosts, now)
 
-    def _count(self, tx: Transaction, counted: Mapping[int, Sequence[int]]) -> None:
-        if any(pages or size for pages, size in counted.values()):
-            hosts = sorted(counted)
-            pages = array_literal(counted[h][0] for h in hosts)
-            size = array_literal(counted[h][1] for h in hosts)
-            tx.run(
-                "count_pages", crawl=self._crawl, host=array_literal(hosts), pages=pages, bytes=size
-            )
+    def _count_pages(self, tx: Transaction, counted: Mapping[int, Sequence[int]]) -> None:
+        """Add pages and bytes to what is counted for each host and for the crawl."""
+        if not any(pages or size for pages, size in counted.values()):
+            return
+        rows = [(host, pages, size) for host, (pages, size) in sorted(counted.items())]
+        hosts, all_pages, sizes = zip(*rows, strict=True)
+        tx.run(
+            "count_pages",
+            crawl=self._crawl,
+            host=array_literal(hosts),
+            pages=array_literal(all_pages),
+            bytes=array_literal(sizes),
+        )
 
-    def _sweep(self, tx: Transaction, hosts: Sequence[int], now: datetime) -> None:
-        """New URLs of hosts that are over their quota are ignored; then what each host has to offer
-        is noted.
+    def _refresh_hosts(self, tx: Transaction, hosts: Sequence[int], now: datetime) -> None:
+        """Ignore new URLs of hosts that are over their quota, then note what each host has to
+        offer.
         """
-        if full := self._writer.full_hosts(tx, hosts):
+        full = self._writer.full_hosts(tx, hosts)
+        if full:
             tx.run("ignore_over_quota", crawl=self._crawl, hosts=array_literal(full))
         if hosts:
             tx.run("refresh_hosts", crawl=self._crawl, hosts=array_literal(hosts), now=now)
@@ -222,49 +238,38 @@ class PostgresFrontier:
                 worker=worker,
             )
         if batch.server_clocks:
-            rests = list(batch.server_clocks.values())
-            ids = array_literal(batch.server_clocks)
-            at = array_literal(p.until for p in rests)
-            why = array_literal(p.reason for p in rests)
-            tx.run("put_server_clocks", id=ids, at=at, reason=why, worker=worker)
+            pauses = list(batch.server_clocks.values())
+            tx.run(
+                "put_server_clocks",
+                id=array_literal(batch.server_clocks),
+                at=array_literal(p.until for p in pauses),
+                reason=array_literal(p.reason for p in pauses),
+                worker=worker,
+            )
 
     def _put_robots(self, tx: Transaction, rows: Sequence[RobotsRow]) -> None:
         latest = {row.origin: row for row in rows}
-        if latest:
-            names = (
-                "origin",
-                "host",
-                "status",
-                "body",
-                "fetched",
-                "expires",
-                "failures",
-                "etag",
-                "modified",
-            )
-            columns = {
-                name: array_literal(getattr(row, name) for row in latest.values()) for name in names
-            }
-            tx.run("notify_robots", origin=columns["origin"], body=columns["body"])
-            tx.run("put_robots", **columns)
-            if prepared := sorted({row.host for row in latest.values() if row.status}):
-                tx.run("prepare_hosts", names=array_literal(prepared))
+        if not latest:
+            return
+        columns = {
+            field.name: array_literal(getattr(row, field.name) for row in latest.values())
+            for field in fields(RobotsRow)
+        }
+        tx.run("notify_robots", origin=columns["origin"], body=columns["body"])
+        tx.run("put_robots", **columns)
+        prepared = sorted({row.host for row in latest.values() if row.status})
+        if prepared:
+            tx.run("prepare_hosts", names=array_literal(prepared))
 
     def take_unresolved(self, limit: int) -> list[str]:
-        return [
-            row[0]
-            for row in self.db.fetch_rows(
-                "take_unresolved", crawl=self._crawl, now=self.now(), count=limit
-            )
-        ]
+        return self._take_names("take_unresolved", limit)
 
     def take_outdated(self, limit: int) -> list[str]:
-        return [
-            row[0]
-            for row in self.db.fetch_rows(
-                "take_outdated", crawl=self._crawl, now=self.now(), count=limit
-            )
-        ]
+        return self._take_names("take_outdated", limit)
+
+    def _take_names(self, query: str, limit: int) -> list[str]:
+        rows = self.db.fetch_rows(query, crawl=self._crawl, now=self.now(), count=limit)
+        return [name for (name,) in rows]
 
     def put_addresses(self, addresses: Mapping[str, str]) -> None:
         if addresses:
@@ -275,20 +280,21 @@ class PostgresFrontier:
             self._retry_conflicts(lambda tx: tx.run("put_addresses", now=self._now(tx), **columns))
 
     def _totals(self, queries: Queries) -> tuple[bool, int]:
-        """Is a total quota used up, and how many pages were read; not looked up if there is no such
-        quota.
+        """Whether a total quota is used up, and how many pages were read; without such a quota
+        nothing is looked up.
         """
         spec = self.spec
         if not spec.pages and not spec.bytes:
             return False, 0
         row = queries.fetch_row("crawl_totals", crawl=self._crawl)
         assert row is not None
-        return bool(
-            (spec.pages and row[0] >= spec.pages) or (spec.bytes and row[1] >= spec.bytes)
-        ), row[0]
+        pages, size = row
+        spent = 0 < spec.pages <= pages or 0 < spec.bytes <= size
+        return spent, pages
 
     def _spent(self, queries: Queries) -> bool:
-        return self._totals(queries)[0]
+        spent, _ = self._totals(queries)
+        return spent
 
     def lease(
         self,
@@ -344,20 +350,23 @@ class PostgresFrontier:
                 holding=holding,
                 **_want_columns(wants),
             )
-        tickets = [_ticket(row) for row in rows]
-        room = PageQuota(self.spec, spent, pages, host_pages={row[2]: row[25] or 0 for row in rows})
-        return room.admit_tickets(tickets, wants, held)
+        tickets, host_pages = read_tickets(rows)
+        quota = PageQuota(self.spec, spent, pages, host_pages=host_pages)
+        return quota.admit_tickets(tickets, wants, held)
 
     def get_robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
-        rows = self.db.fetch_rows("get_robots", origins=list(origins)) if origins else []
-        return {row[0]: RobotsRow(*row) for row in rows}
+        if not origins:
+            return {}
+        rows = self.db.fetch_rows("get_robots", origins=list(origins))
+        stored = [RobotsRow(*row) for row in rows]
+        return {row.origin: row for row in stored}
 
     def rejudge_forbidden(self, origin: str, allows: Callable[[str], bool]) -> int:
-        return judging.rejudge_forbidden(self.db, origin, allows, queued=self._queued).get(
-            self._crawl, 0
-        )
+        revived = revive_allowed(self.db, origin, allows, on_queued=self._on_queued)
+        return revived.get(self._crawl, 0)
 
-    def _queued(self, tx: Transaction, crawl: int, hosts: list[int]) -> None:
+    def _on_queued(self, tx: Transaction, crawl: int, hosts: list[int]) -> None:
+        """Note what hosts of any crawl have to offer; only this crawl's quotas are known here."""
         if crawl == self._crawl:
             self._settle(tx, hosts, {}, now=self._now(tx))
         else:
@@ -370,50 +379,29 @@ class PostgresFrontier:
         )
 
     def get_urls(self, ids: Sequence[int]) -> dict[int, StoredUrl]:
-        rows = self.db.fetch_rows("look", crawl=self._crawl, ids=array_literal(ids)) if ids else []
-        return {
-            row[0]: StoredUrl(
-                row[0],
-                row[1],
-                row[2],
-                State(row[3]),
-                None if row[4] is None else Lane(row[4]),
-                *row[5:],
-            )
-            for row in rows
-        }
+        if not ids:
+            return {}
+        return read_stored_urls(
+            self.db.fetch_rows("look", crawl=self._crawl, ids=array_literal(ids))
+        )
 
     def seed_urls(self) -> list[str]:
-        return [row[0] for row in self.db.fetch_rows("seeds", crawl=self._crawl)]
+        return [url for (url,) in self.db.fetch_rows("seeds", crawl=self._crawl)]
 
     def count_urls(self) -> dict[str, int]:
-        counts = {state.value: 0 for state in State} | dict(
-            self.db.fetch_rows("counts", crawl=self._crawl)
-        )
+        counts = {state.value: 0 for state in State}
+        counts |= dict(self.db.fetch_rows("counts", crawl=self._crawl))
         return {"known": sum(counts.values()), **counts}
 
     def close(self) -> None:
         self.db.close()
 
 
-def _ticket(row: tuple[Any, ...]) -> Ticket:
-    url, request, digest, began, record, noarchive = row[1], row[19], *row[21:25]
-    original = (
-        Original(
-            request["url"] if request else url, began, digest, record_id=f"{RECORD_PREFIX}{record}>"
-        )
-        if digest
-        else None
-    )
-    fields = (*row[:6], Lane(row[6]), State(row[7]), *row[8:21], original, bool(noarchive))
-    return Ticket(*fields)
-
-
 def _want_columns(wants: Sequence[Want]) -> dict[str, str]:
-    columns = {
-        "name": (w.host for w in wants),
-        "server": (w.server for w in wants),
-        "epoch": (w.epoch for w in wants),
+    return {
+        "name": array_literal([want.host for want in wants]),
+        "server": array_literal([want.server for want in wants]),
+        "epoch": array_literal([want.epoch for want in wants]),
+        "count": array_literal([want.count for want in wants]),
+        "urgent": array_literal([want.urgent for want in wants]),
     }
-    numbers = {"count": (w.count for w in wants), "urgent": (w.urgent for w in wants)}
-    return {name: array_literal(values) for name, values in (columns | numbers).items()}

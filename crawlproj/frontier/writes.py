@@ -1,12 +1,17 @@
-"""How the Postgres frontier writes URLs and contents: in columns, a few statements per commit."""
+"""What a commit writes to Postgres of URLs and pages: in columns, a few statements per commit.
+
+`UrlWriter` adds URLs, `OUTCOME_COLUMNS` lists what the end of a visit writes to `url`, and
+`put_contents` writes pages, versions and links.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Transaction
@@ -21,6 +26,7 @@ from crawlproj.frontier.base import (
     lane_of,
 )
 from crawlproj.frontier.host_limits import is_found, surplus_hosts
+from crawlproj.frontier.rows import RECORD_PREFIX
 from crawlproj.urls.domains import registered_domain
 
 KIND_LETTERS = {
@@ -41,7 +47,29 @@ KIND_LETTERS = {
     "next": "n",
 }
 """One letter per link in `page_links`; anything else is '?'."""
-RECORD_PREFIX = "<urn:uuid:"
+
+
+class ChangedUrl(NamedTuple):
+    """Id and host id of a URL that was written, as the statements return them."""
+
+    id: int
+    host: int
+
+
+class AddedUrl(NamedTuple):
+    """A URL that was new; without a lane it is not queued."""
+
+    id: int
+    host: int
+    lane: int | None
+
+
+class NearerUrl(NamedTuple):
+    """A known URL that was found at a shorter depth."""
+
+    id: int
+    host: int
+    depth: int
 
 
 class UrlWriter:
@@ -54,7 +82,7 @@ class UrlWriter:
         self._limit = cache_hosts
 
     def forget_hosts(self) -> None:
-        """Host ids of a transaction that was rolled back are not to be believed."""
+        """Drop the cache: host ids of a transaction that was rolled back are not valid."""
         self._hosts.clear()
 
     def write_urls(
@@ -66,44 +94,53 @@ class UrlWriter:
         nearer: Iterable[tuple[int, int]],
         since: datetime | None = None,
     ) -> Committed:
-        """`nearer`: ids and depths of pages whose links are to be counted anew."""
+        """Add the URLs. `nearer`: ids and depths of pages whose links are to be counted anew;
+        `touched` collects hosts that have more or less to offer now.
+        """
         offered = _merge_duplicates(urls)
         batch = self._within_domains(tx, offered)
-        ids = self._host_ids(tx, {url.host for url in batch.values()})
-        added = self._add(tx, batch, ids, now=now)
-        new = {row[0] for row in added}
-        known = [url for key, url in batch.items() if key not in new]
-        closer, revived = self._known(tx, known, since) if known else ([], [])
-        revived += self._spread(tx, [*nearer, *((key, depth) for key, _, depth in closer)], touched)
-        queued = {row[1] for row in added if row[2] is not None} | {host for _, host in revived}
-        touched.update(queued, (host for _, host, _ in closer))
-        names = {host: name for name, host in ids.items()}
-        hosts = {names[host] for host in queued if host in names}
-        if missing := queued - names.keys():
-            hosts.update(
-                row[0] for row in tx.fetch_rows("host_names", hosts=array_literal(sorted(missing)))
-            )
+        host_ids = self._host_ids(tx, {url.host for url in batch.values()})
+        added = self._add(tx, batch, host_ids, now=now)
+        new = {url.id for url in added}
+        known = [url for id_, url in batch.items() if id_ not in new]
+        closer = self._bring_nearer(tx, known)
+        revived = self._revive(tx, known, since)
+        depths = [*nearer, *((url.id, url.depth) for url in closer)]
+        revived += self._spread(tx, depths, touched)
+        queued = {url.host for url in added if url.lane is not None}
+        queued.update(url.host for url in revived)
+        touched.update(queued, (url.host for url in closer))
         return Committed(
             added=len(new),
             revived=len(revived),
             nearer=len(closer),
             refused=len(offered) - len(batch),
-            hosts=frozenset(hosts),
+            hosts=self._host_names(tx, queued, host_ids),
         )
 
+    def _host_names(
+        self, tx: Transaction, hosts: set[int], host_ids: Mapping[str, int]
+    ) -> frozenset[str]:
+        """Names of hosts; those of `host_ids` need not be looked up."""
+        names = {id_: name for name, id_ in host_ids.items()}
+        found = {names[host] for host in hosts if host in names}
+        missing = sorted(hosts - names.keys())
+        if missing:
+            rows = tx.fetch_rows("host_names", hosts=array_literal(missing))
+            found.update(name for (name,) in rows)
+        return frozenset(found)
+
     def _within_domains(self, tx: Transaction, batch: dict[int, NewUrl]) -> dict[int, NewUrl]:
-        """Without URLs on new hosts of domains that have enough of them."""
+        """The batch without URLs on new hosts of domains that have enough of them."""
         names = {
             url.host for url in batch.values() if url.host not in self._hosts and is_found(url)
         }
         if not self.spec.domain_hosts or not names:
             return batch
-        names -= {
-            name
-            for (name,) in tx.fetch_rows(
-                "crawled_hosts", crawl=self.crawl, names=array_literal(sorted(names))
-            )
-        }
+        crawled = tx.fetch_rows(
+            "crawled_hosts", crawl=self.crawl, names=array_literal(sorted(names))
+        )
+        names -= {name for (name,) in crawled}
         domains = sorted({registered_domain(name) for name in names})
         counts = dict(
             tx.fetch_rows(
@@ -115,38 +152,41 @@ class UrlWriter:
         )
         refused = surplus_hosts(names, counts, self.spec.domain_hosts)
         return {
-            key: url for key, url in batch.items() if url.host not in refused or not is_found(url)
+            id_: url for id_, url in batch.items() if url.host not in refused or not is_found(url)
         }
 
     def _add(
-        self, tx: Transaction, batch: dict[int, NewUrl], ids: dict[str, int], now: datetime
-    ) -> list[tuple[Any, ...]]:
+        self, tx: Transaction, batch: dict[int, NewUrl], host_ids: dict[str, int], now: datetime
+    ) -> list[AddedUrl]:
         if not batch:
             return []
-        full = set(self.full_hosts(tx, sorted(set(ids.values()))))
-        return tx.fetch_rows(
-            "add_urls", crawl=self.crawl, now=now, **self._columns(batch, ids, full)
-        )
+        full = set(self.full_hosts(tx, sorted(set(host_ids.values()))))
+        columns = self._new_url_columns(list(batch.values()), host_ids, full)
+        rows = tx.fetch_rows("add_urls", crawl=self.crawl, now=now, **columns)
+        return [AddedUrl(*row) for row in rows]
 
     def full_hosts(self, tx: Transaction, hosts: Sequence[int]) -> list[int]:
         """Those of the hosts that are over their quota."""
-        limits = {"host_pages": self.spec.host_pages, "host_bytes": self.spec.host_bytes}
-        if not any(limits.values()):
+        if not self.spec.host_pages and not self.spec.host_bytes:
             return []
-        return [
-            row[0]
-            for row in tx.fetch_rows(
-                "full_hosts", crawl=self.crawl, hosts=array_literal(hosts), **limits
-            )
-        ]
+        rows = tx.fetch_rows(
+            "full_hosts",
+            crawl=self.crawl,
+            hosts=array_literal(hosts),
+            host_pages=self.spec.host_pages,
+            host_bytes=self.spec.host_bytes,
+        )
+        return [host for (host,) in rows]
 
     def _host_ids(self, tx: Transaction, names: set[str]) -> dict[str, int]:
+        """Ids of hosts by name; hosts that are new are added."""
         missing = sorted(names - self._hosts.keys())
         found: dict[str, int] = {}
         if missing:
             found = dict(tx.fetch_rows("add_hosts", names=array_literal(missing)))
-            if left := [name for name in missing if name not in found]:
-                found |= dict(tx.fetch_rows("host_ids", names=left))
+            known = [name for name in missing if name not in found]
+            if known:
+                found |= dict(tx.fetch_rows("host_ids", names=known))
             tx.run("add_crawl_hosts", crawl=self.crawl, hosts=array_literal(sorted(found.values())))
         ids = {name: self._hosts[name] for name in names if name in self._hosts} | found
         if len(self._hosts) + len(found) > self._limit:
@@ -154,101 +194,98 @@ class UrlWriter:
         self._hosts |= found
         return ids
 
-    def _columns(
-        self, batch: dict[int, NewUrl], ids: dict[str, int], full: set[int]
+    def _new_url_columns(
+        self, urls: Sequence[NewUrl], host_ids: dict[str, int], full: set[int]
     ) -> dict[str, str]:
-        order = self.spec.order
-        rows = []
-        for key, u in batch.items():
-            host = ids[u.host]
-            why = self._refusal(u, host in full)
-            lane = None if why else int(u.lane)
-            place = (
-                None
-                if why
-                else 0.0
-                if u.lane is Lane.URGENT
-                else compute_rank(order, u.depth, u.score)
-            )
-            state = State.IGNORED.value if why else State.NEW.value
-            rows.append(
-                (
-                    key,
-                    host,
-                    u.url,
-                    state,
-                    why,
-                    lane,
-                    place,
-                    u.depth,
-                    u.score,
-                    u.parent,
-                    u.hops,
-                    u.request,
-                )
-            )
-        names = (
-            "id",
-            "host",
-            "canonical",
-            "state",
-            "why",
-            "lane",
-            "rank",
-            "depth",
-            "score",
-            "parent",
-            "hops",
-            "request",
-        )
-        return {
-            name: array_literal(column)
-            for name, column in zip(names, zip(*rows, strict=True), strict=True)
+        """What is written of new URLs: column of `url` -> the values of all of them."""
+        hosts = [host_ids[url.host] for url in urls]
+        states: list[str] = []
+        reasons: list[str] = []
+        lanes: list[int | None] = []
+        ranks: list[float | None] = []
+        for url, host in zip(urls, hosts, strict=True):
+            reason = self._refusal(url, host in full)
+            reasons.append(reason)
+            if reason:
+                states.append(State.IGNORED.value)
+                lanes.append(None)
+                ranks.append(None)
+            else:
+                states.append(State.NEW.value)
+                lanes.append(int(url.lane))
+                ranks.append(self._rank(url))
+        values: dict[str, Sequence[object]] = {
+            "id": [url.id for url in urls],
+            "host": hosts,
+            "canonical": [url.url for url in urls],
+            "state": states,
+            "why": reasons,
+            "lane": lanes,
+            "rank": ranks,
+            "depth": [url.depth for url in urls],
+            "score": [url.score for url in urls],
+            "parent": [url.parent for url in urls],
+            "hops": [url.hops for url in urls],
+            "request": [url.request for url in urls],
         }
+        return {name: array_literal(column) for name, column in values.items()}
 
-    def _refusal(self, url: NewUrl, full: bool) -> str:
+    def _rank(self, url: NewUrl) -> float:
+        if url.lane is Lane.URGENT:
+            return 0.0
+        return compute_rank(self.spec.order, url.depth, url.score)
+
+    def _refusal(self, url: NewUrl, host_full: bool) -> str:
+        """Why a new URL is ignored; empty if it is queued."""
         if self.spec.max_depth and url.depth > self.spec.max_depth:
             return "depth"
         if url.hops > self.spec.max_hops:
             return "redirects"
-        return "quota" if full and url.lane in (Lane.NEW, Lane.BACKFILL) else ""
+        if host_full and url.lane in (Lane.NEW, Lane.BACKFILL):
+            return "quota"
+        return ""
 
-    def _known(
-        self, tx: Transaction, urls: Sequence[NewUrl], since: datetime | None
-    ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-        ordering = self.spec.order
-        max_depth = self.spec.max_depth
-        names = {
-            "id": array_literal(u.id for u in urls),
-            "canonical": array_literal(u.url for u in urls),
-        }
-        nearer = tx.fetch_rows(
+    def _bring_nearer(self, tx: Transaction, urls: Sequence[NewUrl]) -> list[NearerUrl]:
+        """Shorten the depths of known URLs that were found nearer."""
+        if not urls:
+            return []
+        rows = tx.fetch_rows(
             "nearer_urls",
-            ordering=ordering,
-            depth=array_literal(u.depth for u in urls),
-            parent=array_literal(u.parent for u in urls),
-            score=array_literal(u.score for u in urls),
-            **names,
+            ordering=self.spec.order,
+            id=array_literal([url.id for url in urls]),
+            canonical=array_literal([url.url for url in urls]),
+            depth=array_literal([url.depth for url in urls]),
+            parent=array_literal([url.parent for url in urls]),
+            score=array_literal([url.score for url in urls]),
         )
-        urgent = array_literal(u.lane is Lane.URGENT for u in urls)
-        return nearer, tx.fetch_rows(
+        return [NearerUrl(*row) for row in rows]
+
+    def _revive(
+        self, tx: Transaction, urls: Sequence[NewUrl], since: datetime | None
+    ) -> list[ChangedUrl]:
+        """Queue known URLs again that are urgent, retired, or no longer too deep."""
+        if not urls:
+            return []
+        rows = tx.fetch_rows(
             "revive_urls",
-            ordering=ordering,
-            max_depth=max_depth,
+            ordering=self.spec.order,
+            max_depth=self.spec.max_depth,
             since=since,
-            urgent=urgent,
-            **names,
+            id=array_literal([url.id for url in urls]),
+            canonical=array_literal([url.url for url in urls]),
+            urgent=array_literal([url.lane is Lane.URGENT for url in urls]),
         )
+        return [ChangedUrl(*row) for row in rows]
 
     def _spread(
         self, tx: Transaction, nearer: Iterable[tuple[int, int]], touched: set[int]
-    ) -> list[tuple[Any, ...]]:
-        """Carry shorter depths on along stored links, ring by ring, the nearest first; rows that
-        came within the depth limit.
+    ) -> list[ChangedUrl]:
+        """Carry shorter depths on along stored links, ring by ring, the nearest first; the result
+        are URLs that came within the depth limit.
         """
         rings: dict[int, set[int]] = defaultdict(set)
-        for key, depth in nearer:
-            rings[depth].add(key)
+        for id_, depth in nearer:
+            rings[depth].add(id_)
         moved: set[int] = set()
         while rings:
             depth = min(rings)
@@ -259,23 +296,25 @@ class UrlWriter:
                 ids=array_literal(sorted(rings.pop(depth))),
             )
             touched.update(host for _, host in rows)
-            moved.update(key for key, _ in rows)
+            moved.update(id_ for id_, _ in rows)
             if rows:
-                rings[depth + 1].update(key for key, _ in rows)
+                rings[depth + 1].update(id_ for id_, _ in rows)
         if not moved or not self.spec.max_depth:
             return []
-        return tx.fetch_rows(
+        rows = tx.fetch_rows(
             "revive_depths",
             ordering=self.spec.order,
             max_depth=self.spec.max_depth,
             ids=array_literal(sorted(moved)),
         )
+        return [ChangedUrl(*row) for row in rows]
 
 
 @dataclass(slots=True)
 class EndedVisits:
-    """What the ends of a commit came to: `counted` is pages and bytes per host, `nearer` pages that
-    were found nearer meanwhile.
+    """What the ends of visits in a commit came to: `read` are pages that had content, `fresh` those
+    of them that are a new version, `counted` is pages and bytes per host, `nearer` are pages that
+    were found nearer meanwhile, with their depths.
     """
 
     done: set[int] = field(default_factory=set)
@@ -286,112 +325,128 @@ class EndedVisits:
     stored_again: list[Outcome] = field(default_factory=list)
     """Pages that were not read anew, but whose body was stored again."""
 
-    def add_rows(self, rows: Iterable[tuple[Any, ...]], ends: Mapping[int, Outcome]) -> None:
-        for key, host, is_version, depth in rows:
-            end = ends[key]
-            self.done.add(key)
+    def add_rows(self, rows: Iterable[tuple[Any, ...]], outcomes: Mapping[int, Outcome]) -> None:
+        """Take the rows of `end_visits`, which are those of the outcomes that counted."""
+        for id_, host, is_version, depth in rows:
+            outcome = outcomes[id_]
+            self.done.add(id_)
             count = self.counted.setdefault(host, [0, 0])
-            count[0] += end.content is not None
-            count[1] += end.received
-            if end.content is None:
-                self.stored_again += [end] if end.body_location is not None else []
+            count[0] += outcome.content is not None
+            count[1] += outcome.received
+            if outcome.content is None:
+                if outcome.body_location is not None:
+                    self.stored_again.append(outcome)
                 continue
-            self.read.append(end)
+            self.read.append(outcome)
             if is_version:
-                self.fresh.add(key)
-            if end.depth is not None and depth < end.depth:
-                self.nearer.append((key, depth))
+                self.fresh.add(id_)
+            if outcome.depth is not None and depth < outcome.depth:
+                self.nearer.append((id_, depth))
 
 
 def _merge_duplicates(urls: Sequence[NewUrl]) -> dict[int, NewUrl]:
-    """Each id once, sorted, so that two commits meet on rows in the same order; as if added one
-    after the other.
+    """Each id once, as if its URLs were added one after the other; sorted, so that two commits meet
+    on rows in the same order.
     """
     batch: dict[int, NewUrl] = {}
     for url in urls:
         seen = batch.get(url.id)
         if seen is None:
             batch[url.id] = url
-            continue
-        if seen.url != url.url:
-            continue
-        near = url if url.depth < seen.depth else seen
-        lane = Lane.URGENT if Lane.URGENT in (url.lane, seen.lane) else seen.lane
-        batch[url.id] = replace(
-            seen, depth=near.depth, parent=near.parent, score=max(seen.score, url.score), lane=lane
-        )
-    return {key: batch[key] for key in sorted(batch)}
+        elif seen.url == url.url:
+            batch[url.id] = _merge(seen, url)
+    return {id_: batch[id_] for id_ in sorted(batch)}
+
+
+def _merge(first: NewUrl, second: NewUrl) -> NewUrl:
+    nearer = second if second.depth < first.depth else first
+    lane = first.lane
+    if second.lane is Lane.URGENT:
+        lane = Lane.URGENT
+    return replace(
+        first,
+        depth=nearer.depth,
+        parent=nearer.parent,
+        score=max(first.score, second.score),
+        lane=lane,
+    )
+
+
+def _body_digest(outcome: Outcome) -> bytes | None:
+    return outcome.content.body_digest if outcome.content else None
+
+
+def _block_digest(outcome: Outcome) -> bytes | None:
+    return outcome.content.block_digest if outcome.content else None
+
+
+OUTCOME_COLUMNS: Mapping[str, Callable[[Outcome], object]] = {
+    "id": attrgetter("id"),
+    "visit": attrgetter("visit"),
+    "server": attrgetter("server"),
+    "epoch": attrgetter("epoch"),
+    "state": attrgetter("state.value"),
+    "at": attrgetter("at"),
+    "status": attrgetter("status"),
+    "why": attrgetter("why"),
+    "next_visit": attrgetter("next_visit"),
+    "tries": attrgetter("tries"),
+    "interval_s": attrgetter("interval_s"),
+    "changed": attrgetter("changed"),
+    "moved_to": attrgetter("moved_to"),
+    "etag": attrgetter("etag"),
+    "modified": attrgetter("modified"),
+    "expires": attrgetter("expires"),
+    "lane": lane_of,
+    "body_digest": _body_digest,
+    "block_digest": _block_digest,
+}
+"""What the end of a visit writes to `url`: argument of `end_visits` -> its value in an Outcome."""
 
 
 def end_columns(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    plain = (
-        "id",
-        "visit",
-        "server",
-        "epoch",
-        "at",
-        "status",
-        "why",
-        "next_visit",
-        "tries",
-        "interval_s",
-        "changed",
-        "moved_to",
-        "etag",
-        "modified",
-        "expires",
-    )
-    columns = {name: array_literal([getattr(o, name) for o in outcomes]) for name in plain}
-    columns["state"] = array_literal([o.state.value for o in outcomes])
-    columns["lane"] = array_literal([lane_of(o) for o in outcomes])
-    columns["body_digest"] = array_literal(
-        [o.content.body_digest if o.content else None for o in outcomes]
-    )
-    columns["block_digest"] = array_literal(
-        [o.content.block_digest if o.content else None for o in outcomes]
-    )
-    return columns
+    """The outcomes as the arguments of `end_visits`."""
+    return {name: array_literal(list(map(get, outcomes))) for name, get in OUTCOME_COLUMNS.items()}
 
 
 def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) -> None:
-    """Page and links of each outcome; a version where `fresh` says that it is the first or another
-    one.
+    """Write page and links of each outcome, and a version where `fresh` says that it is the first
+    or another one.
     """
     if not outcomes:
         return
-    pages = [(o, o.content) for o in outcomes if o.content is not None]
-    url = array_literal([o.id for o, _ in pages])
-    at = array_literal([o.at for o, _ in pages])
-    length = array_literal([c.length for _, c in pages])
-    texts = {
-        name: array_literal([getattr(c, name) for _, c in pages])
-        for name in ("title", "content_type", "charset", "language")
-    }
-    orders = {
-        name: array_literal([getattr(c, name) for _, c in pages])
-        for name in ("noindex", "noarchive")
-    }
-    elapsed_s = array_literal([o.elapsed_s for o, _ in pages])
-    places = location_columns([o for o, _ in pages])
+    pages = [(outcome, outcome.content) for outcome in outcomes if outcome.content is not None]
+    ids = array_literal([outcome.id for outcome, _ in pages])
     tx.run(
-        "put_pages", url=url, at=at, length=length, elapsed_s=elapsed_s, **orders, **texts, **places
+        "put_pages",
+        url=ids,
+        at=array_literal([outcome.at for outcome, _ in pages]),
+        elapsed_s=array_literal([outcome.elapsed_s for outcome, _ in pages]),
+        title=array_literal([content.title for _, content in pages]),
+        content_type=array_literal([content.content_type for _, content in pages]),
+        charset=array_literal([content.charset for _, content in pages]),
+        language=array_literal([content.language for _, content in pages]),
+        length=array_literal([content.length for _, content in pages]),
+        noindex=array_literal([content.noindex for _, content in pages]),
+        noarchive=array_literal([content.noarchive for _, content in pages]),
+        **location_columns([outcome for outcome, _ in pages]),
     )
-    versions = [(o, c) for o, c in pages if o.id in fresh]
+    versions = [(outcome, content) for outcome, content in pages if outcome.id in fresh]
     if versions:
         tx.run(
             "put_versions",
-            url=array_literal([o.id for o, _ in versions]),
-            at=array_literal([o.at for o, _ in versions]),
-            status=array_literal([o.status for o, _ in versions]),
-            body_digest=array_literal([c.body_digest for _, c in versions]),
-            block_digest=array_literal([c.block_digest for _, c in versions]),
-            length=array_literal([c.length for _, c in versions]),
-            **location_columns([o for o, _ in versions]),
+            url=array_literal([outcome.id for outcome, _ in versions]),
+            at=array_literal([outcome.at for outcome, _ in versions]),
+            status=array_literal([outcome.status for outcome, _ in versions]),
+            body_digest=array_literal([content.body_digest for _, content in versions]),
+            block_digest=array_literal([content.block_digest for _, content in versions]),
+            length=array_literal([content.length for _, content in versions]),
+            **location_columns([outcome for outcome, _ in versions]),
         )
-    links = [c.links for _, c in pages]
+    links = [content.links for _, content in pages]
     tx.run(
         "put_links",
-        url=url,
+        url=ids,
         known=array_literal([array_literal(x.known) for x in links]),
         known_kinds=array_literal([encode_kinds(x.known_kinds) for x in links]),
         known_texts=array_literal([join_lines(x.known_texts) for x in links]),
@@ -402,37 +457,37 @@ def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) 
 
 
 def put_locations(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
-    """The bodies of these pages are stored elsewhere now too, and there revisits are to point."""
+    """The bodies of these pages were stored again, and revisit records are to point there."""
     if outcomes:
-        tx.run(
-            "put_places", url=array_literal([o.id for o in outcomes]), **location_columns(outcomes)
-        )
+        ids = array_literal([outcome.id for outcome in outcomes])
+        tx.run("put_places", url=ids, **location_columns(outcomes))
 
 
 def location_columns(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """Where their bodies are in the archive. Record ids are stored as what they are, UUIDs."""
-    places = [o.body_location for o in outcomes]
+    """Where the bodies of outcomes are in the archive; NULL where they are not."""
+    locations = [outcome.body_location for outcome in outcomes]
     return {
-        "file": array_literal([p and p.file for p in places]),
-        "start": array_literal([p and p.offset for p in places]),
-        "size": array_literal([p and p.length for p in places]),
-        "record": array_literal(
-            [p and p.record_id.removeprefix(RECORD_PREFIX).rstrip(">") for p in places]
-        ),
-        "digest": array_literal([p and p.digest for p in places]),
-        "began": array_literal([p and p.at for p in places]),
+        "file": array_literal([at and at.file for at in locations]),
+        "start": array_literal([at and at.offset for at in locations]),
+        "size": array_literal([at and at.length for at in locations]),
+        "record": array_literal([at and _uuid(at.record_id) for at in locations]),
+        "digest": array_literal([at and at.digest for at in locations]),
+        "began": array_literal([at and at.at for at in locations]),
     }
 
 
+def _uuid(record_id: str) -> str:
+    return record_id.removeprefix(RECORD_PREFIX).rstrip(">")
+
+
 def encode_kinds(kinds: Sequence[str]) -> str:
+    """The kinds of links, a letter each."""
     return "".join([KIND_LETTERS.get(kind, "?") for kind in kinds])
 
 
 def join_lines(texts: Sequence[str]) -> str:
-    """One line for each."""
+    """One line for each text; line ends inside of them become spaces."""
     joined = "\n".join(texts)
-    return (
-        joined
-        if joined.count("\n") < max(1, len(texts))
-        else "\n".join([text.replace("\n", " ") for text in texts])
-    )
+    if joined.count("\n") < max(1, len(texts)):
+        return joined
+    return "\n".join([text.replace("\n", " ") for text in texts])

@@ -23,7 +23,7 @@ from crawlproj.frontier.base import (
     lane_of,
 )
 from crawlproj.frontier.host_limits import is_found, surplus_hosts
-from crawlproj.frontier.memory.rows import HostQueue, PageCount, UrlRow
+from crawlproj.frontier.memory.rows import HostQueue, PageCount, UrlRow, clean_text
 from crawlproj.urls.domains import registered_domain
 
 LIMITED_LANES = frozenset({Lane.NEW, Lane.BACKFILL})
@@ -32,8 +32,8 @@ LIMITED_LANES = frozenset({Lane.NEW, Lane.BACKFILL})
 
 @dataclass(slots=True)
 class MemoryCrawl:
-    """The data. `versions` are the readings that were first or different, as (id,
-    time, content).
+    """The rows of a crawl. `versions` are contents that were the first of their page or different,
+    as (id, time, content).
     """
 
     order: str
@@ -43,18 +43,16 @@ class MemoryCrawl:
     total: PageCount = field(default_factory=PageCount)
     hosts: dict[str, PageCount] = field(default_factory=dict)
     waiting_since: dict[str, float] = field(default_factory=dict)
-    """Hosts with ranked URLs, and since when they wait for a turn, in unix seconds."""
+    """Hosts with ranked URLs -> since when they wait for a turn, in unix seconds."""
 
     def copy(self) -> MemoryCrawl:
-        hosts = {host: PageCount(c.pages, c.bytes) for host, c in self.hosts.items()}
-        total = PageCount(self.total.pages, self.total.bytes)
-        return MemoryCrawl(
-            self.order,
-            self.max_depth,
-            dict(self.rows),
+        """A snapshot: rows never change, so only what holds them is copied."""
+        return replace(
+            self,
+            rows=dict(self.rows),
             versions=list(self.versions),
-            total=total,
-            hosts=hosts,
+            total=replace(self.total),
+            hosts={name: replace(count) for name, count in self.hosts.items()},
             waiting_since=dict(self.waiting_since),
         )
 
@@ -62,72 +60,77 @@ class MemoryCrawl:
         return self.hosts.setdefault(host, PageCount())
 
     def refresh_waiting(self, now: datetime) -> None:
-        """Hosts that have something to rank now, and had nothing before, begin to wait."""
-        ready = [
-            host for host, work in self.host_queues(spent=False).items() if work.ready is not None
-        ]
+        """Hosts that have ranked URLs now, and had none before, begin to wait."""
+        queues = self.host_queues(spent=False)
+        ready = [host for host, queue in queues.items() if queue.ready is not None]
         self.waiting_since = {host: self.waiting_since.get(host, now.timestamp()) for host in ready}
 
-    def turn_rank(self, host: str, work: HostQueue) -> float | None:
+    def turn_rank(self, host: str, queue: HostQueue) -> float | None:
         """Whose turn is first: an hour of waiting is worth a whole rank."""
-        return None if work.ready is None else self.waiting_since.get(host, 0.0) + 3600 * work.ready
+        if queue.ready is None:
+            return None
+        return self.waiting_since.get(host, 0.0) + 3600 * queue.ready
 
     def host_queues(self, spent: bool) -> dict[str, HostQueue]:
         """Queues of all hosts that have one; without what a spent crawl may not fetch any more."""
-        work: dict[str, HostQueue] = {}
+        queues: dict[str, HostQueue] = {}
         for row in self.rows.values():
-            if (
-                row.lane is not None
-                and row.rank is not None
-                and not (spent and row.lane in LIMITED_LANES)
-            ):
-                work.setdefault(row.host, HostQueue()).add_url(row.lane, row.rank)
-        return work
+            if row.lane is None or row.rank is None:
+                continue
+            if spent and row.lane in LIMITED_LANES:
+                continue
+            queues.setdefault(row.host, HostQueue()).add_url(row.lane, row.rank)
+        return queues
 
 
 class CrawlWriter:
-    """One commit, or one opening, of a book under a spec; what it does is counted on the way."""
+    """One commit, or one opening, of a crawl under a spec; what it does is counted on the way."""
 
-    def __init__(self, book: MemoryCrawl, spec: CrawlSpec) -> None:
-        self.crawl = book
+    def __init__(self, crawl: MemoryCrawl, spec: CrawlSpec) -> None:
+        self.crawl = crawl
         self.spec = spec
         self.done: set[int] = set()
-        self.late = self.added = self.revived = self.refused = 0
+        self.late = 0
+        self.added = 0
+        self.revived = 0
+        self.refused = 0
         self.nearer: set[int] = set()
         self.recount: set[int] = set()
         self.hosts: set[str] = set()
 
     def make_committed(self) -> Committed:
-        hosts = frozenset(self.hosts)
         return Committed(
-            frozenset(self.done),
-            self.late,
-            self.added,
+            done=frozenset(self.done),
+            late=self.late,
+            added=self.added,
             revived=self.revived,
             nearer=len(self.nearer),
             refused=self.refused,
-            hosts=hosts,
+            hosts=frozenset(self.hosts),
         )
 
     # A changed order or depth limit
 
     def apply_spec(self) -> None:
-        book = self.crawl
-        spec = self.spec
-        new_order = book.order != spec.order
-        new_depth = book.max_depth != spec.max_depth
-        book.order = spec.order
-        book.max_depth = spec.max_depth
-        for row in list(book.rows.values()):
+        """Known URLs follow the order and depth limit that the spider came back with."""
+        crawl = self.crawl
+        new_order = crawl.order != self.spec.order
+        new_depth = crawl.max_depth != self.spec.max_depth
+        crawl.order = self.spec.order
+        crawl.max_depth = self.spec.max_depth
+        for row in list(crawl.rows.values()):
             if new_order and row.lane in LIMITED_LANES:
-                row = book.rows[row.id] = replace(row, rank=self._rank(row))
-            if new_depth and self._shut_out(row):
-                self._revive(row)
-            elif (
-                new_depth and self._unvisited(row) and row.visit == 0 and self._too_deep(row.depth)
-            ):
-                self._ignore(row, "depth")
+                row = replace(row, rank=self._rank(row))
+                crawl.rows[row.id] = row
+            if new_depth:
+                self._apply_depth_limit(row)
         self.enforce_quotas()
+
+    def _apply_depth_limit(self, row: UrlRow) -> None:
+        if self._shut_out(row):
+            self._revive(row)
+        elif self._unvisited(row) and row.visit == 0 and self._too_deep(row.depth):
+            self._ignore(row, "depth")
 
     def _rank(self, row: UrlRow | NewUrl) -> float:
         return compute_rank(self.spec.order, row.depth, row.score)
@@ -151,57 +154,26 @@ class CrawlWriter:
     # Ends
 
     def end_visit(self, row: UrlRow, end: Outcome) -> None:
-        """The end of a visit that is known to be current."""
-        book = self.crawl
-        content = end.content
-        first = content is not None and row.content is None
+        """Write the end of a visit that is known to be current."""
+        crawl = self.crawl
         lane = lane_of(end)
-        place = (
-            end.next_visit.timestamp()
-            if lane in TIMED_LANES and end.next_visit
-            else self._rank(row)
-        )
-        book.rows[row.id] = replace(
-            row,
-            visit=row.visit + 1,
-            state=end.state,
-            status=end.status,
-            why=clean_text(end.why),
-            tries=end.tries,
-            next_visit=end.next_visit,
-            interval_s=row.interval_s if end.interval_s is None else end.interval_s,
-            moved_to=end.moved_to and clean_text(end.moved_to),
-            last_visit=end.at,
-            changes=row.changes + end.changed,
-            last_change=end.at if end.changed or first else row.last_change,
-            content=content or row.content,
-            lane=lane,
-            rank=None if lane is None else place,
-            expires=end.expires or row.expires,
-            original=end.body_location.original
-            if end.body_location
-            else None
-            if content
-            else row.original,
-        )
-        etag = end.etag and clean_text(end.etag)
-        modified = end.modified and clean_text(end.modified)
-        if content:
-            book.rows[row.id] = replace(
-                book.rows[row.id], etag=etag, modified=modified, expires=end.expires
-            )
-            if first or end.changed:
-                book.versions.append((row.id, end.at, content))
+        crawl.rows[row.id] = row.end_visit(end, lane, self._rank_after(row, end, lane))
+        if end.content is not None:
+            if end.changed or row.content is None:
+                crawl.versions.append((row.id, end.at, end.content))
             if end.depth is not None and row.depth < end.depth:
                 self.recount.add(row.id)
-        elif 200 <= end.status <= 304:
-            book.rows[row.id] = replace(
-                book.rows[row.id], etag=etag or row.etag, modified=modified or row.modified
-            )
-        for count in (book.total, book.host_count(row.host)):
-            count.pages += content is not None
+        for count in (crawl.total, crawl.host_count(row.host)):
+            count.pages += end.content is not None
             count.bytes += end.received
         self.done.add(row.id)
+
+    def _rank_after(self, row: UrlRow, end: Outcome, lane: Lane | None) -> float | None:
+        if lane is None:
+            return None
+        if lane in TIMED_LANES and end.next_visit:
+            return end.next_visit.timestamp()
+        return self._rank(row)
 
     def enforce_quotas(self) -> None:
         """New URLs of hosts that have now given all that was wanted are ignored."""
@@ -216,7 +188,7 @@ class CrawlWriter:
     def add_urls(
         self, urls: Iterable[NewUrl], now: datetime, since: datetime | None = None
     ) -> None:
-        batch = list(merge_duplicates(urls))
+        batch = merge_duplicates(urls)
         refused = self._surplus({new.host for new in batch if is_found(new)})
         for new in batch:
             if new.host in refused and is_found(new):
@@ -226,14 +198,15 @@ class CrawlWriter:
             if row is None:
                 self._insert(new, now)
             elif row.url == new.url:
-                self._again(row, new, since)
+                self._add_known(row, new, since)
         self._spread()
 
     def _surplus(self, names: set[str]) -> set[str]:
         if not self.spec.domain_hosts:
             return set()
         known = {row.host for row in self.crawl.rows.values()}
-        counts = Counter(above for name in known if (above := registered_domain(name)) != name)
+        below = [name for name in known if registered_domain(name) != name]
+        counts = Counter(registered_domain(name) for name in below)
         return surplus_hosts(names - known, counts, self.spec.domain_hosts)
 
     def _insert(self, new: NewUrl, now: datetime) -> None:
@@ -241,46 +214,48 @@ class CrawlWriter:
             raise ValueError(f"id {new.id} has more than 64 bits")
         if new.request is not None:
             json.loads(new.request)
-        why = ""
-        if self._too_deep(new.depth):
-            why = "depth"
-        elif new.hops > self.spec.max_hops:
-            why = "redirects"
-        elif new.lane in LIMITED_LANES and self._full(new.host):
-            why = "quota"
-        state, lane = (State.IGNORED, None) if why else (State.NEW, new.lane)
-        place = None if why else 0.0 if lane is Lane.URGENT else self._rank(new)
-        self.crawl.rows[new.id] = UrlRow(
-            new.id,
-            new.url,
-            new.host,
-            state=state,
-            lane=lane,
-            rank=place,
+        row = UrlRow(
+            id=new.id,
+            url=new.url,
+            host=new.host,
+            state=State.NEW,
+            lane=new.lane,
+            rank=0.0 if new.lane is Lane.URGENT else self._rank(new),
             depth=new.depth,
             score=new.score,
             parent=new.parent,
             hops=new.hops,
             request=new.request,
             first_seen=now,
-            why=why,
         )
+        self.crawl.rows[new.id] = row
         self.added += 1
-        if lane is not None:
+        refusal = self._refusal(new)
+        if refusal:
+            self._ignore(row, refusal)
+        else:
             self.hosts.add(new.host)
 
-    def _again(self, row: UrlRow, new: NewUrl, since: datetime | None) -> None:
+    def _refusal(self, new: NewUrl) -> str:
+        """Why a new URL is ignored; empty if it is queued."""
+        if self._too_deep(new.depth):
+            return "depth"
+        if new.hops > self.spec.max_hops:
+            return "redirects"
+        if new.lane in LIMITED_LANES and self._full(new.host):
+            return "quota"
+        return ""
+
+    def _add_known(self, row: UrlRow, new: NewUrl, since: datetime | None) -> None:
         if new.depth < row.depth:
             row = self._nearer(row, new.depth, new.parent, score=new.score)
             self.nearer.add(row.id)
-        visited = since is not None and row.last_visit is not None and row.last_visit >= since
+        if since is not None and row.last_visit is not None and row.last_visit >= since:
+            return
+        if row.state is State.FORBIDDEN and row.why == "forgotten":
+            return
         urgent = new.lane is Lane.URGENT and row.lane is not Lane.URGENT
-        forgotten = row.state is State.FORBIDDEN and row.why == "forgotten"
-        if (
-            not visited
-            and not forgotten
-            and (urgent or row.state is State.RETIRED or self._shut_out(row))
-        ):
+        if urgent or row.state is State.RETIRED or self._shut_out(row):
             self._revive(row, urgent)
 
     def _nearer(self, row: UrlRow, depth: int, parent: int | None, score: float) -> UrlRow:
@@ -291,11 +266,14 @@ class CrawlWriter:
         return row
 
     def _revive(self, row: UrlRow, urgent: bool = False) -> None:
-        """Queue it: in the urgent lane, where a queued URL keeps its state, or as a new one."""
+        """Queue a URL: in the urgent lane, where a queued one keeps its state, or as a new one."""
         if row.state not in LANE_OF:
             row = replace(row, state=State.NEW, tries=0, why="")
-        lane, place = (Lane.URGENT, 0.0) if urgent else (Lane.NEW, self._rank(row))
-        self.crawl.rows[row.id] = replace(row, lane=lane, rank=place)
+        if urgent:
+            row = replace(row, lane=Lane.URGENT, rank=0.0)
+        else:
+            row = replace(row, lane=Lane.NEW, rank=self._rank(row))
+        self.crawl.rows[row.id] = row
         self.revived += 1
         self.hosts.add(row.host)
 
@@ -319,18 +297,19 @@ class CrawlWriter:
         while heap:
             depth, parent = heapq.heappop(heap)
             content = rows[parent].content
-            for child in (
-                rows[id_] for id_ in (content.links.known if content else ()) if id_ in rows
-            ):
-                if child.depth > depth + 1:
+            if content is None:
+                continue
+            for id_ in content.links.known:
+                child = rows.get(id_)
+                if child is not None and child.depth > depth + 1:
                     near = self._nearer(child, depth + 1, parent, score=1 / (2 + depth))
                     heapq.heappush(heap, (depth + 1, child.id))
                     if self._shut_out(near):
                         self._revive(near)
 
 
-def merge_duplicates(urls: Iterable[NewUrl]) -> Iterable[NewUrl]:
-    """Each id once: the first one, at the shortest depth of all, with the best score, urgent if one
+def merge_duplicates(urls: Iterable[NewUrl]) -> list[NewUrl]:
+    """Each id once: its first URL, at the shortest depth of all, with the best score, urgent if one
     of them is.
     """
     batch: dict[int, NewUrl] = {}
@@ -343,9 +322,4 @@ def merge_duplicates(urls: Iterable[NewUrl]) -> Iterable[NewUrl]:
         lane = Lane.URGENT if url.lane is Lane.URGENT else seen.lane
         score = max(seen.score, url.score)
         batch[url.id] = replace(seen, depth=near.depth, parent=near.parent, score=score, lane=lane)
-    return batch.values()
-
-
-def clean_text(text: str) -> str:
-    """Text that Postgres could store: no NUL, no lone surrogate."""
-    return text.replace("\0", "").encode("utf-8", "replace").decode()
+    return list(batch.values())

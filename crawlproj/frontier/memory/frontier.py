@@ -1,7 +1,7 @@
-"""The frontier in memory: the twin of the real one, for tests and the simulator.
+"""The frontier in memory: it keeps the same contract as the real one, for tests and simulators.
 
-Plain rather than fast: queues are found by looking at all rows, and a commit that fails puts the
-old rows back.
+It is plain rather than fast: queues are found by looking at all rows, and a commit that fails puts
+the old rows back.
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ from crawlproj.frontier.base import (
     Ticket,
     Want,
 )
-from crawlproj.frontier.memory.crawl import CrawlWriter, MemoryCrawl, clean_text
+from crawlproj.frontier.memory.crawl import CrawlWriter, MemoryCrawl
 from crawlproj.frontier.memory.leases import MemoryLeases
-from crawlproj.frontier.memory.rows import HostRow, ServerRow, UrlRow
+from crawlproj.frontier.memory.rows import HostRow, ServerRow, UrlRow, clean_text
 from crawlproj.frontier.memory.store import MemoryStore, has_passed
 from crawlproj.frontier.quotas import PageQuota
 
 RESOLVING = timedelta(seconds=60)
+"""So long a host is one worker's to resolve."""
 TRUSTED = timedelta(days=1)
+"""How long an address is believed."""
 SUSPECT = timedelta(minutes=5)
-"""How long an address is believed; less after failures."""
+"""The same after failures."""
 
 
 def utc_now() -> datetime:
@@ -92,44 +94,50 @@ class MemoryFrontier:
             writer.enforce_quotas()
             for url in batch.urls:
                 self.store.hosts.setdefault(url.host, HostRow(url.host))
-            self._put(batch, worker)
+            self._put_robots(batch.robots)
+            self._put_clocks(batch, worker)
             self._crawl.refresh_waiting(self.now())
             return writer.make_committed()
 
-    def _put(self, batch: Batch, worker: str) -> None:
+    def _put_robots(self, rows: Sequence[RobotsRow]) -> None:
         hosts = self.store.hosts
-        servers = self.store.servers
-        for row in batch.robots:
+        for row in rows:
             self.store.origins[row.origin] = replace(row, body=clean_text(row.body))
             if row.status and row.host in hosts:
                 hosts[row.host] = replace(hosts[row.host], prepared=True)
+
+    def _put_clocks(self, batch: Batch, worker: str) -> None:
+        hosts = self.store.hosts
         for name, pause in batch.clocks.items():
-            if name in hosts and self._may_replace(
-                hosts[name].pause, pause, hosts[name].server, worker=worker
-            ):
-                hosts[name] = replace(hosts[name], pause=pause)
+            host = hosts.get(name)
+            if host and self._may_replace(host.pause, pause, host.server, worker=worker):
+                hosts[name] = replace(host, pause=pause)
+        servers = self.store.servers
         for id_, pause in batch.server_clocks.items():
-            if id_ in servers and self._may_replace(servers[id_].pause, pause, id_, worker=worker):
-                servers[id_] = replace(servers[id_], pause=Pause(pause.until, pause.reason))
+            server = servers.get(id_)
+            if server and self._may_replace(server.pause, pause, id_, worker=worker):
+                servers[id_] = replace(server, pause=Pause(pause.until, pause.reason))
 
     def _may_replace(self, old: Pause | None, new: Pause, server: int | None, worker: str) -> bool:
-        """A worker whose lease has moved on can only make a rest longer."""
+        """A worker whose lease has moved on can only make a pause longer."""
+        if old is None or new.until > old.until:
+            return True
         holder = self.store.servers[server].worker if server is not None else None
-        return old is None or new.until > old.until or holder == worker
+        return holder == worker
 
     def _end(self, writer: CrawlWriter, outcomes: Sequence[Outcome], worker: str) -> None:
         for end in outcomes:
             row = self._crawl.rows.get(end.id)
-            server = self.store.servers.get(end.server)
-            current = (
-                row
-                and server
-                and (row.visit, server.epoch, server.worker) == (end.visit, end.epoch, worker)
-            )
-            if row and current and row.id not in writer.done:
-                writer.end_visit(row, end)
-            else:
+            if row is None or row.id in writer.done or not self._is_current(row, end, worker):
                 writer.late += 1
+            else:
+                writer.end_visit(row, end)
+
+    def _is_current(self, row: UrlRow, end: Outcome, worker: str) -> bool:
+        server = self.store.servers.get(end.server)
+        if server is None:
+            return False
+        return (row.visit, server.epoch, server.worker) == (end.visit, end.epoch, worker)
 
     # Hosts and servers
 
@@ -142,32 +150,26 @@ class MemoryFrontier:
 
     def _take_names(self, limit: int, wanted: Callable[[HostRow], bool]) -> list[str]:
         now = self.now()
-        work = self._crawl.host_queues(spent=False)
-        free = [
-            h
-            for h in self.store.hosts.values()
-            if h.name in work and has_passed(h.taken_until, now) and wanted(h)
-        ]
-        places = {host.name: self._crawl.turn_rank(host.name, work[host.name]) for host in free}
-        free.sort(
-            key=lambda host: (
-                math.inf if (place := places[host.name]) is None else place,
-                host.name,
-            )
-        )
-        for host in free[:limit]:
-            self.store.hosts[host.name] = replace(host, taken_until=now + RESOLVING)
-        return [host.name for host in free[:limit]]
+        queues = self._crawl.host_queues(spent=False)
+        free: list[tuple[float, str]] = []
+        for host in self.store.hosts.values():
+            if host.name in queues and has_passed(host.taken_until, now) and wanted(host):
+                rank = self._crawl.turn_rank(host.name, queues[host.name])
+                free.append((math.inf if rank is None else rank, host.name))
+        names = [name for _, name in sorted(free)[:limit]]
+        for name in names:
+            self.store.hosts[name] = replace(self.store.hosts[name], taken_until=now + RESOLVING)
+        return names
 
     def _unsure(self, host: HostRow, now: datetime) -> bool:
-        """It was last looked up too long ago, and nobody holds its server."""
+        """Whether a host was last looked up too long ago, and nobody holds its server."""
         if host.server is None or host.resolved is None:
             return False
-        good_for = SUSPECT if host.pause and host.pause.failures else TRUSTED
-        return (
-            has_passed(self.store.servers[host.server].until, now)
-            and host.resolved < now - good_for
-        )
+        good_for = TRUSTED
+        if host.pause and host.pause.failures:
+            good_for = SUSPECT
+        is_free = has_passed(self.store.servers[host.server].until, now)
+        return is_free and host.resolved < now - good_for
 
     def put_addresses(self, addresses: Mapping[str, str]) -> None:
         servers = self.store.servers
@@ -234,21 +236,23 @@ class MemoryFrontier:
                 lanes = [Lane.URGENT] if want.urgent else list(Lane)
                 rows = [row for lane in lanes for row in self._queue(want, lane)[: want.count]]
                 tickets += [row.make_ticket(want.server, want.epoch) for row in rows]
-        counts = {want.host: self._crawl.host_count(want.host).pages for want in wants}
-        return PageQuota(
-            self.spec, self.store.quota_spent(self.spec), self._crawl.total.pages, host_pages=counts
-        ).admit_tickets(tickets, wants, held)
+        spent = self.store.quota_spent(self.spec)
+        host_pages = {want.host: self._crawl.host_count(want.host).pages for want in wants}
+        quota = PageQuota(self.spec, spent, self._crawl.total.pages, host_pages=host_pages)
+        return quota.admit_tickets(tickets, wants, held)
 
     def _queue(self, want: Want, lane: Lane) -> list[UrlRow]:
-        now_s = self.now().timestamp()
-        latest = now_s if lane in TIMED_LANES else math.inf
-        rows = [
-            row for row in self._crawl.rows.values() if row.host == want.host and row.lane is lane
-        ]
-        queue = sorted(
-            (row.rank, row.id) for row in rows if row.rank is not None and row.rank <= latest
-        )
-        return [self._crawl.rows[id_] for _, id_ in queue if id_ not in want.holding]
+        """What is due of a host in a lane, the best first."""
+        rows = self._crawl.rows
+        latest = math.inf
+        if lane in TIMED_LANES:
+            latest = self.now().timestamp()
+        queue: list[tuple[float, int]] = []
+        for row in rows.values():
+            in_queue = row.host == want.host and row.lane is lane and row.id not in want.holding
+            if in_queue and row.rank is not None and row.rank <= latest:
+                queue.append((row.rank, row.id))
+        return [rows[id_] for _, id_ in sorted(queue)]
 
     # Looking
 
@@ -259,53 +263,53 @@ class MemoryFrontier:
 
     def rejudge_forbidden(self, origin: str, allows: Callable[[str], bool]) -> int:
         revived = 0
-        for name, book in self.store.crawls.items():
-            ours = name == self.spec.name
-            writer = CrawlWriter(
-                book, self.spec if ours else CrawlSpec(name, book.order, max_depth=book.max_depth)
-            )
+        for name, crawl in self.store.crawls.items():
+            spec = self.spec
+            if name != spec.name:  # whose quotas are not known here
+                spec = CrawlSpec(name, crawl.order, max_depth=crawl.max_depth)
+            writer = CrawlWriter(crawl, spec)
             writer.revive_allowed(origin, allows)
             writer.enforce_quotas()
-            book.refresh_waiting(self.now())
-            revived += writer.revived if ours else 0
+            crawl.refresh_waiting(self.now())
+            if name == self.spec.name:
+                revived = writer.revived
         return revived
 
     def outlook(self, worker: str = "") -> Outlook:
         now = self.now()
-        work = self.store.host_queues(self.spec)
+        queues = self.store.host_queues(self.spec)
         elsewhere: set[int] = set()
         ready: list[datetime] = []
         later: list[datetime] = []
-        for name, here in work.items():
+        for name, queue in queues.items():
             host = self.store.hosts[name]
             server = self.store.servers.get(host.server or 0)
-            retry = None if here.retry is None else from_unix(here.retry)
-            waits = here.has_due_url(now.timestamp())
+            is_due = queue.has_due_url(now.timestamp())
             if server and not has_passed(server.until, now) and server.worker != worker:
-                if waits or retry:
+                if is_due or queue.retry is not None:
                     elsewhere.add(server.id)
                 continue
-            allowed = max(
-                now, host.next_allowed or now, server.next_allowed or now if server else now
-            )
-            if waits:
+            allowed = max(now, host.next_allowed or now)
+            if server and server.next_allowed:
+                allowed = max(allowed, server.next_allowed)
+            if is_due:
                 ready.append(allowed)
-            elif retry:
-                later.append(max(retry, allowed))
-        visits = [here.revisit for here in work.values() if here.revisit is not None]
-        next_visit = from_unix(min(visits)) if visits else None
+            elif queue.retry is not None:
+                later.append(max(from_unix(queue.retry), allowed))
+        visits = [
+            from_unix(queue.revisit) for queue in queues.values() if queue.revisit is not None
+        ]
         return Outlook(
-            min(len(ready), MAX_READY),
-            min(ready + later, default=None),
-            next_visit,
+            ready=min(len(ready), MAX_READY),
+            soonest=min(ready + later, default=None),
+            next_visit=min(visits, default=None),
             leased_elsewhere=len(elsewhere),
             spent=self.store.quota_spent(self.spec),
         )
 
     def get_urls(self, ids: Sequence[int]) -> dict[int, StoredUrl]:
-        return {
-            id_: self._crawl.rows[id_].to_stored_url() for id_ in ids if id_ in self._crawl.rows
-        }
+        rows = self._crawl.rows
+        return {id_: rows[id_].to_stored_url() for id_ in ids if id_ in rows}
 
     def seed_urls(self) -> list[str]:
         rows = sorted(

@@ -1,22 +1,32 @@
-"""What the twin in memory keeps: frozen rows in dictionaries, so that a shallow copy is a snapshot.
+"""What the frontier in memory keeps: frozen rows in dictionaries, so that a shallow copy is a
+snapshot.
 
-Nothing here knows the rules of the frontier.
+A row knows how it becomes a Ticket and what the end of a visit writes to it; rules that look at
+other rows are in `crawl`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from typing import Any
 
 from crawlproj.archive.exchange import Original
-from crawlproj.frontier.base import Content, Lane, Pause, State, StoredUrl, Ticket
+from crawlproj.frontier.base import Content, Lane, Outcome, Pause, State, StoredUrl, Ticket
+
+STORED_URL_FIELDS = tuple(field.name for field in fields(StoredUrl))
+FROM_LEASE = frozenset({"server", "epoch"})
+TICKET_FIELDS = tuple(field.name for field in fields(Ticket) if field.name not in FROM_LEASE)
+"""Fields of a Ticket that the row of its URL has too, under the same name."""
 
 
 @dataclass(frozen=True, slots=True)
 class UrlRow:
-    """One URL. The names are those of `Found` and `Ticket`, which are cut out of it."""
+    """One URL. Its fields and properties have the names of `StoredUrl` and `Ticket`, which are cut
+    out of it.
+    """
 
     id: int
     url: str
@@ -46,41 +56,64 @@ class UrlRow:
     expires: datetime | None = None
     original: Original | None = None
 
+    @property
+    def body_digest(self) -> bytes | None:
+        return self.content.body_digest if self.content else None
+
+    @property
+    def block_digest(self) -> bytes | None:
+        return self.content.block_digest if self.content else None
+
+    @property
+    def noarchive(self) -> bool:
+        return self.content is not None and self.content.noarchive
+
     def to_stored_url(self) -> StoredUrl:
-        return StoredUrl(**{f.name: getattr(self, f.name) for f in fields(StoredUrl)})
+        return StoredUrl(**{name: getattr(self, name) for name in STORED_URL_FIELDS})
 
     def make_ticket(self, server: int, epoch: int) -> Ticket:
         """The row as it is handed out on a lease."""
         assert self.lane is not None
-        body, block = (
-            (self.content.body_digest, self.content.block_digest) if self.content else (None, None)
-        )
-        request = json.loads(self.request) if self.request is not None else None
-        return Ticket(
-            self.id,
-            self.url,
-            self.host,
-            server=server,
-            epoch=epoch,
-            visit=self.visit,
-            lane=self.lane,
-            state=self.state,
-            depth=self.depth,
-            tries=self.tries,
-            hops=self.hops,
-            changes=self.changes,
-            interval_s=self.interval_s,
-            last_visit=self.last_visit,
-            last_change=self.last_change,
-            etag=self.etag,
-            modified=self.modified,
-            body_digest=body,
-            block_digest=block,
-            request=request,
-            expires=self.expires,
-            original=self.original,
-            noarchive=self.content is not None and self.content.noarchive,
-        )
+        values = {name: getattr(self, name) for name in TICKET_FIELDS}
+        if self.request is not None:
+            values["request"] = json.loads(self.request)
+        return Ticket(server=server, epoch=epoch, **values)
+
+    def end_visit(self, end: Outcome, lane: Lane | None, rank: float | None) -> UrlRow:
+        """The row after a visit: what an Outcome stores is listed here."""
+        is_first_content = end.content is not None and self.content is None
+        values: dict[str, Any] = {
+            "visit": self.visit + 1,
+            "state": end.state,
+            "lane": lane,
+            "rank": rank,
+            "status": end.status,
+            "why": clean_text(end.why),
+            "tries": end.tries,
+            "next_visit": end.next_visit,
+            "moved_to": clean_or_none(end.moved_to),
+            "last_visit": end.at,
+            "changes": self.changes + end.changed,
+        }
+        if end.interval_s is not None:
+            values["interval_s"] = end.interval_s
+        if end.changed or is_first_content:
+            values["last_change"] = end.at
+        if end.content is not None:
+            values["content"] = end.content
+            values["etag"] = clean_or_none(end.etag)
+            values["modified"] = clean_or_none(end.modified)
+            values["expires"] = end.expires
+            values["original"] = None
+        else:
+            if 200 <= end.status <= 304:
+                values["etag"] = clean_or_none(end.etag) or self.etag
+                values["modified"] = clean_or_none(end.modified) or self.modified
+            if end.expires is not None:
+                values["expires"] = end.expires
+        if end.body_location is not None:
+            values["original"] = end.body_location.original
+        return replace(self, **values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +166,7 @@ class PageCount:
     bytes: int = 0
 
     def reaches_limit(self, pages: int, bytes_: int) -> bool:
-        """Is one of the two limits reached? Zero is no limit."""
+        """Whether one of the two limits is reached. Zero is no limit."""
         return 0 < pages <= self.pages or 0 < bytes_ <= self.bytes
 
 
@@ -148,20 +181,32 @@ class HostQueue:
     def add_url(self, lane: Lane, rank: float) -> None:
         """Note one more queued URL."""
         if lane is Lane.RETRY:
-            self.retry = rank if self.retry is None else min(self.retry, rank)
+            self.retry = lower_of(self.retry, rank)
         elif lane is Lane.REVISIT:
-            self.revisit = rank if self.revisit is None else min(self.revisit, rank)
+            self.revisit = lower_of(self.revisit, rank)
+        elif lane is Lane.URGENT:
+            self.ready = -math.inf
         else:
-            rank = -math.inf if lane is Lane.URGENT else rank
-            self.ready = rank if self.ready is None else min(self.ready, rank)
+            self.ready = lower_of(self.ready, rank)
 
     def due_time(self, now_s: float) -> float | None:
         """The earliest time, if it has come."""
-        return min(
-            (at for at in (self.retry, self.revisit) if at is not None and at <= now_s),
-            default=None,
-        )
+        times = [at for at in (self.retry, self.revisit) if at is not None and at <= now_s]
+        return min(times, default=None)
 
     def has_due_url(self, now_s: float) -> bool:
-        """Is there a URL that may be fetched now?"""
+        """Whether there is a URL that may be fetched now."""
         return self.ready is not None or self.due_time(now_s) is not None
+
+
+def lower_of(best: float | None, rank: float) -> float:
+    return rank if best is None else min(best, rank)
+
+
+def clean_text(text: str) -> str:
+    """Text that Postgres could store: no NUL, no lone surrogate."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def clean_or_none(text: str | None) -> str | None:
+    return None if text is None else clean_text(text)

@@ -1,4 +1,4 @@
-"""What several frontiers in memory share."""
+"""What several frontiers in memory share, as workers share a database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crawlproj.frontier.memory.rows import HostQueue, HostRow, ServerRow, Worker
 
 @dataclass(slots=True)
 class MemoryStore:
-    """As a database, without one."""
+    """The place of a database: what all frontiers on it know."""
 
     hosts: dict[str, HostRow] = field(default_factory=dict)
     servers: dict[int, ServerRow] = field(default_factory=dict)
@@ -25,24 +25,32 @@ class MemoryStore:
     @contextmanager
     def transaction(self, crawl: str) -> Iterator[None]:
         """All that the block writes stays, or nothing if it raises."""
-        saved = dict(self.hosts), dict(self.servers), dict(self.origins), self.crawls[crawl].copy()
+        hosts = dict(self.hosts)
+        servers = dict(self.servers)
+        origins = dict(self.origins)
+        saved = self.crawls[crawl].copy()
         try:
             yield
         except BaseException:
-            self.hosts, self.servers, self.origins, self.crawls[crawl] = saved
+            self.hosts = hosts
+            self.servers = servers
+            self.origins = origins
+            self.crawls[crawl] = saved
             raise
 
     def mend_clocks(self, now: datetime) -> None:
-        """Pauses and leases that end later than any that we make are from a time when the clock was
-        wrong.
+        """End pauses and leases that last longer than any that we make: the clock was wrong when
+        they were written.
         """
         latest = now + LONGEST_PAUSE
         wrong = [host for host in self.hosts.values() if not has_passed(host.next_allowed, latest)]
         self.hosts |= {host.name: replace(host, pause=None) for host in wrong}
         for server in list(self.servers.values()):
-            pause = server.pause if has_passed(server.next_allowed, latest) else None
-            until = server.until if has_passed(server.until, latest) else now
-            self.servers[server.id] = replace(server, pause=pause, until=until)
+            if not has_passed(server.next_allowed, latest):
+                server = replace(server, pause=None)
+            if not has_passed(server.until, latest):
+                server = replace(server, until=now)
+            self.servers[server.id] = server
 
     def quota_spent(self, spec: CrawlSpec) -> bool:
         return self.crawls[spec.name].total.reaches_limit(spec.pages, spec.bytes)
