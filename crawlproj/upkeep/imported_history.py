@@ -1,11 +1,11 @@
-"""Pages that came into the archive from elsewhere become known to a crawl, as if it had visited
-them then.
+"""Pages that were imported into the archive become known to a crawl, as if it had visited them
+then.
 
-The captures of a URL are played back in the order of time: each is judged as a visit would be, so
-that state, interval and next visit are what the crawl's own rules make of it. What the crawl knows
-from a later visit of its own is left alone. Links are not
-stored: to which of them a crawl goes is for its spider to say. So validators are left out, and the
-first visit of its own reads the page in full.
+The captures of a URL are replayed in the order of time: each is judged as a visit would be, so that
+state, interval and next visit are what the crawl's own rules make of it. What the crawl knows from
+a later visit of its own is left alone. Links are not stored: to which of them a crawl goes is for
+its spider to say. So validators are left out, and the crawl's first own visit reads the page in
+full.
 """
 
 from __future__ import annotations
@@ -39,17 +39,61 @@ from crawlproj.scheduling.outcomes import OutcomeRules
 from crawlproj.upkeep.takedown import refresh_hosts
 from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of, url_key
 
-AT_ONCE = 200
+BATCH_PAGES = 200
 DEPTH = 1
-"""As of a push: no seed, so that its host does not become part of the crawl."""
+"""The depth of a pushed URL: no seed, so that its host does not become part of the crawl."""
 HEADERS = ("location", "retry-after", "content-type", "x-robots-tag")
+LOCATION_COLUMNS = ("file", "start", "size", "record", "digest", "began")
+VERSION_COLUMNS = (
+    "url",
+    "at",
+    "status",
+    "body_digest",
+    "block_digest",
+    "length",
+    *LOCATION_COLUMNS,
+)
+PAGE_COLUMNS = (
+    "url",
+    "at",
+    "title",
+    "content_type",
+    "charset",
+    "language",
+    "length",
+    "noindex",
+    "noarchive",
+    *LOCATION_COLUMNS,
+)
+URL_COLUMNS = (
+    "id",
+    "host",
+    "canonical",
+    "state",
+    "why",
+    "lane",
+    "depth",
+    "score",
+    "visit",
+    "tries",
+    "changes",
+    "status",
+    "first_seen",
+    "last_visit",
+    "last_change",
+    "next_visit",
+    "interval_s",
+    "block_digest",
+    "moved_to",
+    "expires",
+)
 _UUID = re.compile(r"<urn:uuid:([0-9a-f-]{36})>")
 
 
 @dataclass(slots=True)
 class HistoryCounts:
-    """URLs that were not known, URLs whose last visit is a later one now, versions that
-    were added.
+    """URLs that were not known, URLs whose last visit is now a later one, and versions that were
+    added.
     """
 
     urls: int = 0
@@ -58,41 +102,41 @@ class HistoryCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """One reading. `known`: the database has it."""
+class Reading:
+    """One reading of a page; `known`: the database has it as a version."""
 
     at: datetime
     status: int
     content: Content
-    place: RecordLocation | None
+    location: RecordLocation | None
     known: bool = False
 
 
 @dataclass(slots=True)
 class History:
-    """What the captures of a URL come to."""
+    """What the captures of a URL come to: its ticket and outcome after the last replayed visit."""
 
     url: str
     ticket: Ticket
     first_seen: datetime
     outcome: Outcome | None = None
-    readings: list[Version] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
     digest: str = ""
     kind: str = ""
 
 
-Stored = Mapping[datetime, tuple[bytes, bytes]]
+StoredDigests = Mapping[datetime, tuple[bytes, bytes]]
 """By the time of their records, the digests (body, text) of versions that the database has."""
 
 
 class CaptureReplay:
-    """Plays captures back by the rules of a crawl."""
+    """Replays captures by the rules of a crawl."""
 
     def __init__(self, crawl: str, config: Config, archive: Archive) -> None:
         policy = choose_policy(
             config.policy, config.bounds, config.increase, decrease=config.decrease
         )
-        self._ends = OutcomeRules(
+        self._outcome_rules = OutcomeRules(
             policy,
             config.retries,
             config.retry_delay,
@@ -105,9 +149,9 @@ class CaptureReplay:
         self._agents = ("robots", config.robot_name.partition("/")[0].lower())
 
     def replay_captures(
-        self, url: str, entries: list[IndexEntry], stored: Stored
+        self, url: str, entries: list[IndexEntry], stored: StoredDigests
     ) -> History | None:
-        """None if nothing of it can be read."""
+        """The history of a URL by its captures; None if none of them can be read."""
         ticket = Ticket(
             url_key(self._crawl, url),
             url,
@@ -123,11 +167,20 @@ class CaptureReplay:
         for entry in entries:
             with suppress(ArchiveError):
                 self._visit(history, entry, self._archive.read_capture(entry), stored=stored)
-        return history if history.outcome is not None else None
+        if history.outcome is None:
+            return None
+        return history
 
-    def _visit(self, history: History, entry: IndexEntry, capture: Capture, stored: Stored) -> None:
+    def _visit(
+        self, history: History, entry: IndexEntry, capture: Capture, stored: StoredDigests
+    ) -> None:
+        """Take one capture for a visit, and update outcome and ticket of the history."""
         ticket = history.ticket
-        headers = {name: value for name in HEADERS if (value := capture.header(name))}
+        headers = {}
+        for name in HEADERS:
+            value = capture.header(name)
+            if value:
+                headers[name] = value
         page = Page(
             ticket,
             history.url,
@@ -138,17 +191,20 @@ class CaptureReplay:
         )
         if 200 <= page.status < 300:
             self._read(history, page, entry, capture=capture, stored=stored)
-        outcome = self._ends.decide_outcome(page, ticket)
+        outcome = self._outcome_rules.decide_outcome(page, ticket)
         if outcome.state is State.WAITING and page.kind not in self._config.revisit_filter:
             outcome = replace(outcome, next_visit=None)
         if outcome.status in REDIRECTS and outcome.moved_to is not None:
             # Where it leads is for the spider to follow.
             outcome = replace(outcome, next_visit=page.at + self._config.bounds.interval)
-        last_change = (
-            page.at
-            if page.changed or (ticket.block_digest is None and page.content is not None)
-            else ticket.last_change
-        )
+        last_change = ticket.last_change
+        block_digest = ticket.block_digest
+        if page.content is not None:
+            if block_digest is None:
+                last_change = page.at
+            block_digest = page.content.block_digest
+        if page.changed:
+            last_change = page.at
         history.outcome = outcome
         history.ticket = replace(
             ticket,
@@ -160,15 +216,18 @@ class CaptureReplay:
             interval_s=outcome.interval_s or ticket.interval_s,
             changes=ticket.changes + page.changed,
             expires=outcome.expires,
-            block_digest=page.content.block_digest
-            if page.content is not None
-            else ticket.block_digest,
+            block_digest=block_digest,
         )
 
     def _read(
-        self, history: History, page: Page, entry: IndexEntry, capture: Capture, stored: Stored
+        self,
+        history: History,
+        page: Page,
+        entry: IndexEntry,
+        capture: Capture,
+        stored: StoredDigests,
     ) -> None:
-        """The same bytes as before are not read again."""
+        """Read the content of a capture, unless it has the same bytes as the one before."""
         if entry.digest and entry.digest == history.digest:
             page.kind = history.kind
             return
@@ -178,28 +237,40 @@ class CaptureReplay:
         history.kind = page.kind
         page.content = content
         page.changed = history.ticket.block_digest not in (None, content.block_digest)
-        place = _place(history.url, entry, capture)
+        location = _location_of(history.url, entry, capture)
         history.readings.append(
-            Version(page.at, page.status, content, place=place, known=known is not None)
+            Reading(page.at, page.status, content, location=location, known=known is not None)
         )
 
     def _content(self, page: Page, capture: Capture, known: tuple[bytes, bytes] | None) -> Content:
+        """The content of a capture, with the digests that the database has, if it knows them."""
         body = capture.content
         readable = decompress_body(body)
-        page.kind = feeds.sniff_kind(readable, page.content_type if readable is body else "")
-        page.body_digest = known[0] if known else sha256(body).digest()[:16]
-        kind = page.content_type[:200]
+        named_type = ""
+        if readable is body:
+            named_type = page.content_type
+        page.kind = feeds.sniff_kind(readable, named_type)
+        if known is not None:
+            page.body_digest = known[0]
+        else:
+            page.body_digest = sha256(body).digest()[:16]
+        content_type = page.content_type[:200]
         size = len(body)
-        if (document := document_of(page, readable, self._agents)) is None:
-            return Content(page.body_digest, page.body_digest, content_type=kind, length=size)
-        page.directives = parse_robots_headers(
-            [page.headers.get("x-robots-tag", "")], self._agents
-        ) | (document.robots or NO_DIRECTIVES)
+        document = document_of(page, readable, self._agents)
+        if document is None:
+            return Content(
+                page.body_digest, page.body_digest, content_type=content_type, length=size
+            )
+        block_digest = document.block_digest
+        if known is not None:
+            block_digest = known[1]
+        in_headers = parse_robots_headers([page.headers.get("x-robots-tag", "")], self._agents)
+        page.directives = in_headers | (document.robots or NO_DIRECTIVES)
         return Content(
             page.body_digest,
-            known[1] if known else document.block_digest,
+            block_digest,
             document.title[:1000],
-            content_type=kind,
+            content_type=content_type,
             charset=document.charset,
             language=document.language[:35],
             length=size,
@@ -208,8 +279,8 @@ class CaptureReplay:
         )
 
 
-def _place(url: str, entry: IndexEntry, capture: Capture) -> RecordLocation | None:
-    """Where its body is; None if that is not a record of its own."""
+def _location_of(url: str, entry: IndexEntry, capture: Capture) -> RecordLocation | None:
+    """Where the body of a capture is; None if it has no record of its own."""
     record = capture.record
     if (
         record.kind != "response"
@@ -232,82 +303,91 @@ def _place(url: str, entry: IndexEntry, capture: Capture) -> RecordLocation | No
 def import_history(
     db: Database, frontier: PostgresFrontier, config: Config, archive: Archive, keys: set[int]
 ) -> HistoryCounts:
-    """All pages whose keys in the index have one of these hashes. Doing it again adds nothing."""
+    """Import all pages whose keys in the index have one of these hashes.
+
+    Doing it again adds nothing.
+    """
     name = frontier.spec.name
-    done = HistoryCounts()
-    row = db.fetch_row("crawl_named", name=name)
-    assert row is not None
-    player = CaptureReplay(name, config, archive)
+    counts = HistoryCounts()
+    crawl = db.fetch_value("crawl_named", name=name)
+    assert crawl is not None
+    replay = CaptureReplay(name, config, archive)
     pages = _pages(archive, keys)
-    while batch := list(islice(pages, AT_ONCE)):
-        _import_some(
-            db,
-            row[0],
-            player,
-            pages={url_key(name, url): (url, entries) for url, entries in batch},
-            done=done,
-        )
-    return done
+    while batch := list(islice(pages, BATCH_PAGES)):
+        by_id = {url_key(name, url): (url, entries) for url, entries in batch}
+        _import_batch(db, crawl, replay, pages=by_id, counts=counts)
+    return counts
 
 
 def _pages(archive: Archive, keys: set[int]) -> Iterator[tuple[str, list[IndexEntry]]]:
-    """URLs in the form that the frontier knows, with their captures, oldest first; without
-    robots.txt.
-    """
-    for _, group in groupby(
-        archive.iter_entries(keys) if keys else (), key=lambda entry: entry.key
-    ):
+    """URLs as the frontier spells them, with their captures, oldest first; without robots.txt."""
+    if not keys:
+        return
+    for _, group in groupby(archive.iter_entries(keys), key=lambda entry: entry.key):
         by_url: dict[str, list[IndexEntry]] = {}
         for entry in group:
-            url = (
-                canonical_url(entry.url) if not entry.post_query else None
-            )  # the answer to a form is not the page
+            if entry.post_query:  # the response to a form is not the page
+                continue
+            url = canonical_url(entry.url)
             if url is not None and len(url) <= MAX_URL and not url.endswith("/robots.txt"):
                 by_url.setdefault(url, []).append(entry)
         yield from by_url.items()
 
 
-def _import_some(
+def _import_batch(
     db: Database,
     crawl: int,
-    player: CaptureReplay,
+    replay: CaptureReplay,
     pages: Mapping[int, tuple[str, list[IndexEntry]]],
-    done: HistoryCounts,
+    counts: HistoryCounts,
 ) -> None:
+    """Replay the captures of these pages, by URL id, and store what came of it."""
     stored: dict[int, dict[datetime, tuple[bytes, bytes]]] = {}
     timeline: dict[int, list[tuple[datetime, bytes]]] = {}
-    for id_, at, began, body, text in db.fetch_rows("import_known", ids=array_literal(pages)):
-        timeline.setdefault(id_, []).append((at, text))
-        if began is not None:
-            stored.setdefault(id_, {})[began] = body, text
-    found = [
-        player.replay_captures(url, entries, stored.get(id_, {}))
-        for id_, (url, entries) in pages.items()
+    rows = db.fetch_rows("import_known", ids=array_literal(pages))
+    for id_, at, record_at, body_digest, block_digest in rows:
+        timeline.setdefault(id_, []).append((at, block_digest))
+        if record_at is not None:
+            stored.setdefault(id_, {})[record_at] = body_digest, block_digest
+    histories = []
+    for id_, (url, entries) in pages.items():
+        history = replay.replay_captures(url, entries, stored.get(id_, {}))
+        if history is not None:
+            histories.append(history)
+    versions = [
+        (history, reading)
+        for history in histories
+        for reading in _new_versions(history, timeline.get(history.ticket.id, []))
     ]
-    histories = [history for history in found if history is not None]
+    latest = [(history, history.readings[-1]) for history in histories if history.readings]
     with db.transaction() as tx:
-        hosts = _hosts(tx, crawl, {history.ticket.host for history in histories})
+        hosts = _add_hosts(tx, crawl, {history.ticket.host for history in histories})
         rows = tx.fetch_rows("import_urls", crawl=crawl, **_url_columns(histories, hosts))
-        versions = [(h, v) for h in histories for v in _fresh(h, timeline.get(h.ticket.id, []))]
-        done.versions += tx.run("import_versions", **_version_columns(versions))
-        latest = [(h, h.readings[-1]) for h in histories if h.readings]
+        counts.versions += tx.run("import_versions", **_version_columns(versions))
         tx.run("import_pages", **_page_columns(latest))
         refresh_hosts(tx, [(crawl, host_id) for _, host_id, _ in rows])
-        done.urls += sum(new for _, _, new in rows)
-        done.updated += sum(not new for _, _, new in rows)
+        for _, _, is_new in rows:
+            if is_new:
+                counts.urls += 1
+            else:
+                counts.updated += 1
 
 
-def _fresh(history: History, timeline: list[tuple[datetime, bytes]]) -> Iterator[Version]:
-    """Readings that differ from the version before them, whoever has read that."""
+def _new_versions(history: History, timeline: list[tuple[datetime, bytes]]) -> Iterator[Reading]:
+    """Readings that differ from the version before them, whether a visit or an import read that.
+
+    `timeline` has the time and the text's digest of each version that the database knows.
+    """
     known = sorted(timeline)
-    for version in history.readings:
-        before = [text for at, text in known if at <= version.at]
-        if not version.known and (not before or before[-1] != version.content.block_digest):
-            yield version
-            known = sorted([*known, (version.at, version.content.block_digest)])
+    for reading in history.readings:
+        before = [digest for at, digest in known if at <= reading.at]
+        digest = reading.content.block_digest
+        if not reading.known and (not before or before[-1] != digest):
+            yield reading
+            known = sorted([*known, (reading.at, digest)])
 
 
-def _hosts(tx: Transaction, crawl: int, names: Iterable[str]) -> dict[str, int]:
+def _add_hosts(tx: Transaction, crawl: int, names: Iterable[str]) -> dict[str, int]:
     wanted = sorted(names)
     found = dict(tx.fetch_rows("add_hosts", names=array_literal(wanted)))
     found |= dict(tx.fetch_rows("host_ids", names=wanted))
@@ -316,124 +396,92 @@ def _hosts(tx: Transaction, crawl: int, names: Iterable[str]) -> dict[str, int]:
 
 
 def _url_columns(histories: list[History], hosts: Mapping[str, int]) -> dict[str, str]:
-    rows: list[tuple[Any, ...]] = []
+    """The arguments of the query import_urls."""
+    rows: list[dict[str, Any]] = []
     for history in sorted(histories, key=lambda history: history.ticket.id):
-        end = history.outcome
+        outcome = history.outcome
         ticket = history.ticket
-        assert end is not None
-        lane = lane_of(end)
+        assert outcome is not None
         rows.append(
-            (
-                ticket.id,
-                hosts[ticket.host],
-                history.url,
-                end.state.value,
-                end.why,
-                lane,
-                DEPTH,
-                depth_score(DEPTH),
-                ticket.visit,
-                end.tries,
-                ticket.changes,
-                end.status,
-                history.first_seen,
-                end.at,
-                ticket.last_change,
-                end.next_visit,
-                ticket.interval_s,
-                ticket.block_digest,
-                end.moved_to,
-                end.expires,
-            )
+            {
+                "id": ticket.id,
+                "host": hosts[ticket.host],
+                "canonical": history.url,
+                "state": outcome.state.value,
+                "why": outcome.why,
+                "lane": lane_of(outcome),
+                "depth": DEPTH,
+                "score": depth_score(DEPTH),
+                "visit": ticket.visit,
+                "tries": outcome.tries,
+                "changes": ticket.changes,
+                "status": outcome.status,
+                "first_seen": history.first_seen,
+                "last_visit": outcome.at,
+                "last_change": ticket.last_change,
+                "next_visit": outcome.next_visit,
+                "interval_s": ticket.interval_s,
+                "block_digest": ticket.block_digest,
+                "moved_to": outcome.moved_to,
+                "expires": outcome.expires,
+            }
         )
-    names = (
-        "id",
-        "host",
-        "canonical",
-        "state",
-        "why",
-        "lane",
-        "depth",
-        "score",
-        "visit",
-        "tries",
-        "changes",
-        "status",
-        "first_seen",
-        "last_visit",
-        "last_change",
-        "next_visit",
-        "interval_s",
-        "block_digest",
-        "moved_to",
-        "expires",
-    )
-    return _columns(names, rows)
+    return _columns(URL_COLUMNS, rows)
 
 
-def _columns(names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> dict[str, str]:
-    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-    return dict(zip(names, map(array_literal, columns), strict=True))
+def _columns(names: tuple[str, ...], rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Each column of the rows as an array for the database."""
+    return {name: array_literal(row[name] for row in rows) for name in names}
 
 
-PLACE = ("file", "start", "size", "record", "digest", "began")
+def _location_values(location: RecordLocation | None) -> dict[str, Any]:
+    if location is None:
+        return dict.fromkeys(LOCATION_COLUMNS)
+    uuid = _UUID.fullmatch(location.record_id)
+    return {
+        "file": location.file,
+        "start": location.offset,
+        "size": location.length,
+        "record": uuid and uuid[1],
+        "digest": location.digest,
+        "began": location.at,
+    }
 
 
-def _placed(place: RecordLocation | None) -> tuple[Any, ...]:
-    if place is None:
-        return (None,) * len(PLACE)
-    found = _UUID.fullmatch(place.record_id)
-    return place.file, place.offset, place.length, found and found[1], place.digest, place.at
+def _version_columns(versions: list[tuple[History, Reading]]) -> dict[str, str]:
+    """The arguments of the query import_versions."""
+    rows = [
+        {
+            "url": history.ticket.id,
+            "at": reading.at,
+            "status": reading.status,
+            "body_digest": reading.content.body_digest,
+            "block_digest": reading.content.block_digest,
+            "length": reading.content.length,
+            **_location_values(reading.location),
+        }
+        for history, reading in versions
+    ]
+    return _columns(VERSION_COLUMNS, rows)
 
 
-def _version_columns(versions: list[tuple[History, Version]]) -> dict[str, str]:
-    names = ("url", "at", "status", "body_digest", "block_digest", "length", *PLACE)
-    return _columns(
-        names,
-        [
-            (
-                h.ticket.id,
-                v.at,
-                v.status,
-                v.content.body_digest,
-                v.content.block_digest,
-                v.content.length,
-                *_placed(v.place),
-            )
-            for h, v in versions
-        ],
-    )
-
-
-def _page_columns(latest: list[tuple[History, Version]]) -> dict[str, str]:
-    names = (
-        "url",
-        "at",
-        "title",
-        "content_type",
-        "charset",
-        "language",
-        "length",
-        "noindex",
-        "noarchive",
-        *PLACE,
-    )
-    return _columns(
-        names,
-        [
-            (
-                h.ticket.id,
-                v.at,
-                c.title,
-                c.content_type,
-                c.charset,
-                c.language,
-                c.length,
-                c.noindex,
-                c.noarchive,
-                *_placed(v.place),
-            )
-            for h, v in latest
-            for c in (v.content,)
-        ],
-    )
+def _page_columns(latest: list[tuple[History, Reading]]) -> dict[str, str]:
+    """The arguments of the query import_pages."""
+    rows = []
+    for history, reading in latest:
+        content = reading.content
+        rows.append(
+            {
+                "url": history.ticket.id,
+                "at": reading.at,
+                "title": content.title,
+                "content_type": content.content_type,
+                "charset": content.charset,
+                "language": content.language,
+                "length": content.length,
+                "noindex": content.noindex,
+                "noarchive": content.noarchive,
+                **_location_values(reading.location),
+            }
+        )
+    return _columns(PAGE_COLUMNS, rows)

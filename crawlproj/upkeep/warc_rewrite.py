@@ -1,10 +1,10 @@
-"""Records go from the archive while the database and running crawls look on: nobody is left with a
-place that leads nowhere.
+"""Records go from the archive while crawls run, and no offset in the database is left that leads
+nowhere.
 
 One process at a time does it in a folder. First all workers are called: they read anew what is
-barred, close the file that they write, and answer when every end of a visit whose record is in a
-closed file is stored. Then, file by file: the successor is written, the new places are stored in
-one transaction, the old file goes. A kill at any moment is made good by the next run.
+barred, close the file that they write, and confirm when the outcome of every visit whose record is
+in a closed file is stored. Then, file by file: the successor is written, the new offsets are stored
+in one transaction, the old file is deleted. The next run completes what a kill interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from crawlproj.archive import Archive
 from crawlproj.archive.locks import rewrite_lock
@@ -40,15 +40,27 @@ from crawlproj.database.connection import Database
 from crawlproj.errors import ArchiveError
 from crawlproj.scheduling.worker import is_dead
 
-LOOK_S = 0.1
+POLL_S = 0.1
 BUSY = "another process takes records out of this archive, or adds some: it is waited for"
-Places = dict[str, list[tuple[str, int, int]]]
+KnownBodies = dict[str, list[tuple[str, int, int]]]
+"""By file, the bodies that the database knows: kind (page, version), URL id, offset."""
+
+
+class Move(NamedTuple):
+    """A body that the database knows: its old offset, and where it is in the new file, if it is."""
+
+    url_id: int
+    old_offset: int
+    new_offset: int | None
+    length: int | None
 
 
 @dataclass(slots=True)
 class RewriteResult:
-    """Records that went, by name; files that were written anew or dropped; bytes that this freed;
-    versions that went with them.
+    """What was removed: records by the name of their rule, files rewritten and dropped, bytes
+    freed.
+
+    `versions` went from the database with their records.
     """
 
     records: Counter[str] = field(default_factory=Counter)
@@ -59,38 +71,41 @@ class RewriteResult:
 
 
 class WarcRewriter:
-    """A context manager: while it is open, nobody else rewrites files of this folder. `files` are
-    those that may be rewritten.
+    """A context manager: while it is open, nobody else rewrites files of this folder.
+
+    `files` are those that may be rewritten.
     """
 
     def __init__(
         self,
         db: Database,
         folder: Path,
-        patience_s: float,
+        timeout_s: float,
         tell: Callable[[str], None],
         calls: int = 1,
     ) -> None:
-        """A worker that is called may just have begun a file, under rules that it did not know yet:
-        only a second call makes sure that this one is searched, too.
+        """`calls` is how often the workers are called.
+
+        A worker that is called may just have begun a file, under rules that it did not know yet:
+        only a second call makes sure that this file is searched, too.
         """
         self._calls = calls
         self._db = db
         self._folder = folder
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._tell = tell
         self.archive = Archive(folder)
-        self.done = RewriteResult()
+        self.result = RewriteResult()
         self.files: list[Path] = []
         self.leftovers: list[RewrittenFile] = []
-        self.mended = 0
+        self.repaired_indexes = 0
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         self._stack.enter_context(rewrite_lock(self._folder, lambda: self._tell(BUSY)))
         try:
             repair_open_files(self._folder)
-            self.mended = len(repair_indexes(self._folder))
+            self.repaired_indexes = len(repair_indexes(self._folder))
             self.leftovers = list(unfinished_rewrites(self.archive))
             for _ in range(self._calls):
                 names = {path.name.removesuffix(OPEN) for path in self._folder.glob(f"*{SUFFIX}*")}
@@ -115,158 +130,176 @@ class WarcRewriter:
         self._stack.__exit__(kind, error, trace)
 
     def _call(self) -> None:
-        """Returns when no living worker holds anything back that is about a closed file.
-        ArchiveError if one does not answer.
+        """Call all workers, and wait until each living one has stored what is about closed files.
+
+        ArchiveError if one does not confirm in time.
         """
         call = self._db.fetch_value("takedown_call")
-        until = time.monotonic() + self._patience_s
-        while deaf := [
-            name for (name,) in self._db.fetch_rows("takedown_deaf", call=call) if not is_dead(name)
-        ]:
-            if time.monotonic() > until:
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            rows = self._db.fetch_rows("takedown_deaf", call=call)
+            waited_for = [name for (name,) in rows if not is_dead(name)]
+            if not waited_for:
+                return
+            if time.monotonic() > deadline:
                 raise ArchiveError(
-                    f"a running worker has not closed its WARC file: {', '.join(deaf)}; do it "
-                    "again, or stop it first"
+                    f"a running worker has not closed its WARC file: {', '.join(waited_for)}; do "
+                    "it again, or stop it first"
                 )
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
     def survey_files(
-        self, gone: RemovalRule, see: Callable[[Path, StoredRecord], None] | None = None
+        self, rule: RemovalRule, on_record: Callable[[Path, StoredRecord], None] | None = None
     ) -> dict[str, FileSurvey]:
+        """What goes from which file by the rule; `on_record` sees each record first."""
         lost = {capture: name for each in self.leftovers for capture, name in each.lost.items()}
-        return survey_files(self.files, gone, lost, see=see)
+        return survey_files(self.files, rule, lost, on_record=on_record)
 
-    def still_open(self, gone: RemovalRule) -> list[str]:
-        """Files that somebody writes, who does not know of it, and that hold some of it."""
+    def still_open(self, rule: RemovalRule) -> list[str]:
+        """Files with records that are to go, which somebody writes who does not know the rule."""
         found = []
         for path in sorted(self._folder.glob(f"*{SUFFIX}{OPEN}")):
             with path.open("rb") as file:
-                if any(
-                    stored.url and gone(stored.url, stored.at) for stored in salvage_records(file)
-                ):
+                records = salvage_records(file)
+                if any(stored.url and rule(stored.url, stored.at) for stored in records):
                     found.append(path.name)
         return found
 
     def remove_records(
         self,
-        found: Mapping[str, FileSurvey],
-        gone: RemovalRule,
+        surveys: Mapping[str, FileSurvey],
+        rule: RemovalRule,
         reasons: Mapping[str, str],
         now: datetime,
         listed: bool = True,
     ) -> RewriteResult:
-        """Write these files anew, without what goes. Those with records that need something that
-        goes come first, and none of them is dropped before all are written. Then those of which
-        nothing is left, which makes room.
+        """Rewrite these files without what goes.
+
+        Files with records that depend on something that goes come first, and no old file is
+        deleted before all of these are written. Then come files of which nothing is left, which
+        frees space.
         """
-        paths = [path for path in self.files if path.name in found]
-        places = self._places(
+
+        def order(path: Path) -> tuple[bool, bool]:
+            survey = surveys[path.name]
+            return not survey.dependents, survey.remaining > 0
+
+        paths = sorted((path for path in self.files if path.name in surveys), key=order)
+        bodies = self._known_bodies(
             [*(each.old.name for each in self.leftovers), *(path.name for path in paths)]
         )
         waiting = self.leftovers
         for each in waiting:
-            self._move(each, places)
-        for path in sorted(
-            paths, key=lambda path: (not found[path.name].heirs, found[path.name].left > 0)
-        ):
-            if waiting and not found[path.name].heirs:
-                self._drop(waiting)
+            self._store_moves(each, bodies)
+        for path in paths:
+            survey = surveys[path.name]
+            if waiting and not survey.dependents:
+                self._delete_old(waiting)
                 waiting = []
-            done = self._rewrite(
-                path, gone, found[path.name], reasons=reasons, now=now, listed=listed
-            )
-            self._move(done, places)
-            if found[path.name].heirs:
-                waiting.append(done)
+            rewritten = self._rewrite(path, rule, survey, reasons=reasons, now=now, listed=listed)
+            self._store_moves(rewritten, bodies)
+            if survey.dependents:
+                waiting.append(rewritten)
             else:
-                self._drop([done])
-        self._drop(waiting)
+                self._delete_old([rewritten])
+        self._delete_old(waiting)
         self.leftovers = []
         refresh_index(self._folder)
-        return self.done
+        return self.result
 
     def _rewrite(
         self,
         path: Path,
-        gone: RemovalRule,
-        found: FileSurvey,
+        rule: RemovalRule,
+        survey: FileSurvey,
         reasons: Mapping[str, str],
         now: datetime,
         listed: bool,
     ) -> RewrittenFile:
-        """Nothing but its first record left, and no need to say so: then there is no successor."""
-        if not found.left and not listed:
-            return RewrittenFile(path, None, dict(found.going), moved={})
+        """Write the successor of a file; none if nothing is left and the removal is not listed."""
+        if not survey.remaining and not listed:
+            return RewrittenFile(path, None, dict(survey.removed), moved={})
         return rewrite_file(
-            self.archive, path, gone, heirs=found.heirs, reasons=reasons, now=now, listed=listed
+            self.archive,
+            path,
+            rule,
+            dependents=survey.dependents,
+            reasons=reasons,
+            now=now,
+            listed=listed,
         )
 
-    def _places(self, files: list[str]) -> Places:
-        """All that the database knows in these files, in one look."""
-        places: Places = defaultdict(list)
-        for kind, url, file, offset in (
-            self._db.fetch_rows("takedown_places", files=array_literal(files)) if files else ()
-        ):
-            places[file].append((kind, url, offset))
-        return places
+    def _known_bodies(self, files: list[str]) -> KnownBodies:
+        """All bodies that the database knows in these files, by one query."""
+        bodies: KnownBodies = defaultdict(list)
+        if not files:
+            return bodies
+        rows = self._db.fetch_rows("takedown_places", files=array_literal(files))
+        for kind, url_id, file, offset in rows:
+            bodies[file].append((kind, url_id, offset))
+        return bodies
 
-    def _move(self, done: RewrittenFile, places: Places) -> None:
-        """The new places, all at once. A version whose record is gone is gone; a page without its
-        body stays known.
+    def _store_moves(self, rewritten: RewrittenFile, bodies: KnownBodies) -> None:
+        """Store the new offsets in one transaction.
+
+        A version goes with its record; a page without its body stays known.
         """
-        here = places.pop(done.old.name, [])
-        name = done.new.name if done.new is not None else ""
-        moves = {
-            kind: [
-                (url, offset, done.moved.get(offset)) for what, url, offset in here if what == kind
-            ]
-            for kind in ("page", "version")
-        }
+        old_name = rewritten.old.name
+        new_name = ""
+        if rewritten.new is not None:
+            new_name = rewritten.new.name
+        moves: dict[str, list[Move]] = {"page": [], "version": []}
+        for kind, url_id, offset in bodies.pop(old_name, []):
+            new_offset, length = rewritten.moved.get(offset, (None, None))
+            moves[kind].append(Move(url_id, offset, new_offset, length))
+        unread = [move.url_id for move in moves["page"] if move.new_offset is None]
+        kept = [move for move in moves["version"] if move.new_offset is not None]
+        gone = [move for move in moves["version"] if move.new_offset is None]
         with self._db.transaction() as tx:
             # URLs before pages, as in the commits of a crawl: else each could wait for the other.
+            tx.run("takedown_read_anew", ids=array_literal(unread))
+            tx.run("takedown_move_pages", **_move_columns(old_name, new_name, moves["page"]))
+            tx.run("takedown_move_versions", **_move_columns(old_name, new_name, kept))
+            self.result.versions += tx.run(
+                "takedown_drop_versions",
+                url=array_literal(move.url_id for move in gone),
+                old=array_literal(move.old_offset for move in gone),
+                **{"from": old_name},
+            )
             tx.run(
-                "takedown_read_anew",
-                ids=array_literal(row[0] for row in moves["page"] if row[2] is None),
+                "takedown_rewrote",
+                what=array_literal(rewritten.removed),
+                records=array_literal(rewritten.removed.values()),
+                file=new_name or old_name,
             )
-            tx.run("takedown_move_pages", **_moves(done.old.name, name, moves["page"]))
-            kept = [row for row in moves["version"] if row[2] is not None]
-            tx.run("takedown_move_versions", **_moves(done.old.name, name, kept))
-            gone = [row for row in moves["version"] if row[2] is None]
-            urls = array_literal(row[0] for row in gone)
-            old = array_literal(row[1] for row in gone)
-            self.done.versions += tx.run(
-                "takedown_drop_versions", url=urls, old=old, **{"from": done.old.name}
-            )
-            what = array_literal(done.removed)
-            records = array_literal(done.removed.values())
-            tx.run("takedown_rewrote", what=what, records=records, file=name or done.old.name)
-        # Places that lead to the new file may be moved on in this run.
-        places[name] += [
-            (kind, url, place[0])
-            for kind in moves
-            for url, _, place in moves[kind]
-            if place is not None
-        ]
+        # The new file may be rewritten again in this run.
+        for kind, moved in moves.items():
+            for move in moved:
+                if move.new_offset is not None:
+                    bodies[new_name].append((kind, move.url_id, move.new_offset))
 
-    def _drop(self, done: Iterable[RewrittenFile]) -> None:
-        for each in done:
-            old = each.old.stat().st_size if each.old.exists() else 0
-            new = each.new.stat().st_size if each.new is not None else 0
+    def _delete_old(self, files: Iterable[RewrittenFile]) -> None:
+        """Delete files whose successors are written and stored, and count what went."""
+        for each in files:
+            if each.old.exists():
+                self.result.freed += each.old.stat().st_size
+            if each.new is not None:
+                self.result.freed -= each.new.stat().st_size
+                self.result.files += 1
+            else:
+                self.result.dropped += 1
             delete_old_files([each])
-            self.done.records.update(each.removed)
-            self.done.files += each.new is not None
-            self.done.dropped += each.new is None
-            self.done.freed += old - new
+            self.result.records.update(each.removed)
 
 
-def _moves(
-    old: str, new: str, rows: list[tuple[int, int, tuple[int, int] | None]]
-) -> dict[str, str]:
+def _move_columns(old_file: str, new_file: str, moves: list[Move]) -> dict[str, str]:
+    """The arguments of the queries takedown_move_pages and takedown_move_versions."""
+    new_files = [new_file if move.new_offset is not None else None for move in moves]
     return {
-        "from": old,
-        "url": array_literal(row[0] for row in rows),
-        "old": array_literal(row[1] for row in rows),
-        "file": array_literal(new if row[2] else None for row in rows),
-        "start": array_literal(row[2] and row[2][0] for row in rows),
-        "size": array_literal(row[2] and row[2][1] for row in rows),
+        "from": old_file,
+        "url": array_literal(move.url_id for move in moves),
+        "old": array_literal(move.old_offset for move in moves),
+        "file": array_literal(new_files),
+        "start": array_literal(move.new_offset for move in moves),
+        "size": array_literal(move.length for move in moves),
     }
