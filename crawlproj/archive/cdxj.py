@@ -1,5 +1,5 @@
-"""CDXJ: sorted lines `key timestamp {json}`, in which anything is found by halving. As pywb reads
-and writes them.
+"""CDXJ indexes as pywb reads and writes them: sorted lines `key timestamp {json}`, searched by
+bisection.
 """
 
 from __future__ import annotations
@@ -13,20 +13,23 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from crawlproj.archive.post_keys import METHOD, add_post_query
-from crawlproj.archive.records import OCTETS, Record, mime_type
+from crawlproj.archive.records import OCTETS, REVISIT_MIME, Record, mime_type
 from crawlproj.archive.stored_record import StoredRecord
 from crawlproj.archive.surt import surt_key
 from crawlproj.errors import ArchiveError
 from crawlproj.http import heads
 
 BLOCK = 4_096
+LISTED_KINDS = ("response", "revisit", "resource")
 _encode = json.JSONEncoder(separators=(", ", ": "), check_circular=False).encode
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class IndexEntry:
-    """One record with content. `timestamp` has 14 digits, `mime` of a revisit is `warc/revisit`,
-    `file` has no folder. `asked` is what the request is told by from a GET; `key` has it, too.
+    """One line of an index: a record with content.
+
+    `timestamp` has 14 digits, `mime` of a revisit is `warc/revisit`, `file` has no folder.
+    `post_query` distinguishes the request from a GET (see post_keys.py); it is part of `key`, too.
     """
 
     key: str
@@ -44,7 +47,8 @@ class IndexEntry:
     def from_line(cls, line: bytes) -> Self:
         """The entry of a line; ValueError or KeyError if it is none."""
         key, timestamp, rest = line.decode("utf-8", "replace").split(" ", 2)
-        if not isinstance(found := json.loads(rest), dict):
+        found = json.loads(rest)
+        if not isinstance(found, dict):
             raise ValueError(f"no entry: {rest[:100]}")
         status = str(found.get("status", ""))
         return cls(
@@ -79,32 +83,28 @@ class IndexEntry:
 
     @classmethod
     def from_stored(cls, stored: StoredRecord, file: str) -> Self | None:
-        """For a record that was read; None if the index does not list such records.
+        """The entry of a record that was read; None if the index does not list such records.
 
-        An answer that says 304 is not listed: replay would show the 304 itself, which is nothing to
-        see.
+        A response with status 304 is not listed: replay would show the 304, which has no content.
         """
-        status = heads.parse_status(stored.head) if stored.is_http else 0
-        if (
-            stored.kind not in ("response", "revisit", "resource")
-            or status == 304
-            or not stored.url
-        ):
+        if stored.kind not in LISTED_KINDS or not stored.url:
+            return None
+        head = stored.head
+        status = heads.parse_status(head)
+        if status == 304:
             return None
         if stored.kind == "revisit":
-            kind = "warc/revisit"
+            mime = REVISIT_MIME
+        elif stored.is_http:
+            mime = mime_type(head)
         else:
-            kind = (
-                mime_type(stored.head)
-                if stored.is_http
-                else stored.fields.get("content-type", OCTETS).partition(";")[0].strip()
-            )
+            mime = stored.fields.get("content-type", OCTETS).partition(";")[0].strip()
         stamp = format_timestamp(stored.at)
         return cls(
             surt_key(stored.url),
             stamp,
             stored.url,
-            mime=kind,
+            mime=mime,
             status=status,
             digest=stored.digest,
             length=stored.length,
@@ -113,16 +113,15 @@ class IndexEntry:
         )
 
     def with_post_query(self, post_query: str) -> Self:
-        """The same as the answer to such a request."""
-        return (
-            replace(self, key=surt_key(add_post_query(self.url, post_query)), post_query=post_query)
-            if post_query
-            else self
-        )
+        """The same entry as that of the response to a request with this post query."""
+        if not post_query:
+            return self
+        key = surt_key(add_post_query(self.url, post_query))
+        return replace(self, key=key, post_query=post_query)
 
     def to_line(self) -> bytes:
-        """Numbers are strings, and what isn't known is left out, as all tools write it."""
-        rest = {
+        """The line of the entry; numbers are strings and unknown values left out, as usual."""
+        values = {
             "url": self.url,
             "mime": self.mime,
             "status": str(self.status or ""),
@@ -130,13 +129,15 @@ class IndexEntry:
             "length": str(self.length),
             "offset": str(self.offset),
             "filename": self.file,
-        } | (_method_fields(self.post_query) if self.post_query else {})
-        known = {name: value for name, value in rest.items() if value}
+        }
+        if self.post_query:
+            values |= _method_fields(self.post_query)
+        known = {name: value for name, value in values.items() if value}
         return f"{self.key} {self.timestamp} {_encode(known)}\n".encode("utf-8", "replace")
 
     @property
     def at(self) -> datetime:
-        """To the second."""
+        """The time of the capture, to the second."""
         return datetime.strptime(self.timestamp, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
 
 
@@ -144,19 +145,24 @@ def format_timestamp(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y%m%d%H%M%S")
 
 
-def _method_fields(asked: str) -> dict[str, str]:
-    method, _, body = asked.removeprefix(METHOD).partition("&")
+def _method_fields(post_query: str) -> dict[str, str]:
+    method, _, body = post_query.removeprefix(METHOD).partition("&")
     return {"method": method, "requestBody": body}
 
 
 def _post_query(found: dict[str, Any]) -> str:
+    """The post query of the values of a line."""
     method = found.get("method", "")
     body = found.get("requestBody", "")
-    return f"{METHOD}{method}{'&' if body else ''}{body}" if method else ""
+    if not method:
+        return ""
+    if not body:
+        return f"{METHOD}{method}"
+    return f"{METHOD}{method}&{body}"
 
 
 def find_entries(path: Path, url: str) -> Iterator[IndexEntry]:
-    """The entries of a URL in a sorted index, oldest first; of a file that isn't there, none."""
+    """The entries of a URL in a sorted index, oldest first; none if there is no such file."""
     try:
         file = path.open("rb", buffering=0)
     except FileNotFoundError:
@@ -169,21 +175,22 @@ def find_entries(path: Path, url: str) -> Iterator[IndexEntry]:
             yield parse_entry(line, path)
 
 
-def parse_entry(line: bytes, path: Path) -> IndexEntry:
-    """The entry of a line of that index, or one in that folder; ArchiveError if it is damaged."""
+def parse_entry(line: bytes, index: Path) -> IndexEntry:
+    """The entry of a line of an index; ArchiveError if it is damaged."""
     try:
         return IndexEntry.from_line(line)
     except (ValueError, KeyError):
         raise ArchiveError(
-            f"the index is damaged, scrapy warc repair makes it anew: {path}"
+            f"the index is damaged, scrapy warc repair makes it anew: {index}"
         ) from None
 
 
 def lines_from(file: BinaryIO, wanted: bytes) -> Iterator[bytes]:
-    """All lines from the first that is not less than `wanted`. Reads a block for each halving."""
+    """All lines from the first that is not less than `wanted`; a bisection over blocks."""
     low = 0
     high = os.fstat(file.fileno()).st_size // BLOCK
-    while low < high:  # the first block in which the first line that starts there is not less
+    # Looks for the first block whose first line (of those that start in it) is not less.
+    while low < high:
         middle = (low + high) // 2
         line = _first_line(file, middle * BLOCK)
         if line and line < wanted:
@@ -205,10 +212,21 @@ def lines_from(file: BinaryIO, wanted: bytes) -> Iterator[bytes]:
 
 def _first_line(file: BinaryIO, offset: int) -> bytes:
     """The first line that starts at `offset` or after it; empty if there is none."""
-    file.seek(max(0, offset - 1))
-    data = file.read(BLOCK)
-    start = 0 if offset == 0 else data.find(b"\n") + 1
-    while (start == 0 < offset or b"\n" not in data[start:]) and (more := file.read(BLOCK)):
+    if offset == 0:
+        file.seek(0)
+        return _read_past_newline(file, b"").partition(b"\n")[0]
+    file.seek(offset - 1)
+    _, newline, rest = _read_past_newline(file, b"").partition(b"\n")
+    if not newline:
+        return b""
+    return _read_past_newline(file, rest).partition(b"\n")[0]
+
+
+def _read_past_newline(file: BinaryIO, data: bytes) -> bytes:
+    """`data` and more of the file, until a line end is in it or the file ends."""
+    while b"\n" not in data:
+        more = file.read(BLOCK)
+        if not more:
+            break
         data += more
-        start = start or (data.find(b"\n") + 1 if offset else 0)
-    return data[start:].partition(b"\n")[0] if start or not offset else b""
+    return data

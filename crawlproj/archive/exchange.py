@@ -1,6 +1,7 @@
-"""What an exchange with a server, and its place in the archive, consist of: values that nobody
-changes. Where there is one per page they are not frozen, which would make them three times as slow
-to make.
+"""An exchange with a server, and where its records are in the archive.
+
+These values are never changed. Those of which there is one per page are not frozen all the same: it
+would make them three times as slow to create.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from crawlproj.archive.post_keys import parse_post_query
 
 
 class Truncated(StrEnum):
-    """Why a body ends before its end, in the words of WARC."""
+    """Why a body was cut off, in the words of WARC."""
 
     LENGTH = "length"
     TIME = "time"
@@ -25,8 +26,8 @@ class Truncated(StrEnum):
 
 @dataclass(slots=True)
 class PageMetadata:
-    """What was read from a page, for its metadata record. `links` are (URL, kind, ...) as the
-    parser names kinds.
+    """What was read from a page, for its metadata record. `links` are tuples (URL, kind, ...) as
+    the HTML parser makes them.
     """
 
     title: str = ""
@@ -35,12 +36,13 @@ class PageMetadata:
 
 @dataclass(slots=True)
 class Exchange:
-    """One request and its answer, as they went over the wire.
+    """One request and its response, as they went over the wire.
 
-    `head` is the answer's status line and headers with their line ends and the empty line, byte by
-    byte; empty if the server sent none (HTTP/0.9). `body` is still packed (Content-Encoding), but
-    the chunks of a Transfer-Encoding are joined: no reader agrees with another on the digest of a
-    payload in chunks. `request` is the head of the request as sent, empty if nobody kept it.
+    `head` is the response's status line and headers with their line ends and the empty line, byte
+    by byte; empty if the server sent none (HTTP/0.9). `body` is still compressed
+    (Content-Encoding), but the chunks of a Transfer-Encoding are joined: readers disagree about the
+    digest of a payload in chunks. `request` is the head of the request as sent, empty if it was not
+    kept.
     """
 
     url: str
@@ -54,11 +56,11 @@ class Exchange:
     truncated: Truncated | None = None
     metadata: PageMetadata | None = None
     content_type: str = ""
-    """Of what has no HTTP head, if somebody knows it."""
+    """The type of a body that has no HTTP head, if it is known."""
 
     @property
     def post_query(self) -> str:
-        """What the request is told by from a GET; empty if it is one."""
+        """What distinguishes the request from a GET of the same URL; empty for a GET."""
         return parse_post_query(self.request, self.request_body)
 
     @property
@@ -68,8 +70,8 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A record with a payload (never a revisit) that revisit records can point at. `record_id` is
-    empty if it isn't known.
+    """A record with a payload (never a revisit) that revisit records point at. `record_id` is empty
+    if it isn't known.
     """
 
     url: str
@@ -80,9 +82,11 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class RecordLocation:
-    """Where the answer of an exchange is: `file` is the name that the file has or will have,
-    `offset` and `length` are those of the gzip member. `original` is what later revisits must point
-    at: this record, or the one that this record points at.
+    """Where the response of an exchange is stored.
+
+    `file` is the name that the file has or will have when it is closed; `offset` and `length` are
+    those of the gzip member. `original` is what later revisits must point at: this record, or the
+    one that this record points at.
     """
 
     file: str

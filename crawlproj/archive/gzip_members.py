@@ -1,4 +1,4 @@
-"""Gzip members: a WARC file is a row of them, one per record, so that each can be read alone."""
+"""Gzip members: a WARC file is a series of them, one per record, so that each can be read alone."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ GZIP = 31
 """Window bits that mean gzip, with zlib's largest window."""
 MAGIC = b"\x1f\x8b\x08"
 BY_SIZE = 0
-SMALL = 64_000
-"""Level 2 of libdeflate; 1 for small records, which gain little by more effort. Both stay within 8
-% of gzip -6.
+"""A level that depends on the record: libdeflate's 1 for small ones, which gain little by more
+effort, and 2 for others. Both stay within 8 % of gzip -6.
 """
+SMALL = 64_000
 MAX_RECORD = 1 << 30
 FIRST = 4_096
+"""Bytes that are read first: most records are small."""
 PIECE = 65_536
-"""Most records are small: a little is read first."""
 
 
 class BrokenRecordError(ArchiveError):
@@ -36,7 +36,7 @@ class BrokenRecordError(ArchiveError):
 
 @dataclass(frozen=True, slots=True)
 class GzipMember:
-    """`data` is unpacked; `offset` and `length` are in the file."""
+    """A member of a file. `data` is decompressed; `offset` and `length` are those in the file."""
 
     offset: int
     length: int
@@ -44,13 +44,16 @@ class GzipMember:
 
 
 def compress_member(data: bytes, level: int = BY_SIZE) -> bytes:
-    """One member. The same data always gives the same bytes: no time is written."""
-    return bytes(deflate.gzip_compress(data, level or (1 if len(data) < SMALL else 2)))
+    """One gzip member. The same data always gives the same bytes: no time is written."""
+    if level == BY_SIZE:
+        level = 1 if len(data) < SMALL else 2
+    return bytes(deflate.gzip_compress(data, level))
 
 
 def read_member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> GzipMember | None:
-    """The member at `offset`; None at the end of the file. BrokenError if it is cut, damaged, or
-    unpacked more than `limit`.
+    """The member at `offset`; None at the end of the file.
+
+    Raises BrokenRecordError if it is cut, damaged, or larger than `limit` when decompressed.
     """
     file.seek(offset)
     inflater = zlib.decompressobj(GZIP)
@@ -69,39 +72,44 @@ def read_member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> GzipMem
             size += len(pieces[-1])
             if size > limit:
                 raise BrokenRecordError(offset, f"more than {limit} bytes in one record")
-            chunk = b"" if inflater.eof else file.read(PIECE)
+            if not inflater.eof:
+                chunk = file.read(PIECE)
     except zlib.error as error:
         raise BrokenRecordError(offset, f"no gzip member ({error})") from None
     return GzipMember(offset, length - len(inflater.unused_data), b"".join(pieces))
 
 
 def iter_members(file: BinaryIO, offset: int = 0) -> Iterator[GzipMember]:
-    """All members from there on; BrokenError at the first that is none."""
-    while (found := read_member(file, offset)) is not None:
-        yield found
-        offset += found.length
+    """All members from `offset` on; BrokenRecordError where there is none."""
+    while (member := read_member(file, offset)) is not None:
+        yield member
+        offset += member.length
 
 
 def next_member(file: BinaryIO, offset: int, limit: int = MAX_RECORD) -> GzipMember | None:
-    """The next whole member with a WARC record in it, after bytes that are none."""
+    """The next whole member that holds a WARC record, wherever after `offset` it starts."""
     file.seek(offset)
     tail = b""
     while data := file.read(PIECE):
         base = file.tell() - len(data) - len(tail)
         data = tail + data
-        at = data.find(MAGIC)
-        while at >= 0:
-            if (found := _record_at(file, base + at, limit)) is not None:
-                return found
-            at = data.find(MAGIC, at + 1)
+        start = data.find(MAGIC)
+        while start >= 0:
+            member = _record_member(file, base + start, limit)
+            if member is not None:
+                return member
+            start = data.find(MAGIC, start + 1)
         tail = data[-len(MAGIC) + 1 :]
         file.seek(base + len(data))
     return None
 
 
-def _record_at(file: BinaryIO, offset: int, limit: int) -> GzipMember | None:
+def _record_member(file: BinaryIO, offset: int, limit: int) -> GzipMember | None:
+    """The member at `offset`, if it is whole and holds a WARC record."""
     try:
-        found = read_member(file, offset, limit)
+        member = read_member(file, offset, limit)
     except BrokenRecordError:
         return None
-    return found if found is not None and found.data.startswith(b"WARC/1.") else None
+    if member is None or not member.data.startswith(b"WARC/1."):
+        return None
+    return member

@@ -8,7 +8,7 @@ import re
 from base64 import b64decode
 from collections.abc import Callable
 
-from crawlproj.archive.cdxj import IndexEntry
+from crawlproj.archive.cdxj import LISTED_KINDS, IndexEntry
 from crawlproj.archive.post_keys import parse_post_query
 from crawlproj.archive.stored_record import StoredRecord
 from crawlproj.http import heads
@@ -26,7 +26,7 @@ class IndexBuilder:
         self._id = ""
 
     def add_record(self, stored: StoredRecord) -> None:
-        if stored.kind in ("response", "revisit", "resource"):
+        if stored.kind in LISTED_KINDS:
             self.close()
             self._held = IndexEntry.from_stored(stored, self._file)
             self._id = stored.id

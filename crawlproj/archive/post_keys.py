@@ -1,8 +1,8 @@
-"""How an index tells answers to forms, and to anything else that is no GET, from the page itself.
+"""How the index distinguishes responses to forms, and to any request but a GET, from the page.
 
-Their keys are those of the URL with method and content of the request behind it
-(`__wb_method=POST&...`), as pywb and others write and look them up: so a replayed form leads to its
-answer, and a replayed link never does.
+Their keys are those of the URL with the request's method and content appended to it, the post query
+(`__wb_method=POST&...`), as pywb and others write and look them up. So a replayed form leads to its
+response, and a replayed link never does.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from crawlproj.http import heads
 METHOD = "__wb_method="
 WITH_CONTENT = ("POST", "PUT")
 NO_BREAKS = dict.fromkeys(map(ord, "\t\r\n"))
-LONGEST = 4_096
-"""Characters of the content that count."""
+MAX_CONTENT = 4_096
+"""Characters of the content that are part of the key."""
 _METHOD = re.compile(rb"\s*([!#$%&'*+.^_`|~0-9A-Za-z-]{1,40})[ \t]+\S").match
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
@@ -32,86 +32,100 @@ PARTS = "multipart/"
 
 
 def parse_post_query(head: bytes, body: bytes) -> str:
-    """What distinguishes a request that went over the wire; empty for a GET, and if nobody kept it,
-    or what is kept is none.
-    """
-    if not head or head.startswith(b"GET ") or (found := _METHOD(head)) is None:
+    """The post query of a request as sent; empty for a GET, and for what is no request."""
+    if not head or head.startswith(b"GET "):
+        return ""
+    found = _METHOD(head)
+    if found is None:
         return ""
     return build_post_query(found[1].decode().upper(), heads.get_header(head, "Content-Type"), body)
 
 
 def build_post_query(method: str, content_type: str, body: bytes) -> str:
-    """The same of a request with this content type."""
+    """The post query of a request with this method and content; empty for a GET."""
     if method == "GET":
         return ""
-    content = (
-        _content(content_type, body)[:LONGEST].translate(NO_BREAKS)
-        if method in WITH_CONTENT and body
-        else ""
-    )
-    return METHOD + quote(method) + (f"&{content}" if content else "")
+    query = METHOD + quote(method)
+    if method in WITH_CONTENT and body:
+        content = _content(content_type, body)[:MAX_CONTENT].translate(NO_BREAKS)
+        if content:
+            query += f"&{content}"
+    return query
 
 
 def add_post_query(url: str, query: str) -> str:
-    """The URL whose key an answer has."""
-    return f"{url}{'&' if '?' in url else '?'}{query}" if query else url
+    """The URL whose key a response to a request with this post query has."""
+    if not query:
+        return url
+    if "?" in url:
+        return f"{url}&{query}"
+    return f"{url}?{query}"
 
 
-def _content(kind: str, body: bytes) -> str:
+def _content(content_type: str, body: bytes) -> str:
+    """The content of a request as a query."""
     try:
-        if kind.startswith(FORM):
+        if content_type.startswith(FORM):
             return unquote_plus(body.decode())
-        if kind.startswith(PARTS):
-            return urlencode(list(_parts(kind, body)), True)
-        if kind.startswith((JSON, PLAIN)):
-            return urlencode(_flat(json.loads(body)))
-    except Exception:  # who reads mail, or JSON, may stumble over anything; so does who looks it up
-        if kind.startswith(JSON):
+        if content_type.startswith(PARTS):
+            return urlencode(list(_form_parts(content_type, body)), True)
+        if content_type.startswith((JSON, PLAIN)):
+            return urlencode(_flatten_json(json.loads(body)))
+    except Exception:  # the parsers of mail and JSON raise anything; pywb does the same then
+        if content_type.startswith(JSON):
             return ""
     return f"__wb_post_data={b64encode(body).decode()}"
 
 
-def _parts(kind: str, body: bytes) -> Iterator[tuple[str, str | bytes]]:
-    """Fields of a form with files; ValueError if it is none."""
-    whole = BytesParser(policy=HTTP).parsebytes(
-        b"Content-Type: " + kind.encode("latin-1", "replace") + b"\r\n\r\n" + body
+def _form_parts(content_type: str, body: bytes) -> Iterator[tuple[str, str | bytes]]:
+    """The fields of a multipart form; ValueError if it is none."""
+    message = BytesParser(policy=HTTP).parsebytes(
+        b"Content-Type: " + content_type.encode("latin-1", "replace") + b"\r\n\r\n" + body
     )
-    boundary = whole.get_boundary()
+    boundary = message.get_boundary()
     if not boundary:
-        raise ValueError(f"no parts: {kind}")
-    for part in whole.iter_parts() if whole.is_multipart() else ():
+        raise ValueError(f"no parts: {content_type}")
+    if not message.is_multipart():
+        return
+    for part in message.iter_parts():
+        name = str(part.get_param("name", header="content-disposition"))
         value = bytes(part.get_payload(decode=True) or b"")
-        name = part.get_param("name", header="content-disposition")
-        yield str(name), value if part.get_filename() else value.decode("utf-8", "replace")
+        if part.get_filename():
+            yield name, value
+        else:
+            yield name, value.decode("utf-8", "replace")
 
 
-def _flat(found: Any) -> dict[str, str]:
-    """All values of a JSON text by the names that they have where they are; a name that comes again
-    gets a number.
-    """
+def _flatten_json(value: Any) -> dict[str, str]:
+    """All values of a JSON text by their names; a name that is repeated gets a number."""
     out: dict[str, str] = {}
     times: dict[str, int] = {}
-    for name, value in _leaves(found, ""):
+    for name, text in _json_leaves(value, ""):
         times[name] = times.get(name, 0) + 1
-        out[name if times[name] == 1 else f"{name}.{times[name]}_"] = value
+        if times[name] == 1:
+            out[name] = text
+        else:
+            out[f"{name}.{times[name]}_"] = text
     return out
 
 
-def _leaves(found: Any, name: str) -> Iterator[tuple[str, str]]:
-    if isinstance(found, dict):
-        for key, value in found.items():
-            yield from _leaves(value, key)
-    elif isinstance(found, list):
-        for value in found:
-            yield from _leaves(value, name)
+def _json_leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _json_leaves(each, key)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _json_leaves(each, name)
     elif name:
-        yield name, _said(found)
+        yield name, _javascript_text(value)
 
 
-def _said(value: Any) -> str:
-    """As JavaScript writes it."""
+def _javascript_text(value: Any) -> str:
+    """A JSON value as JavaScript prints it."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and modf(value)[0] == 0:  # an OverflowError, if it is infinite
         return str(int(value))
-    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return str(value)

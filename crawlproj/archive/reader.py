@@ -21,13 +21,12 @@ from crawlproj.archive.gzip_members import BrokenRecordError, GzipMember, iter_m
 from crawlproj.archive.index_merge import INDEX, covered_indexes, file_indexes, unique_lines
 from crawlproj.archive.open_file import OPEN, SUFFIX, index_path
 from crawlproj.archive.post_keys import add_post_query
-from crawlproj.archive.records import OCTETS, compute_digest, plain_url
+from crawlproj.archive.records import OCTETS, REVISIT_MIME, compute_digest, plain_url
 from crawlproj.archive.stored_record import StoredRecord, parse_record
 from crawlproj.errors import ArchiveError
 from crawlproj.http import heads
 from crawlproj.http.encodings import decode_body
 
-REVISIT = "warc/revisit"
 SETTLED_NS = 100_000_000
 PEEK = 4_096
 """Most requests are shorter."""
@@ -244,7 +243,7 @@ class Archive:
         fitting = [
             entry
             for entry in self.versions(target.url)
-            if entry.mime != REVISIT
+            if entry.mime != REVISIT_MIME
             and (entry.digest == target.digest if target.digest else entry.timestamp == stamp)
         ]
         for entry in sorted(

@@ -1,5 +1,5 @@
-"""WARC/1.1 records of an exchange: answer (or revisit), request, metadata; and the warcinfo that
-opens a file.
+"""The bytes of WARC/1.1 records: those of an exchange (response or revisit, request, metadata),
+and the warcinfo record that opens a file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ RESPONSE_TYPE = "application/http;msgtype=response"
 REQUEST_TYPE = "application/http;msgtype=request"
 FIELDS_TYPE = "application/warc-fields"
 OCTETS = "application/octet-stream"
-HOPS: Final = {
+REVISIT_MIME = "warc/revisit"
+"""What the index says of a revisit in place of its type."""
+HERITRIX_LINK_KINDS: Final = {
     "a": "L a/@href",
     "area": "L area/@href",
     "img": "E img/@src",
@@ -38,7 +40,7 @@ HOPS: Final = {
     "feed": "L feed",
     "sitemap": "L sitemap",
 }
-"""How Heritrix writes kinds of links, which those who read metadata records know."""
+"""Kinds of links as Heritrix writes them, which readers of metadata records know."""
 _VARIANT: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 _BASE32: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _PAIRS: Final = [first + second for first in _BASE32 for second in _BASE32]
@@ -49,9 +51,8 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
 @dataclass(slots=True)
 class Record:
-    """`data` is the whole record, not packed. `digest` is that of the payload. `mime` and `status`
-    are for the index, which lists `indexed` records; `asked` is what its request is told by from a
-    GET.
+    """A record to be written. `data` is the whole record, not compressed; `digest` is that of the
+    payload. `mime`, `status` and `post_query` are for the index, which lists `indexed` records.
     """
 
     kind: str
@@ -68,14 +69,12 @@ class Record:
 
 
 def new_ids(count: int) -> list[str]:
-    """Random UUIDs (version 4): uuid.uuid4 asks the system for each, and takes three times
-    as long.
-    """
+    """Random UUIDs (version 4), in a third of the time of uuid.uuid4, a system call each."""
     text = urandom(16 * count).hex()
-    each = [text[start : start + 32] for start in range(0, 32 * count, 32)]
+    digits = [text[start : start + 32] for start in range(0, 32 * count, 32)]
     return [
         f"<urn:uuid:{x[:8]}-{x[8:12]}-4{x[13:16]}-{_VARIANT[x[16]]}{x[17:20]}-{x[20:]}>"
-        for x in each
+        for x in digits
     ]
 
 
@@ -85,15 +84,16 @@ def new_id() -> str:
 
 @lru_cache(8)
 def format_warc_date(at: datetime) -> str:
-    """To the microsecond, as Postgres keeps it: what a revisit refers to is found by it."""
+    """A WARC-Date to the microsecond, as in Postgres: originals of revisits are found by it."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def compute_digest(*pieces: bytes, algorithm: str = "sha1") -> str:
-    found = _empty_hash(algorithm).copy()
+    """The digest of these bytes as WARC writes it: `sha1:` and base32."""
+    hasher = _empty_hash(algorithm).copy()
     for piece in pieces:
-        found.update(piece)
-    return f"{algorithm}:{_base32(found.digest())}"
+        hasher.update(piece)
+    return f"{algorithm}:{_base32(hasher.digest())}"
 
 
 @cache
@@ -102,8 +102,9 @@ def _empty_hash(algorithm: str) -> hashlib._Hash:
 
 
 def _base32(data: bytes) -> str:
-    """As b32encode, in a third of its time for a SHA-1: each five bytes are four numbers of ten
-    bits.
+    """The same as b32encode, in a third of its time for a SHA-1.
+
+    Each five bytes are four numbers of ten bits, and each of those is a pair of characters.
     """
     if len(data) != 20:
         return b32encode(data).decode()
@@ -118,7 +119,7 @@ def _base32(data: bytes) -> str:
 
 
 def plain_url(url: str) -> str:
-    """Without anything that could end the header's line or that is not ASCII."""
+    """The URL without anything that is not ASCII or could end the line of a header."""
     if url.isascii() and url.isprintable() and " " not in url:
         return url
     return quote(url, safe="!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
@@ -132,14 +133,13 @@ def build_record(
     fields: Mapping[str, str],
     algorithm: str = "sha1",
 ) -> bytes:
-    """The bytes of a record with a block of these pieces. Fields without a value are left out."""
+    """The bytes of a record with a block of these pieces; fields without a value are left out."""
     if not "".join(fields.values()).isprintable():
         fields = {name: _BREAKS.sub(" ", value) for name, value in fields.items()}
     lines = [f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Date: {format_warc_date(at)}"]
     lines += [f"{name}: {value}" for name, value in fields.items() if value]
-    lines.append(
-        f"WARC-Block-Digest: {compute_digest(*block, algorithm=algorithm)}\r\nContent-Type: {content_type}"
-    )
+    lines.append(f"WARC-Block-Digest: {compute_digest(*block, algorithm=algorithm)}")
+    lines.append(f"Content-Type: {content_type}")
     lines.append(f"Content-Length: {sum(map(len, block))}\r\n\r\n")
     return b"".join(("\r\n".join(lines).encode("utf-8", "replace"), *block, b"\r\n\r\n"))
 
@@ -155,9 +155,7 @@ def warc_fields(pairs: list[tuple[str, object]]) -> bytes:
 def build_warcinfo(
     name: str, at: datetime, info: Mapping[str, object], algorithm: str = "sha1"
 ) -> Record:
-    """The first record of the file `name`; `info` says by whom, with what and under which rules it
-    was made.
-    """
+    """The first record of the file `name`; `info` says by whom and how the file was made."""
     about = {"software": "crawlproj", "format": "WARC File Format 1.1", **info}
     fields = {"WARC-Record-ID": new_id(), "WARC-Filename": name}
     data = build_record(
@@ -174,23 +172,30 @@ def build_warcinfo(
 def build_records(
     exchange: Exchange, original: Original | None, info_id: str, algorithm: str = "sha1"
 ) -> tuple[Record, ...]:
-    """The records of an exchange. The answer is first: it is worth most if the process is killed
+    """The records of an exchange. The response is first: it is worth most if the process is killed
     while it writes.
 
-    With an `original` the answer becomes a revisit, if it is a 304 or has the same payload; else it
-    is stored whole, whatever the caller believed. So is the answer to anything else than a GET:
-    what a revisit refers to is looked up among pages.
+    With an `original` the response becomes a revisit if it is a 304 or has the same payload; else
+    it is stored whole, whatever the caller believed. The response to any request but a GET is
+    always stored whole, because originals are looked up among responses to GETs.
     """
-    asked = exchange.post_query
-    new, request_id, metadata_id = new_ids(3)
-    first = build_response(
-        exchange, None if asked else original, info_id, algorithm=algorithm, new=new
+    post_query = exchange.post_query
+    if post_query:
+        original = None
+    response_id, request_id, metadata_id = new_ids(3)
+    response = build_response(
+        exchange, original, info_id, algorithm=algorithm, record_id=response_id
     )
-    first.post_query = asked
-    out = [first]
-    url = first.url
-    common = {"WARC-Warcinfo-ID": info_id, "WARC-Concurrent-To": first.id, "WARC-Target-URI": url}
-    if (head := heads.storable_request(exchange.request)) is not None:
+    response.post_query = post_query
+    out = [response]
+    url = response.url
+    common = {
+        "WARC-Warcinfo-ID": info_id,
+        "WARC-Concurrent-To": response.id,
+        "WARC-Target-URI": url,
+    }
+    head = heads.storable_request(exchange.request)
+    if head is not None:
         fields = {
             "WARC-Record-ID": request_id,
             **common,
@@ -209,8 +214,9 @@ def build_records(
             algorithm=algorithm,
         )
         out.append(Record("request", request_id, url, at=exchange.at, data=data))
-    if block := _metadata(exchange, head):
-        fields = {"WARC-Record-ID": metadata_id, **common, "WARC-Refers-To": first.id}
+    block = _metadata_block(exchange, head)
+    if block:
+        fields = {"WARC-Record-ID": metadata_id, **common, "WARC-Refers-To": response.id}
         data = build_record(
             "metadata",
             exchange.at,
@@ -228,73 +234,36 @@ def build_response(
     original: Original | None,
     info_id: str,
     algorithm: str = "sha1",
-    new: str = "",
+    record_id: str = "",
 ) -> Record:
-    """Response, revisit, or (if there is no HTTP in it) resource. `new` is its id."""
+    """The record of the response: a response, a revisit or, without an HTTP head, a resource."""
     url = plain_url(exchange.url)
-    at = exchange.at
-    new = new or new_id()
+    record_id = record_id or new_id()
     fields = {
-        "WARC-Record-ID": new,
+        "WARC-Record-ID": record_id,
         "WARC-Warcinfo-ID": info_id,
         "WARC-Target-URI": url,
         "WARC-IP-Address": _address(exchange.address),
     }
     if not heads.is_http(exchange.head):
-        whole = (exchange.head, exchange.body)
-        fields |= {
-            "WARC-Payload-Digest": compute_digest(*whole, algorithm=algorithm),
-            "WARC-Truncated": exchange.truncated or "",
-        }
-        kind = exchange.content_type or OCTETS
-        data = build_record(
-            "resource",
-            at,
-            whole,
-            content_type=_BREAKS.sub(" ", kind),
-            fields=fields,
-            algorithm=algorithm,
-        )
-        here = Original(url, at, fields["WARC-Payload-Digest"], record_id=new)
-        return Record(
-            "resource",
-            new,
-            url,
-            at=at,
-            data=data,
-            digest=here.digest,
-            mime=kind.partition(";")[0].strip(),
-            status=0,
-            indexed=True,
-            original=here,
-        )
+        return _build_resource(exchange, fields, algorithm)
+    at = exchange.at
     head = heads.storable_response(exchange.head)
-    found = compute_digest(exchange.body, algorithm=algorithm)
+    digest = compute_digest(exchange.body, algorithm=algorithm)
     status = heads.parse_status(exchange.head)
-    if original is not None and (profile := _profile(exchange, status, found, original=original)):
-        fields |= {
-            "WARC-Profile": profile,
-            "WARC-Refers-To": original.record_id,
-            "WARC-Refers-To-Target-URI": plain_url(original.url),
-            "WARC-Refers-To-Date": format_warc_date(original.at),
-            "WARC-Payload-Digest": original.digest,
-        }
-        data = build_record(
-            "revisit", at, (head,), content_type=RESPONSE_TYPE, fields=fields, algorithm=algorithm
-        )
-        return Record(
-            "revisit",
-            new,
-            url,
-            at=at,
-            data=data,
-            digest=original.digest,
-            mime="warc/revisit",
-            status=status,
-            indexed=profile == IDENTICAL,
-            original=original,
-        )
-    fields |= {"WARC-Payload-Digest": found, "WARC-Truncated": exchange.truncated or ""}
+    if original is not None:
+        profile = _revisit_profile(exchange, status, digest, original=original)
+        if profile:
+            return _build_revisit(
+                exchange,
+                original,
+                profile,
+                head=head,
+                status=status,
+                fields=fields,
+                algorithm=algorithm,
+            )
+    fields |= {"WARC-Payload-Digest": digest, "WARC-Truncated": exchange.truncated or ""}
     data = build_record(
         "response",
         at,
@@ -305,60 +274,138 @@ def build_response(
     )
     return Record(
         "response",
-        new,
+        record_id,
         url,
         at=at,
         data=data,
-        digest=found,
+        digest=digest,
         mime=mime_type(head),
         status=status,
         indexed=status != 304,
-        original=Original(url, at, found, record_id=new),
+        original=Original(url, at, digest, record_id=record_id),
     )
 
 
-def _profile(exchange: Exchange, status: int, found: str, original: Original) -> str:
-    """How the answer repeats the original; empty if it doesn't, or did not come to its end."""
+def _build_resource(exchange: Exchange, fields: dict[str, str], algorithm: str) -> Record:
+    """The record of what came without an HTTP head."""
+    block = (exchange.head, exchange.body)
+    digest = compute_digest(*block, algorithm=algorithm)
+    fields |= {"WARC-Payload-Digest": digest, "WARC-Truncated": exchange.truncated or ""}
+    content_type = exchange.content_type or OCTETS
+    data = build_record(
+        "resource",
+        exchange.at,
+        block,
+        content_type=_BREAKS.sub(" ", content_type),
+        fields=fields,
+        algorithm=algorithm,
+    )
+    record_id = fields["WARC-Record-ID"]
+    url = fields["WARC-Target-URI"]
+    return Record(
+        "resource",
+        record_id,
+        url,
+        at=exchange.at,
+        data=data,
+        digest=digest,
+        mime=content_type.partition(";")[0].strip(),
+        status=0,
+        indexed=True,
+        original=Original(url, exchange.at, digest, record_id=record_id),
+    )
+
+
+def _build_revisit(
+    exchange: Exchange,
+    original: Original,
+    profile: str,
+    head: bytes,
+    status: int,
+    fields: dict[str, str],
+    algorithm: str,
+) -> Record:
+    """The record of a response whose payload is that of the original."""
+    fields |= {
+        "WARC-Profile": profile,
+        "WARC-Refers-To": original.record_id,
+        "WARC-Refers-To-Target-URI": plain_url(original.url),
+        "WARC-Refers-To-Date": format_warc_date(original.at),
+        "WARC-Payload-Digest": original.digest,
+    }
+    data = build_record(
+        "revisit",
+        exchange.at,
+        (head,),
+        content_type=RESPONSE_TYPE,
+        fields=fields,
+        algorithm=algorithm,
+    )
+    return Record(
+        "revisit",
+        fields["WARC-Record-ID"],
+        fields["WARC-Target-URI"],
+        at=exchange.at,
+        data=data,
+        digest=original.digest,
+        mime=REVISIT_MIME,
+        status=status,
+        indexed=profile == IDENTICAL,
+        original=original,
+    )
+
+
+def _revisit_profile(exchange: Exchange, status: int, digest: str, original: Original) -> str:
+    """How the response repeats the original; empty if it doesn't, or if it was cut off."""
     if exchange.truncated:
         return ""
     if status == 304:
         return NOT_MODIFIED
-    return IDENTICAL if found == original.digest and exchange.body else ""
+    if exchange.body and digest == original.digest:
+        return IDENTICAL
+    return ""
 
 
 def mime_type(head: bytes) -> str:
-    """The content type of an answer, for the index."""
+    """The content type of a response, for the index."""
     return re.split(r"[;\s,]", heads.get_header(head, "Content-Type"), maxsplit=1)[0].lower()
 
 
 @lru_cache(256)
 def _address(text: str) -> str:
-    """An address as WARC has it, or nothing."""
+    """An IP address as WARC writes it; empty if it is none."""
     try:
         return str(ip_address(text.partition("%")[0]))
     except ValueError:
         return ""
 
 
-def _metadata(exchange: Exchange, request: bytes | None) -> bytes:
-    """`request` is the head of the request as it is stored."""
+def _metadata_block(exchange: Exchange, stored_request: bytes | None) -> bytes:
+    """The block of the metadata record; empty if there is nothing to say."""
     pairs: list[tuple[str, object]] = []
     if exchange.elapsed_s is not None:
         pairs.append(("fetchTimeMs", round(exchange.elapsed_s * 1000)))
     if heads.is_http(exchange.head) and not heads.is_plain(exchange.head):
         pairs.append(("httpHeadBase64", b64encode(exchange.head).decode()))
-    if request != exchange.request and exchange.request:
+    if exchange.request and exchange.request != stored_request:
         pairs.append(("requestHeadBase64", b64encode(exchange.request).decode()))
-    if (facts := exchange.metadata) is not None and facts.title:
-        pairs.append(("title", facts.title))
-    return warc_fields(pairs) + (_outlinks(facts) if facts is not None else b"")
+    metadata = exchange.metadata
+    if metadata is None:
+        return warc_fields(pairs)
+    if metadata.title:
+        pairs.append(("title", metadata.title))
+    return warc_fields(pairs) + _outlinks(metadata)
 
 
-def _outlinks(facts: PageMetadata) -> bytes:
-    """One look at all URLs together: hardly ever is one of them not plain."""
-    links = facts.links
+def _outlinks(metadata: PageMetadata) -> bytes:
+    """A line for each link of a page."""
+    links = metadata.links
+    # Checked for all URLs at once, because hardly ever is one of them not plain.
     urls = "".join([link[0] for link in links]).encode("utf-8", "replace")
     if not urls.isascii() or len(urls.translate(None, _NOT_PLAIN)) < len(urls):
         links = [(plain_url(link[0]), link[1]) for link in links]
-    lines = [f"outlink: {link[0]} {HOPS.get(link[1]) or 'X ' + link[1]}\r\n" for link in links]
+    lines = [
+        f"outlink: {link[0]} {HERITRIX_LINK_KINDS.get(link[1]) or 'X ' + link[1]}\r\n"
+        for link in links
+    ]
     return "".join(lines).encode("utf-8", "replace")

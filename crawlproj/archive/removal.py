@@ -136,7 +136,12 @@ def remove_records(
     for path in archive.closed_files():
         if path.name in found:
             yield rewrite_file(
-                archive, path, rule, dependents=found[path.name].dependents, reasons=reasons, now=now
+                archive,
+                path,
+                rule,
+                dependents=found[path.name].dependents,
+                reasons=reasons,
+                now=now,
             )
 
 

@@ -20,8 +20,8 @@ HTTP_KINDS = ("response", "revisit")
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """Names of `fields` are in lower case. `offset` and `length` are those of the member; `block`
-    is what the record holds.
+    """A record that was read. Names of `fields` are in lower case, `block` is the record's content;
+    `offset` and `length` are those of its gzip member.
     """
 
     fields: dict[str, str]
@@ -51,25 +51,26 @@ class StoredRecord:
 
     @property
     def is_http(self) -> bool:
-        return self.kind in HTTP_KINDS and self.fields.get("content-type", "").startswith(
-            "application/http"
-        )
+        content_type = self.fields.get("content-type", "")
+        return self.kind in HTTP_KINDS and content_type.startswith("application/http")
 
     @property
     def head(self) -> bytes:
         """The HTTP head; empty if there is none."""
-        return heads.split_head(self.block)[0] if self.is_http else b""
+        if not self.is_http:
+            return b""
+        return heads.split_head(self.block)[0]
 
     @property
     def body(self) -> bytes:
-        """The payload as it was received; for a revisit that of its original is meant, which is
-        elsewhere.
-        """
-        return heads.split_head(self.block)[1] if self.is_http else self.block
+        """The payload as it was received; a revisit has none, that of its original is meant."""
+        if not self.is_http:
+            return self.block
+        return heads.split_head(self.block)[1]
 
     @property
     def refers_to(self) -> Original | None:
-        """What a revisit points at; None if it doesn't say."""
+        """The record that a revisit points at; None if it doesn't say."""
         url = self.fields.get("warc-refers-to-target-uri")
         date = self.fields.get("warc-refers-to-date")
         if self.kind != "revisit" or not url or not date:
@@ -86,35 +87,37 @@ class StoredRecord:
 
 
 def parse_warc_date(text: str) -> datetime:
-    """A WARC-Date, of whatever precision; ValueError if it is none, or of a time when nobody could
-    write it.
-    """
-    stamp = text.isdecimal() and len(text) == 14  # as in an index, or in an ARC file
-    found = datetime.fromisoformat(
-        f"{text[:8]}T{text[8:]}" if stamp else text + {4: "-01-01", 7: "-01"}.get(len(text), "")
-    )
-    if not 1900 < found.year < 9999:  # at the ends of the calendar a zone leads out of it
+    """The time of a WARC-Date of any precision; ValueError if it is none, or an impossible one."""
+    is_timestamp = text.isdecimal() and len(text) == 14  # as in an index, or in an ARC file
+    if is_timestamp:
+        found = datetime.fromisoformat(f"{text[:8]}T{text[8:]}")
+    else:
+        missing = {4: "-01-01", 7: "-01"}.get(len(text), "")
+        found = datetime.fromisoformat(text + missing)
+    # At the ends of the calendar, a conversion to UTC would overflow.
+    if not 1900 < found.year < 9999:
         raise ValueError(f"{text} is no date of a capture")
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    if found.tzinfo is None:
+        return found.replace(tzinfo=UTC)
+    return found.astimezone(UTC)
 
 
 def parse_record(member: GzipMember) -> StoredRecord:
-    """The record in a member; BrokenError if it is not exactly one whole record."""
+    """The record in a member; BrokenRecordError if it is not exactly one whole record."""
     data = member.data
     fields = dict[str, str]()
     version = _VERSION.match(data)
     if version is None:
         raise BrokenRecordError(member.offset, "no WARC record")
-    at = version.end()
-    while found := _FIELD.match(data, at):
-        fields.setdefault(
-            found[1].lower().decode("ascii"), found[2].rstrip().decode("utf-8", "replace")
-        )
-        at = found.end()
-    if data[at : at + 2] != b"\r\n" or not fields.get("content-length", "").isdecimal():
+    position = version.end()
+    while found := _FIELD.match(data, position):
+        name = found[1].lower().decode("ascii")
+        fields.setdefault(name, found[2].rstrip().decode("utf-8", "replace"))
+        position = found.end()
+    start = position + 2
+    if data[position:start] != b"\r\n" or not fields.get("content-length", "").isdecimal():
         raise BrokenRecordError(member.offset, "no whole WARC header")
-    start = at + 2
-    end = at + 2 + int(fields["content-length"])
+    end = start + int(fields["content-length"])
     if data[end:] != _END or end > len(data):
         raise BrokenRecordError(member.offset, "Content-Length and record differ")
     return StoredRecord(fields, data[start:end], member.offset, length=member.length)

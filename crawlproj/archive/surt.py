@@ -1,8 +1,7 @@
-"""Keys of the index: SURT, the URL with its host turned round, in lower case, without what rarely
-matters.
+"""SURT, the keys of the index: URLs with their hosts reversed, in lower case, without details.
 
-The rules are those of the Internet Archive's wayback machine, because pywb and others look pages up
-by them.
+`https://www.Example.org/A/?b` becomes `org,example)/a?b`. The rules are those of the Internet
+Archive's Wayback Machine, because pywb and others look pages up by them.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ _SAFE: Final = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _WWW: Final = re.compile(r"www\d*\.", re.A)
 _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
 _SESSION: Final = re.compile(
-    "(?:(?:jsession|phpsess|s)id=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]+&cftoken=[^&]+)(?:&|$)",
+    "(?:(?:jsession|phpsess|s)id=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}"
+    "|cfid=[^&]+&cftoken=[^&]+)(?:&|$)",
     re.I,
 )
 _ASPX_SESSION: Final = re.compile(
@@ -31,36 +31,45 @@ _ASPX_SESSION: Final = re.compile(
 
 
 @lru_cache(1024)
-def _turned(scheme: str, host: str, port: str) -> str:
+def _reversed_host(scheme: str, host: str, port: str) -> str:
+    """`org,example` for `www.example.org`, with a port that is not the scheme's own."""
     host = _unescaped(host).decode("utf-8", "replace").lower()
     host = host.replace("..", ".").strip(".")
     if not host.isascii():
         with suppress(UnicodeError):
             host = host.encode("idna").decode("ascii")
-    host = _WWW.sub("", host, count=1) if _WWW.match(host) else host
-    turned = host.strip("[]") if host.startswith("[") else ",".join(reversed(host.split(".")))
-    return _escaped(turned.encode("utf-8", "replace")) + (
-        f":{port}" if port and port != _DEFAULT_PORTS[scheme] else ""
-    )
+    if _WWW.match(host):
+        host = _WWW.sub("", host, count=1)
+    labels = host.split(".")
+    if host.startswith("["):
+        labels = [host.strip("[]")]
+    escaped = _escaped(",".join(reversed(labels)).encode("utf-8", "replace"))
+    if port and port != _DEFAULT_PORTS[scheme]:
+        return f"{escaped}:{port}"
+    return escaped
 
 
 def surt_key(url: str) -> str:
-    """The key of a URL; one that is no http URL is its own key, without spaces."""
+    """The key of a URL; one that is not http or https is its own key, without spaces."""
     parts = _PARTS(url.strip())
     if parts is None:
         return quote_from_bytes(url.encode("utf-8", "replace"), safe=_SAFE + "%#") or "-"
     scheme, host, port, path, query = parts.groups()
     path = _path(path or "/")
     query = _query(query or "")
-    place = _turned(scheme.lower(), host, (port or "").lstrip("0"))
-    return f"{place}){path}?{query}" if query else f"{place}){path}"
+    server = _reversed_host(scheme.lower(), host, (port or "").lstrip("0"))
+    if query:
+        return f"{server}){path}?{query}"
+    return f"{server}){path}"
 
 
 def _path(path: str) -> str:
     if not _PLAIN(path) or "//" in path or "/." in path:
-        path = _escaped(_normal(_unescaped(path))).lower()
+        path = _escaped(_normal_path(_unescaped(path))).lower()
         path = _ASPX_SESSION.sub("", path)
-    return path[:-1] if len(path) > 1 and path.endswith("/") else path
+    if len(path) > 1 and path.endswith("/"):
+        return path[:-1]
+    return path
 
 
 def _query(query: str) -> str:
@@ -69,27 +78,32 @@ def _query(query: str) -> str:
     query = _escaped(_unescaped(query))
     if "id" in query.lower():
         query = _SESSION.sub("", query)
-    return "&".join(
-        "=".join(pair)
-        for pair in sorted(tuple(part.split("=", 1)) for part in query.lower().split("&"))
-    )
+    pairs = sorted(part.split("=", 1) for part in query.lower().split("&"))
+    return "&".join("=".join(pair) for pair in pairs)
 
 
-def _normal(path: bytes) -> bytes:
-    """Without dots and without empty steps."""
+def _normal_path(path: bytes) -> bytes:
+    """The path without `.`, `..` and empty segments."""
     kept: list[bytes] = []
-    for step in path.split(b"/")[1:]:
-        if step == b"..":
-            kept = kept[:-1] if kept else [step]
-        elif step != b".":
-            kept.append(step)
-    return b"/" + b"".join(step + b"/" for step in kept[:-1] if step) + (kept[-1] if kept else b"")
+    for segment in path.split(b"/")[1:]:
+        if segment == b"..":
+            if kept:
+                kept.pop()
+            else:
+                kept.append(segment)
+        elif segment != b".":
+            kept.append(segment)
+    *folders, last = kept or [b""]
+    return b"/" + b"".join(folder + b"/" for folder in folders if folder) + last
 
 
 def _unescaped(text: str) -> bytes:
-    """Until nothing changes."""
+    """The text without percent-encoding, also where it was encoded several times."""
     data = text.encode("utf-8", "replace")
-    while b"%" in data and (less := unquote_to_bytes(data)) != data:
+    while b"%" in data:
+        less = unquote_to_bytes(data)
+        if less == data:
+            break
         data = less
     return data
 

@@ -16,7 +16,7 @@ import pytest
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Exchange, Original
 from crawlproj.archive.index_merge import merge_indexes
-from crawlproj.archive.reader import REVISIT
+from crawlproj.archive.records import REVISIT_MIME
 from crawlproj.archive.writer import WarcWriter
 from tests.support.browser import Browser
 from tests.support.crawling import run_crawl
@@ -101,7 +101,7 @@ def test_a_browser_sees_the_same_in_the_archive_as_live(database_url: str, tmp_p
         twin = add_twin(tmp_path / "warc", base)
         warc = tmp_path / "warc"
         second = Archive(warc).versions(f"{base}/plain")[-1]
-        assert second.mime == REVISIT
+        assert second.mime == REVISIT_MIME
         add_form(warc, base)
         with replaying(warc, tmp_path / "pywb") as archive:
             for path in SHOWN:

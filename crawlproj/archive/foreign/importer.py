@@ -67,7 +67,9 @@ def import_files(
             folder
         )  # what an import left that was killed, or met a full disk: else it would come twice
         repair_indexes(folder)
-    intake = WarcImporter(list(dict.fromkeys(files)), folder, report, options=options, unwanted=unwanted)
+    intake = WarcImporter(
+        list(dict.fromkeys(files)), folder, report, options=options, unwanted=unwanted
+    )
     try:
         if intake.import_pages() and intake.import_revisits(last=False):
             intake.collect_originals()

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from crawlproj.archive.cdxj import IndexEntry, format_timestamp
 from crawlproj.archive.check import digest_matches
 from crawlproj.archive.foreign.reader import ForeignExchange
-from crawlproj.archive.reader import REVISIT, Archive
+from crawlproj.archive.reader import Archive
+from crawlproj.archive.records import REVISIT_MIME
 from crawlproj.archive.stored_record import StoredRecord
 from crawlproj.http import heads
 
@@ -73,7 +74,9 @@ class OriginalFinder:
         then.
         """
         url, stamp, asked = place
-        entries = [entry for entry in self._archive.versions(url, asked) if entry.mime != REVISIT]
+        entries = [
+            entry for entry in self._archive.versions(url, asked) if entry.mime != REVISIT_MIME
+        ]
         reads = READ
         for entry in reversed(
             [e for e in entries if (e.timestamp == stamp if exact else e.timestamp <= stamp)]

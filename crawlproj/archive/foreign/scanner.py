@@ -58,7 +58,12 @@ class Scanner:
     """All records of one file, in flat memory: at most one of `max_block` bytes is held."""
 
     def __init__(
-        self, file: BinaryIO, compressed: bool, report: Tell, verify: Verify, max_block: int = MAX_BLOCK
+        self,
+        file: BinaryIO,
+        compressed: bool,
+        report: Tell,
+        verify: Verify,
+        max_block: int = MAX_BLOCK,
     ) -> None:
         self._tell = report
         self._verify = verify
