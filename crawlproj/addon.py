@@ -1,7 +1,8 @@
-"""One line to join an existing Scrapy project: ADDONS = {"crawlproj.addon.CrawlprojAddon": 100}.
+"""The add-on brings crawlproj into an existing Scrapy project with one line of its settings.
 
-Everything is set with the priority of add-ons, below the project's own settings: what a project
-says itself, it keeps. Scrapy's own components stay on, except those whose work the frontier does.
+The line is ADDONS = {"crawlproj.addon.CrawlprojAddon": 100}. Everything is set with the priority of
+add-ons, below the project's own settings: what a project sets itself, it keeps. Scrapy's own
+components stay on, except those whose work the frontier does.
 """
 
 from __future__ import annotations
@@ -33,9 +34,7 @@ SCRAPY_SETTINGS = (
     "REMOTE_CONTROL_ENABLED",
     "LOG_FORMATTER",
 )
-"""Scrapy's settings that crawlproj needs different. Cookies, referers and log level stay as the
-project has them.
-"""
+"""Settings of Scrapy that crawlproj must change; cookies, referers and log level stay."""
 KEPT_MODULES = (
     "offsite",
     "httpauth",
@@ -47,22 +46,26 @@ KEPT_MODULES = (
     "metacopy",
     "logstats",
 )
-"""Modules of Scrapy's components that crawlproj's own spiders don't need, but others may."""
+"""Modules of Scrapy's components that are off in our own settings, but stay on with the add-on."""
 COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
 REDIS_PIPELINE = "scrapy_redis.pipelines.RedisPipeline"
 
 
 class CrawlprojAddon:
-    """Scrapy makes one per crawl; `update_pre_crawler_settings` comes first, once per process."""
+    """The add-on. Scrapy makes one per crawl.
+
+    It calls `update_pre_crawler_settings` first, once per process.
+    """
 
     @classmethod
     def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
         files = {name: file for name, file in package_files().items() if name != "spiders"}
-        if folders := different_folders(files):
-            places = "; ".join(f"{name} from {folder}" for name, folder in folders.items())
+        folders = different_folders(files)
+        if folders:
+            found = "; ".join(f"{name} from {folder}" for name, folder in folders.items())
             raise CrawlprojError(
                 "crawlproj needs its own packages, but the path has others of their names first: "
-                f"{places}"
+                f"{found}"
             )
         base = import_module(DEFAULTS)
         for name in (*base.OURS, *SCRAPY_SETTINGS):
@@ -79,15 +82,16 @@ class CrawlprojAddon:
                 "own scheduler"
             )
         for name in COMPONENTS:
-            for path, place in getattr(base, name).items():
-                if path.split(".")[-2] not in KEPT_MODULES:
-                    settings.setdefault_in_component_priority_dict(name, load_object(path), place)
+            for path, order in getattr(base, name).items():
+                module = path.split(".")[-2]
+                if module not in KEPT_MODULES:
+                    settings.setdefault_in_component_priority_dict(name, load_object(path), order)
         handlers = {**base.DOWNLOAD_HANDLERS, **settings.getdict("DOWNLOAD_HANDLERS")}
         settings.set("DOWNLOAD_HANDLERS", handlers, _priority(settings, "DOWNLOAD_HANDLERS"))
-        self._one_sender(settings)
+        self._remove_redis_pipeline(settings)
 
-    def _one_sender(self, settings: BaseSettings) -> None:
-        """scrapy-redis's own pipeline would send every item a second time."""
+    def _remove_redis_pipeline(self, settings: BaseSettings) -> None:
+        """Switch off scrapy-redis's own pipeline, which would send every item a second time."""
         pipelines: dict[Any, Any] = settings.getdict("ITEM_PIPELINES")
         if REDIS_PIPELINE in pipelines:
             settings.set(

@@ -1,5 +1,8 @@
-"""Settings as typed values, read once. Nonsense is refused here, before anything starts, with the
-name and what would be right.
+"""Settings as typed values, read once per crawler.
+
+Nonsense is refused here, before anything starts, with the setting's name and what would be right.
+Each `parse_...` takes a value as settings have it (a string from the command line, or already of
+the right type) and raises ValueError with a text that follows "it must be".
 """
 
 from __future__ import annotations
@@ -73,31 +76,36 @@ def parse_number(value: object) -> float:
 
 
 def parse_integer(value: object) -> int:
-    if parse_number(value) != int(parse_number(value)):
+    number = parse_number(value)
+    if number != int(number):
         raise ValueError("a whole number, 0 or more")
-    return int(parse_number(value))
+    return int(number)
 
 
 def parse_mapping(value: object) -> dict[str, Any]:
-    try:
-        found = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
-        found = None
+    """A dictionary, also as JSON; nothing is an empty one."""
     if value == "" or value is None:
         return {}
-    if not isinstance(found, Mapping):
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, Mapping):
         raise ValueError('a dictionary, or JSON such as {"name": "value"}')
-    return {str(key): found[key] for key in found}
+    return {str(key): value[key] for key in value}
 
 
 def parse_shares(value: object) -> dict[str, float]:
-    found = {name: parse_number(share) for name, share in parse_mapping(value).items()}
-    if not set(found) <= set(CLASSES) or sum(found.values()) > 1.0 + 1e-9:
+    shares = {name: parse_number(share) for name, share in parse_mapping(value).items()}
+    if not set(shares) <= set(CLASSES) or sum(shares.values()) > 1.0 + 1e-9:
         raise ValueError(f"shares of {', '.join(CLASSES)} that sum up to 1 at most")
-    return found
+    return shares
 
 
 def one_of(*names: str) -> Callable[[object], str]:
+    """A parser that takes one of these names."""
+
     def check(value: object) -> str:
         if value not in names:
             raise ValueError(f"one of {', '.join(names)}")
@@ -107,12 +115,14 @@ def one_of(*names: str) -> Callable[[object], str]:
 
 
 def parse_list(value: object) -> list[str]:
-    """A list, also as JSON, or as words parted by commas or spaces."""
-    if isinstance(value, str):
+    """A list, also as JSON, or as words separated by commas or spaces."""
+    if isinstance(value, str) and value.startswith("["):
         try:
-            value = json.loads(value) if value.startswith("[") else value.replace(",", " ").split()
+            value = json.loads(value)
         except ValueError:
             value = None
+    elif isinstance(value, str):
+        value = value.replace(",", " ").split()
     if not isinstance(value, Iterable):
         raise ValueError("a list")
     return [str(word) for word in value]
@@ -136,34 +146,39 @@ def parse_networks(value: object) -> tuple[str, ...]:
 
 
 def parse_fraction(value: object) -> float:
-    if parse_number(value) >= 1:
+    number = parse_number(value)
+    if number >= 1:
         raise ValueError("a number from 0 up to, but not including, 1")
-    return parse_number(value)
+    return number
 
 
 def parse_level(value: object) -> int:
-    if parse_integer(value) > 12:
+    level = parse_integer(value)
+    if level > 12:
         raise ValueError("a level of compression from 1 to 12, or 0")
-    return parse_integer(value)
+    return level
 
 
 class SettingsReader:
-    """Reads settings by name and type; the first bad one is a ConfigError."""
+    """Reads settings by name and parser; the first bad one is a ConfigError."""
 
     def __init__(self, settings: Any) -> None:
         self._settings = settings
 
     def __call__(self, name: str, parse: Callable[[object], T]) -> T:
         value = self._settings.get(name)
+        given = value
+        if given is None:
+            given = ""
         try:
-            return parse("" if value is None else value)
+            return parse(given)
         except ValueError as error:
             raise ConfigError(f"{name} = {value!r} makes no sense: it must be {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Everything that our components read, in one value."""
+    """All settings that our components read, in one value. Fields are named after the settings."""
 
     database_url: str
     database_patience_s: float
@@ -172,6 +187,7 @@ class Config:
     crawl_dir: Path
     continuous: bool
     patience: timedelta
+    """How long a crawl waits for hosts that rest before it ends."""
     robot_name: str
     robot_contact: str
     guard: Guard
@@ -180,7 +196,9 @@ class Config:
     server_rules: ServerRules
     shared_networks: tuple[str, ...]
     tenure_s: float
+    """How long a worker may hold a server that others wait for."""
     prepare: int
+    """How many hosts are asked for their first robots.txt at a time."""
     robots_ttl: timedelta
     spec: CrawlSpec
     flush_s: float
@@ -203,12 +221,13 @@ class Config:
     """None: nothing is archived."""
     obey_noarchive: bool
     documents: DocumentBudget | None
+    """None: documents such as PDF are not read."""
 
     @property
     def user_agent(self) -> str:
-        return (
-            f"{self.robot_name} (+{self.robot_contact})" if self.robot_contact else self.robot_name
-        )
+        if not self.robot_contact:
+            return self.robot_name
+        return f"{self.robot_name} (+{self.robot_contact})"
 
     @property
     def log_dir(self) -> Path:
@@ -250,7 +269,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         shared_networks=read("POLITENESS_SHARED_NETWORKS", parse_networks),
         prepare=max(1, read("FRONTIER_PREPARE", parse_integer)),
         robots_ttl=read("ROBOTS_TTL", parse_duration),
-        spec=_spec(read, settings.get("CRAWL_NAME") or crawl_name),
+        spec=_crawl_spec(read, settings.get("CRAWL_NAME") or crawl_name),
         flush_s=read("FRONTIER_FLUSH", parse_seconds),
         servers=max(1, read("FRONTIER_SERVERS", parse_integer)),
         window=max(1, read("FRONTIER_WINDOW", parse_integer)),
@@ -267,9 +286,9 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         follow_nofollow=read("FOLLOW_NOFOLLOW", parse_boolean),
         log_requests=read("LOG_REQUESTS", parse_boolean),
         log_requests_bytes=read("LOG_REQUESTS_MAX_SIZE", parse_size),
-        warc=_shape(read) if read("WARC_ENABLED", parse_boolean) else None,
+        warc=_archive_options(read),
         obey_noarchive=read("WARC_OBEY_NOARCHIVE", parse_boolean),
-        documents=_terms(read) if read("DOCUMENTS_ENABLED", parse_boolean) else None,
+        documents=_document_budget(read),
     )
 
 
@@ -286,8 +305,9 @@ def config_of(crawler: Any) -> Config:
 
 
 def crawl_dir(settings: Any) -> Path:
-    """CRAWL_DIR; a relative one is refused under Scrapyd, whose jobs start in a folder of
-    Scrapyd's.
+    """CRAWL_DIR as an absolute path.
+
+    A relative one is refused under Scrapyd, whose jobs start in a folder of Scrapyd's.
     """
     path = Path(settings.get("CRAWL_DIR") or ".crawl")
     if not path.is_absolute() and settings.getbool("CRAWL_DIR_ABSOLUTE"):
@@ -325,7 +345,9 @@ def _server_rules(read: SettingsReader) -> ServerRules:
     )
 
 
-def _shape(read: SettingsReader) -> WriterOptions:
+def _archive_options(read: SettingsReader) -> WriterOptions | None:
+    if not read("WARC_ENABLED", parse_boolean):
+        return None
     return WriterOptions(
         max_bytes=read("WARC_MAX_SIZE", parse_size),
         max_age_s=read("WARC_MAX_AGE", parse_seconds),
@@ -333,21 +355,23 @@ def _shape(read: SettingsReader) -> WriterOptions:
     )
 
 
-def _terms(read: SettingsReader) -> DocumentBudget:
-    terms = DocumentBudget(
+def _document_budget(read: SettingsReader) -> DocumentBudget | None:
+    if not read("DOCUMENTS_ENABLED", parse_boolean):
+        return None
+    budget = DocumentBudget(
         read("DOCUMENTS_TIMEOUT", parse_seconds),
         read("DOCUMENTS_MEMORY", parse_size),
         read("DOCUMENTS_MAX_SIZE", parse_size),
     )
-    if terms.timeout_s < 1 or terms.memory < 100_000_000:
+    if budget.timeout_s < 1 or budget.memory < 100_000_000:
         raise ConfigError(
             "DOCUMENTS_TIMEOUT must be 1s or more, and DOCUMENTS_MEMORY 100MB or more: the reader "
             "itself needs some"
         )
-    return terms
+    return budget
 
 
-def _spec(read: SettingsReader, name: str) -> CrawlSpec:
+def _crawl_spec(read: SettingsReader, name: str) -> CrawlSpec:
     lease = read("FRONTIER_LEASE", parse_duration)
     timeout = read("DOWNLOAD_TIMEOUT", parse_seconds)
     if lease.total_seconds() <= timeout:

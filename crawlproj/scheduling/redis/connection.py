@@ -1,6 +1,4 @@
-"""The connection to Redis: scrapy-redis's own, with short timeouts, and one line in the log when it
-goes and when it is back.
-"""
+"""The connection to Redis: scrapy-redis's client with short timeouts and without retries."""
 
 from __future__ import annotations
 
@@ -18,30 +16,31 @@ TIMEOUT_S = 2.0
 
 
 def connect_redis(settings: BaseSettings) -> Any:
-    """A client by scrapy-redis's settings. Nothing is sent yet. A Redis that hangs costs two
-    seconds, not thirty, unless REDIS_PARAMS says otherwise. Nothing is ever sent twice: taking
-    pushes must not be repeated without our knowing.
+    """A client by scrapy-redis's settings; nothing is sent yet.
+
+    A Redis that hangs costs two seconds, not thirty, unless REDIS_PARAMS says otherwise. The client
+    never retries: taking pushes must not be repeated without our knowing.
     """
-    quick = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
-    once = {"retry_on_timeout": False, "retry": Retry(NoBackoff(), 0)}
-    own = BaseSettings(
-        {name: settings.get(name) for name in SETTINGS_PARAMS_MAP if settings.get(name)}
-    )
-    own.set("REDIS_PARAMS", quick | settings.getdict("REDIS_PARAMS") | once)
+    short_timeouts = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
+    no_retries = {"retry_on_timeout": False, "retry": Retry(NoBackoff(), 0)}
+    given = {name: settings.get(name) for name in SETTINGS_PARAMS_MAP if settings.get(name)}
+    own = BaseSettings(given)
+    own.set("REDIS_PARAMS", short_timeouts | settings.getdict("REDIS_PARAMS") | no_retries)
     return get_redis_from_settings(own)
 
 
 def redis_location(client: Any) -> str:
-    """Where it is, for people; never with a password."""
-    where = client.connection_pool.connection_kwargs
-    return (
-        where.get("path")
-        or f"{where.get('host', 'localhost')}:{where.get('port', 6379)}/{where.get('db') or 0}"
-    )
+    """Where a Redis is, for people; never with a password."""
+    options = client.connection_pool.connection_kwargs
+    if options.get("path"):
+        return str(options["path"])
+    host = options.get("host", "localhost")
+    port = options.get("port", 6379)
+    return f"{host}:{port}/{options.get('db') or 0}"
 
 
 class RedisConnection:
-    """Says once that Redis does not answer, and once that it does again."""
+    """A client, and one line in the log when Redis does not answer, one when it does again."""
 
     def __init__(self, client: Any) -> None:
         self.client = client

@@ -1,4 +1,4 @@
-"""What a push means: a URL, or JSON as scrapy-redis has it."""
+"""Pushes as requests: a push is a URL, or JSON as scrapy-redis has it."""
 
 from __future__ import annotations
 
@@ -13,30 +13,28 @@ from scrapy_redis.spiders import RedisMixin  # type: ignore[import-untyped]
 
 
 def requests_from_push(payload: bytes | str, spider: Spider) -> Iterator[Request]:
-    """ValueError or TypeError if it makes no sense. A spider with a `make_request_from_data` of its
-    own is asked.
+    """The requests of a push, made by the spider's own `make_request_from_data` if it has one.
+
+    ValueError or TypeError if the push makes no sense.
     """
     make = getattr(spider, "make_request_from_data", None)
-    if (
-        make is None
-        or getattr(type(spider), "make_request_from_data", None)
-        is RedisMixin.make_request_from_data
-    ):
-        made = parse_push(
-            payload
-            if isinstance(payload, str)
-            else payload.decode(getattr(spider, "redis_encoding", None) or "utf-8")
-        )
-    else:
+    inherited = getattr(type(spider), "make_request_from_data", None)
+    if make is not None and inherited is not RedisMixin.make_request_from_data:
         made = make(payload)
-    for request in made if isinstance(made, Iterable) else [made] if made else []:
-        yield simplify_request(request)
+    elif isinstance(payload, str):
+        made = parse_push(payload)
+    else:
+        encoding = getattr(spider, "redis_encoding", None) or "utf-8"
+        made = parse_push(payload.decode(encoding))
+    if isinstance(made, Iterable):
+        for request in made:
+            yield simplify_request(request)
+    elif made:
+        yield simplify_request(made)
 
 
 def parse_push(text: str) -> Request:
-    """A bare URL, or {"url": ..., "method": ..., "meta": {...}}; what else is in it is
-    form data.
-    """
+    """A bare URL, or {"url": ..., "method": ..., "meta": {...}}; all other keys are form data."""
     try:
         fields: Any = json.loads(text)
     except ValueError:
@@ -50,26 +48,24 @@ def parse_push(text: str) -> Request:
 
 
 def simplify_request(request: Request) -> Request:
-    """A form that has nothing of a form is a plain request."""
-    return (
-        request.replace(cls=Request)
-        if type(request) is FormRequest and request.method == "GET" and not request.body
-        else request
-    )
+    """The request; a FormRequest without a form becomes a plain one."""
+    if type(request) is FormRequest and request.method == "GET" and not request.body:
+        return request.replace(cls=Request)
+    return request
 
 
 def start_key(settings: BaseSettings, spider: Spider) -> str:
-    """Where scrapy-redis looks for the URLs of this spider."""
-    key = (
-        getattr(spider, "redis_key", None) or settings.get("REDIS_START_URLS_KEY") or START_URLS_KEY
-    )
+    """The key where scrapy-redis looks for the URLs of this spider."""
+    spider_key = getattr(spider, "redis_key", None)
+    key = spider_key or settings.get("REDIS_START_URLS_KEY") or START_URLS_KEY
     return str(key) % {"name": spider.name}
 
 
 def stop_spider_polling(spider: Spider) -> None:
-    """A spider of scrapy-redis's takes URLs from Redis itself when it is idle, into nothing but
-    memory. The bus does it instead; how long the spider stays when it is idle (`max_idle_time`) is
-    still its own.
+    """Keep a spider of scrapy-redis from taking URLs out of Redis itself.
+
+    It would do so when it is idle, and keep them in memory only; our thread takes them instead. How
+    long the spider stays when it is idle (`max_idle_time`) is still its own.
     """
     if isinstance(spider, RedisMixin):
         spider.fetch_data = lambda key, count: []

@@ -1,5 +1,4 @@
-"""URLs that others pushed into a Redis key: moved aside when taken, removed when they are safe in
-the frontier.
+"""The queue of pushed URLs in Redis: moved aside when taken, removed when the frontier has them.
 
 The key may be a list, a set or a sorted set. What is taken moves, in one step, into a list of its
 own under a new token (`KEY:taken:TOKEN`); `KEY:taken` says when. It is removed only after the
@@ -18,9 +17,7 @@ from uuid import uuid4
 from redis.exceptions import RedisError
 
 ABANDONED_S = 30
-"""What was taken so long ago, and is still there, belongs to a worker that has died or could not
-store it.
-"""
+"""What was taken so long ago and is still there was left by a worker that died or failed."""
 
 TAKE = """
 local kind, n, found = redis.call('TYPE', KEYS[1]).ok, tonumber(ARGV[1]), {}
@@ -45,8 +42,9 @@ return {found, redis.call('ZCARD', KEYS[2])}
 
 @dataclass(frozen=True, slots=True)
 class PushBatch:
-    """Pushes under one token, taken `at` (monotonic). `doubtful`: Redis was started anew, so they
-    may be an old snapshot's.
+    """Pushes under one token, taken `at` (monotonic).
+
+    `doubtful`: Redis was restarted, so they may come from an old snapshot.
     """
 
     token: str
@@ -56,75 +54,86 @@ class PushBatch:
 
 
 class PushQueue:
-    """One key. All methods ask Redis, and raise what the client raises."""
+    """The queue under one key. All methods ask Redis, and raise what the client raises."""
 
     def __init__(self, client: Any, key: str) -> None:
         self._client = client
         self.key = key
         self._run_id: str | None = None
         self._doubtful = False
-        self._unsure: PushBatch | None = None
+        self._unconfirmed: PushBatch | None = None
+        """A batch that Redis may have moved aside, although its reply did not come."""
         self.under_way = True
         """Something taken, by us or by others, was not yet stored when we last looked."""
 
     def take_batch(self, count: int) -> PushBatch | None:
-        """Up to so many pushes. If the answer to the last time was lost, first what that may have
-        moved aside.
+        """Take up to so many pushes; None if there are none.
+
+        If the reply to the last call was lost, what that call may have moved aside comes first.
         """
-        if self._unsure is not None and (
-            lost := self._client.lrange(self._list(self._unsure.token), 0, -1)
-        ):
-            found = replace(self._unsure, payloads=lost)
-            self._unsure = None
-            return found
-        self._unsure = mine = PushBatch(uuid4().hex, (), time.monotonic())
-        info, answer = self._move(mine.token, count)
-        if isinstance(answer, Exception):
-            raise answer
-        self._unsure = None
-        payloads = answer[0]
-        self.under_way = bool(answer[1])
-        self._watch(info, bool(payloads))
-        return replace(mine, payloads=payloads, doubtful=self._doubtful) if payloads else None
+        if self._unconfirmed is not None:
+            moved = self._payloads(self._unconfirmed.token)
+            if moved:
+                batch = replace(self._unconfirmed, payloads=moved)
+                self._unconfirmed = None
+                return batch
+        batch = PushBatch(uuid4().hex, (), time.monotonic())
+        self._unconfirmed = batch
+        info, reply = self._move(batch.token, count)
+        if isinstance(reply, Exception):
+            raise reply
+        self._unconfirmed = None
+        payloads, batches_taken = reply
+        self.under_way = bool(batches_taken)
+        self._note_restart(info, bool(payloads))
+        if not payloads:
+            return None
+        return replace(batch, payloads=payloads, doubtful=self._doubtful)
 
     def _move(self, token: str, count: int) -> Any:
+        """Replies to INFO and to the script; each may be an exception."""
         pipe = self._client.pipeline(transaction=False)
         pipe.info("server")
-        pipe.eval(TAKE, 3, self.key, f"{self.key}:taken", self._list(token), count, token)
+        pipe.eval(TAKE, 3, self.key, f"{self.key}:taken", self._list_key(token), count, token)
         return pipe.execute(raise_on_error=False)
 
-    def _watch(self, info: Any, found: bool) -> None:
-        """A Redis that was started anew may have come back with an old snapshot, in which pushes
-        stand that were taken since. They are doubtful until the key is empty once. Without the
-        right to ask for INFO we can't know.
+    def _note_restart(self, info: Any, found: bool) -> None:
+        """Notice by its run ID that Redis was restarted.
+
+        It may have come back with an old snapshot, with pushes that have been taken since. They are
+        doubtful until the key is empty once. Without the right to ask for INFO we can't know.
         """
-        run_id = None if isinstance(info, RedisError) else info.get("run_id")
-        self._doubtful = found and (
-            self._doubtful or (self._run_id is not None and run_id != self._run_id)
-        )
+        run_id = None
+        if not isinstance(info, RedisError):
+            run_id = info.get("run_id")
+        restarted = self._run_id is not None and run_id != self._run_id
+        self._doubtful = found and (self._doubtful or restarted)
         self._run_id = run_id or self._run_id
 
     def abandoned_batches(self) -> list[PushBatch]:
-        now = self._client.time()[0]
+        """Batches that were taken long ago and not removed."""
+        now, _microseconds = self._client.time()
         old = self._client.zrangebyscore(
             f"{self.key}:taken", "-inf", now - ABANDONED_S, withscores=True
         )
-        return [
-            self._again(token if isinstance(token, str) else token.decode(), now - since)
-            for token, since in old
-        ]
-
-    def _again(self, token: str, age_s: float) -> PushBatch:
-        return PushBatch(
-            token, self._client.lrange(self._list(token), 0, -1), time.monotonic() - age_s
-        )
+        batches = []
+        for token, taken_at in old:
+            if isinstance(token, bytes):
+                token = token.decode()
+            age_s = now - taken_at
+            batches.append(PushBatch(token, self._payloads(token), time.monotonic() - age_s))
+        return batches
 
     def delete_batch(self, batch: PushBatch) -> None:
-        """It is safe in the frontier."""
+        """Remove a batch that the frontier has committed."""
         pipe = self._client.pipeline()
-        pipe.delete(self._list(batch.token))
+        pipe.delete(self._list_key(batch.token))
         pipe.zrem(f"{self.key}:taken", batch.token)
         pipe.execute()
 
-    def _list(self, token: str) -> str:
+    def _payloads(self, token: str) -> Sequence[bytes | str]:
+        payloads: Sequence[bytes | str] = self._client.lrange(self._list_key(token), 0, -1)
+        return payloads
+
+    def _list_key(self, token: str) -> str:
         return f"{self.key}:taken:{token}"

@@ -1,5 +1,6 @@
-"""The thread between Redis and the frontier: pushes in, items out. Whatever Redis does, neither
-event loop nor keeper waits.
+"""The thread between Redis and the frontier: pushes come in, items go out.
+
+Whatever Redis does, neither the event loop nor the database thread waits for it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ RETRY_S = 1.0
 SWEEP_S = 10.0
 BATCH = 200
 ITEMS = 10_000
-"""So many items wait for a Redis that is away."""
+"""How many items wait for a Redis that does not answer; more are lost."""
 SNAPSHOT = timedelta(hours=1)
 """How old a snapshot may be that Redis starts from; by default it saves at least that often."""
 STOP_TIMEOUT_S = 5.0
@@ -38,8 +39,9 @@ NONSENSE = ("22", "23", "54")
 
 @dataclass(frozen=True, slots=True)
 class PushResult:
-    """What came of a batch of pushes. `seen`: those that were visited after they had been pushed,
-    so not again.
+    """What became of a batch of pushes.
+
+    `seen`: those that were visited after they had been pushed, and need not be again.
     """
 
     taken: int = 0
@@ -48,9 +50,11 @@ class PushResult:
 
 
 class RedisThread(threading.Thread):
-    """`read` and `came` are called by `on_loop`, which runs a call on the event loop and waits for
-    it; `tell` says to all workers that something was pushed. `busy`: there is, or may be, something
-    in Redis that the frontier does not have yet.
+    """The thread. `busy`: there is, or may be, something in Redis that the frontier has not yet.
+
+    `read` parses pushes into rows, and says how many make no sense; `came` counts what became of
+    them. Both are called by `on_loop`, which runs a call on the event loop and waits for it. `tell`
+    notifies all workers that something was pushed.
     """
 
     def __init__(
@@ -68,32 +72,34 @@ class RedisThread(threading.Thread):
         self._push_queue = push_queue
         self._frontier = frontier
         self._read = read
-        self._came = came
-        self._tell = tell
+        self._count_pushes = came
+        self._notify_workers = tell
         self._on_loop = on_loop
         self._items: deque[tuple[str, str | bytes]] = deque()
-        self._end = threading.Event()
+        self._stopping = threading.Event()
         self._swept_at = -SWEEP_S
         self._in_hand: PushBatch | None = None
+        """Taken, but not stored yet: the database did not answer."""
         self.busy = True
-        self.sent = self.lost = 0
+        self.sent = 0
+        self.lost = 0
 
     def send_item(self, key: str, data: str | bytes) -> None:
-        """Send an item, soon. Too many that Redis does not take are lost, and counted."""
-        if len(self._items) >= ITEMS:
-            if not self.lost:
-                log.warning(
-                    "%d items wait for Redis at %s: those that follow are not sent",
-                    ITEMS,
-                    self._connection.location,
-                )
-            self.lost += 1
-        else:
+        """Send an item soon. If too many wait for Redis, it is lost, and counted."""
+        if len(self._items) < ITEMS:
             self._items.append((key, data))
+            return
+        if not self.lost:
+            log.warning(
+                "%d items wait for Redis at %s: those that follow are not sent",
+                ITEMS,
+                self._connection.location,
+            )
+        self.lost += 1
 
     def flush_and_stop(self) -> None:
-        """Send what is there, end. What can't be sent in a few seconds is lost, and counted."""
-        self._end.set()
+        """Send what waits and end. What can't be sent in a few seconds is lost, and counted."""
+        self._stopping.set()
         self.join(STOP_TIMEOUT_S)
         if self._items:
             self.lost += len(self._items)
@@ -102,16 +108,19 @@ class RedisThread(threading.Thread):
             )
 
     def run(self) -> None:
-        while not self._end.is_set():
-            self._end.wait(self._safely(self._turn))
+        while not self._stopping.is_set():
+            pause_s = self._safely(self._turn)
+            self._stopping.wait(pause_s)
         self._safely(self._send_all)
 
     def _safely(self, work: Callable[[], bool]) -> float:
-        """Seconds until the next turn. Nothing that goes wrong here ends the crawl."""
+        """Work, and give the seconds until the next turn. No error here ends the crawl."""
         try:
             more = work()
             self._connection.note_success()
-            return 0.0 if more else POLL_S
+            if more:
+                return 0.0
+            return POLL_S
         except (RedisError, OSError) as error:
             self._connection.note_failure(error)
         except DatabaseError as error:
@@ -123,35 +132,42 @@ class RedisThread(threading.Thread):
         return RETRY_S
 
     def _turn(self) -> bool:
+        """Send items, store abandoned batches and a new one; whether there may be more."""
         self._send_all()
         if time.monotonic() - self._swept_at > SWEEP_S:
-            for taken in self._push_queue.abandoned_batches():
-                self._store(taken)
+            for batch in self._push_queue.abandoned_batches():
+                self._store(batch)
             self._swept_at = time.monotonic()
         self.busy = True
-        self._in_hand = self._in_hand or self._push_queue.take_batch(BATCH)
-        found = self._in_hand is not None
-        if self._in_hand is not None:
-            self._store(self._in_hand)
-            self._in_hand = None
-        self.busy = found or self._push_queue.under_way
-        return found
+        if self._in_hand is None:
+            self._in_hand = self._push_queue.take_batch(BATCH)
+        if self._in_hand is None:
+            self.busy = self._push_queue.under_way
+            return False
+        self._store(self._in_hand)
+        self._in_hand = None
+        return True
 
     def _send_all(self) -> bool:
-        while some := list(islice(self._items, BATCH)):
+        """Send all items; False, since none is left."""
+        while True:
+            batch = list(islice(self._items, BATCH))
+            if not batch:
+                return False
             pipe = self._connection.client.pipeline(transaction=False)
-            for key, data in some:
+            for key, data in batch:
                 pipe.rpush(key, data)
             pipe.execute()
-            for _ in some:
+            for _ in batch:
                 self._items.popleft()
-            self.sent += len(some)
-        return False
+            self.sent += len(batch)
 
     def _add(self, rows: Sequence[NewUrl], since: datetime) -> int:
-        """How many could not be stored. One that the database refuses for what is in it must not
-        hold up the others for ever. A visit may end at this very moment: the frontier looks at
-        `since` again when it holds the rows.
+        """Commit rows to the frontier, and give how many could not be stored.
+
+        One that the database refuses for what is in it must not hold up the others for ever. A
+        visit may end at this very moment: the frontier looks at `since` again when it has locked
+        the rows.
         """
         try:
             self._frontier.commit(Batch(urls=rows, since=since))
@@ -164,34 +180,35 @@ class RedisThread(threading.Thread):
             return 1
         return 0
 
-    def _rows(self, taken: PushBatch) -> tuple[list[NewUrl], int]:
-        found: tuple[list[NewUrl], int] = self._on_loop(lambda: self._read(taken.payloads))
-        return found
+    def _rows(self, batch: PushBatch) -> tuple[list[NewUrl], int]:
+        """Rows of a batch, and how many pushes make no sense."""
+        parsed: tuple[list[NewUrl], int] = self._on_loop(lambda: self._read(batch.payloads))
+        return parsed
 
-    def _store(self, taken: PushBatch) -> None:
-        """Into the frontier, then out of Redis. If we die in between, another worker finds it, and
-        knows by the visits since then what need not be fetched again; what waits is not added twice
-        anyway.
+    def _store(self, batch: PushBatch) -> None:
+        """Commit a batch to the frontier, then remove it from Redis.
+
+        If we die in between, another worker finds it, and knows by the visits since then what need
+        not be fetched again; what waits is not added twice anyway.
         """
-        rows, bad = self._rows(taken)
+        rows, bad = self._rows(batch)
         known = self._frontier.get_urls([row.id for row in rows])
-        since = self._frontier.now() - (
-            SNAPSHOT if taken.doubtful else timedelta(seconds=time.monotonic() - taken.at)
-        )
-        seen = {
-            key
-            for key, found in known.items()
-            if found.last_visit is not None and found.last_visit >= since
-        }
-        fresh = [
-            replace(row, depth=known[row.id].depth) if row.id in known else row
-            for row in rows
-            if row.id not in seen
-        ]
-        if fresh:
-            bad += self._add(fresh, since)
-            self._tell()
-        self._on_loop(
-            lambda: self._came(PushResult(len(taken.payloads), bad, len(rows) - len(fresh)))
-        )
-        self._push_queue.delete_batch(taken)
+        now = self._frontier.now()
+        age = SNAPSHOT
+        if not batch.doubtful:
+            age = timedelta(seconds=time.monotonic() - batch.at)
+        since = now - age
+        unvisited = []
+        for row in rows:
+            url = known.get(row.id)
+            if url is None:
+                unvisited.append(row)
+            elif url.last_visit is None or url.last_visit < since:
+                unvisited.append(replace(row, depth=url.depth))
+        if unvisited:
+            bad += self._add(unvisited, since)
+            self._notify_workers()
+        seen = len(rows) - len(unvisited)
+        result = PushResult(len(batch.payloads), bad, seen)
+        self._on_loop(lambda: self._count_pushes(result))
+        self._push_queue.delete_batch(batch)
