@@ -1,12 +1,11 @@
-"""scrapy crawl: Scrapy's own, with everything checked before, and an exit code that tells how it
-went.
-"""
+"""`scrapy crawl`: Scrapy's own command, with all checks before it and a telling exit code."""
 
 from __future__ import annotations
 
 import argparse
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from scrapy.addons import AddonManager
@@ -30,19 +29,17 @@ BROKEN = frozenset({"scheduler_error", "database_lost", "archive_lost"})
 
 
 class Command(crawl.Command):
-    cleared: PreflightResult
+    preflight: PreflightResult
 
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}. scrapy crawl site -a seeds=URL[,URL] [-a seeds_file=FILE] [-a "
-            "include=REGEX] [-a exclude=REGEX]"
-            " [-a depth=N]. Exit codes: 0 fine, 1 could not run, 2 bad usage or settings, 3 ran "
-            "but could fetch nothing,"
-            " 130 stopped."
+            "include=REGEX] [-a exclude=REGEX] [-a depth=N]. Exit codes: 0 fine, 1 could not run, "
+            "2 bad usage or settings, 3 ran but could fetch nothing, 130 stopped."
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Called before Scrapy starts anything: the last moment to refuse."""
+        """Scrapy calls this before it starts anything: the last moment to refuse."""
         super().process_options(args, opts)
         assert self.settings is not None
         with exit_codes(self.settings.get("LOG_FILE")):
@@ -53,31 +50,29 @@ class Command(crawl.Command):
         settings = self.settings
         assert settings is not None
         AddonManager.load_pre_crawler_settings(settings)
-        self.cleared = cleared = run_preflight(settings, spider_name, opts.spargs)
+        self.preflight = run_preflight(settings, spider_name, opts.spargs)
         # PANEL=off (as under Scrapyd) leaves the log where Scrapy has it.
         if (
             settings.get("PANEL") != "off"
             and not settings.get("LOG_FILE")
             and settings.getbool("LOG_ENABLED")
         ):
-            rotate_log(cleared.log_file)
-            settings.set("LOG_FILE", str(cleared.log_file), priority="cmdline")
+            log_file = self.preflight.log_file
+            rotate_log(log_file)
+            settings.set("LOG_FILE", str(log_file), priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         assert self.crawler_process is not None
         crawler = self._create_crawler(args[0])
-        embedded = self.cleared.embedded
-        failure = run_to_end(
-            self.crawler_process,
-            crawler,
-            opts.spargs,
-            close=embedded.close if embedded else lambda: None,
-        )
+        with ExitStack() as stack:
+            if self.preflight.embedded:
+                stack.callback(self.preflight.embedded.close)
+            failure = run_to_end(self.crawler_process, crawler, opts.spargs, close=stack.close)
         with exit_codes():
             self.exitcode = self.report_outcome(crawler, failure)
 
     def report_outcome(self, crawler: Crawler, failure: BaseException | None) -> int:
-        """The exit code, and a line if it is not 0."""
+        """The exit code of the crawl; prints a line if it is not 0."""
         assert self.settings is not None
         log = self.settings.get("LOG_FILE") or "the log"
         if isinstance(failure, CrawlprojError):
@@ -109,21 +104,25 @@ class Command(crawl.Command):
 def run_to_end(
     process: Any, crawler: Crawler, arguments: dict[str, str], close: Callable[[], object]
 ) -> BaseException | None:
-    """Run the one crawl of a process; why it could not start, if so."""
+    """Run the one crawl of a process, then call `close`; returns why it could not start, if so."""
     task = process.crawl(crawler, **arguments)
     try:
         process.start()
     finally:
         if not has_ended(crawler):
-            logging.disable()  # cut off in the middle: what its threads say now is of no use
+            # It was cut off in the middle: what its threads log now is of no use.
+            logging.disable()
         close()
-    return why_failed(task)
+    return failure_of(task)
 
 
 def has_ended(crawler: Crawler) -> bool:
     return crawler.spider is not None and crawler.stats.get_value("finish_reason") is not None
 
 
-def why_failed(task: Any) -> BaseException | None:
-    """Of a crawl that broke before or while it was set up."""
-    return task.exception() if task.done() and not task.cancelled() else None
+def failure_of(task: Any) -> BaseException | None:
+    """The exception of a crawl that failed before or while it was set up."""
+    if task.done() and not task.cancelled():
+        failure: BaseException | None = task.exception()
+        return failure
+    return None

@@ -1,4 +1,4 @@
-"""scrapy db: the database itself."""
+"""`scrapy db`: migrate the database, print its URL, stop our own server, clean what is old."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from crawlproj.errors import ConfigError
 from crawlproj.formatting import format_count
 from crawlproj.frontier.opening import NoCrawlYet, open_for_reading
 from crawlproj.upkeep.clean import CleanResult, clean_storage, preview_clean
-from crawlproj.upkeep.retention import SETTINGS, read_retention
+from crawlproj.upkeep.retention import read_retention
 
 
 class Command(ProjectCommand):
@@ -32,8 +32,7 @@ class Command(ProjectCommand):
     def syntax(self) -> str:
         return (
             "migrate | url | stop [--force] | clean [-n] [--older AGE [--keep first,last --per "
-            "month | --strict]] [--dead AGE]"
-            " [--logs AGE]"
+            "month | --strict]] [--dead AGE] [--logs AGE]"
         )
 
     def short_desc(self) -> str:
@@ -45,13 +44,11 @@ class Command(ProjectCommand):
     def long_desc(self) -> str:
         return (
             "migrate: make the tables or bring them up to date. url: print the URL for psql and "
-            "other programs; our own server is"
-            " started if need be, and then runs until it is stopped or the next crawl ends. stop: "
-            "stop our own server. clean:"
-            " remove what is older than the RETENTION_ settings or these options say, and put in "
-            "order what crashed runs left;"
-            " the last capture of a page stays, except with --strict. An AGE is a duration such as "
-            "365d."
+            "other programs; our own server is started if need be, and then runs until it is "
+            "stopped or the next crawl ends. stop: stop our own server. clean: remove what is "
+            "older than the RETENTION_ settings or these options say, and put in order what "
+            "crashed runs left; the last capture of a page stays, except with --strict. An AGE is "
+            "a duration such as 365d."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -109,51 +106,57 @@ class Command(ProjectCommand):
             database.close()
             if embedded:
                 embedded.close()
-        print_lines(
-            f"Brought up to date: {', '.join(steps)}" if steps else "The tables are up to date."
-        )
+        if steps:
+            print_lines(f"Brought up to date: {', '.join(steps)}")
+        else:
+            print_lines("The tables are up to date.")
         return FINE
 
     def _clean(self, config: Config, opts: argparse.Namespace) -> int:
-        strict = "1" if opts.strict else None
-        given = zip(
-            SETTINGS, (opts.older, opts.keep, opts.per, opts.dead, opts.logs, strict), strict=True
-        )
-        retention = read_retention(self.settings, dict(given))
+        given = {
+            "RETENTION_CAPTURES": opts.older,
+            "RETENTION_KEEP": opts.keep,
+            "RETENTION_PER": opts.per,
+            "RETENTION_DEAD": opts.dead,
+            "RETENTION_LOGS": opts.logs,
+        }
+        if opts.strict:
+            given["RETENTION_STRICT"] = "1"
+        retention = read_retention(self.settings, given)
+        no_crawl = ""
         try:
             with open_for_reading(config) as database:
                 if opts.dry_run:
-                    done = preview_clean(
-                        database, config, retention, now=database.fetch_value("now")
-                    )
+                    now = database.fetch_value("now")
+                    result = preview_clean(database, config, retention, now=now)
                 else:
-                    done = clean_storage(database, config, retention, tell=print_error)
-        except NoCrawlYet as nothing:
-            print_json(
-                {"dry_run": opts.dry_run, **CleanResult().as_dict()}
-            ) if opts.json else print_lines(str(nothing))
-            return FINE
+                    result = clean_storage(database, config, retention, tell=print_error)
+        except NoCrawlYet as error:
+            result = CleanResult()
+            no_crawl = str(error)
         if opts.json:
-            print_json({"dry_run": opts.dry_run, **done.as_dict()})
+            print_json({"dry_run": opts.dry_run, **result.as_dict()})
         else:
-            print_lines(as_text(done, opts.dry_run))
+            print_lines(no_crawl or as_text(result, opts.dry_run))
         return FINE
 
     def _url(self, config: Config, opts: argparse.Namespace) -> int:
         if config.database_url:
             print_lines(config.database_url)
             return FINE
-        found = running_dsn(config.crawl_dir) if config.crawl_dir.exists() else None
-        if found is None:
+        dsn = None
+        if config.crawl_dir.exists():
+            dsn = running_dsn(config.crawl_dir)
+        if dsn is None:
             embedded = EmbeddedPostgres(config.crawl_dir)
-            found = embedded.start()
+            dsn = embedded.start()
             embedded.leave_running()
             print(
                 "The database was started. It runs until `scrapy db stop`, or until the next crawl "
                 "ends.",
                 file=sys.stderr,
             )
-        print_lines(found)
+        print_lines(dsn)
         return FINE
 
     def _stop(self, config: Config, opts: argparse.Namespace) -> int:
@@ -166,46 +169,39 @@ class Command(ProjectCommand):
         if EmbeddedPostgres(config.crawl_dir).stop(force=opts.force):
             print_lines("Stopped.")
             return FINE
-        who = (
-            "; ".join(f"process {pid}: {words}" for pid, words in users.items())
-            or "another process"
-        )
+        processes = "; ".join(f"process {pid}: {command}" for pid, command in users.items())
         print_error(
             "the database is in use and was not stopped (--force stops it all the same). Used by "
-            f"{who}"
+            f"{processes or 'another process'}"
         )
         return COULD_NOT_RUN
 
 
-def as_text(done: CleanResult, dry_run: bool) -> list[str]:
-    """What went, or would go; nothing is not said."""
-    files = (
-        f"{format_count(done.files_rewritten, 'file')} rewritten, {done.files_dropped} dropped, "
-        f"{done.freed_bytes:,} bytes freed"
-    )
-    lines = (
-        [f"{format_count(done.records, 'record')} of the archive: {files}"]
-        if done.records or done.files_rewritten
-        else []
-    )
-    if done.waiting:
+def as_text(result: CleanResult, dry_run: bool) -> list[str]:
+    """What was removed, or would be; kinds with nothing removed are left out."""
+    lines = []
+    if result.records or result.files_rewritten:
         lines.append(
-            f"{format_count(done.waiting, 'older record')} in files of which too little would go: they "
-            "stay for now"
+            f"{format_count(result.records, 'record')} of the archive: "
+            f"{format_count(result.files_rewritten, 'file')} rewritten, "
+            f"{result.files_dropped} dropped, {result.freed_bytes:,} bytes freed"
         )
-    kinds = (
-        ("version", done.versions),
-        ("dead URL", done.urls),
-        ("log", done.logs),
-        ("leftover of a crash", done.leftovers),
-    )
-    lines += [
-        format_count(number, name, "leftovers of crashes" if name.startswith("left") else "")
-        for name, number in kinds
-        if number
-    ]
-    return (
-        [f"{'Would remove' if dry_run else 'Removed'}:", *(f"  {line}" for line in lines)]
-        if lines
-        else ["There is nothing to clean."]
-    )
+    if result.waiting:
+        lines.append(
+            f"{format_count(result.waiting, 'older record')} in files of which too little would "
+            "go: they stay for now"
+        )
+    if result.versions:
+        lines.append(format_count(result.versions, "version"))
+    if result.urls:
+        lines.append(format_count(result.urls, "dead URL"))
+    if result.logs:
+        lines.append(format_count(result.logs, "log"))
+    if result.leftovers:
+        lines.append(format_count(result.leftovers, "leftover of a crash", "leftovers of crashes"))
+    if not lines:
+        return ["There is nothing to clean."]
+    heading = "Removed:"
+    if dry_run:
+        heading = "Would remove:"
+    return [heading, *(f"  {line}" for line in lines)]

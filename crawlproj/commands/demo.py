@@ -1,4 +1,4 @@
-"""scrapy demo: the built-in demo web and a crawl of it."""
+"""`scrapy demo`: the built-in demo web and a crawl of it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from crawlproj.config import crawl_dir
 from crawlproj.demo.session import DemoSession
 from crawlproj.errors import ConfigError
 
-OVER_THE_PROJECT = 35
+SETTINGS_PRIORITY = 35
 """Stronger than settings files, weaker than -s."""
-FIT = {
+QUICK_SETTINGS = {
     "CRAWL_NAME": "demo",
     "CRAWL_PATIENCE": "5s",
     "CLOSESPIDER_TIMEOUT": 30,
@@ -29,7 +29,7 @@ FIT = {
     "REVISIT_MAX": "10m",
     "PANEL_INTERVAL": "3s",
 }
-"""A small web on this machine, where a day passes in a minute."""
+"""Settings for a small web on this machine, where a day passes in a minute."""
 
 
 class Command(crawl.Command):
@@ -44,9 +44,8 @@ class Command(crawl.Command):
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}. A dozen small sites, whose pages appear, change and vanish, are "
-            "served on this machine while the"
-            " command runs. The same web goes on at the next run. Settings given by -s win over "
-            "those that make it a quick show."
+            "served on this machine while the command runs. The same web goes on at the next run. "
+            "Settings given by -s win over those that make it a quick show."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -73,10 +72,14 @@ class Command(crawl.Command):
             check_folder(folder)
             self.session = DemoSession(folder / "demo.json", opts.port)
             self.session.start()
-            fit = {**FIT, "DNS_HOSTS": self.session.dns_hosts, "FRONTIER_DEPTH": self.session.depth}
-            for name, value in fit.items():
+            demo_settings = {
+                **QUICK_SETTINGS,
+                "DNS_HOSTS": self.session.dns_hosts,
+                "FRONTIER_DEPTH": self.session.depth,
+            }
+            for name, value in demo_settings.items():
                 if name not in os.environ:
-                    settings.set(name, value, priority=OVER_THE_PROJECT)
+                    settings.set(name, value, priority=SETTINGS_PRIORITY)
             opts.spargs = {"seeds": ",".join(self.session.seed_urls)}
             self.check_start("site", opts)
 

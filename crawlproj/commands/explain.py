@@ -1,9 +1,8 @@
-"""scrapy explain: why a URL or a host is where it is."""
+"""`scrapy explain`: why a URL or a host is in its state, and when it is next."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from crawlproj.cli.command import (
     COULD_NOT_RUN,
@@ -45,10 +44,11 @@ class Command(ProjectCommand):
         word = words[0]
         url = read_urls([word])[0]
         with open_for_reading(config) as database:
-            frontier = open_frontier(database, config, self._which(database, opts, word, url=url))
+            name = self._choose_crawl(database, opts, word, url=url)
+            frontier = open_frontier(database, config, name)
             now = frontier.now()
             if is_host(word):
-                facts = host_facts(database, frontier, config, host_name=word.lower().rstrip("."))
+                facts = host_facts(database, frontier, config, host_name=host_name(word))
                 known = facts["known"]
                 lines = host_in_words(facts, now)
             else:
@@ -59,20 +59,27 @@ class Command(ProjectCommand):
             print_json(facts)
         else:
             print_lines(lines)
-        return FINE if known else COULD_NOT_RUN
+        if not known:
+            return COULD_NOT_RUN
+        return FINE
 
-    def _which(self, database: Database, opts: argparse.Namespace, word: str, url: str) -> str:
-        """Of several crawls, the only one that knows it is meant."""
+    def _choose_crawl(
+        self, database: Database, opts: argparse.Namespace, word: str, url: str
+    ) -> str:
+        """The name of the crawl: the only one that knows the word, if none was given."""
         assert self.settings is not None
-        if not (opts.crawl or self.settings.get("CRAWL_NAME")):
-            names = [name for (name,) in database.fetch_rows("crawl_names")]
-            query: tuple[str, dict[str, Any]] = (
-                "crawls_with_url",
-                {"ids": [url_key(name, url) for name in names]},
-            )
+        if not opts.crawl and not self.settings.get("CRAWL_NAME"):
             if is_host(word):
-                query = ("crawls_with_host", {"host": word.lower().rstrip(".")})
-            knowing = [name for (name,) in database.fetch_rows(query[0], **query[1])]
+                rows = database.fetch_rows("crawls_with_host", host=host_name(word))
+            else:
+                crawls = [name for (name,) in database.fetch_rows("crawl_names")]
+                ids = [url_key(crawl, url) for crawl in crawls]
+                rows = database.fetch_rows("crawls_with_url", ids=ids)
+            knowing = [name for (name,) in rows]
             if len(knowing) == 1:
                 return str(knowing[0])
         return self.crawl_name(database, opts)
+
+
+def host_name(word: str) -> str:
+    return word.lower().rstrip(".")

@@ -1,4 +1,4 @@
-"""scrapy forget: a take-down of a URL or a host."""
+"""`scrapy forget`: a take-down of URLs or hosts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,14 @@ from crawlproj.errors import ConfigError
 from crawlproj.formatting import format_count, format_table
 from crawlproj.frontier.opening import NoCrawlYet, open_for_reading, open_for_writing
 from crawlproj.frontier.takedown import BELOW, describe_target, is_url, parse_target
-from crawlproj.upkeep.takedown import carry_out, preview_takedown, store_rules, undo_takedown
+from crawlproj.upkeep.takedown import (
+    StoredRule,
+    carry_out,
+    preview_takedown,
+    store_rules,
+    stored_rules,
+    undo_takedown,
+)
 
 COLUMNS = ("what", "asked", "state", "urls", "versions", "records", "reason")
 
@@ -42,10 +49,9 @@ class Command(ProjectCommand):
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}. A URL is meant exactly, a host with all its URLs but without "
-            "names below it; '*.example.org' is"
-            " all names below example.org. It holds for all crawls of the database. The removal is "
-            "on record in the archive and in"
-            " the database. A crawl may be running. If it is stopped in the middle, do it again."
+            "names below it; '*.example.org' is all names below example.org. It holds for all "
+            "crawls of the database. The removal is on record in the archive and in the database. "
+            "A crawl may be running. If it is stopped in the middle, do it again."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -66,8 +72,8 @@ class Command(ProjectCommand):
         parser.add_argument("--list", action="store_true", help="what was forgotten so far")
 
     def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
-        verbs = (opts.undo, opts.list, opts.dry_run, opts.keep_crawling)
-        if bool(words) is opts.list or sum(verbs) - (opts.dry_run and opts.keep_crawling) > 1:
+        modes = opts.undo + opts.list + (opts.dry_run or opts.keep_crawling)
+        if bool(words) is opts.list or modes > 1:
             raise ConfigError(f"usage: scrapy forget {self.syntax()}")
         names = list(dict.fromkeys(map(parse_target, words)))
         if opts.list:
@@ -83,37 +89,30 @@ class Command(ProjectCommand):
         self, database: Database, config: Config, names: list[str], opts: argparse.Namespace
     ) -> int:
         ids = store_rules(database, names, opts.reason, barred=not opts.keep_crawling)
-        done = carry_out(database, config, print_error)
-        rows = [row for row in database.fetch_rows("takedown_rules") if row[0] in ids]
+        result = carry_out(database, config, print_error)
+        rules = [rule for rule in stored_rules(database) if rule.id in ids]
         if opts.json:
-            files = {"rewritten": done.files, "freed_bytes": done.freed}
-            print_json({"forgotten": [_values(row) for row in rows], "files": files})
+            files = {"rewritten": result.files, "freed_bytes": result.freed}
+            print_json({"forgotten": [rule_values(rule) for rule in rules], "files": files})
             return FINE
-        for _, what, _, barred, _, _, _, urls, versions, records, files in rows:
-            found = (
-                f"{format_count(urls, 'URL')}, {format_count(versions, 'version')}, "
-                f"{format_count(records, 'record')} in {format_count(files, 'WARC file')}"
-            )
-            fate = "it is not fetched again" if barred else "it is still fetched"
-            print_lines(f"Forgotten: {describe_target(what)} ({found}); {fate}.")
-        self._neighbours(database, names)
+        for rule in rules:
+            print_lines(describe_removal(rule))
+        self._print_neighbours(database, names)
         return FINE
 
-    def _neighbours(self, database: Database, names: list[str]) -> None:
-        """Who says example.org may not know that www.example.org is another host."""
-        plain = [
+    def _print_neighbours(self, database: Database, names: list[str]) -> None:
+        """Name hosts below: who says example.org may not know that www.example.org is another."""
+        hosts = [
             name
             for name in names
             if not is_url(name) and not name.startswith(BELOW) and BELOW + name not in names
         ]
-        if found := [
-            row[0]
-            for row in database.fetch_rows("takedown_neighbours", domains=array_literal(plain))
-            if row[0] not in names
-        ]:
+        rows = database.fetch_rows("takedown_neighbours", domains=array_literal(hosts))
+        neighbours = [name for (name,) in rows if name not in names]
+        if neighbours:
             print_lines(
-                f"Other hosts stay, such as {', '.join(found[:3])}: *.{plain[0]} means all below "
-                "it."
+                f"Other hosts stay, such as {', '.join(neighbours[:3])}: *.{hosts[0]} means all "
+                "below it."
             )
 
     def _preview(self, config: Config, names: list[str], opts: argparse.Namespace) -> int:
@@ -125,12 +124,11 @@ class Command(ProjectCommand):
         if opts.json:
             print_json({"would_forget": names, **facts})
             return FINE
-        kept = ", ".join(
-            format_count(facts[f"{name}s"], name if name != "url" else "URL")
-            for name in ("url", "page", "version")
-        )
         print_lines(f"Would forget {', '.join(map(describe_target, names))}:")
-        print_lines(f"  {kept} in the database")
+        print_lines(
+            f"  {format_count(facts['urls'], 'URL')}, {format_count(facts['pages'], 'page')}, "
+            f"{format_count(facts['versions'], 'version')} in the database"
+        )
         print_lines(
             f"  {format_count(facts['records'], 'record')} ({facts['bytes']:,} bytes) in "
             f"{format_count(len(facts['files']), 'WARC file')}"
@@ -143,48 +141,67 @@ class Command(ProjectCommand):
             print_json({"undone": undone, "queued": queued})
         elif undone:
             print_lines(
-                f"May be fetched again: {', '.join(map(describe_target, undone))}; {format_count(queued, 'URL')} "
-                "queued."
+                f"May be fetched again: {', '.join(map(describe_target, undone))}; "
+                f"{format_count(queued, 'URL')} queued."
             )
-        if missing := [name for name in names if name not in undone]:
+        missing = [name for name in names if name not in undone]
+        if missing:
             print_error(f"was not forgotten: {', '.join(missing)}")
-        return COULD_NOT_RUN if missing else FINE
+            return COULD_NOT_RUN
+        return FINE
 
     def _list(self, config: Config, opts: argparse.Namespace) -> int:
         try:
             with open_for_reading(config) as database:
-                rows = [_values(row) for row in database.fetch_rows("takedown_rules")]
+                rows = [rule_values(rule) for rule in stored_rules(database)]
         except NoCrawlYet:
             rows = []
         if opts.json:
             print_json({"forgotten": rows})
+        elif rows:
+            for row in rows:
+                row["asked"] = f"{row['asked']:%Y-%m-%d %H:%M}"
+            cells = [[str(row[name]) for name in COLUMNS] for row in rows]
+            print_lines(format_table(COLUMNS, cells))
         else:
-            cells = [
-                [
-                    f"{row['asked']:%Y-%m-%d %H:%M}" if name == "asked" else str(row[name])
-                    for name in COLUMNS
-                ]
-                for row in rows
-            ]
-            print_lines(format_table(COLUMNS, cells) if rows else "Nothing was forgotten.")
+            print_lines("Nothing was forgotten.")
         return FINE
 
 
-def _values(row: tuple[Any, ...]) -> dict[str, Any]:
-    _, what, reason, barred, asked, ended, undone, urls, versions, records, files = row
-    state = (
-        "not ended" if ended is None else "barred" if barred else "undone" if undone else "removed"
+def describe_removal(rule: StoredRule) -> str:
+    """A sentence that says what a rule has removed."""
+    removed = (
+        f"{format_count(rule.urls, 'URL')}, {format_count(rule.versions, 'version')}, "
+        f"{format_count(rule.records, 'record')} in {format_count(rule.files, 'WARC file')}"
     )
+    fate = "it is still fetched"
+    if rule.barred:
+        fate = "it is not fetched again"
+    return f"Forgotten: {describe_target(rule.what)} ({removed}); {fate}."
+
+
+def rule_values(rule: StoredRule) -> dict[str, Any]:
+    """A rule as it is printed as JSON."""
     return {
-        "what": what,
-        "reason": reason,
-        "state": state,
-        "barred": barred,
-        "asked": asked,
-        "ended": ended,
-        "undone": undone,
-        "urls": urls,
-        "versions": versions,
-        "records": records,
-        "files": files,
+        "what": rule.what,
+        "reason": rule.reason,
+        "state": rule_state(rule),
+        "barred": rule.barred,
+        "asked": rule.requested_at,
+        "ended": rule.ended_at,
+        "undone": rule.undone_at,
+        "urls": rule.urls,
+        "versions": rule.versions,
+        "records": rule.records,
+        "files": rule.files,
     }
+
+
+def rule_state(rule: StoredRule) -> str:
+    if rule.ended_at is None:
+        return "not ended"
+    if rule.barred:
+        return "barred"
+    if rule.undone_at:
+        return "undone"
+    return "removed"

@@ -1,4 +1,4 @@
-"""scrapy plan: what would be fetched next."""
+"""`scrapy plan`: what would be fetched next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawlproj.formatting import format_table, format_when
 from crawlproj.frontier.opening import open_for_reading, open_frontier
 from crawlproj.reports.plan import MAX_PLANNED, PlannedUrl, plan_urls
 
-DEFAULT = 20
+DEFAULT_COUNT = 20
 
 
 class Command(ProjectCommand):
@@ -33,9 +33,9 @@ class Command(ProjectCommand):
         parser.add_argument(
             "-n",
             type=int,
-            default=DEFAULT,
+            default=DEFAULT_COUNT,
             metavar="N",
-            help=f"how many, up to {MAX_PLANNED} (default {DEFAULT})",
+            help=f"how many, up to {MAX_PLANNED} (default {DEFAULT_COUNT})",
         )
         add_json(parser)
         add_crawl(parser)
@@ -49,13 +49,8 @@ class Command(ProjectCommand):
             name = self.crawl_name(database, opts)
             frontier = open_frontier(database, config, name)
             now = frontier.now()
-            found = plan_urls(
-                database,
-                database.fetch_value("crawl_named", name=name),
-                config,
-                count=opts.n,
-                now=now,
-            )
+            crawl = database.fetch_value("crawl_named", name=name)
+            found = plan_urls(database, crawl, config, count=opts.n, now=now)
         if opts.json:
             print_json([as_json(planned) for planned in found])
         else:
@@ -82,7 +77,8 @@ def as_text(found: list[PlannedUrl], name: str, now: datetime) -> list[str]:
             f"Crawl {name} has nothing to fetch, now or later. Give it a page: scrapy push URL "
             f"--crawl {name}"
         ]
-    rows = [
-        [format_when(p.at or now, now), p.lane.name.lower(), str(p.depth), p.url] for p in found
-    ]
+    rows = []
+    for planned in found:
+        when = format_when(planned.at or now, now)
+        rows.append([when, planned.lane.name.lower(), str(planned.depth), planned.url])
     return format_table(["at", "lane", "depth", "url"], rows)

@@ -1,6 +1,4 @@
-"""scrapy politeness audit: were the rules kept? Asked of the request logs of all
-workers together.
-"""
+"""`scrapy politeness audit`: were the rules kept, by the request logs of all workers together."""
 
 from __future__ import annotations
 
@@ -42,10 +40,8 @@ class Command(ProjectCommand):
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}, for all workers together: give the logs of all that ran at the "
-            "time. A folder means all"
-            " requests-*.jsonl in it; without any, CRAWL_DIR/log is taken. Exits with 3 if a rule "
-            "was broken, with 2 if a line"
-            " can't be read."
+            "time. A folder means all requests-*.jsonl in it; without any, CRAWL_DIR/log is taken. "
+            "Exits with 3 if a rule was broken, with 2 if a line can't be read."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -63,58 +59,72 @@ class Command(ProjectCommand):
             )
         if not 0 <= opts.tolerance <= 60:
             raise ConfigError("--tolerance must be a number of seconds from 0 to 60")
-        evidence = read_logs(log_files([Path(word) for word in words[1:]] or [config.log_dir]))
-        found = find_violations(evidence, opts.tolerance)
-        for text in evidence.bad:
+        paths = [Path(word) for word in words[1:]]
+        logs = read_logs(log_files(paths or [config.log_dir]))
+        found = find_violations(logs, opts.tolerance)
+        for text in logs.unreadable:
             print_error(f"can't be read: {text}")
-        print_json(as_values(evidence, found)) if opts.json else print_lines(
-            as_text(evidence, found)
-        )
-        return RULES_BROKEN if found else BAD_INPUT if evidence.bad else FINE
+        if opts.json:
+            print_json(as_values(logs, found))
+        else:
+            print_lines(as_text(logs, found))
+        if found:
+            return RULES_BROKEN
+        if logs.unreadable:
+            return BAD_INPUT
+        return FINE
 
 
-def log_files(places: Sequence[Path]) -> list[Path]:
+def log_files(paths: Sequence[Path]) -> list[Path]:
+    """These files, and the request logs in these folders; ConfigError if a folder has none."""
     found: list[Path] = []
-    for place in places:
-        files = sorted(place.glob("requests-*.jsonl")) if place.is_dir() else [place]
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        files = sorted(path.glob("requests-*.jsonl"))
         if not files:
-            raise ConfigError(f"there is no requests-*.jsonl in {place}")
+            raise ConfigError(f"there is no requests-*.jsonl in {path}")
         found += files
     return list(dict.fromkeys(found))
 
 
 def read_logs(files: Sequence[Path]) -> AuditedLogs:
-    evidence = AuditedLogs()
+    logs = AuditedLogs()
     for file in files:
         try:
             with file.open("rb") as lines:
-                evidence.read_file(str(file), lines)
+                logs.read_file(str(file), lines)
         except OSError as error:
             raise ConfigError(f"can't read {file}: {error.strerror or error}") from None
-    return evidence
+    return logs
 
 
-def as_values(evidence: AuditedLogs, found: Sequence[Violation]) -> dict[str, Any]:
-    sent = [line for line in evidence.lines if line.sent]
+def as_values(logs: AuditedLogs, found: Sequence[Violation]) -> dict[str, Any]:
+    sent = [line for line in logs.lines if line.sent]
     return {
         "requests": len(sent),
-        "refusals": len(evidence.lines) - len(sent),
+        "refusals": len(logs.lines) - len(sent),
         "hosts": len({line.host for line in sent}),
         "addresses": len({line.ip for line in sent}),
-        "workers": len({line.worker for line in evidence.lines}),
-        "unreadable": evidence.bad,
-        "lost": evidence.lost,
-        "violations": [
-            {
-                "rule": v.rule,
-                "who": v.who,
-                "by_s": round(v.by_s, 6),
-                "says": v.says,
-                "first": v.first and line_values(v.first),
-                "second": line_values(v.second),
-            }
-            for v in found
-        ],
+        "workers": len({line.worker for line in logs.lines}),
+        "unreadable": logs.unreadable,
+        "lost": logs.lost_lines,
+        "violations": [violation_values(violation) for violation in found],
+    }
+
+
+def violation_values(violation: Violation) -> dict[str, Any]:
+    first = None
+    if violation.first is not None:
+        first = line_values(violation.first)
+    return {
+        "rule": violation.rule,
+        "who": violation.who,
+        "by_s": round(violation.by_s, 6),
+        "says": violation.says,
+        "first": first,
+        "second": line_values(violation.second),
     }
 
 
@@ -131,35 +141,35 @@ def line_values(line: LogLine) -> dict[str, Any]:
     }
 
 
-def as_text(evidence: AuditedLogs, found: Sequence[Violation]) -> list[str]:
-    facts = as_values(evidence, ())
+def as_text(logs: AuditedLogs, found: Sequence[Violation]) -> list[str]:
+    """A line per violation, up to `SHOWN`, and the totals."""
+    facts = as_values(logs, ())
     lines = [describe_violation(violation) for violation in found[:SHOWN]]
     if len(found) > SHOWN:
         lines.append(f"... and {len(found) - SHOWN:,} more (--json prints all)")
-    seen = (
-        f"{format_count(facts['requests'], 'request')} to {format_count(facts['hosts'], 'host')} by "
-        f"{format_count(facts['workers'], 'worker')}"
-    )
-    seen += f", {format_count(facts['refusals'], 'URL')} not asked"
-    if evidence.lost:
+    if logs.lost_lines:
         lines.append(
-            f"{format_count(evidence.lost, 'line')} could not be written when the disk was full: nothing "
-            "is known of them"
+            f"{format_count(logs.lost_lines, 'line')} could not be written when the disk was full: "
+            "nothing is known of them"
         )
-    rules = ", ".join(
-        f"{rule} {number:,}" for rule, number in Counter(v.rule for v in found).most_common()
+    seen = (
+        f"{format_count(facts['requests'], 'request')} to {format_count(facts['hosts'], 'host')} "
+        f"by {format_count(facts['workers'], 'worker')}, "
+        f"{format_count(facts['refusals'], 'URL')} not asked"
     )
-    lines.append(
-        f"{seen}: "
-        + (f"{format_count(len(found), 'violation')} ({rules})" if found else "every rule was kept")
-    )
-    return lines
+    if not found:
+        return [*lines, f"{seen}: every rule was kept"]
+    by_rule = Counter(violation.rule for violation in found)
+    rules = ", ".join(f"{rule} {number:,}" for rule, number in by_rule.most_common())
+    return [*lines, f"{seen}: {format_count(len(found), 'violation')} ({rules})"]
 
 
 def describe_violation(found: Violation) -> str:
     """`crawl-delay, example.org: 0.300 s too early (10 s from start to start): LINE after LINE`."""
-    how = f"{found.by_s:.3f} s too early ({found.says})" if found.by_s else found.says
-    places = f"{found.second.location} {found.second.url}"
+    what = found.says
+    if found.by_s:
+        what = f"{found.by_s:.3f} s too early ({found.says})"
+    lines = f"{found.second.location} {found.second.url}"
     if found.first is not None:
-        places += f" after {found.first.location} {found.first.url}"
-    return f"{found.rule}, {found.who}: {how}: {places}"
+        lines += f" after {found.first.location} {found.first.url}"
+    return f"{found.rule}, {found.who}: {what}: {lines}"

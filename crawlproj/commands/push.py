@@ -1,4 +1,4 @@
-"""scrapy push: fetch these first."""
+"""`scrapy push`: have URLs fetched ahead of all others."""
 
 from __future__ import annotations
 
@@ -43,30 +43,29 @@ class Command(ProjectCommand):
             frontier = open_frontier(database, config, name, make=True)
             now = frontier.now()
             known = frontier.get_urls([url_key(name, url) for url in urls])
-            done = frontier.add([pushed_url(name, url, known) for url in urls])
+            result = frontier.add([pushed_url(name, url, known) for url in urls])
             warn_of_forgotten(database, urls)
             database.notify(PUSHES, name)
-            running = any(
-                row[0] == name and row[2] for row in database.fetch_rows("status_hosts", now=now)
-            )
-        fate = (
-            "the running crawl fetches them first"
-            if running
-            else "they are the first that the next run fetches"
-        )
+            fate = "they are the first that the next run fetches"
+            for crawl, _, leased_servers in database.fetch_rows("status_hosts", now=now):
+                if crawl == name and leased_servers:
+                    fate = "the running crawl fetches them first"
         print_lines(
-            f"Pushed {format_count(len(urls), 'URL')} into crawl {name} ({done.added} not known before): "
-            f"{fate}."
+            f"Pushed {format_count(len(urls), 'URL')} into crawl {name} ({result.added} not known "
+            f"before): {fate}."
         )
         return FINE
 
 
 def pushed_url(crawl: str, url: str, known: Mapping[int, StoredUrl]) -> NewUrl:
-    """As deep as it is known to be; a new one is no seed, so that its host does not become part of
-    the crawl.
+    """The URL for the urgent lane, as deep as it is known to be.
+
+    A new one is no seed, so that its host does not become part of the crawl.
     """
     id_ = url_key(crawl, url)
-    depth = known[id_].depth if id_ in known else 1
+    depth = 1
+    if id_ in known:
+        depth = known[id_].depth
     return NewUrl(
         id_, url, host_of(url), depth=depth, score=depth_score(depth), parent=None, lane=Lane.URGENT
     )

@@ -1,4 +1,4 @@
-"""scrapy reextract: a spider's parsing run again on the archive, without the network."""
+"""`scrapy reextract`: a spider's parsing run again on the archive, without the network."""
 
 from __future__ import annotations
 
@@ -58,11 +58,10 @@ class Command(BaseRunSpiderCommand):
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}. Callbacks, spider middlewares, item pipelines, feeds, -a, -o "
-            "and -s work as in scrapy crawl;"
-            " nothing is asked over the network, and neither the archive nor the frontier is "
-            "changed. What the archive can't answer"
-            " is counted and left out. Exit codes: 0 fine, 1 could not run, 2 bad usage, 3 no "
-            "capture was found, 130 stopped."
+            "and -s work as in scrapy crawl; nothing is asked over the network, and neither the "
+            "archive nor the frontier is changed. What the archive can't answer is counted and "
+            "left out. Exit codes: 0 fine, 1 could not run, 2 bad usage, 3 no capture was found, "
+            "130 stopped."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -86,7 +85,7 @@ class Command(BaseRunSpiderCommand):
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Called before Scrapy starts anything: the last moment to refuse."""
+        """Scrapy calls this before it starts anything: the last moment to refuse."""
         super().process_options(args, opts)
         assert self.settings is not None
         self._held = ExitStack()
@@ -105,7 +104,8 @@ class Command(BaseRunSpiderCommand):
         check_archive(config)
         check_folder(config.log_dir)
         check_log(settings)
-        with suppress(NoCrawlYet):  # it is started once, not twice
+        # Held open until the end, so that our own server is started once, not twice.
+        with suppress(NoCrawlYet):
             self._held.enter_context(open_for_reading(config))
         settings.set(OPTIONS_SETTING, options, PRIORITY)
         settings.set("ADDONS", {**settings.getdict("ADDONS"), ADDON: ADDON_ORDER}, PRIORITY)
@@ -127,7 +127,12 @@ class Command(BaseRunSpiderCommand):
             )
         if opts.callback and not callable(getattr(spider, opts.callback, None)):
             raise ConfigError(f"--callback {opts.callback}: the spider {name} has no such method")
-        since, until = (parse_time(text) if text else None for text in (opts.since, opts.until))
+        since = None
+        until = None
+        if opts.since:
+            since = parse_time(opts.since)
+        if opts.until:
+            until = parse_time(opts.until)
         if since and until and since > until:
             raise ConfigError(f"--since {opts.since} is later than --until {opts.until}")
         return ReextractOptions(since, until, opts.versions, callback=opts.callback)
@@ -140,7 +145,7 @@ class Command(BaseRunSpiderCommand):
             self.exitcode = self.report_outcome(crawler, failure)
 
     def report_outcome(self, crawler: Crawler, failure: BaseException | None) -> int:
-        """The exit code, and a line if it is not 0."""
+        """The exit code of the run; prints a line if it is not 0."""
         assert self.settings is not None
         log = self.settings.get("LOG_FILE") or "the log"
         if isinstance(failure, CrawlprojError):
@@ -164,12 +169,14 @@ class Command(BaseRunSpiderCommand):
 
 
 def check_archive(config: Config) -> None:
-    if not Archive(config.warc_dir).closed_files():
-        left = len(list(config.warc_dir.glob(f"*{SUFFIX}{OPEN}")))
-        more = (
-            f", only {format_count(left, 'file')} being written or left open by a kill (scrapy warc "
-            "repair closes those)"
-            if left
-            else ""
+    """ArchiveError if there is no closed WARC file."""
+    if Archive(config.warc_dir).closed_files():
+        return
+    text = f"there is no archive in {config.warc_dir}"
+    open_files = len(list(config.warc_dir.glob(f"*{SUFFIX}{OPEN}")))
+    if open_files:
+        text += (
+            f", only {format_count(open_files, 'file')} being written or left open by a kill "
+            "(scrapy warc repair closes those)"
         )
-        raise ArchiveError(f"there is no archive in {config.warc_dir}{more}")
+    raise ArchiveError(text)

@@ -1,6 +1,4 @@
-"""scrapy robot_page: the page for webmasters. (Scrapy names commands after modules, so it has no
-hyphen.)
-"""
+"""`scrapy robot_page`: the page for webmasters (Scrapy names commands after modules: no hyphen)."""
 
 from __future__ import annotations
 
@@ -36,12 +34,10 @@ class Command(ProjectCommand):
     def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
         rules = rules_in_force(self.settings)
-        delay_s, pause_s = (
-            float(rules.get(f"POLITENESS_{name}") or 0) for name in ("SERVER_DELAY", "PAUSE")
-        )
-        page = robot_page(
-            config, delay_s, int(rules.get("POLITENESS_PAUSE_AFTER") or 0), pause_s=pause_s
-        )
+        delay_s = float(rules.get("POLITENESS_SERVER_DELAY") or 0)
+        pause_s = float(rules.get("POLITENESS_PAUSE") or 0)
+        pause_after = int(rules.get("POLITENESS_PAUSE_AFTER") or 0)
+        page = robot_page(config, delay_s, pause_after, pause_s=pause_s)
         if opts.output is None:
             print_lines(page.rstrip("\n"))
             return FINE

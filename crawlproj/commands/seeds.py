@@ -1,4 +1,4 @@
-"""scrapy seeds: where crawls begin."""
+"""`scrapy seeds`: the URLs where crawls begin."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Command(ProjectCommand):
         with open_for_writing(config) as database:
             name = self.crawl_name(database, opts)
             frontier = open_frontier(database, config, name, make=True)
-            done = frontier.add(
+            result = frontier.add(
                 [
                     NewUrl(url_key(name, url), url, host_of(url), depth=0, score=depth_score(0))
                     for url in urls
@@ -59,15 +59,16 @@ class Command(ProjectCommand):
             )
             warn_of_forgotten(database, urls)
         print_lines(
-            f"{format_count(len(urls), 'seed')} for crawl {name}, {done.added} not known before. Start "
-            f"with: scrapy crawl {name}"
+            f"{format_count(len(urls), 'seed')} for crawl {name}, {result.added} not known before. "
+            f"Start with: scrapy crawl {name}"
         )
         return FINE
 
     def _list(self, config: Config, opts: argparse.Namespace) -> int:
         try:
             with open_for_reading(config) as database:
-                seeds = open_frontier(database, config, self.crawl_name(database, opts)).seed_urls()
+                name = self.crawl_name(database, opts)
+                seeds = open_frontier(database, config, name).seed_urls()
         except NoCrawlYet:
             seeds = []
         if opts.json:

@@ -1,4 +1,4 @@
-"""scrapy status: what each crawl knows."""
+"""`scrapy status`: what each crawl knows."""
 
 from __future__ import annotations
 
@@ -47,8 +47,11 @@ class Command(ProjectCommand):
                 sizes = archive_sizes(config.warc_dir)
                 for name, crawl in crawls.items():
                     crawl["warc_bytes"] = sizes[plain_name(name)]
-        except NoCrawlYet as nothing:
-            print_json({"crawls": {}}) if opts.json else print_lines(str(nothing))
+        except NoCrawlYet as no_crawl:
+            if opts.json:
+                print_json({"crawls": {}})
+            else:
+                print_lines(str(no_crawl))
             return FINE
         if opts.json:
             print_json({"crawls": crawls})
@@ -58,6 +61,7 @@ class Command(ProjectCommand):
 
 
 def as_text(crawls: dict[str, dict[str, Any]], now: datetime) -> list[str]:
+    """A table of URLs by state, and a line per crawl."""
     if not crawls:
         return ["Nothing was crawled yet: scrapy crawl site -a seeds=URL, or scrapy demo"]
     rows = [
@@ -66,24 +70,25 @@ def as_text(crawls: dict[str, dict[str, Any]], now: datetime) -> list[str]:
     ]
     lines = [*format_table(["crawl", *COLUMNS], rows), ""]
     for name, crawl in crawls.items():
-        due = (
-            f"{format_count(crawl['due_now'], 'URL')} due now"
-            if crawl["due_now"]
-            else "nothing due now"
-        )
-        if crawl["next_due"]:
-            due += f", the next at {format_when(crawl['next_due'], now)}"
-        servers = (
-            f", {format_count(crawl['leased_servers'], 'server')} in use by a running crawl"
-            if crawl["leased_servers"]
-            else ""
-        )
-        held = (
-            f"{format_count(crawl['urls']['documents'], 'page')} read in "
-            f"{format_count(crawl['versions'], 'version')}"
-        )
-        kept = f"; archive of {format_bytes(crawl['warc_bytes'])}" if crawl["warc_bytes"] else ""
-        lines.append(
-            f"{name}: {held}; {due}; {format_count(crawl['hosts'], 'host')}{servers}{kept}."
-        )
+        lines.append(f"{name}: {describe_crawl(crawl, now)}.")
     return lines
+
+
+def describe_crawl(crawl: dict[str, Any], now: datetime) -> str:
+    """`N pages read in N versions; N URLs due now, ...; N hosts, ...; archive of N MB`."""
+    text = (
+        f"{format_count(crawl['urls']['documents'], 'page')} read in "
+        f"{format_count(crawl['versions'], 'version')}"
+    )
+    if crawl["due_now"]:
+        text += f"; {format_count(crawl['due_now'], 'URL')} due now"
+    else:
+        text += "; nothing due now"
+    if crawl["next_due"]:
+        text += f", the next at {format_when(crawl['next_due'], now)}"
+    text += f"; {format_count(crawl['hosts'], 'host')}"
+    if crawl["leased_servers"]:
+        text += f", {format_count(crawl['leased_servers'], 'server')} in use by a running crawl"
+    if crawl["warc_bytes"]:
+        text += f"; archive of {format_bytes(crawl['warc_bytes'])}"
+    return text

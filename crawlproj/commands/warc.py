@@ -1,11 +1,13 @@
-"""scrapy warc: read the archive back, check it, repair it, add to it. The database is needed only
-to know what is added.
+"""`scrapy warc`: read the archive back, check it, repair it, import WARC files into it.
+
+The database is needed only so that a crawl knows what is imported.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -13,7 +15,7 @@ from pathlib import Path
 from crawlproj.archive import Archive
 from crawlproj.archive.cdxj import IndexEntry
 from crawlproj.archive.check import Problem, check_file, check_revisits
-from crawlproj.archive.foreign.importer import import_files
+from crawlproj.archive.foreign.importer import ImportCounts, import_files
 from crawlproj.archive.foreign.reader import check_foreign
 from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.locks import rewrite_lock
@@ -48,7 +50,7 @@ from crawlproj.reports.versions import (
 from crawlproj.upkeep.imported_history import import_history
 from crawlproj.upkeep.warc_rewrite import BUSY
 
-MOST = {
+MAX_WORDS = {
     "check": sys.maxsize,
     "repair": 0,
     "versions": 1,
@@ -56,15 +58,13 @@ MOST = {
     "diff": 3,
     "import": sys.maxsize,
 }
-LEAST = {"check": 0, "repair": 0, "versions": 1, "get": 1, "diff": 1, "import": 1}
+MIN_WORDS = {"check": 0, "repair": 0, "versions": 1, "get": 1, "diff": 1, "import": 1}
 
 
-def _indexed(done: RepairedFile) -> str:
-    return (
-        f"{done.file}: indexed, {format_count(done.records, 'record')}"
-        if done.records
-        else f"{done.file}: removed, its file is gone"
-    )
+def _repaired_index(done: RepairedFile) -> str:
+    if not done.records:
+        return f"{done.file}: removed, its file is gone"
+    return f"{done.file}: indexed, {format_count(done.records, 'record')}"
 
 
 class Command(ProjectCommand):
@@ -85,11 +85,10 @@ class Command(ProjectCommand):
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}. The files are in CRAWL_DIR/warc; their indexes are enough, the "
-            "database need not be there."
-            " check: exits with 3 if something is wrong. get: writes the page to the screen or to "
-            "a file. diff: of the versions in"
-            " force at two times; without times, the last two that differ. import: pages and "
-            "versions go into the database, too."
+            "database need not be there. check: exits with 3 if something is wrong. get: writes "
+            "the page to the screen or to a file. diff: of the versions in force at two times; "
+            "without times, the last two that differ. import: pages and versions go into the "
+            "database, too."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -114,9 +113,8 @@ class Command(ProjectCommand):
 
     def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         verb, *rest = words
-        if not LEAST.get(verb, 1) <= len(rest) <= MOST.get(verb, 0) or (
-            verb == "diff" and len(rest) == 2
-        ):
+        fits = MIN_WORDS.get(verb, 1) <= len(rest) <= MAX_WORDS.get(verb, 0)
+        if not fits or (verb == "diff" and len(rest) == 2):
             raise ConfigError(f"usage: scrapy warc {self.syntax()}")
         verbs = {
             "check": self._check,
@@ -131,61 +129,60 @@ class Command(ProjectCommand):
     def _check(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         archive = Archive(config.warc_dir)
         files = [Path(word) for word in words] or archive.closed_files()
-        found = [
-            problem
-            for path in files
-            for problem in (check_file if _is_ours(path, config) else check_foreign)(path)
-        ]
-        found += [] if words else list(check_revisits(archive))
-        left = (
-            [] if words else sorted(path.name for path in config.warc_dir.glob(f"*{SUFFIX}{OPEN}"))
-        )
+        found: list[Problem] = []
+        for path in files:
+            if _is_ours(path, config):
+                found.extend(check_file(path))
+            else:
+                found.extend(check_foreign(path))
+        open_files: list[str] = []
+        if not words:
+            found.extend(check_revisits(archive))
+            open_files = sorted(path.name for path in config.warc_dir.glob(f"*{SUFFIX}{OPEN}"))
         if opts.json:
             problems = [
                 {"file": problem.file, "offset": problem.offset, "what": problem.what}
                 for problem in found
             ]
-            print_json({"files": len(files), "open": left, "problems": problems})
+            print_json({"files": len(files), "open": open_files, "problems": problems})
         else:
-            print_lines(
-                [
-                    *map(str, found),
-                    f"{format_count(len(files), 'file')}, {format_count(len(found), 'problem')}",
-                ]
-            )
-            if left:
+            totals = f"{format_count(len(files), 'file')}, {format_count(len(found), 'problem')}"
+            print_lines([*map(str, found), totals])
+            if open_files:
                 print_lines(
-                    f"{format_count(len(left), 'file')} being written, or left open by a kill (scrapy "
-                    "warc repair closes those)"
+                    f"{format_count(len(open_files), 'file')} being written, or left open by a "
+                    "kill (scrapy warc repair closes those)"
                 )
-        return RULES_BROKEN if found else FINE
+        if found:
+            return RULES_BROKEN
+        return FINE
 
     def _repair(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         folder = config.warc_dir
-        broken = 0
         if not folder.is_dir():
             print_lines(f"There is no archive in {folder}.")
             return FINE
+        exit_code = FINE
         with rewrite_lock(folder, lambda: print_error(BUSY)):
             for done in repair_open_files(folder):
-                cut = (
-                    f"; {format_count(done.cut_bytes, 'byte')} cut off: {done.why}"
-                    if done.cut_bytes
-                    else ""
-                )
-                print_lines(
-                    f"{done.file or 'an empty file'}: closed, {format_count(done.records, 'record')}{cut}"
-                )
+                text = f"{done.file or 'an empty file'}: closed, "
+                text += format_count(done.records, "record")
+                if done.cut_bytes:
+                    text += f"; {format_count(done.cut_bytes, 'byte')} cut off: {done.why}"
+                print_lines(text)
                 if done.saved:
                     print_lines(f"{done.saved}: records behind the damage")
             for done in repair_indexes(folder, thorough=True):
-                broken += bool(done.why)
-                print_error(f"{done.file}: {done.why}") if done.why else print_lines(_indexed(done))
+                if done.why:
+                    exit_code = RULES_BROKEN
+                    print_error(f"{done.file}: {done.why}")
+                else:
+                    print_lines(_repaired_index(done))
             merge_indexes(folder)
         print_lines("The index is up to date.")
-        return RULES_BROKEN if broken else FINE
+        return exit_code
 
-    def _found(self, config: Config, url: str) -> tuple[Archive, list[IndexEntry]]:
+    def _find_versions(self, config: Config, url: str) -> tuple[Archive, list[IndexEntry]]:
         archive = Archive(config.warc_dir)
         entries = find_versions(archive, url, partial(open_for_reading, config))
         if not entries:
@@ -193,17 +190,22 @@ class Command(ProjectCommand):
         return archive, entries
 
     def _versions(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
-        _, entries = self._found(config, words[0])
-        print_json([as_values(entry) for entry in entries]) if opts.json else print_lines(
-            [as_line(entry) for entry in entries]
-        )
+        _, entries = self._find_versions(config, words[0])
+        if opts.json:
+            print_json([as_values(entry) for entry in entries])
+        else:
+            print_lines([as_line(entry) for entry in entries])
         return FINE
 
     def _get(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
-        at = parse_time(opts.at) if opts.at else None
-        archive, entries = self._found(config, words[0])
+        at = None
+        if opts.at:
+            at = parse_time(opts.at)
+        archive, entries = self._find_versions(config, words[0])
         page = archive.read_capture(version_at(entries, at))
-        data = (page.head if opts.headers else b"") + page.content
+        data = page.content
+        if opts.headers:
+            data = page.head + data
         if opts.output:
             Path(opts.output).write_bytes(data)
         else:
@@ -212,76 +214,59 @@ class Command(ProjectCommand):
 
     def _diff(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         times = [parse_time(word) for word in words[1:]]
-        archive, entries = self._found(config, words[0])
-        chosen = (
-            (version_at(entries, times[0]), version_at(entries, times[1]))
-            if times
-            else last_two(entries)
-        )
-        if chosen is None:
-            print_lines(
-                f"All {len(entries):,} versions are the same."
-                if len(entries) > 1
-                else "There is one version only."
-            )
-            return FINE
-        old, new = map(archive.read_capture, chosen)
-        print_lines(diff_captures(old, new, opts.text) or "They are the same.")
+        archive, entries = self._find_versions(config, words[0])
+        chosen = last_two(entries)
+        if times:
+            chosen = (version_at(entries, times[0]), version_at(entries, times[1]))
+        if chosen is not None:
+            old, new = map(archive.read_capture, chosen)
+            print_lines(diff_captures(old, new, opts.text) or "They are the same.")
+        elif len(entries) > 1:
+            print_lines(f"All {len(entries):,} versions are the same.")
+        else:
+            print_lines("There is one version only.")
         return FINE
 
     def _import(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
-        """Without a database, into the archive only."""
-        problems = 0
+        """Import files into the archive and, if there is one, into the database."""
+        exit_code = FINE
 
-        def told(problem: Problem) -> None:
-            nonlocal problems
-            problems += 1
+        def report_problem(problem: Problem) -> None:
+            nonlocal exit_code
+            exit_code = RULES_BROKEN
             print_error(str(problem))
 
         with ExitStack() as stack:
-            db = None if opts.no_database else self._database(config, stack)
-            unwanted = takedown.load_rules(db).is_barred if db is not None else lambda url: False
-            name = self.crawl_name(db, opts) if db is not None else ""
+            db = None
+            unwanted: Callable[[str], bool] = _never
+            name = ""
+            if not opts.no_database:
+                db = self._open_database(config, stack)
+                if db is None:
+                    exit_code = RULES_BROKEN
+            if db is not None:
+                unwanted = takedown.load_rules(db).is_barred
+                name = self.crawl_name(db, opts)
             with rewrite_lock(config.warc_dir, lambda: print_error(BUSY)):
-                files = [Path(word) for word in words]
-                taken = import_files(
-                    files,
+                imported = import_files(
+                    [Path(word) for word in words],
                     config.warc_dir,
-                    told,
-                    shape=config.warc or DEFAULT_OPTIONS,
+                    report_problem,
+                    options=config.warc or DEFAULT_OPTIONS,
                     unwanted=unwanted,
                 )
-            forgotten = (
-                f", {taken.unwanted} not taken because they were forgotten"
-                if taken.unwanted
-                else ""
-            )
-            print_lines(
-                f"{format_count(taken.new, 'exchange')} added, {taken.known} there already, "
-                f"{taken.left_out} left out{forgotten}"
-            )
-            if taken.passed:
-                kinds = ", ".join(
-                    f"{number} {what}" for what, number in taken.passed.most_common(10)
-                )
-                print_lines(
-                    f"{format_count(taken.passed.total(), 'record')} passed over as no pages: {kinds}"
-                )
+            print_lines(import_lines(imported))
             if db is not None:
-                done = import_history(
-                    db,
-                    open_frontier(db, config, name, make=True),
-                    config,
-                    archive=Archive(config.warc_dir),
-                    keys=taken.keys,
-                )
-                known = f"{format_count(done.urls, 'URL')} not known before, {done.updated} updated"
+                frontier = open_frontier(db, config, name, make=True)
+                archive = Archive(config.warc_dir)
+                counts = import_history(db, frontier, config, archive=archive, keys=imported.keys)
                 print_lines(
-                    f"Crawl {name}: {known}, {format_count(done.versions, 'version')} added"
+                    f"Crawl {name}: {format_count(counts.urls, 'URL')} not known before, "
+                    f"{counts.updated} updated, {format_count(counts.versions, 'version')} added"
                 )
-        return RULES_BROKEN if problems or (db is None and not opts.no_database) else FINE
+        return exit_code
 
-    def _database(self, config: Config, stack: ExitStack) -> Database | None:
+    def _open_database(self, config: Config, stack: ExitStack) -> Database | None:
         try:
             return stack.enter_context(open_for_writing(config))
         except DatabaseError as error:
@@ -292,8 +277,28 @@ class Command(ProjectCommand):
             return None
 
 
-def _is_ours(path: Path, config: Config) -> bool:
-    """A file of the archive, or one that has an index as those have."""
-    return bool(path.name) and (
-        path.resolve().parent == config.warc_dir.resolve() or index_path(path).exists()
+def import_lines(imported: ImportCounts) -> list[str]:
+    """What came of an import into the archive."""
+    text = (
+        f"{format_count(imported.new, 'exchange')} added, {imported.known} there already, "
+        f"{imported.left_out} left out"
     )
+    if imported.unwanted:
+        text += f", {imported.unwanted} not taken because they were forgotten"
+    lines = [text]
+    if imported.skipped:
+        kinds = ", ".join(f"{number} {what}" for what, number in imported.skipped.most_common(10))
+        total = format_count(imported.skipped.total(), "record")
+        lines.append(f"{total} passed over as no pages: {kinds}")
+    return lines
+
+
+def _never(url: str) -> bool:
+    return False
+
+
+def _is_ours(path: Path, config: Config) -> bool:
+    """Whether it is a file of the archive, or one that has an index as those have."""
+    if not path.name:
+        return False
+    return path.resolve().parent == config.warc_dir.resolve() or index_path(path).exists()

@@ -1,4 +1,4 @@
-"""scrapy workers: several processes that share one crawl."""
+"""`scrapy workers`: several processes that share one crawl."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 from crawlproj.cli.command import ProjectCommand
 from crawlproj.cli.preflight import PreflightResult, rotate_log, run_preflight
@@ -19,9 +20,9 @@ from crawlproj.formatting import format_count
 from crawlproj.frontier.opening import open_for_reading
 from crawlproj.reports.facts import status_facts
 
-MOST = 64
-RARE = 20
-"""The line with totals costs at most so small a part of the time: a big database is counted less
+MAX_WORKERS = 64
+COUNTING_SHARE = 20
+"""Counting the totals takes at most one part in so many of the time: a big database is counted less
 often.
 """
 
@@ -38,9 +39,8 @@ class Command(ProjectCommand):
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}. Each has a log of its own, CRAWL_DIR/log/CRAWL-1.log and so on. "
-            "Ctrl-C stops all within a few"
-            " seconds, a second one at once. A worker that is killed is started again. The exit "
-            "code is the worst of theirs."
+            "Ctrl-C stops all within a few seconds, a second one at once. A worker that is killed "
+            "is started again. The exit code is the worst of theirs."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -59,35 +59,42 @@ class Command(ProjectCommand):
 
     def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
-        if not 1 <= opts.n <= MOST:
-            raise ConfigError(f"-n must be a number from 1 to {MOST}")
-        if bad := [text for text in opts.spargs if not text.partition("=")[1]]:
-            raise ConfigError(f"-a {bad[0]}: use -a NAME=VALUE")
-        arguments = {
-            name: value for name, _, value in (text.partition("=") for text in opts.spargs)
-        }
-        cleared = run_preflight(self.settings, words[0], arguments)
+        if not 1 <= opts.n <= MAX_WORKERS:
+            raise ConfigError(f"-n must be a number from 1 to {MAX_WORKERS}")
+        arguments = {}
+        for text in opts.spargs:
+            name, equals, value = text.partition("=")
+            if not equals:
+                raise ConfigError(f"-a {text}: use -a NAME=VALUE")
+            arguments[name] = value
+        preflight = run_preflight(self.settings, words[0], arguments)
         with ExitStack() as stack:
-            if cleared.embedded:
-                stack.callback(cleared.embedded.close)
-            database = stack.enter_context(open_for_reading(cleared.config))
+            if preflight.embedded:
+                stack.callback(preflight.embedded.close)
+            database = stack.enter_context(open_for_reading(preflight.config))
             interval_s = max(0.1, SettingsReader(self.settings)("PANEL_INTERVAL", parse_seconds))
-            tick = Totals(database, cleared.config.spec.name, interval_s, say=say_now)
-            return WorkerGroup(worker_commands(words[0], opts, cleared), say_now).run(tick)
+            totals = Totals(database, preflight.config.spec.name, interval_s, say=say_now)
+            commands = worker_commands(words[0], opts, preflight)
+            return WorkerGroup(commands, say_now).run(totals)
 
 
 def worker_commands(
-    spider: str, opts: argparse.Namespace, cleared: PreflightResult
+    spider: str, opts: argparse.Namespace, preflight: PreflightResult
 ) -> dict[int, list[str]]:
-    """The command line of each worker: what was given to us, and a log of its own."""
-    given = [word for text in opts.spargs for word in ("-a", text)] + [
-        word for text in opts.set for word in ("-s", text)
-    ]
+    """The command line of each worker: the options that were given to us, and a log of its own."""
+    start = [sys.executable, "-m", "scrapy", "crawl", spider]
+    for text in opts.spargs:
+        start += ["-a", text]
+    for text in opts.set:
+        start += ["-s", text]
     if opts.loglevel:
-        given += ["-L", opts.loglevel]
-    logs = {number: rotated_log(cleared.log_file, number) for number in range(1, opts.n + 1)}
-    start = [sys.executable, "-m", "scrapy", "crawl", spider, *given, "-s", "PANEL=off"]
-    return {number: [*start, "-s", f"LOG_FILE={log}"] for number, log in logs.items()}
+        start += ["-L", opts.loglevel]
+    start += ["-s", "PANEL=off"]
+    commands = {}
+    for number in range(1, opts.n + 1):
+        log = rotated_log(preflight.log_file, number)
+        commands[number] = [*start, "-s", f"LOG_FILE={log}"]
+    return commands
 
 
 def rotated_log(log_file: Path, number: int) -> Path:
@@ -101,7 +108,7 @@ def say_now(text: str) -> None:
 
 
 class Totals:
-    """A line now and then with what all workers together have done."""
+    """Prints a line now and then with what all workers together have done."""
 
     def __init__(
         self, database: Database, crawl: str, interval_s: float, say: Callable[[str], None]
@@ -118,17 +125,19 @@ class Totals:
         if now < self._next:
             return
         with suppress(DatabaseError):
-            if (
-                crawl := status_facts(self._database, self._database.fetch_value("now")).get(
-                    self._crawl
-                )
-            ) is not None:
-                urls = crawl["urls"]
-                text = (
-                    f"{format_count(urls['known'], 'URL')} known, {urls['fetched']:,} visited, "
-                    f"{urls['documents']:,} pages read"
-                )
-                servers = format_count(crawl["leased_servers"], "server")
-                text += f"; {crawl['due_now']:,} due now; {servers} in use"
-                self._say(f"{now - self._started:.0f} s  {format_count(running, 'worker')}: {text}")
-        self._next = time.monotonic() + max(self._interval_s, RARE * (time.monotonic() - now))
+            crawls = status_facts(self._database, self._database.fetch_value("now"))
+            if self._crawl in crawls:
+                workers = format_count(running, "worker")
+                totals = self._totals(crawls[self._crawl])
+                self._say(f"{now - self._started:.0f} s  {workers}: {totals}")
+        self._next = time.monotonic() + max(
+            self._interval_s, COUNTING_SHARE * (time.monotonic() - now)
+        )
+
+    def _totals(self, crawl: dict[str, Any]) -> str:
+        urls = crawl["urls"]
+        return (
+            f"{format_count(urls['known'], 'URL')} known, {urls['fetched']:,} visited, "
+            f"{urls['documents']:,} pages read; {crawl['due_now']:,} due now; "
+            f"{format_count(crawl['leased_servers'], 'server')} in use"
+        )
