@@ -1,5 +1,5 @@
-"""Does a WARC file hold what it says: whole members, required fields, digests, revisits that lead
-somewhere, an index that fits.
+"""Checks of our WARC files: members are whole, required fields are there, digests are right,
+revisits lead somewhere, the index fits.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,13 +18,15 @@ from crawlproj.archive.reader import Archive
 from crawlproj.archive.stored_record import StoredRecord, parse_record, parse_warc_date
 from crawlproj.errors import ArchiveError
 
-ALWAYS = ("warc-record-id", "warc-date", "warc-type", "content-length")
+REQUIRED = ("warc-record-id", "warc-date", "warc-type", "content-length")
 WITH_URL = ("response", "resource", "request", "revisit", "conversion", "continuation")
 PROFILES = ("revisit/identical-payload-digest", "revisit/server-not-modified")
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
+    """What is wrong at an offset of a file."""
+
     file: str
     offset: int
     what: str
@@ -34,22 +36,17 @@ class Problem:
 
 
 def check_file(path: Path) -> Iterator[Problem]:
-    """What is wrong in one file of ours, record by record; reading ends at the first place that is
-    no record.
-    """
+    """What is wrong in one file of ours; reading ends at the first member that is no record."""
     listed: set[tuple[int, int]] = set()
     try:
         with path.open("rb", buffering=1 << 18) as file:
-            for found in iter_members(file):
-                stored = parse_record(found)
-                yield from (
-                    Problem(path.name, found.offset, what)
-                    for what in record_faults(stored, first=found.offset == 0)
-                )
-                if (
-                    not record_faults(stored, first=False)
-                    and IndexEntry.from_stored(stored, path.name) is not None
-                ):
+            for member in iter_members(file):
+                stored = parse_record(member)
+                for what in record_faults(stored, first=member.offset == 0):
+                    yield Problem(path.name, member.offset, what)
+                if record_faults(stored, first=False):
+                    continue
+                if IndexEntry.from_stored(stored, path.name) is not None:
                     listed.add((stored.offset, stored.length))
     except BrokenRecordError as error:
         yield Problem(path.name, error.offset, error.why)
@@ -60,7 +57,7 @@ def check_file(path: Path) -> Iterator[Problem]:
 
 
 def record_faults(stored: StoredRecord, first: bool) -> list[str]:
-    """What is wrong in one record."""
+    """What is wrong in one record; the `first` of a file must be a warcinfo record."""
     out = header_faults(stored)
     if first and stored.kind != "warcinfo":
         out.append("the file does not start with a warcinfo record")
@@ -72,8 +69,8 @@ def record_faults(stored: StoredRecord, first: bool) -> list[str]:
 
 
 def header_faults(stored: StoredRecord) -> list[str]:
-    """What is missing in its header, or makes no sense."""
-    out = [f"{name} is missing" for name in ALWAYS if not stored.fields.get(name)]
+    """What is missing or invalid in the header of a record."""
+    out = [f"{name} is missing" for name in REQUIRED if not stored.fields.get(name)]
     if stored.kind in WITH_URL and not stored.url:
         out.append("warc-target-uri is missing")
     try:
@@ -83,45 +80,41 @@ def header_faults(stored: StoredRecord) -> list[str]:
     if stored.kind == "revisit":
         if not stored.fields.get("warc-profile", "").endswith(PROFILES):
             out.append("a revisit without a known profile")
-        if (
-            stored.refers_to is None
-            and not stored.fields.get("warc-refers-to")
-            and not stored.digest
-        ):
+        has_target = stored.refers_to is not None or stored.fields.get("warc-refers-to")
+        if not has_target and not stored.digest:
             out.append("a revisit that does not say of what")
     return out
 
 
 def digest_matches(data: bytes, digest: str) -> bool:
-    """Whether it is the digest of the data; one that is missing, or of an unknown kind, can't be
-    wrong. Base32, hex or base64.
+    """Whether it is the digest (base32, hex or base64) of the data.
+
+    A digest that is missing, or of an unknown algorithm, can't be wrong.
     """
     algorithm, _, value = digest.partition(":")
     try:
-        found = hashlib.new(algorithm.lower(), data, usedforsecurity=False).digest()
-    except (ValueError, TypeError):  # some kinds have no length of their own
+        expected = hashlib.new(algorithm.lower(), data, usedforsecurity=False).digest()
+    except (ValueError, TypeError):  # the latter for algorithms that need a length
         return True
-    try:
-        padded = value + "=" * (-len(value) % 4)
-        return found in (
-            _tried(base64.b32decode, (value + "=" * (-len(value) % 8)).upper()),
-            _tried(binascii.unhexlify, value),
-            _tried(base64.b64decode, padded),
-            _tried(base64.urlsafe_b64decode, padded),
-        )
-    except ValueError:
-        return False
+    padded = value + "=" * (-len(value) % 4)
+    return expected in (
+        _decoded(base64.b32decode, (value + "=" * (-len(value) % 8)).upper()),
+        _decoded(binascii.unhexlify, value),
+        _decoded(base64.b64decode, padded),
+        _decoded(base64.urlsafe_b64decode, padded),
+    )
 
 
-def _tried(decode: object, text: str) -> bytes:
+def _decoded(decode: Callable[[str], bytes], text: str) -> bytes:
+    """The decoded text; empty if it is not in this encoding."""
     try:
-        return bytes(decode(text))  # type: ignore[operator]
+        return decode(text)
     except ValueError:
         return b""
 
 
 def _check_index(path: Path, wanted: set[tuple[int, int]]) -> Iterator[Problem]:
-    """Each listed record is there, each that should be listed is, and the lines are sorted."""
+    """What is wrong in the index of a file, which should list the records `wanted`."""
     try:
         lines = index_path(path).read_bytes().splitlines()
         found = {(entry.offset, entry.length) for entry in map(IndexEntry.from_line, lines)}
@@ -133,14 +126,10 @@ def _check_index(path: Path, wanted: set[tuple[int, int]]) -> Iterator[Problem]:
         return
     if lines != sorted(lines):
         yield Problem(path.name, 0, "its index is not sorted")
-    yield from (
-        Problem(path.name, offset, "listed, but no such record")
-        for offset, _ in sorted(found - wanted)
-    )
-    yield from (
-        Problem(path.name, offset, "not listed in the index")
-        for offset, _ in sorted(wanted - found)
-    )
+    for offset, _ in sorted(found - wanted):
+        yield Problem(path.name, offset, "listed, but no such record")
+    for offset, _ in sorted(wanted - found):
+        yield Problem(path.name, offset, "not listed in the index")
 
 
 def check_revisits(archive: Archive) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def sync_folder(folder: Path) -> None:
-    """So that new names survive a loss of power."""
+    """Bring the names in a folder to disk, so that they survive a loss of power."""
     file = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(file)
@@ -17,7 +17,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """With all above it. NotADirectoryError if the name is something else, or leads nowhere."""
+    """Make a folder and all above it; NotADirectoryError if the name is already something else."""
     if folder.is_dir():
         return
     make_folder(folder.parent)

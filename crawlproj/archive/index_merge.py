@@ -1,5 +1,6 @@
-"""Lines that are sorted in little memory: sorted runs in unnamed files, merged at the end. And the
-index of all WARC files.
+"""Merging of indexes: each WARC file has one (`NAME.cdxj`), a folder has a common one.
+
+Lines are sorted in little memory: sorted runs go to unnamed files and are merged at the end.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from crawlproj.archive.locks import create_locked
 
 RUN_BYTES = 4 << 20
 MAX_RUNS = 64
-"""So many files are merged, and open, at a time."""
+"""How many files are merged, and open, at a time."""
 PART = ".part"
 INDEX = "index.cdxj"
 COVER = "index.json"
+"""Which indexes of files the common index covers, and in which state."""
 LOCK = "index.lock"
 
 
 class LineSorter:
-    """Takes lines with their line ends, gives them back sorted and once each."""
+    """Sorts lines (with their line ends) without duplicates, in little memory."""
 
     def __init__(self, folder: Path, run_bytes: int = RUN_BYTES) -> None:
         self._folder = folder
@@ -41,22 +43,22 @@ class LineSorter:
         self._lines.append(line)
         self._size += len(line)
         if self._size >= self._run_bytes:
-            with suppress(OSError):  # no room on the disk: it stays in memory until there is
+            with suppress(OSError):  # the disk is full: lines stay in memory until it isn't
                 self._spill()
 
     def _spill(self) -> None:
-        run = _run(self._folder, sorted(self._lines))
+        run = _write_run(self._folder, sorted(self._lines))
         self._lines = []
         self._size = 0
         self._runs.append(run)
         if len(self._runs) >= MAX_RUNS:
-            merged = _run(self._folder, merge(*map(_from_start, self._runs)))
+            merged = _write_run(self._folder, merge(*map(_rewind, self._runs)))
             for old in self._runs:
                 old.close()
             self._runs = [merged]
 
     def sorted_lines(self) -> Iterator[bytes]:
-        return unique_lines(merge(*map(_from_start, self._runs), sorted(self._lines)))
+        return unique_lines(merge(*map(_rewind, self._runs), sorted(self._lines)))
 
     def close(self) -> None:
         for run in self._runs:
@@ -66,7 +68,8 @@ class LineSorter:
         self._size = 0
 
 
-def _run(folder: Path, lines: Iterable[bytes]) -> IO[bytes]:
+def _write_run(folder: Path, lines: Iterable[bytes]) -> IO[bytes]:
+    """An unnamed file with these sorted lines."""
     run = TemporaryFile(dir=folder)  # noqa: SIM115 - it lives as long as the sorter
     try:
         run.writelines(lines)
@@ -77,12 +80,13 @@ def _run(folder: Path, lines: Iterable[bytes]) -> IO[bytes]:
     return run
 
 
-def _from_start(run: IO[bytes]) -> IO[bytes]:
+def _rewind(run: IO[bytes]) -> IO[bytes]:
     run.seek(0)
     return run
 
 
 def unique_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Sorted lines without duplicates."""
     last = b""
     for line in lines:
         if line != last:
@@ -91,18 +95,19 @@ def unique_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def write_file(path: Path, lines: Iterable[bytes]) -> None:
-    """All or nothing: under another name first, locked, on disk, then renamed. What a kill leaves
-    of it is removed by a repair.
+    """Write a file as a whole or not at all: first under another name, locked, then renamed.
+
+    What a kill leaves of it is removed by a repair.
     """
-    half = path.with_name(path.name + PART)
+    part = path.with_name(path.name + PART)
     try:
-        with os.fdopen(create_locked(half), "wb") as file:
+        with os.fdopen(create_locked(part), "wb") as file:
             file.writelines(lines)
             file.flush()
             os.fsync(file.fileno())
-            half.replace(path)  # while it is locked
+            part.replace(path)  # while it is locked
     except BaseException:
-        half.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 
@@ -112,11 +117,10 @@ def file_indexes(folder: Path) -> list[Path]:
 
 
 def merge_indexes(folder: Path) -> Path:
-    """One sorted index of all WARC files in a folder, in flat memory. Workers that do it at once
-    wait for each other.
+    """Write the common index of all WARC files in a folder, in constant memory.
 
-    Beside it is written which files it covers and in which state: of a file that is new or was
-    changed, its own index counts.
+    Workers that do it at once wait for each other. Another file says which indexes it covers and in
+    which state: for a WARC file that is new or was changed, its own index is read instead.
     """
     with (folder / LOCK).open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -131,8 +135,8 @@ def merge_indexes(folder: Path) -> Path:
                         for name in batch
                         for file in _opened(folder / name)
                     ]
-                    runs.append(stack.enter_context(_run(folder, merge(*files))))
-            write_file(folder / INDEX, unique_lines(merge(*map(_from_start, runs))))
+                    runs.append(stack.enter_context(_write_run(folder, merge(*files))))
+            write_file(folder / INDEX, unique_lines(merge(*map(_rewind, runs))))
         known = {"index": state_of(folder / INDEX), "parts": cover}
         write_file(folder / COVER, [json.dumps(known).encode()])
         sync_folder(folder)
@@ -140,12 +144,13 @@ def merge_indexes(folder: Path) -> Path:
 
 
 def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """One file, or none if somebody removed it meanwhile: then it is not covered either."""
+    """The file, or none if it was removed meanwhile: then it does not count as covered, either."""
     with suppress(FileNotFoundError):
         yield path.open("rb")
 
 
 def state_of(path: Path) -> list[int]:
+    """By what a file is recognized as unchanged."""
     found = path.stat()
     return [found.st_size, found.st_mtime_ns, found.st_ino]
 
@@ -159,9 +164,7 @@ def _states(folder: Path) -> dict[str, list[int]]:
 
 
 def covered_indexes(folder: Path) -> tuple[bool, set[str]]:
-    """Whether the common index counts, and the names of those indexes of files that it
-    stands for.
-    """
+    """Whether the common index is valid, and the names of the file indexes that it replaces."""
     try:
         known = json.loads((folder / COVER).read_bytes())
         if state_of(folder / INDEX) != known["index"]:

@@ -1,8 +1,8 @@
-"""Who writes a file holds a lock on it, so that nobody takes it for one that was left behind by a
-kill.
+"""Locks on files and folders of the archive.
 
-Between the making of a file and its lock another may lock and remove it, so a lock counts only if
-the name still leads to the file.
+A process that writes a file holds a lock on it, so that no other takes it for one that a killed
+process left. Between the creation of a file and its locking another process may lock and remove
+it, so a lock counts only if the name still leads to the file.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ REWRITE = "rewrite.lock"
 
 
 def lock_file(path: Path, flags: int = os.O_RDWR) -> int | None:
-    """The file, locked for this process; None if another has it, or if it is gone or renamed
-    meanwhile.
-    """
+    """The file, locked; None if another process has it, or if it is gone or was renamed."""
     try:
         file = os.open(path, flags | os.O_CLOEXEC, 0o644)
     except FileNotFoundError:
@@ -43,7 +41,7 @@ def lock_file(path: Path, flags: int = os.O_RDWR) -> int | None:
 
 
 def create_locked(path: Path) -> int:
-    """An empty file of that name, locked; waits for one who has it."""
+    """An empty file of that name, locked; waits while another process has it."""
     while (file := lock_file(path, os.O_RDWR | os.O_CREAT)) is None:
         time.sleep(PAUSE_S)
     os.ftruncate(file, 0)
@@ -52,7 +50,7 @@ def create_locked(path: Path) -> int:
 
 @contextmanager
 def try_rewrite_lock(folder: Path) -> Iterator[bool]:
-    """As `rewriting`, but whether it is so is told, and nobody is waited for."""
+    """The same as rewrite_lock without waiting: the value says whether we have the lock."""
     make_folder(folder)
     with (folder / REWRITE).open("ab") as lock:
         try:
@@ -65,9 +63,10 @@ def try_rewrite_lock(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def rewrite_lock(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Only one process at a time takes records out of the closed files of a folder, or adds files
-    of others. `wait` is called if another one is at it; then it is waited for. ArchiveError if the
-    disk does not take what is written meanwhile.
+    """The lock for taking records out of closed files of a folder, or adding files of others.
+
+    `on_wait` is called if another process has it, before we wait. An OSError inside, as from a full
+    disk, becomes an ArchiveError.
     """
     try:
         make_folder(folder)
@@ -78,7 +77,7 @@ def rewrite_lock(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
                 on_wait()
                 fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-    except BrokenPipeError:  # nobody reads what we print
+    except BrokenPipeError:  # of our output, not of the archive
         raise
     except OSError as error:
         why = error.strerror or str(error)

@@ -1,5 +1,5 @@
-"""The WARC file that is being written: `NAME.warc.gz.open`, locked, with an index of its own when
-it is closed.
+"""The WARC file that is being written: `NAME.warc.gz.open`, locked. When it is closed it loses
+`.open` and gets an index.
 """
 
 from __future__ import annotations
@@ -22,43 +22,45 @@ _sync = getattr(os, "fdatasync", os.fsync)
 
 
 def file_name(prefix: str, worker: str, serial: int, now: datetime) -> str:
-    """Like those of other crawlers: what, when, the how manieth, by whom. It sorts by time."""
+    """A name as other crawlers have it: prefix, time, serial number, worker. It sorts by time."""
     stamp = f"{now.astimezone(UTC):%Y%m%d%H%M%S%f}"[:17]
     return f"{plain_name(prefix)}-{stamp}-{serial:05}-{plain_name(worker)}{SUFFIX}"
 
 
 def plain_name(text: str) -> str:
-    """As it is written in the name of a file."""
+    """A text as it is written in the name of a file."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", text).strip(".-") or "crawl"
 
 
 def prefix_of(name: str) -> str:
-    """What a file was named after; empty if the name is not one of ours."""
+    """The prefix in the name of a file; empty if the name is not one of ours."""
     found = _NAME(name)
-    return found[1] if found else ""
+    if found is None:
+        return ""
+    return found[1]
 
 
 def sizes_by_prefix(folder: Path) -> Counter[str]:
-    """Bytes of all WARC files, open ones too, by what they are named after."""
-    found = Counter[str]()
+    """The bytes of all WARC files, open ones included, by the prefixes of their names."""
+    sizes = Counter[str]()
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
-            if prefix := prefix_of(entry.name):
+            prefix = prefix_of(entry.name)
+            if prefix:
                 with suppress(FileNotFoundError):
-                    found[prefix] += entry.stat().st_size
-    return found
+                    sizes[prefix] += entry.stat().st_size
+    return sizes
 
 
 def index_path(warc: Path) -> Path:
-    """Of a WARC file, open or closed."""
-    return warc.with_name(
-        warc.name.removesuffix(OPEN).removesuffix(".gz").removesuffix(".warc") + ".cdxj"
-    )
+    """The path of the index of a WARC file, open or closed."""
+    name = warc.name.removesuffix(OPEN).removesuffix(".gz").removesuffix(".warc")
+    return warc.with_name(name + ".cdxj")
 
 
 class OpenFile:
-    """Writes are whole or not at all. `synced` is how much of it is surely on disk. OSError if the
-    disk does not take it.
+    """An open WARC file and its index. A write succeeds as a whole or raises OSError and leaves
+    nothing; `synced` says how many bytes are surely on disk.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -73,7 +75,9 @@ class OpenFile:
             raise FileExistsError(name)
         self._file = file
         self._torn = False
-        self.size = self.synced = 0
+        """A failed write has left a part that could not be removed at once."""
+        self.size = 0
+        self.synced = 0
         self._index = LineSorter(folder)
         try:
             sync_folder(folder)
@@ -82,10 +86,10 @@ class OpenFile:
             raise
 
     def write(self, data: bytes) -> int:
-        """Returns the offset of what was written."""
+        """Append the data and return its offset."""
         offset = self.size
         view = memoryview(data)
-        self._mend()
+        self._remove_torn_write()
         try:
             while view:
                 view = view[os.write(self._file, view) :]
@@ -97,7 +101,7 @@ class OpenFile:
         return offset
 
     def add_index_line(self, line: bytes) -> None:
-        """Add a line to the index."""
+        """Add a line to the file's index."""
         self._index.add(line)
 
     def sync(self) -> None:
@@ -106,30 +110,29 @@ class OpenFile:
             self.synced = self.size
 
     def truncate_to(self, size: int) -> None:
-        """Take back what was written after that."""
+        """Remove everything after the first `size` bytes."""
         os.ftruncate(self._file, size)
         os.lseek(self._file, size, os.SEEK_SET)
         self.size = size
         self._torn = False
         self.synced = min(self.synced, size)
 
-    def _mend(self) -> None:
-        """A part of a write that could not be taken back at the time."""
+    def _remove_torn_write(self) -> None:
         if self._torn:
             self.truncate_to(self.size)
 
     def close(self) -> None:
-        """On disk, indexed, under its final name. May be called again if it failed."""
-        self._mend()
+        """Sync and index the file and give it its final name; may be called again if it failed."""
+        self._remove_torn_write()
         self.sync()
         write_file(index_path(self.path), self._index.sorted_lines())
         self.path.replace(self._folder / self.name)
-        self.path = self._folder / self.name  # should the next step fail, and all be done again
+        self.path = self._folder / self.name  # if the next step fails, all is done again
         sync_folder(self._folder)
         self.close_unfinished()
 
     def close_unfinished(self) -> None:
-        """As it is, to be repaired like one of a process that was killed."""
+        """Close the file as it is, to be repaired like that of a killed process."""
         self._index.close()
         file = self._file
         self._file = -1
@@ -137,6 +140,6 @@ class OpenFile:
             os.close(file)
 
     def discard(self) -> None:
-        """One in which nothing is."""
+        """Delete the file, in which nothing was written."""
         self.path.unlink(missing_ok=True)
         self.close_unfinished()

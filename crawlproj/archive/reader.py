@@ -1,5 +1,5 @@
-"""Reading back: by file and offset, or by URL and time from the indexes alone, when there is no
-database.
+"""Reading records back: by file and offset, or by URL and time. The latter needs the indexes only,
+no database.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from crawlproj.http import heads
 from crawlproj.http.encodings import decode_body
 
 SETTLED_NS = 100_000_000
+"""A folder that was changed more recently may be changed again without another time."""
 PEEK = 4_096
-"""Most requests are shorter."""
+"""Bytes that are read behind a response, for its request: most are shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One version of a page. `payload` is the body as received; for a revisit it comes from the
+    """One version of a page. `payload` is the body as received; that of a revisit comes from the
     record that it points at.
     """
 
@@ -46,16 +47,16 @@ class Capture:
 
     @property
     def status(self) -> int:
-        return heads.parse_status(self.head) if self.head else 200
+        if not self.head:
+            return 200
+        return heads.parse_status(self.head)
 
     def header(self, name: str) -> str:
-        """Of what has no head, only its type may be known."""
-        if (
-            not self.head
-            and name.lower() == "content-type"
-            and (kind := self.record.fields.get("content-type", "")) != OCTETS
-        ):
-            return kind
+        """The value of a header; of a capture without a head, only its type may be known."""
+        if not self.head and name.lower() == "content-type":
+            content_type = self.record.fields.get("content-type", "")
+            if content_type != OCTETS:
+                return content_type
         return heads.get_header(self.head, name)
 
     @property
@@ -65,18 +66,15 @@ class Capture:
 
 
 def read_record(path: Path, offset: int, length: int | None = None) -> StoredRecord:
-    """The record at `offset`; with its length it is read at one go. ArchiveError if there is no
-    whole record.
-    """
+    """The record at `offset`, read at once with a known length; ArchiveError if it isn't whole."""
     try:
-        with path.open("rb", buffering=0 if length else -1) as file:
-            found = (
-                _unpacked(os.pread(file.fileno(), length, offset), offset)
-                if length
-                else read_member(file, offset)
-            )
-        if found is not None:
-            return parse_record(found)
+        if length:
+            member = _read_known_member(path, offset, length)
+        else:
+            with path.open("rb") as file:
+                member = read_member(file, offset)
+        if member is not None:
+            return parse_record(member)
     except OSError as error:
         raise ArchiveError(f"{path.name} can't be read: {error.strerror}") from error
     except BrokenRecordError as error:
@@ -84,29 +82,35 @@ def read_record(path: Path, offset: int, length: int | None = None) -> StoredRec
     raise ArchiveError(f"{path.name} ends before byte {offset}")
 
 
-def _unpacked(data: bytes, offset: int) -> GzipMember | None:
-    found = read_member(BytesIO(data), 0) if data else None
-    return found and GzipMember(offset, found.length, found.data)
+def _read_known_member(path: Path, offset: int, length: int) -> GzipMember | None:
+    with path.open("rb", buffering=0) as file:
+        data = os.pread(file.fileno(), length, offset)
+    member = read_member(BytesIO(data), 0)
+    if member is None:
+        return None
+    return GzipMember(offset, member.length, member.data)
 
 
 def _read_request(
-    data: bytes, at: int, file: BinaryIO, offset: int, answer_id: str
+    data: bytes, start: int, file: BinaryIO, offset: int, response_id: str
 ) -> StoredRecord | None:
-    """The request that belongs to an answer: mostly it is in what was read already."""
+    """The request of a response, which follows it; None if there is none.
+
+    `data` is what was read from `offset` on. It mostly has the request, at `start`.
+    """
     try:
         try:
-            found = read_member(BytesIO(data), at)
+            member = read_member(BytesIO(data), start)
         except BrokenRecordError:
-            found = read_member(file, offset + at)
-        stored = parse_record(found) if found is not None else None
+            member = read_member(file, offset + start)
+        if member is None:
+            return None
+        stored = parse_record(member)
     except BrokenRecordError:
         return None
-    belongs = (
-        stored is not None
-        and stored.kind == "request"
-        and stored.fields.get("warc-concurrent-to") == answer_id
-    )
-    return stored if belongs else None
+    if stored.kind != "request" or stored.fields.get("warc-concurrent-to") != response_id:
+        return None
+    return stored
 
 
 class Archive:
@@ -114,73 +118,73 @@ class Archive:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._seen = -1
-        self._whole = False
+        self._folder_mtime_ns = -1
+        self._has_common_index = False
         self._covered = set[str]()
-        self._others = list[Path]()
+        self._other_indexes = list[Path]()
 
     def read(self, file: str, offset: int, length: int | None = None) -> StoredRecord:
-        """The record at that place; of a file that is still written, too."""
+        """The record at `offset` of a file, which may still be open."""
         path = self.folder / Path(file).name
-        written = path.with_name(path.name + OPEN)
-        return read_record(
-            written if not path.exists() and written.exists() else path, offset, length
-        )
+        open_path = path.with_name(path.name + OPEN)
+        if not path.exists() and open_path.exists():
+            path = open_path
+        return read_record(path, offset, length)
 
     def read_exchange(self, entry: IndexEntry) -> tuple[StoredRecord, StoredRecord | None]:
-        """The record of an entry, and that of the request, which is behind it; None if nobody kept
-        it.
-        """
+        """The record of an entry, and that of its request; None if that was not kept."""
         path = self.folder / Path(entry.file).name
         try:
             with path.open("rb", buffering=0) as file:
                 data = os.pread(file.fileno(), entry.length + PEEK, entry.offset)
-                found = read_member(BytesIO(data), 0) if data else None
-                if found is None:
+                member = read_member(BytesIO(data), 0)
+                if member is None:
                     raise ArchiveError(f"{path.name} ends before byte {entry.offset}")
-                answer = parse_record(GzipMember(entry.offset, found.length, found.data))
-                return answer, _read_request(
+                response = parse_record(GzipMember(entry.offset, member.length, member.data))
+                request = _read_request(
                     data,
-                    found.length,
+                    member.length,
                     cast("BinaryIO", file),
                     offset=entry.offset,
-                    answer_id=answer.id,
+                    response_id=response.id,
                 )
+                return response, request
         except OSError as error:
             raise ArchiveError(f"{path.name} can't be read: {error.strerror}") from error
 
     def versions(self, url: str, post_query: str = "") -> list[IndexEntry]:
-        """All entries of a URL, oldest first; of answers to something else than a GET, if that is
-        `asked` (see there).
+        """All entries of a URL, oldest first; with a `post_query`, those of such requests.
 
-        The index knows pages by keys that leave out case, scheme and `www.`; other spellings count
-        only if this one isn't there.
+        Keys of the index leave out case, scheme and `www.`; other spellings of the URL count only
+        if this one isn't there.
         """
         found = self.entries_by_key(url, post_query)
         return [entry for entry in found if entry.url == plain_url(url)] or found
 
     def entries_by_key(self, url: str, post_query: str = "") -> list[IndexEntry]:
         """All entries under the key of a URL, whatever their spelling, oldest first."""
-        self._look()
+        self._find_indexes()
         url = add_post_query(url, post_query)
         found: set[IndexEntry] = set()
-        if self._whole:
-            found |= {
-                entry for entry in find_entries(self.folder / INDEX, url) if self._counts(entry)
-            }
-        for path in self._others:
+        if self._has_common_index:
+            for entry in find_entries(self.folder / INDEX, url):
+                if index_path(Path(entry.file)).name in self._covered:
+                    found.add(entry)
+        for path in self._other_indexes:
             found |= set(find_entries(path, url))
         return sorted(found, key=lambda entry: (entry.timestamp, entry.file, entry.offset))
 
     def iter_entries(self, keys: Container[int] | None = None) -> Iterator[IndexEntry]:
-        """All of all closed files by key and time, in flat memory; or those whose key has one of
-        these hashes.
+        """The entries of all closed files by key and time, in constant memory; with `keys`, those
+        whose key has one of these hashes.
         """
-        self._look()
+        self._find_indexes()
+        indexes = list(self._other_indexes)
+        if self._has_common_index:
+            indexes.insert(0, self.folder / INDEX)
+        known = self._covered | {path.name for path in self._other_indexes}
         with ExitStack() as stack:
-            common = [self.folder / INDEX] if self._whole else []
-            files = [stack.enter_context(path.open("rb")) for path in [*common, *self._others]]
-            known = self._covered | {path.name for path in self._others}
+            files = [stack.enter_context(path.open("rb")) for path in indexes]
             for line in unique_lines(merge(*files)):
                 if keys is not None and hash(line.partition(b" ")[0]) not in keys:
                     continue
@@ -188,71 +192,70 @@ class Archive:
                 if index_path(Path(entry.file)).name in known:
                     yield entry
 
-    def _counts(self, entry: IndexEntry) -> bool:
-        """Does an entry of the common index?"""
-        return index_path(Path(entry.file)).name in self._covered
+    def _find_indexes(self) -> None:
+        """Find out which indexes there are, if names in the folder have changed since.
 
-    def _look(self) -> None:
-        """Which indexes there are; again only if a name in the folder has changed, which its time
-        tells (not to the nanosecond).
+        The folder's time tells, but not to the nanosecond: one that is recent is not trusted.
         """
-        changed = self.folder.stat().st_mtime_ns if self.folder.is_dir() else 0
-        if changed != self._seen:
-            self._whole, self._covered = covered_indexes(self.folder)
-            self._others = [
-                path for path in file_indexes(self.folder) if path.name not in self._covered
-            ]
-            self._seen = changed if time.time_ns() - changed > SETTLED_NS else -1
+        mtime_ns = self.folder.stat().st_mtime_ns if self.folder.is_dir() else 0
+        if mtime_ns == self._folder_mtime_ns:
+            return
+        self._has_common_index, self._covered = covered_indexes(self.folder)
+        self._other_indexes = [
+            path for path in file_indexes(self.folder) if path.name not in self._covered
+        ]
+        is_settled = time.time_ns() - mtime_ns > SETTLED_NS
+        self._folder_mtime_ns = mtime_ns if is_settled else -1
 
     def get(self, url: str, at: datetime | None = None) -> Capture | None:
-        """The version in force at that time: the latest one until then; if all are later, the
-        first. By default the last.
+        """The last version of a URL; with `at` the last until then or, if all are later, the first.
+        None if there is none.
         """
         entries = self.versions(url)
         if not entries:
             return None
-        wanted = format_timestamp(at) if at is not None else "9"
+        if at is None:
+            return self.read_capture(entries[-1])
+        wanted = format_timestamp(at)
         before = [entry for entry in entries if entry.timestamp <= wanted]
-        return self.read_capture(before[-1] if before else entries[0])
+        if before:
+            return self.read_capture(before[-1])
+        return self.read_capture(entries[0])
 
     def read_capture(self, entry: IndexEntry) -> Capture:
         """The version of an entry."""
         return self.resolve_record(self.read(entry.file, entry.offset, entry.length))
 
     def resolve_record(self, record: StoredRecord) -> Capture:
-        """With the payload; ArchiveError if a revisit points at nothing that is there.
+        """The record with its payload; ArchiveError if the original of a revisit is not there.
 
-        What the server says with a 304 is little, so then the head is that of the original too.
+        The head of a 304 says little, so then that of the original is taken.
         """
+        head = record.head
         if record.kind != "revisit":
-            return Capture(record.url, record.at, record, head=record.head, payload=record.body)
+            return Capture(record.url, record.at, record, head=head, payload=record.body)
         original = self.find_original(record)
-        same = heads.parse_status(record.head) != 304 and record.head
-        return Capture(
-            record.url,
-            record.at,
-            record,
-            head=record.head if same else original.head,
-            payload=original.body,
-        )
+        if not head or heads.parse_status(head) == 304:
+            head = original.head
+        return Capture(record.url, record.at, record, head=head, payload=original.body)
 
     def find_original(self, revisit: StoredRecord) -> StoredRecord:
         """The record that a revisit points at, by its URL, time and digest."""
         target = revisit.refers_to or Original(revisit.url, revisit.at, revisit.digest)
         stamp = format_timestamp(target.at)
-        fitting = [
-            entry
-            for entry in self.versions(target.url)
-            if entry.mime != REVISIT_MIME
-            and (entry.digest == target.digest if target.digest else entry.timestamp == stamp)
-        ]
-        for entry in sorted(
-            fitting, key=lambda entry: (entry.timestamp != stamp, entry.timestamp > stamp)
-        ):
+        entries = [entry for entry in self.versions(target.url) if entry.mime != REVISIT_MIME]
+        if target.digest:
+            entries = [entry for entry in entries if entry.digest == target.digest]
+        else:
+            entries = [entry for entry in entries if entry.timestamp == stamp]
+        # Those of exactly that time first, then earlier ones, then later ones.
+        entries.sort(key=lambda entry: (entry.timestamp != stamp, entry.timestamp > stamp))
+        algorithm = target.digest.partition(":")[0]
+        for entry in entries:
             record = self.read(entry.file, entry.offset, entry.length)
-            if not target.digest or target.digest == compute_digest(
-                record.body, algorithm=target.digest.partition(":")[0]
-            ):
+            if not target.digest:
+                return record
+            if compute_digest(record.body, algorithm=algorithm) == target.digest:
                 return record
         raise ArchiveError(
             f"The original of {revisit.url} of {revisit.at:%Y-%m-%d %H:%M:%S} is not here: "
@@ -264,13 +267,13 @@ class Archive:
         return sorted(self.folder.glob(f"*{SUFFIX}"))
 
     def iter_records(self) -> Iterator[tuple[Path, StoredRecord]]:
-        """All records of all closed files, in the order in which they were written. Of a damaged
-        file, those before the damage.
+        """All records of all closed files in the order of writing; of a damaged file, those before
+        the damage.
         """
         for path in self.closed_files():
             with path.open("rb", buffering=1 << 18) as file, suppress(BrokenRecordError):
-                for found in iter_members(file):
-                    yield path, parse_record(found)
+                for member in iter_members(file):
+                    yield path, parse_record(member)
 
     def iter_captures(self) -> Iterator[Capture]:
         """All versions that can be read, without the 304s."""
