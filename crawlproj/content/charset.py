@@ -1,4 +1,4 @@
-"""Which characters do these bytes mean? Always an answer, never an error.
+"""The charset of a body: which characters its bytes mean. There is always one, never an error.
 
 The order is the browser's: byte order mark, HTTP header, meta element, then the bytes themselves.
 Labels lie, so one counts only while the bytes do not contradict it.
@@ -28,36 +28,17 @@ _META: Final = re.compile(
 )
 _COMMENT: Final = re.compile(rb"<!--.*?(?:-->|$)", re.S)
 
-# Python's name of a codec -> the codec the web uses for it. What is missing here is not decoded by
-# label.
-_WEB: Final = {
-    **{
-        name: name
-        for name in (
-            "utf-8",
-            "utf-16-le",
-            "utf-16-be",
-            "koi8-r",
-            "koi8-u",
-            "cp866",
-            "cp874",
-            "gb18030",
-        )
-    },
-    **{
-        name: name
-        for name in (
-            "euc_jp",
-            "iso2022_jp",
-            "cp932",
-            "cp949",
-            "mac-roman",
-            "mac-cyrillic",
-            "big5hkscs",
-        )
-    },
-    **{f"cp125{n}": f"cp125{n}" for n in range(9)},
-    **{f"iso8859-{n}": f"iso8859-{n}" for n in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)},
+# fmt: off
+_SAME_ON_THE_WEB: Final = (
+    "utf-8", "utf-16-le", "utf-16-be", "koi8-r", "koi8-u", "cp866", "cp874", "gb18030", "euc_jp",
+    "iso2022_jp", "cp932", "cp949", "mac-roman", "mac-cyrillic", "big5hkscs", "cp1250", "cp1251",
+    "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "iso8859-2", "iso8859-3",
+    "iso8859-4", "iso8859-5", "iso8859-6", "iso8859-7", "iso8859-8", "iso8859-10", "iso8859-13",
+    "iso8859-14", "iso8859-15", "iso8859-16",
+)
+# fmt: on
+_WEB_CODECS: Final = {
+    **{name: name for name in _SAME_ON_THE_WEB},
     "ascii": FALLBACK,
     "iso8859-1": FALLBACK,
     "iso8859-9": "cp1254",
@@ -71,6 +52,7 @@ _WEB: Final = {
     "utf-16": "utf-16-le",
     "utf-8-sig": UTF8,
 }
+"""Python's name of a codec -> the codec that the web uses for it. Labels of others are ignored."""
 _MAGIC: Final = (
     b"\x89PNG",
     b"GIF87a",
@@ -93,38 +75,41 @@ _MAGIC: Final = (
     b"\x28\xb5\x2f\xfd",
     b"{\\rtf",
 )
+_BEYOND_ASCII: Final = bytes(range(0x80, 0x100))
 _TEXT_BYTES: Final = bytes((*range(0x20, 0x7F), *range(0x80, 0x100), 0x09, 0x0A, 0x0C, 0x0D, 0x1B))
 
 
 def looks_binary(body: bytes) -> bool:
-    """Is this a picture, an archive, a program, whatever the server calls it? Looks at the first KB
-    only.
+    """Whether this is a picture, an archive, a program, whatever the server calls it.
+
+    Only the first KB counts.
     """
-    if body.startswith(_MAGIC) or (
-        body.startswith(b"RIFF") and body[8:12] in (b"WEBP", b"WAVE", b"AVI ")
-    ):
+    if body.startswith(_MAGIC):
+        return True
+    if body.startswith(b"RIFF") and body[8:12] in (b"WEBP", b"WAVE", b"AVI "):
         return True
     head = body[:1024]
-    strange = len(head.translate(None, _TEXT_BYTES))
-    return (
-        strange * 20 > len(head)
-        and not head.startswith((b"\xff\xfe", b"\xfe\xff"))
-        and _utf16(head) is None
-    )
+    not_text = len(head.translate(None, _TEXT_BYTES))
+    if not_text * 20 <= len(head):
+        return False
+    return not head.startswith((b"\xff\xfe", b"\xfe\xff")) and _find_utf16(head) is None
 
 
 def to_utf8(body: bytes, label: str | None = None) -> tuple[bytes, str]:
-    """The body as valid UTF-8 without byte order mark and NULs, and the charset it was in; `label`
-    is the header's.
+    """The body as valid UTF-8 without byte order mark and NULs, and the charset it was in.
+
+    `label` is the charset of the HTTP header.
     """
     for mark, name in _BOMS:
         if body.startswith(mark):
-            return _recoded(body[len(mark) :], name), web_name(name)
-    valid = body.isascii() or _valid(body)
-    name = _chosen(body, label, valid)
+            return _recode(body[len(mark) :], name), web_name(name)
+    valid = body.isascii() or _is_valid(body)
+    name = _choose_codec(body, label, valid)
     if name == UTF8 and valid:
-        return body.replace(b"\0", b"") if b"\0" in body else body, UTF8
-    return _recoded(body, name), web_name(name)
+        if b"\0" in body:
+            body = body.replace(b"\0", b"")
+        return body, UTF8
+    return _recode(body, name), web_name(name)
 
 
 def web_name(codec: str) -> str:
@@ -134,40 +119,56 @@ def web_name(codec: str) -> str:
 
 @lru_cache(maxsize=512)
 def find_codec(label: str) -> str | None:
-    """The codec behind a label as the web understands it (iso-8859-1 is windows-1252), None if it
-    has none.
-    """
+    """The codec that the web means by a label (by iso-8859-1 it means cp1252); None if unknown."""
     name = resolve_encoding(label.strip().strip("\"'"))
+    if not name:
+        return None
     try:
-        return _WEB.get(codecs.lookup(name).name) if name else None
+        return _WEB_CODECS.get(codecs.lookup(name).name)
     except (LookupError, ValueError):
         return None
 
 
-def _chosen(body: bytes, label: str | None, valid: bool) -> str:
-    """The codec to read the body with; `valid` says that UTF-8 is one."""
-    named = find_codec(label) if label else None
-    if named is None and (meta := _meta(body)):
-        # A meta element that could be read as ASCII is no UTF-16.
-        named = UTF8 if meta.startswith("utf-16") else meta
+def _choose_codec(body: bytes, label: str | None, valid: bool) -> str:
+    """The codec to read the body with; `valid` says that the body is valid UTF-8."""
+    named = _named_codec(body, label)
     if named is None or named.startswith("utf-16"):
-        named = _utf16(body[:1024])
+        utf16 = _find_utf16(body[:1024])
+        if utf16 is not None:
+            return utf16
+        named = None
     elif named not in (UTF8, FALLBACK):
-        return UTF8 if valid and not _valid(body, named) else named
-    if named not in (None, UTF8, FALLBACK):
-        return named or UTF8
+        if valid and not _is_valid(body, named):
+            return UTF8
+        return named
     if valid or (named == UTF8 and _mostly_utf8(body)):
         return UTF8
     return FALLBACK
 
 
-def _meta(body: bytes) -> str | None:
+def _named_codec(body: bytes, label: str | None) -> str | None:
+    """The codec that the header or else the page itself names; None if neither does."""
+    if label:
+        named = find_codec(label)
+        if named is not None:
+            return named
+    named = _meta_codec(body)
+    if named is not None and named.startswith("utf-16"):
+        return UTF8  # a meta element that could be read as ASCII is no UTF-16
+    return named
+
+
+def _meta_codec(body: bytes) -> str | None:
     head = body[:1024]
-    found = _META.search(_COMMENT.sub(b"", head) if b"<!--" in head else head)
-    return find_codec((found[1] or found[2]).decode("ascii", "replace")) if found else None
+    if b"<!--" in head:
+        head = _COMMENT.sub(b"", head)
+    found = _META.search(head)
+    if not found:
+        return None
+    return find_codec((found[1] or found[2]).decode("ascii", "replace"))
 
 
-def _valid(body: bytes, name: str = UTF8) -> bool:
+def _is_valid(body: bytes, name: str = UTF8) -> bool:
     try:
         body.decode(name)
     except ValueError:
@@ -176,14 +177,15 @@ def _valid(body: bytes, name: str = UTF8) -> bool:
 
 
 def _mostly_utf8(body: bytes) -> bool:
-    """Broken here and there (cut in the middle, one stray byte), against no UTF-8 at all."""
+    """Whether it is UTF-8 with a few errors (cut in the middle, one stray byte)."""
     text = body.decode(UTF8, "replace")
     broken = text.count("\ufffd")
-    return broken * 2 <= len(body) - len(body.translate(None, bytes(range(0x80, 0x100)))) - broken
+    beyond_ascii = len(body) - len(body.translate(None, _BEYOND_ASCII))
+    return broken * 2 <= beyond_ascii - broken
 
 
-def _utf16(head: bytes) -> str | None:
-    """UTF-16 without a mark shows as a NUL in every other byte."""
+def _find_utf16(head: bytes) -> str | None:
+    """The codec of UTF-16 without a mark, which shows as a NUL in every other byte; or None."""
     even = head[::2].count(0)
     odd = head[1::2].count(0)
     if len(head) < 4 or max(even, odd) * 10 < len(head) * 3 or min(even, odd) * 10 > len(head):
@@ -191,5 +193,5 @@ def _utf16(head: bytes) -> str | None:
     return "utf-16-le" if odd > even else "utf-16-be"
 
 
-def _recoded(body: bytes, name: str) -> bytes:
+def _recode(body: bytes, name: str) -> bytes:
     return body.decode(name, "replace").replace("\0", "").encode(UTF8, "replace")

@@ -1,4 +1,4 @@
-"""What one parse of a page gives: values only, nothing of the parser stays alive in them."""
+"""The result of one parse of a page: values only, nothing of the parser stays alive in them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LinkKind = Literal[
     "text",
 ]
 """What holds the link. `link`: styles, icons and such; `next`: rel=next and prev; `text`: found in
-script text, or written in a plain text or a document.
+script text, plain text or a document.
 """
 
 LINK_KINDS: Final[frozenset[str]] = frozenset(get_args(LinkKind))
@@ -51,9 +51,7 @@ def remove_characters(text: str, characters: str) -> str:
 
 
 class Link(NamedTuple):
-    """A link of the page; `url` is canonical, `text` the anchor's (or a picture's alternative)
-    text.
-    """
+    """A link of the page; `url` is canonical, `text` that of the anchor or of its picture's alt."""
 
     url: str
     kind: LinkKind
@@ -66,8 +64,8 @@ class Block(NamedTuple):
     """A run of text between two borders; never empty, white space collapsed.
 
     `path` is the chain of `tag.firstclass` of the non-inline elements around it, `main` says
-    whether the innermost landmark is main or article, `links` is the share of the text that stands
-    in links (0 to 1).
+    whether the innermost landmark is main or article, `links` is the share of the text that is in
+    links (0 to 1).
     """
 
     text: str
@@ -78,8 +76,9 @@ class Block(NamedTuple):
 
 @dataclass(slots=True)
 class Document:
-    """One page, read. `base` is what its links were resolved against, `canonical` its
-    rel=canonical.
+    """One page or document, read.
+
+    `base` is what its links were resolved against, `canonical` its rel=canonical.
     """
 
     url: str
@@ -102,19 +101,18 @@ class Document:
 
     @property
     def block_digest(self) -> bytes:
-        """16 bytes that say whether two captures show the same text: deaf to case, layout and
-        invisible joiners.
+        """16 bytes that are equal if two captures show the same text.
+
+        Case, layout and invisible joiners do not count.
         """
         if not self._digest:
-            text = self.text.lower()
-            self._digest = blake2b(
-                remove_characters(text, JOINERS).encode("utf-8", "replace"), digest_size=16
-            ).digest()
+            text = remove_characters(self.text.lower(), JOINERS)
+            self._digest = blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
         return self._digest
 
     @property
     def letter_count(self) -> int:
-        """How many letters the page shows."""
+        """How many letters the text has."""
         text = self.text
         if text.isascii():
             return len(text.encode().translate(None, _NO_LETTERS))

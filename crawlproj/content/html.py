@@ -1,4 +1,4 @@
-"""One parse of a page gives its links and its text, block by block."""
+"""Pages to documents: one parse gives the links and the text, block by block."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ _LONG: Final = 100_000
 _MANY_TAGS: Final = 20_000
 _PIECE: Final = 16_384
 _ODD_SPACES: Final = "\r\f\v\x1c\x1d\x1e\x1f"
-_spare: Final[list[HtmlTarget]] = []
-"""Readers to be used again; each thread that is reading a page has one of its own."""
-_link = partial(tuple.__new__, Link)
-_block = partial(tuple.__new__, Block)
+_spare_targets: Final[list[HtmlTarget]] = []
+"""Targets to be used again; each thread that is parsing a page has one of its own."""
+# Quicker than Link(...) and Block(...), and there are hundreds on a page.
+_make_link = partial(tuple.__new__, Link)
+_make_block = partial(tuple.__new__, Block)
 
 
 def parse_page(
@@ -43,64 +44,68 @@ def parse_page(
 ) -> Document:
     """Read a page; any bytes give a Document, broken ones a poor and binary ones an empty one.
 
-    `charset` is the HTTP header's. `agents` are the names (lower case) whose meta elements are
-    orders for us.
+    `charset` is the HTTP header's. `agents` are the names (lower case) whose meta elements hold
+    directives for us.
     """
     if charsets.looks_binary(body):
         return Document(url, base=url, charset="")
     text, name = charsets.to_utf8(body[:MAX_BODY], charset)
     if content_type.startswith("text/plain"):
-        return _plain(text.decode(), url, name, cut=len(body) > MAX_BODY)
-    reader, cut = _read(text, agents)
+        return _parse_plain_text(text.decode(), url, name, cut=len(body) > MAX_BODY)
+    target, cut = _parse_html(text, agents)
     joiner = Joiner(url)
-    base = joiner(reader.base) if reader.base else None
-    links = resolve_links(_with_scripts(reader), Joiner(base) if base else joiner)
+    base = None
+    if target.base:
+        base = joiner(target.base)
+        if base:
+            joiner = Joiner(base)
+    links = resolve_links(_raw_links(target), joiner)
     document = Document(
         url,
         base or url,
-        title=remove_characters(reader.title, INVISIBLE),
-        language=reader.language,
+        title=remove_characters(target.title, INVISIBLE),
+        language=target.language,
         charset=name,
         canonical=next((link[0] for link in links if link[1] == "canonical"), None),
-        robots=reader.robots,
+        robots=target.robots,
         links=links,
-        blocks=clean_blocks(reader.blocks),
+        blocks=clean_blocks(target.blocks),
         cut=cut or len(body) > MAX_BODY,
     )
-    if type(reader) is HtmlTarget and len(_spare) < MAX_SPARE:
-        reader.reset_page(())
-        _spare.append(reader)
+    if type(target) is HtmlTarget and len(_spare_targets) < MAX_SPARE:
+        target.reset_page(())
+        _spare_targets.append(target)
     return document
 
 
-def _plain(text: str, url: str, charset: str, cut: bool) -> Document:
+def _parse_plain_text(text: str, url: str, charset: str, cut: bool) -> Document:
     kind: LinkKind = "text"
-    links = resolve_links(
-        [(found, kind, "", "", False) for found in find_text_urls(text)], Joiner(url)
-    )
+    raw_links = [(found, kind, "", "", False) for found in find_text_urls(text)]
+    links = resolve_links(raw_links, Joiner(url))
     return Document(url, url, charset=charset, links=links, blocks=_paragraphs(text), cut=cut)
 
 
-def _read(text: bytes, agents: tuple[str, ...]) -> tuple[HtmlTarget, bool]:
+def _parse_html(text: bytes, agents: tuple[str, ...]) -> tuple[HtmlTarget, bool]:
+    """The target after the parse, and whether the page was cut."""
     if len(text) > _LONG and text.count(b"<") > _MANY_TAGS:
-        return _read_guarded(text, agents)
+        return _parse_guarded(text, agents)
     try:
-        reader = _spare.pop()
-        reader.agents = agents
+        target = _spare_targets.pop()
+        target.agents = agents
     except IndexError:
-        reader = HtmlTarget(agents)
+        target = HtmlTarget(agents)
     try:
-        etree.fromstring(text, reader.parser)
+        etree.fromstring(text, target.parser)
     except etree.LxmlError:
         # An empty page, or one without any tag or text.
-        reader.close()
-    return reader, False
+        target.close()
+    return target, False
 
 
-def _read_guarded(text: bytes, agents: tuple[str, ...]) -> tuple[HtmlTarget, bool]:
-    """In pieces, because libxml2 reads what it was given to the end, whatever its target says."""
-    reader = GuardedHtmlTarget(agents)
-    parser = reader.parser
+def _parse_guarded(text: bytes, agents: tuple[str, ...]) -> tuple[HtmlTarget, bool]:
+    """As `_parse_html`, in pieces: libxml2 reads each to its end, whatever the target raises."""
+    target = GuardedHtmlTarget(agents)
+    parser = target.parser
     cut = False
     try:
         for at in range(0, len(text), _PIECE):
@@ -110,37 +115,38 @@ def _read_guarded(text: bytes, agents: tuple[str, ...]) -> tuple[HtmlTarget, boo
         cut = True
     except etree.LxmlError:
         pass
-    reader.close()
-    return reader, cut
+    target.close()
+    return target, cut
 
 
-def _with_scripts(reader: HtmlTarget) -> list[RawLink]:
-    """The raw links, with those found in handlers and script text; the latter at the end."""
-    links = reader.links
-    if reader.scripts:
-        text: LinkKind = "text"
-        code = "\n".join(reader.scripts)[:MAX_SCRIPT]
-        links += [(url, text, "", "", False) for url in find_script_urls(code)]
+def _raw_links(target: HtmlTarget) -> list[RawLink]:
+    """The links of the page, and after them those in script text."""
+    links = target.links
+    if target.scripts:
+        kind: LinkKind = "text"
+        code = "\n".join(target.scripts)[:MAX_SCRIPT]
+        links += [(url, kind, "", "", False) for url in find_script_urls(code)]
     return links
 
 
 def resolve_links(raw: list[RawLink], join: Joiner) -> list[Link]:
-    """Canonical links, each (url, kind) once, in document order; a later one only lends its anchor
-    text.
+    """The canonical links in document order, each (url, kind) once.
+
+    Where the first one has no anchor text, the first that has some takes its place.
     """
-    found: list[Link] = []
-    places: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for url, (_, kind, text, title, nofollow) in zip(
-        join.join_all([link[0] for link in raw]), raw, strict=True
-    ):
-        if url is not None:
-            # Without a key of both: a string knows its hash, a pair of strings does not.
-            place = places[kind].setdefault(url, len(found))
-            if place == len(found):
-                found.append(_link((url, kind, text, title, nofollow)))
-            elif text and not found[place][2]:
-                found[place] = _link((url, kind, text, title, nofollow))
-    return found
+    links: list[Link] = []
+    # Kind -> URL -> index. Not keyed by both: a string knows its hash, a pair of strings does not.
+    indexes: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    urls = join.join_all([link[0] for link in raw])
+    for url, (_, kind, text, title, nofollow) in zip(urls, raw, strict=True):
+        if url is None:
+            continue
+        index = indexes[kind].setdefault(url, len(links))
+        if index == len(links):
+            links.append(_make_link((url, kind, text, title, nofollow)))
+        elif text and not links[index][2]:
+            links[index] = _make_link((url, kind, text, title, nofollow))
+    return links
 
 
 def _paragraphs(text: str) -> list[Block]:
@@ -149,13 +155,18 @@ def _paragraphs(text: str) -> list[Block]:
 
 
 def clean_blocks(raw: list[RawBlock]) -> list[Block]:
-    """Blocks without characters that nobody sees."""
-    text = "\n".join([block[0] for block in raw])
-    if any(odd in text for odd in _ODD_SPACES) or (
-        not text.isascii() and any(mark in text for mark in INVISIBLE)
-    ):
-        cleaned = [
-            (" ".join(remove_characters(block[0], INVISIBLE).split()), *block[1:]) for block in raw
-        ]
-        raw = [block for block in cleaned if block[0]]
-    return list(map(_block, raw))
+    """The blocks without characters that nobody sees; those that are then empty are left out."""
+    if _has_invisible("\n".join([block[0] for block in raw])):
+        cleaned: list[RawBlock] = []
+        for text, path, main, share in raw:
+            text = " ".join(remove_characters(text, INVISIBLE).split())
+            if text:
+                cleaned.append((text, path, main, share))
+        raw = cleaned
+    return list(map(_make_block, raw))
+
+
+def _has_invisible(text: str) -> bool:
+    if any(character in text for character in _ODD_SPACES):
+        return True
+    return not text.isascii() and any(character in text for character in INVISIBLE)

@@ -1,7 +1,8 @@
-"""What each element means to the reader: a border between blocks, a link, a fact, or no text at
-all.
+"""What each HTML element means: a border between blocks, a link, a fact, or no text at all.
 
-Elements without an entry are borders: what is not known to be inline ends a block.
+`STARTS` and `ENDS` say what is done when an element starts and ends; None is nothing. Elements
+without an entry are borders: what is not known to be inline ends a block. This runs for every tag
+of every page, so it is written for speed.
 """
 
 from __future__ import annotations
@@ -53,136 +54,141 @@ _FEEDS: Final = (
 _CONNECTIONS: Final = frozenset(("dns-prefetch", "preconnect", "pingback", "profile"))
 
 
-def open_block(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
+def open_block(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     """A non-inline element starts: a border between blocks."""
-    if reader.skip:
+    if target.skip_depth:
         return
-    if reader.buffer:
-        reader.flush_block()
-    path = reader.path
-    reader.stack.append((path, reader.main))
+    if target.buffer:
+        target.flush_block()
+    path = target.path
+    target.stack.append((path, target.in_main))
     if attrib:
-        if "class" in attrib and (names := attrib["class"].split(None, 1)):
-            tag = f"{tag}.{names[0][:MAX_CLASS]}"
+        if "class" in attrib:
+            classes = attrib["class"].split(None, 1)
+            if classes:
+                tag = f"{tag}.{classes[0][:MAX_CLASS]}"
         if "role" in attrib:
-            reader.main = _ROLES.get(attrib["role"].strip().lower(), reader.main)
-    if len(reader.stack) <= PATH_DEPTH:
-        reader.path = f"{path}/{tag}" if path else tag
+            target.in_main = _ROLES.get(attrib["role"].strip().lower(), target.in_main)
+    if len(target.stack) <= PATH_DEPTH:
+        target.path = f"{path}/{tag}" if path else tag
 
 
-def close_block(reader: HtmlTarget, tag: str) -> None:
-    if reader.skip:
+def close_block(target: HtmlTarget, tag: str) -> None:
+    """A non-inline element ends: a border, too."""
+    if target.skip_depth:
         return
-    if reader.buffer:
-        reader.flush_block()
-    if reader.stack:
-        reader.path, reader.main = reader.stack.pop()
+    if target.buffer:
+        target.flush_block()
+    if target.stack:
+        target.path, target.in_main = target.stack.pop()
 
 
-def _landmark(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
-    if reader.skip:
+def _landmark(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
+    if target.skip_depth:
         return
-    open_block(reader, tag, attrib)
+    open_block(target, tag, attrib)
     if "role" not in attrib:
-        reader.main = _LANDMARKS[tag]
+        target.in_main = _LANDMARKS[tag]
 
 
-def _break(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
-    if reader.buffer and not reader.skip:
-        reader.flush_block()
+def _break(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
+    if target.buffer and not target.skip_depth:
+        target.flush_block()
 
 
-def _html(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
-    reader.language = (
-        reader.language or (attrib.get("lang") or attrib.get("xml:lang") or "").strip()[:40]
-    )
+def _html(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
+    if not target.language:
+        language = attrib.get("lang") or attrib.get("xml:lang") or ""
+        target.language = language.strip()[:40]
 
 
-def _a(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
-    if reader.href:
-        reader.close_anchor()
+def _a(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
+    if target.anchor_href:
+        target.close_anchor()
     href = attrib.get("href")
     if not href or href[0] == "#":
         return
     if href[0] in "jJ" and href[:11].lower() == "javascript:":
-        reader.links += [(url, "onclick", "", "", False) for url in find_handler_urls(href)]
+        target.links += [(url, "onclick", "", "", False) for url in find_handler_urls(href)]
         return
     rel = attrib.get("rel")
     nofollow = rel is not None and not _NOFOLLOW.isdisjoint(rel.lower().split())
-    tip = attrib.get("title", "")
-    if reader.skip:
-        reader.links.append((href, "a", "", tip, nofollow))
+    title = attrib.get("title", "")
+    if target.skip_depth:
+        target.links.append((href, "a", "", title, nofollow))
         return
-    reader.href = href
-    reader.nofollow = nofollow
-    reader.tip = tip
-    reader.anchor = ""
-    reader.alt = ""
-    reader.mark = len(reader.buffer)
+    target.anchor_href = href
+    target.anchor_nofollow = nofollow
+    target.anchor_title = title
+    target.anchor_text = ""
+    target.anchor_alt = ""
+    target.anchor_start = len(target.buffer)
 
 
-def _a_end(reader: HtmlTarget, tag: str) -> None:
-    if reader.href and not reader.skip:
-        reader.close_anchor()
+def _a_end(target: HtmlTarget, tag: str) -> None:
+    if target.anchor_href and not target.skip_depth:
+        target.close_anchor()
 
 
-def _area(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
-    if href := attrib.get("href"):
+def _area(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
+    href = attrib.get("href")
+    if href:
+        text = attrib.get("alt", "")[:MAX_ANCHOR]
         nofollow = not _NOFOLLOW.isdisjoint(attrib.get("rel", "").lower().split())
-        reader.links.append(
-            (href, "area", attrib.get("alt", "")[:MAX_ANCHOR], attrib.get("title", ""), nofollow)
-        )
+        target.links.append((href, "area", text, attrib.get("title", ""), nofollow))
 
 
-def _img(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
+def _img(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     alt = attrib.get("alt", "")
-    tip = attrib.get("title", "")
+    title = attrib.get("title", "")
     if alt:
         alt = " ".join(alt.split())[:MAX_ANCHOR]
-        reader.alt = reader.alt or alt
-    if src := attrib.get("src"):
-        reader.links.append((src, "img", alt, tip, False))
-    if lazy := attrib.get("data-src"):
-        reader.links.append((lazy, "img", alt, tip, False))
-    if "srcset" in attrib and (candidate := _first_candidate(attrib["srcset"])):
-        reader.links.append((candidate, "img", alt, tip, False))
+        target.anchor_alt = target.anchor_alt or alt
+    src = attrib.get("src")
+    if src:
+        target.links.append((src, "img", alt, title, False))
+    lazy_src = attrib.get("data-src")
+    if lazy_src:
+        target.links.append((lazy_src, "img", alt, title, False))
+    if "srcset" in attrib:
+        candidate = _first_candidate(attrib["srcset"])
+        if candidate:
+            target.links.append((candidate, "img", alt, title, False))
 
 
-def _first_candidate(srcset: str | None) -> str | None:
-    found = srcset.split(None, 1) if srcset else None
-    return found[0].rstrip(",") if found else None
+def _first_candidate(srcset: str) -> str:
+    """The first URL of a srcset; empty if there is none."""
+    words = srcset.split(None, 1)
+    if not words:
+        return ""
+    return words[0].rstrip(",")
 
 
-def _media(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
-    if src := attrib.get("src") or attrib.get("data"):
+def _media(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
+    src = attrib.get("src") or attrib.get("data")
+    if src:
         kind: LinkKind = "iframe" if tag in ("iframe", "frame") else "media"
-        reader.links.append((src, kind, "", attrib.get("title", ""), False))
-    if candidate := _first_candidate(attrib.get("srcset")):
-        reader.links.append((candidate, "img", "", "", False))
+        target.links.append((src, kind, "", attrib.get("title", ""), False))
+    candidate = _first_candidate(attrib.get("srcset", ""))
+    if candidate:
+        target.links.append((candidate, "img", "", "", False))
 
 
-def _player(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
-    open_block(reader, tag, attrib)
-    _media(reader, tag, attrib)
+def _player(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
+    open_block(target, tag, attrib)
+    _media(target, tag, attrib)
 
 
-def _base(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
-    reader.base = reader.base or attrib.get("href", "")
+def _base(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
+    target.base = target.base or attrib.get("href", "")
 
 
-def _link(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
+def _link(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     href = attrib.get("href")
     rel = set(attrib.get("rel", "").lower().split())
     if href and rel.isdisjoint(_CONNECTIONS):
-        reader.links.append(
-            (
-                href,
-                _link_kind(rel, attrib.get("type", "").lower()),
-                "",
-                attrib.get("title", ""),
-                False,
-            )
-        )
+        kind = _link_kind(rel, attrib.get("type", "").lower())
+        target.links.append((href, kind, "", attrib.get("title", ""), False))
 
 
 def _link_kind(rel: set[str], content_type: str) -> LinkKind:
@@ -194,52 +200,54 @@ def _link_kind(rel: set[str], content_type: str) -> LinkKind:
         return "sitemap"
     if "next" in rel or "prev" in rel:
         return "next"
-    return "alternate" if rel & {"alternate", "amphtml"} and "stylesheet" not in rel else "link"
+    if ("alternate" in rel or "amphtml" in rel) and "stylesheet" not in rel:
+        return "alternate"
+    return "link"
 
 
-def _meta(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
+def _meta(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     content = attrib.get("content")
     name = (attrib.get("name") or attrib.get("http-equiv") or "").strip().lower()
     if not content or not name:
         return
-    if name in reader.agents:
-        reader.robots |= parse_robots_meta(content)
+    if name in target.agents:
+        target.robots |= parse_robots_meta(content)
     elif name == "refresh":
-        _, _, target = content.partition("=")
-        if "url" in content[: len(content) - len(target)].lower() and (
-            url := target.strip().strip("'\"")
-        ):
-            reader.links.append((url, "refresh", "", "", False))
+        before, _, rest = content.partition("=")
+        url = rest.strip().strip("'\"")
+        if "url" in before.lower() and url:
+            target.links.append((url, "refresh", "", "", False))
     elif name in ("content-language", "language"):
-        reader.language = reader.language or content.partition(",")[0].strip()[:40]
+        target.language = target.language or content.partition(",")[0].strip()[:40]
 
 
-def _skip(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
-    """No text from here on, until its end; links are taken (noscript holds many)."""
-    if not reader.skip:
-        reader.skip_mark = len(reader.buffer)
-    reader.skip += 1
+def _skip(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
+    """The element's text is dropped; its links are taken (noscript holds many)."""
+    if not target.skip_depth:
+        target.skip_start = len(target.buffer)
+    target.skip_depth += 1
 
 
-def _skip_end(reader: HtmlTarget, tag: str) -> None:
-    reader.skip -= 1
-    if not reader.skip and len(reader.buffer) > reader.skip_mark:
+def _skip_end(target: HtmlTarget, tag: str) -> None:
+    target.skip_depth -= 1
+    if not target.skip_depth and len(target.buffer) > target.skip_start:
         if tag == "script":
-            reader.scripts += reader.buffer[reader.skip_mark :]
-        elif tag == "title" and not reader.title:
-            reader.title = " ".join("".join(reader.buffer[reader.skip_mark :]).split())
-        del reader.buffer[reader.skip_mark :]
+            target.scripts += target.buffer[target.skip_start :]
+        elif tag == "title" and not target.title:
+            target.title = " ".join("".join(target.buffer[target.skip_start :]).split())
+        del target.buffer[target.skip_start :]
 
 
-def _script(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
-    _skip(reader, tag, attrib)
-    if src := attrib.get("src"):
-        reader.links.append((src, "script", "", "", False))
+def _script(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
+    _skip(target, tag, attrib)
+    src = attrib.get("src")
+    if src:
+        target.links.append((src, "script", "", "", False))
 
 
-def _embedded(reader: HtmlTarget, tag: str, attrib: Attrs) -> None:
-    _skip(reader, tag, attrib)
-    _media(reader, tag, attrib)
+def _embedded(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
+    _skip(target, tag, attrib)
+    _media(target, tag, attrib)
 
 
 # fmt: off

@@ -1,4 +1,4 @@
-"""The parser's target: what is taken from each tag while libxml2 reads a page.
+"""The parser's target: it takes what we need from each tag while libxml2 reads a page.
 
 No tree is built. That is cheaper than walking one, cannot keep one alive, and has no quadratic case
 in depth. This runs for every tag of every page, so the hot methods are written for speed: `data` is
@@ -18,8 +18,8 @@ from crawlproj.content.robots_directives import NO_DIRECTIVES, RobotsDirectives
 from crawlproj.content.script_urls import find_handler_urls
 
 MAX_DEPTH: Final = 512
-"""Documents with very many tags are read no deeper: a closing tag costs libxml2 time in proportion
-to the depth.
+"""Pages with very many tags are read no deeper: a closing tag costs libxml2 time in proportion to
+the depth.
 """
 
 RawLink: TypeAlias = tuple[str, LinkKind, str, str, bool]
@@ -33,33 +33,35 @@ class TooDeepError(Exception):
 
 
 class HtmlTarget:
-    """Collects raw links and blocks, and the head's few facts. A link is listed where its element
-    ends.
+    """A collector of a page's raw links and blocks, and of the few facts of its head.
+
+    A link is listed where its element ends. `buffer` holds the texts since the last border; the
+    open anchor's text starts at `anchor_start` of it, skipped text at `skip_start`.
     """
 
     __slots__ = (
         "agents",
-        "alt",
-        "anchor",
+        "anchor_alt",
+        "anchor_href",
+        "anchor_nofollow",
+        "anchor_start",
+        "anchor_text",
+        "anchor_title",
         "base",
         "blocks",
         "buffer",
         "data",
-        "href",
+        "in_main",
         "language",
-        "linked",
+        "linked_characters",
         "links",
-        "main",
-        "mark",
-        "nofollow",
         "parser",
         "path",
         "robots",
         "scripts",
-        "skip",
-        "skip_mark",
+        "skip_depth",
+        "skip_start",
         "stack",
-        "tip",
         "title",
     )
 
@@ -70,8 +72,10 @@ class HtmlTarget:
         self.reset_page(agents)
 
     def reset_page(self, agents: tuple[str, ...]) -> None:
-        """Forget the page before. A parser costs as much as a small page to make, and dies in a
-        cycle with its reader: kept.
+        """Forget the page before.
+
+        Targets are used again: to make one with its parser costs as much as a small page, and only
+        the garbage collector can free the two.
         """
         self.agents = agents
         self.buffer.clear()
@@ -79,71 +83,86 @@ class HtmlTarget:
         self.blocks: list[RawBlock] = []
         self.scripts: list[str] = []
         self.stack: list[tuple[str, bool]] = []
-        self.path = self.base = self.title = self.language = ""
-        self.href = self.anchor = self.alt = self.tip = ""
-        self.main = self.nofollow = False
-        self.skip = self.skip_mark = self.mark = self.linked = 0
+        self.path = ""
+        self.in_main = False
+        self.base = ""
+        self.title = ""
+        self.language = ""
         self.robots: RobotsDirectives = NO_DIRECTIVES
+        self.anchor_href = ""
+        self.anchor_text = ""
+        self.anchor_alt = ""
+        self.anchor_title = ""
+        self.anchor_nofollow = False
+        self.anchor_start = 0
+        self.linked_characters = 0
+        self.skip_depth = 0
+        self.skip_start = 0
 
     def start(self, tag: str, attrib: Attrs) -> None:
+        """What lxml calls when an element starts."""
         if attrib and "onclick" in attrib:
             self.links += [
                 (url, "onclick", "", "", False) for url in find_handler_urls(attrib["onclick"])
             ]
-        act = _start_of(tag, open_block)
-        if act is not None:
-            act(self, tag, attrib)
+        handle = _start_of(tag, open_block)
+        if handle is not None:
+            handle(self, tag, attrib)
 
     def end(self, tag: str) -> None:
-        act = _end_of(tag, close_block)
-        if act is not None:
-            act(self, tag)
+        """What lxml calls when an element ends."""
+        handle = _end_of(tag, close_block)
+        if handle is not None:
+            handle(self, tag)
 
     def flush_block(self) -> None:
-        """A border: the text since the last one is a block, if there is any."""
+        """Make a block of the text since the last border, if there is any."""
         buffer = self.buffer
-        if self.href:
-            self.anchor = self.read_anchor_text()
-            self.mark = 0
+        if self.anchor_href:
+            self.anchor_text = self.read_anchor_text()
+            self.anchor_start = 0
         text = (buffer[0] if len(buffer) == 1 else "".join(buffer)).strip()
         buffer.clear()
         if text:
             if "\n" in text or "  " in text or not text.isascii() or "\t" in text:
                 text = " ".join(text.split())
             share = 0.0
-            if linked := self.linked:
-                self.linked = 0
-                share = linked / len(text) if linked < len(text) else 1.0
-            self.blocks.append((text, self.path, self.main, share))
+            if self.linked_characters:
+                share = self.linked_characters / len(text)
+                self.linked_characters = 0
+                if share > 1.0:
+                    share = 1.0
+            self.blocks.append((text, self.path, self.in_main, share))
 
     def read_anchor_text(self) -> str:
-        """Text of the open anchor; the part since the mark is counted as linked."""
+        """The text of the open anchor so far; what is new of it is counted as linked."""
         buffer = self.buffer
-        mark = self.mark
-        text = buffer[mark] if len(buffer) == mark + 1 else "".join(buffer[mark:])
+        start = self.anchor_start
+        text = buffer[start] if len(buffer) == start + 1 else "".join(buffer[start:])
         if "\n" in text or "  " in text or not text.isascii() or "\t" in text:
             text = " ".join(text.split())
-        self.linked += len(text)
-        if self.anchor:
-            text = f"{self.anchor} {text}"
-        return text[:MAX_ANCHOR] if len(text) > MAX_ANCHOR else text
+        self.linked_characters += len(text)
+        if self.anchor_text:
+            text = f"{self.anchor_text} {text}"
+        return text[:MAX_ANCHOR]
 
     def close_anchor(self) -> None:
-        text = self.read_anchor_text().strip() or self.alt
-        self.links.append((self.href, "a", text, self.tip, self.nofollow))
-        self.href = ""
+        """List the open anchor as a link; its pictures' alternative text stands in for none."""
+        text = self.read_anchor_text().strip() or self.anchor_alt
+        self.links.append((self.anchor_href, "a", text, self.anchor_title, self.anchor_nofollow))
+        self.anchor_href = ""
 
     def close(self) -> HtmlTarget:
-        """The end of the page, also of one that was cut."""
-        if self.href:
+        """End the page, also one that was cut; lxml returns what this returns."""
+        if self.anchor_href:
             self.close_anchor()
-        if self.buffer and not self.skip:
+        if self.buffer and not self.skip_depth:
             self.flush_block()
         return self
 
 
 class GuardedHtmlTarget(HtmlTarget):
-    """Reads documents with very many tags, and stops in the depth."""
+    """A target for pages with very many tags, which stops the parser in the depth."""
 
     __slots__ = ("depth",)
 

@@ -1,4 +1,4 @@
-"""What a page orders robots to do: meta robots and the X-Robots-Tag header."""
+"""The directives of a page for robots: meta robots and the X-Robots-Tag header."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _UTC: Final = re.compile(r"\s*(?:\bUTC|\bGMT|Z)$", re.I)
 
 @dataclass(frozen=True, slots=True)
 class RobotsDirectives:
-    """The page's own orders; `unavailable_after` is the date as it was written."""
+    """The page's directives for us; `unavailable_after` is the date as it was written."""
 
     noindex: bool = False
     nofollow: bool = False
@@ -43,33 +43,35 @@ class RobotsDirectives:
     unavailable_after: str | None = None
 
     def __or__(self, other: RobotsDirectives) -> RobotsDirectives:
-        """Both hold: several orders on one page add up."""
-        if other is NO_DIRECTIVES or self is NO_DIRECTIVES:
-            return self if other is NO_DIRECTIVES else other
+        """Both together, since all directives of a page hold; of two dates the earlier one."""
+        if other is NO_DIRECTIVES:
+            return self
+        if self is NO_DIRECTIVES:
+            return other
+        dates = [date for date in (self.unavailable_after, other.unavailable_after) if date]
         return RobotsDirectives(
             self.noindex or other.noindex,
             self.nofollow or other.nofollow,
             self.noarchive or other.noarchive,
-            unavailable_after=min(
-                filter(None, (self.unavailable_after, other.unavailable_after)),
-                key=_moment,
-                default=None,
-            ),
+            unavailable_after=min(dates, key=_date_or_never, default=None),
         )
 
     @property
     def expires(self) -> datetime | None:
-        """When the page is to be taken for gone; None if it does not say, or not so that we
-        understand it.
-        """
-        return parse_date(self.unavailable_after) if self.unavailable_after else None
+        """When the page is to be taken for gone; None if it gives no date that we understand."""
+        if not self.unavailable_after:
+            return None
+        return parse_date(self.unavailable_after)
 
 
 NO_DIRECTIVES: Final = RobotsDirectives()
 
 
 def parse_date(text: str) -> datetime | None:
-    """As mail, HTTP and ISO 8601 write it; without a zone it is UTC, without a time midnight."""
+    """The date as mail, HTTP or ISO 8601 write it; None if it is none of these.
+
+    Without a zone it is UTC, without a time midnight.
+    """
     bare = _UTC.sub("", text.strip())
     for parse, form in (
         (datetime.fromisoformat, bare),
@@ -78,19 +80,22 @@ def parse_date(text: str) -> datetime | None:
     ):
         try:
             found = parse(form)
-            return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+            if found.tzinfo is None:
+                return found.replace(tzinfo=UTC)
+            return found.astimezone(UTC)
         except (ValueError, IndexError, TypeError, OverflowError):
             continue
     return None
 
 
-def _moment(text: str) -> datetime:
+def _date_or_never(text: str) -> datetime:
     return parse_date(text) or datetime.max.replace(tzinfo=UTC)
 
 
 def parse_robots_meta(content: str) -> RobotsDirectives:
-    """Orders in the content of a meta element. A date may hold commas: what is no known word
-    belongs to it.
+    """The directives in the content of a meta element.
+
+    A date may hold commas: what follows it and is no known word belongs to it.
     """
     words: set[str] = set()
     until: list[str] = []
@@ -98,8 +103,8 @@ def parse_robots_meta(content: str) -> RobotsDirectives:
         word = part.strip().lower()
         if word.startswith(_UNTIL):
             until = [part.strip()[len(_UNTIL) :].lstrip(" :=")]
-        elif _KNOWN.issuperset(found := word.split()) or word.startswith(_WITH_VALUE):
-            words.update(found)
+        elif _KNOWN.issuperset(word.split()) or word.startswith(_WITH_VALUE):
+            words.update(word.split())
         elif until and word:
             until.append(part.strip())
     return RobotsDirectives(
@@ -113,19 +118,20 @@ def parse_robots_meta(content: str) -> RobotsDirectives:
 def parse_robots_headers(
     values: Iterable[str], agents: tuple[str, ...] = ("robots",)
 ) -> RobotsDirectives:
-    """Orders of all X-Robots-Tag headers. What follows `name:` holds for that robot only, up to the
-    next name.
+    """The directives of all X-Robots-Tag headers.
+
+    What follows `name:` holds for that robot only, up to the next name.
     """
     total = NO_DIRECTIVES
     for value in values:
         ours: list[str] = []
-        listening = True
+        for_us = True
         for part in value.split(","):
             named = _ROBOT.fullmatch(part)
             if named and not named[1].lower().startswith((_UNTIL, *_WITH_VALUE)):
-                listening = named[1].lower() in (*agents, "*")
+                for_us = named[1].lower() in (*agents, "*")
                 part = named[2]
-            if listening:
+            if for_us:
                 ours.append(part)
         total |= parse_robots_meta(",".join(ours))
     return total

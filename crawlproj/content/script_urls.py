@@ -1,7 +1,7 @@
-"""URLs that are written in programs: onclick handlers and script text.
+"""URLs that are written in code: in onclick handlers and in script text.
 
-Found by linear-time patterns, not by running anything, so they are guesses and carry their own
-kinds.
+They are found by linear-time patterns, not by running anything. So they are guesses, and their
+links have kinds of their own.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from itertools import accumulate, chain, islice
 from typing import Final, TypeAlias
 
 _Mark: TypeAlias = tuple[str, str, int]
-"""What ends before a slash: its last character, all since the slash before, and where the
-slash is.
+"""A slash after a quote or a colon: that character, the text since the slash before, the slash's
+offset.
 """
 
 MAX_SCRIPT: Final = 200_000
@@ -65,50 +65,53 @@ _VOCABULARIES: Final = (
 
 
 def find_handler_urls(code: str) -> list[str]:
-    """Where an onclick handler would go: `location.href='...'`, `window.open('...')` and
-    the like.
-    """
+    """The URLs where an onclick handler would go: `location.href='...'`, `window.open('...')`."""
     return [single or double for single, double in _HANDLER.findall(code[:4000])]
 
 
 def find_script_urls(code: str) -> list[str]:
-    """Quoted absolute URLs, then quoted paths that look like pages; no pictures,
-    styles, programs.
-    """
-    # Cut at the slashes once: to look for each mark before a slash ("://" and the quotes) reads a
-    # long script four times.
+    """Quoted absolute URLs, then quoted paths that look like pages; no pictures, styles, code."""
+    # Cut at the slashes once: to look for each mark before a slash ("://" and the quotes) would
+    # read a long script four times.
     *pieces, last = code[:MAX_SCRIPT].split("/")
-    if "\\" in (ends := [piece[-1:] for piece in pieces]):
-        pieces = [
-            piece[:-1] if end == "\\" else piece for piece, end in zip(pieces, ends, strict=True)
-        ]
+    ends = [piece[-1:] for piece in pieces]
+    if "\\" in ends:  # JSON writes \/ for a slash
+        pieces = [piece.removesuffix("\\") for piece in pieces]
         ends = [piece[-1:] for piece in pieces]
-    slashes = [at + n for n, at in enumerate(accumulate(map(len, pieces)))]
+    slashes = [letters + number for number, letters in enumerate(accumulate(map(len, pieces)))]
     marks = [mark for mark in zip(ends, pieces, slashes, strict=True) if mark[0] in _MARKS]
-    code = "/".join((*pieces, last)) if marks else ""
+    if not marks:
+        return []
+    code = "/".join((*pieces, last))
     # Lazily: some pages hold thousands, of which the first few are taken.
-    return list(islice(_pages(chain(_absolute(code, marks), _rooted(code, marks))), MAX_LINKS))
+    urls = chain(_absolute_urls(code, marks), _rooted_paths(code, marks))
+    return list(islice(_unique_pages(urls), MAX_LINKS))
 
 
-def _pages(urls: Iterable[str]) -> Iterator[str]:
+def _unique_pages(urls: Iterable[str]) -> Iterator[str]:
     seen = set()
     for url in urls:
-        if url not in seen:
-            seen.add(url)
-            if not url.startswith(_VOCABULARIES) and not url.partition("?")[0].lower().endswith(
-                _ASSET
-            ):
-                yield url
+        if url in seen:
+            continue
+        seen.add(url)
+        path = url.partition("?")[0].lower()
+        if not url.startswith(_VOCABULARIES) and not path.endswith(_ASSET):
+            yield url
 
 
-def _absolute(code: str, marks: list[_Mark]) -> Iterator[str]:
+def _absolute_urls(code: str, marks: list[_Mark]) -> Iterator[str]:
     for end, before, slash in marks:
-        if end == ":" and before.endswith(_SCHEMES) and (rest := _ABSOLUTE(code, slash)):
-            yield before[before.rindex("h") :] + rest[0]
+        if end == ":" and before.endswith(_SCHEMES):
+            rest = _ABSOLUTE(code, slash)
+            if rest:
+                scheme = before[before.rindex("h") :]
+                yield scheme + rest[0]
 
 
-def _rooted(code: str, marks: list[_Mark]) -> Iterator[str]:
+def _rooted_paths(code: str, marks: list[_Mark]) -> Iterator[str]:
     for quote in _QUOTES:
         for end, _, slash in marks:
-            if end == quote and (found := _ROOTED(code, slash)):
-                yield found[0][:-1]
+            if end == quote:
+                path_and_quote = _ROOTED(code, slash)
+                if path_and_quote:
+                    yield path_and_quote[0][:-1]

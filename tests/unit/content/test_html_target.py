@@ -37,7 +37,7 @@ UNENDED = (
 
 
 def alone(body: bytes) -> Document:
-    blocks._spare.clear()
+    blocks._spare_targets.clear()
     return parse_page(body, URL)
 
 
@@ -73,4 +73,4 @@ def test_pages_are_read_in_threads_at_the_same_time(size: int) -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda body: parse_page(body, URL), pages))
     assert found == [alone(body) for body in pages]
-    assert len(blocks._spare) <= blocks.MAX_SPARE
+    assert len(blocks._spare_targets) <= blocks.MAX_SPARE
