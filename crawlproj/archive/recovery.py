@@ -1,10 +1,10 @@
-"""After a kill or a loss of power: files that nobody writes any more are cut after their last whole
-record, indexed and closed.
+"""Repair after a kill or a loss of power: files that no process writes any more are cut after their
+last whole record, indexed and closed.
 
-A file that another process is writing is locked by it and left alone. Doing it twice does no harm,
-nor does a kill in the middle. Whole records behind a damaged place (a loss of power can leave one)
-are not lost: they go to a file of their own. Only those count that name the first record of their
-file: a page that was being written may be a WARC file itself.
+A file that another process is writing is locked by it and left alone. Repairing twice does no harm,
+nor does a kill in the middle. Whole records behind a damaged part (a loss of power can leave one)
+are not lost: they go to a file of their own. Only those count that name the warcinfo record of
+their file, because a page that was being written may be a WARC file itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from crawlproj.archive.cdxj import IndexEntry
 from crawlproj.archive.fsync import sync_folder
-from crawlproj.archive.gzip_members import BrokenRecordError, GzipMember, next_member, read_member
+from crawlproj.archive.gzip_members import BrokenRecordError, next_member, read_member
 from crawlproj.archive.index_builder import IndexBuilder
 from crawlproj.archive.index_merge import PART, LineSorter, file_indexes, write_file
 from crawlproj.archive.locks import lock_file
@@ -27,8 +27,8 @@ from crawlproj.archive.stored_record import StoredRecord, parse_record
 
 @dataclass(frozen=True, slots=True)
 class RepairedFile:
-    """`file` is the name of the closed file, empty if nothing was in it; `saved` is that of the one
-    with records behind damage.
+    """What was done to a file. `file` is its closed name, empty if it had no record; `saved` is the
+    name of the file with the records behind the damage, `why` says what the damage was.
     """
 
     file: str
@@ -39,46 +39,47 @@ class RepairedFile:
 
 
 def repair_open_files(folder: Path) -> list[RepairedFile]:
-    """Close what was left open in `folder`."""
-    found = []
+    """Close the WARC files that killed processes left open in `folder`."""
+    repaired = []
     for path in sorted(folder.glob(f"*{SUFFIX}{OPEN}")):
-        if (file := lock_file(path)) is not None:
-            with os.fdopen(file, "r+b", buffering=1 << 18) as opened:
-                found.append(_close(path, opened))
+        descriptor = lock_file(path)
+        if descriptor is not None:
+            with os.fdopen(descriptor, "r+b", buffering=1 << 18) as file:
+                repaired.append(_close(path, file))
     for path in folder.glob(f"*{PART}"):
-        if (half := lock_file(path)) is not None:
+        descriptor = lock_file(path)
+        if descriptor is not None:
             path.unlink()
-            os.close(half)
-    return found
+            os.close(descriptor)
+    return repaired
 
 
 def repair_indexes(folder: Path, thorough: bool = False) -> list[RepairedFile]:
-    """Closed files whose index is missing or half, as a loss of power between two renames leaves
-    them, are indexed; indexes without a file go. For who holds the lock of those who rewrite. `why`
-    says what is wrong with a file behind its last whole record. `thorough`: each line of each index
-    is read.
+    """Index the closed files without a whole index, and delete indexes without a file.
+
+    A loss of power between two renames leaves such files. `thorough`: each line of each index is
+    read. The caller holds the rewrite lock.
     """
-    found = []
+    repaired = []
     for path in sorted(folder.glob(f"*{SUFFIX}")):
-        if not _ends_well(index_path(path)) or (thorough and not _is_index(index_path(path))):
-            empty = index_path(path).exists()
-            with path.open("rb") as file:
-                count, _, broken = _scan(file, path.name, path)
-            if (
-                broken is not None or not empty or index_path(path).stat().st_size
-            ):  # else nothing is to be listed, and was not
-                found.append(RepairedFile(path.name, count, 0, why=str(broken or "")))
-    found += [RepairedFile(path.name, 0, 0) for path in orphan_indexes(folder)]
+        index = index_path(path)
+        if _ends_with_newline(index) and (not thorough or _is_index(index)):
+            continue
+        existed = index.exists()
+        with path.open("rb") as file:
+            count, _, broken = _index_records(file, path.name, path)
+        # An index that was empty and still is has been right.
+        if broken is not None or not existed or index.stat().st_size:
+            repaired.append(RepairedFile(path.name, count, 0, why=str(broken or "")))
     for path in orphan_indexes(folder):
+        repaired.append(RepairedFile(path.name, 0, 0))
         path.unlink(missing_ok=True)
     sync_folder(folder)
-    return found
+    return repaired
 
 
-def _ends_well(path: Path) -> bool:
-    """It is there, and does not end in the middle of a line. One without lines may have
-    lost them.
-    """
+def _ends_with_newline(path: Path) -> bool:
+    """Whether an index ends with a whole line; an empty one may have lost its lines."""
     try:
         with path.open("rb") as file:
             file.seek(-1, os.SEEK_END)
@@ -88,7 +89,7 @@ def _ends_well(path: Path) -> bool:
 
 
 def _is_index(path: Path) -> bool:
-    """Does it consist of entries, in their order?"""
+    """Whether a file consists of sorted entries."""
     last = b""
     with path.open("rb") as file:
         for line in file:
@@ -103,41 +104,40 @@ def _is_index(path: Path) -> bool:
 
 
 def orphan_indexes(folder: Path) -> list[Path]:
-    """Indexes whose file is gone. A file that is just being closed has its index first, and another
-    name: that is asked first.
-    """
+    """Indexes whose WARC file is gone."""
+    # A file that is just being closed gets its index before its name: look for that name first.
+    endings = (SUFFIX + OPEN, SUFFIX, ".warc")
     return [
         path
         for path in file_indexes(folder)
-        if not any(
-            (folder / (path.stem + end)).exists() for end in (SUFFIX + OPEN, SUFFIX, ".warc")
-        )
+        if not any((folder / (path.stem + ending)).exists() for ending in endings)
     ]
 
 
 def write_index(path: Path) -> int:
-    """Write the index of a closed file anew; returns the number of its records. BrokenError if the
-    file is damaged.
+    """Write the index of a closed file and return the number of its records.
+
+    Raises BrokenRecordError if the file is damaged.
     """
     with path.open("rb") as file:
-        count, _, broken = _scan(file, path.name, path)
+        count, _, broken = _index_records(file, path.name, path)
     if broken is not None:
         raise broken
     return count
 
 
-def _scan(file: BinaryIO, name: str, path: Path) -> tuple[int, int, BrokenRecordError | None]:
-    """Index all whole records from the start; how many there are, where they end, and what comes
-    then.
-    """
+def _index_records(
+    file: BinaryIO, name: str, path: Path
+) -> tuple[int, int, BrokenRecordError | None]:
+    """Write the index of all records up to the first damage; the result is that of walk_records."""
     lines = LineSorter(path.parent)
     count = 0
     end = 0
     broken = None
-    listing = IndexBuilder(name, lambda entry: lines.add(entry.to_line()))
+    builder = IndexBuilder(name, lambda entry: lines.add(entry.to_line()))
     try:
-        count, end, broken = walk_records(file, listing.add_record)
-        listing.close()
+        count, end, broken = walk_records(file, builder.add_record)
+        builder.close()
         if count:
             write_file(index_path(path), lines.sorted_lines())
     finally:
@@ -148,84 +148,89 @@ def _scan(file: BinaryIO, name: str, path: Path) -> tuple[int, int, BrokenRecord
 def walk_records(
     file: BinaryIO, on_record: Callable[[StoredRecord], None]
 ) -> tuple[int, int, BrokenRecordError | None]:
-    """Give out whole records until the first that is none."""
-    count = end = 0
+    """Call `on_record` with all records up to the first damage.
+
+    Returns how many there are, where they end, and the damage, if any.
+    """
+    count = 0
+    end = 0
     try:
-        while (found := read_member(file, end)) is not None:
-            on_record(parse_record(found))
-            count = count + 1
-            end = end + found.length
+        while (member := read_member(file, end)) is not None:
+            on_record(parse_record(member))
+            count += 1
+            end += member.length
     except BrokenRecordError as error:
         return count, end, error
     return count, end, None
 
 
 def salvage_records(file: BinaryIO) -> Iterator[StoredRecord]:
-    """All whole records, also those behind damaged places."""
+    """All whole records, also those behind damaged parts."""
     offset = 0
     while True:
         try:
-            found = read_member(file, offset)
-            stored = parse_record(found) if found is not None else None
+            member = read_member(file, offset)
+            stored = None if member is None else parse_record(member)
         except BrokenRecordError:
-            found = _next_record(file, offset + 1)
-            stored = parse_record(found) if found is not None else None
-        if found is None or stored is None:
+            stored = _next_record(file, offset + 1)
+        if stored is None:
             return
         yield stored
-        offset = found.offset + found.length
+        offset = stored.offset + stored.length
 
 
 def _close(path: Path, file: BinaryIO) -> RepairedFile:
+    """Cut an open file after its last whole record and close it; delete it if it has none."""
     name = path.name.removesuffix(OPEN)
     folder = path.parent
     size = os.fstat(file.fileno()).st_size
-    count, end, broken = _scan(file, name, path)
-    saved = _save_rest(folder / name, file, end) if broken is not None else ""
+    count, end, broken = _index_records(file, name, path)
+    saved = ""
+    why = ""
+    if broken is not None:
+        saved = _save_rest(folder / name, file, end)
+        why = broken.why
     os.ftruncate(file.fileno(), end)
     os.fsync(file.fileno())
     if count:
         path.replace(folder / name)
     else:
         path.unlink()
+        name = ""
     sync_folder(folder)
-    return RepairedFile(
-        name if count else "", count, size - end, saved=saved, why=broken.why if broken else ""
-    )
+    return RepairedFile(name, count, size - end, saved=saved, why=why)
 
 
 def _save_rest(path: Path, file: BinaryIO, end: int) -> str:
-    """Whole records of this file after `end` go to another one, behind its first; returns its name,
-    empty if there are none.
+    """Write the whole records after `end` to another file, behind the warcinfo record.
+
+    Returns the name of that file, empty if there are no such records.
     """
-    first = read_member(file, 0) if end else None
+    if end == 0:
+        return ""
+    first = read_member(file, 0)
     if first is None:
         return ""
-    places = [(0, first.length)]
-    own = parse_record(first).id
-    found = _next_record(file, end + 1)
-    while found is not None:
-        places += (
-            [(found.offset, found.length)]
-            if parse_record(found).fields.get("warc-warcinfo-id") == own
-            else []
-        )
-        found = _next_record(file, found.offset + found.length)
-    if len(places) == 1:
+    members = [(0, first.length)]
+    warcinfo_id = parse_record(first).id
+    stored = _next_record(file, end + 1)
+    while stored is not None:
+        if stored.fields.get("warc-warcinfo-id") == warcinfo_id:
+            members.append((stored.offset, stored.length))
+        stored = _next_record(file, stored.offset + stored.length)
+    if len(members) == 1:
         return ""
     rest = path.with_name(path.name.removesuffix(SUFFIX) + "-rest" + SUFFIX)
-    write_file(rest, (os.pread(file.fileno(), length, offset) for offset, length in places))
+    write_file(rest, (os.pread(file.fileno(), length, offset) for offset, length in members))
     write_index(rest)
     return rest.name
 
 
-def _next_record(file: BinaryIO, offset: int) -> GzipMember | None:
-    """The next member that is one whole record."""
-    while (found := next_member(file, offset)) is not None:
+def _next_record(file: BinaryIO, offset: int) -> StoredRecord | None:
+    """The next whole record, wherever after `offset` it starts."""
+    while (member := next_member(file, offset)) is not None:
         try:
-            parse_record(found)
+            return parse_record(member)
         except BrokenRecordError:
-            offset = found.offset + 1
-        else:
-            return found
+            offset = member.offset + 1
     return None

@@ -1,11 +1,11 @@
-"""Taking pages out of the archive, for good, and saying so in it.
+"""Removal of pages from the archive for good, with a note about it in the archive.
 
-Places in a file change when something before them goes, and a database may hold places. So a file
-is never changed: its successor (`NAME-r1.warc.gz`) is written beside it, the caller writes the new
-places down, and then `drop` removes the old file. A kill at any moment leaves either state or both;
-a successor whose predecessor is still there is `unfinished`, and what was left to do is done first
-the next time. Records of other pages that were stored as "the same as this one" become whole: their
-content is theirs.
+Offsets in a file change when a record before them is removed, and a database may refer to them. So
+a file is never changed: its successor (`NAME-r1.warc.gz`) is written beside it, the caller stores
+the new offsets, and then `delete_old_files` removes the old file. A kill at any moment leaves one
+of the files or both; a successor whose predecessor is still there is one of the
+`unfinished_rewrites`, which are completed first the next time. Revisits of other pages that point
+at a removed record become whole responses: the content is theirs, too.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ from crawlproj.archive.stored_record import StoredRecord, parse_record
 from crawlproj.errors import ArchiveError
 
 RemovalRule = Callable[[str, datetime], str]
-"""Under which name what was captured from a URL at that time is to go; empty: it stays."""
+"""The name of the removal to which a capture (URL, time) falls; empty if it stays."""
 CaptureKey = tuple[str, datetime]
+"""URL and time."""
 NOTHING: Mapping[CaptureKey, str] = {}
 _REVISION = re.compile(r"(?:-r([0-9]+))?\.warc\.gz$")
 _NOTE = b"removed: "
@@ -47,9 +48,11 @@ _NOTE = b"removed: "
 
 @dataclass(frozen=True, slots=True)
 class RewrittenFile:
-    """`moved` tells of each place (offset) in the old file where it is in the new one (offset,
-    length); `removed` how many records went under which name. Without `new` nothing was left.
-    `lost`: captures that went before a kill, perhaps not yet from those who need them.
+    """A file and its successor; without `new` no record was left.
+
+    `removed` is the number of records by the name of the removal, `moved` the new (offset, length)
+    by the old offset. `lost`: captures that were removed before a kill, while other files may still
+    have revisits that need them.
     """
 
     old: Path
@@ -61,9 +64,11 @@ class RewrittenFile:
 
 @dataclass(slots=True)
 class FileSurvey:
-    """What one look at a file has found: records that go by name, their bytes in the file, offsets
-    of records of other pages that need something that goes (and what), whether anything else is
-    left, and the size of it all.
+    """What is to be removed from a file.
+
+    `removed` is the number of records by the name of the removal, `removed_bytes` their size in the
+    file. `dependents`: the offsets of revisits that stay while their originals go, with those
+    originals. `remaining`: how many records stay. `size` is that of all records.
     """
 
     removed: Counter[str] = field(default_factory=Counter)
@@ -79,39 +84,42 @@ def survey_files(
     lost: Mapping[CaptureKey, str] = NOTHING,
     on_record: Callable[[Path, StoredRecord], None] | None = None,
 ) -> dict[str, FileSurvey]:
-    """One look at every record of these files; only files that are concerned are told. `see` is
-    called with each record first.
+    """What the rule removes from each of these files; files that are not concerned are left out.
+
+    `on_record` is called with each record first.
     """
-    found: dict[str, FileSurvey] = {}
+    surveys: dict[str, FileSurvey] = {}
     for path in files:
-        here = FileSurvey()
+        survey = FileSurvey()
         with path.open("rb", buffering=1 << 18) as file:
             for stored in salvage_records(file):
                 if on_record is not None:
                     on_record(path, stored)
-                _look(stored, rule, lost, here=here)
-        if here.removed or here.dependents:
-            found[path.name] = here
-    return found
+                _survey_record(stored, rule, lost, survey=survey)
+        if survey.removed or survey.dependents:
+            surveys[path.name] = survey
+    return surveys
 
 
-def _look(
-    stored: StoredRecord, gone: RemovalRule, lost: Mapping[CaptureKey, str], here: FileSurvey
+def _survey_record(
+    stored: StoredRecord, rule: RemovalRule, lost: Mapping[CaptureKey, str], survey: FileSurvey
 ) -> None:
-    here.size += stored.length
-    if name := _goes(stored, gone):
-        here.removed[name] += 1
-        here.removed_bytes += stored.length
+    survey.size += stored.length
+    name = _removed_by(stored, rule)
+    if name:
+        survey.removed[name] += 1
+        survey.removed_bytes += stored.length
         return
-    here.remaining += stored.kind != "warcinfo" and not _is_mere_note(stored)
+    if stored.kind != "warcinfo" and not _is_dispensable_note(stored):
+        survey.remaining += 1
     target = stored.refers_to
-    if target is not None and (gone(target.url, target.at) or (target.url, target.at) in lost):
-        here.dependents[stored.offset] = target.url, target.at
+    if target is not None and (rule(target.url, target.at) or (target.url, target.at) in lost):
+        survey.dependents[stored.offset] = target.url, target.at
 
 
-def _is_mere_note(stored: StoredRecord) -> bool:
-    """Of a removal that names no records, as of those that were just old: without other records it
-    is of no use.
+def _is_dispensable_note(stored: StoredRecord) -> bool:
+    """Whether it is the note about a removal that names no records, as of those that were just old:
+    it is of no use in a file without other records.
     """
     return (
         stored.kind == "metadata"
@@ -120,33 +128,30 @@ def _is_mere_note(stored: StoredRecord) -> bool:
     )
 
 
-def _goes(stored: StoredRecord, gone: RemovalRule) -> str:
-    return gone(stored.url, stored.at) if stored.url and "warc-date" in stored.fields else ""
+def _removed_by(stored: StoredRecord, rule: RemovalRule) -> str:
+    """The name of the removal to which a record falls; empty if it stays."""
+    if not stored.url or "warc-date" not in stored.fields:
+        return ""
+    return rule(stored.url, stored.at)
 
 
 def remove_records(
     archive: Archive, rule: RemovalRule, reasons: Mapping[str, str], now: datetime
 ) -> Iterator[RewrittenFile]:
-    """Write successors of all files that hold records that are to go; `reasons` are by the names of
-    `gone`, for the record of it.
+    """Write successors of all files that hold records to be removed.
 
-    A 304 goes with the version that it speaks of.
+    `reasons`, by the names of removals, are for the note. A 304 is removed with the version that it
+    confirms.
     """
-    found = survey_files(archive.closed_files(), rule)
+    surveys = survey_files(archive.closed_files(), rule)
     for path in archive.closed_files():
-        if path.name in found:
-            yield rewrite_file(
-                archive,
-                path,
-                rule,
-                dependents=found[path.name].dependents,
-                reasons=reasons,
-                now=now,
-            )
+        if path.name in surveys:
+            dependents = surveys[path.name].dependents
+            yield rewrite_file(archive, path, rule, dependents=dependents, reasons=reasons, now=now)
 
 
 def delete_old_files(rewritten: Iterable[RewrittenFile]) -> None:
-    """Remove the old files, after the new places are written down."""
+    """Delete the predecessors, when the new offsets are stored."""
     for each in rewritten:
         index_path(each.old).unlink(missing_ok=True)
         each.old.unlink(missing_ok=True)
@@ -154,71 +159,98 @@ def delete_old_files(rewritten: Iterable[RewrittenFile]) -> None:
 
 
 def refresh_index(folder: Path) -> None:
-    """The common index, as far as there is one, says nothing more of files that were dropped."""
+    """Write the common index again, without the files that were deleted."""
     if folder.is_dir():
         merge_indexes(folder)
 
 
 def unfinished_rewrites(archive: Archive) -> Iterator[RewrittenFile]:
-    """What a kill has left: successors that are whole, while the old file is still there."""
+    """What a kill has left: whole successors of files that are still there."""
     for new in archive.closed_files():
         old = predecessor_path(new)
-        if old is not None and old.exists() and (found := _compared(old, new)) is not None:
+        if old is None or not old.exists():
+            continue
+        rewritten = _compare_files(old, new)
+        if rewritten is not None:
             if not index_path(new).exists():
                 write_index(new)
-            yield found
+            yield rewritten
 
 
-def _compared(old: Path, new: Path) -> RewrittenFile | None:
-    """By the ids of their records. None if the one is no successor of the other."""
-    after = dict[str, tuple[int, int]]()
-    note = b""
-    with new.open("rb", buffering=1 << 18) as file:
-        for stored in salvage_records(file):
-            after[stored.id] = stored.offset, stored.length
-            note = (
-                stored.block
-                if stored.kind == "metadata" and stored.block.startswith(_NOTE)
-                else b""
-            )
-    pairs = [line.partition(": ") for line in note.decode("utf-8", "replace").splitlines()]
-    names = [value for name, _, value in pairs if name == "removed"]
-    removed = dict(
-        zip(names, (int(value) for name, _, value in pairs if name == "records"), strict=False)
-    )
+def _compare_files(old: Path, new: Path) -> RewrittenFile | None:
+    """The rewrite that led from `old` to `new`, by the ids of records; None if there was none."""
+    new_places, removed = _read_successor(new)
+    if removed is None:
+        return None
+    first_name = next(iter(removed), "")
     moved = dict[int, tuple[int, int]]()
     lost = dict[CaptureKey, str]()
     missing = 0
     with old.open("rb", buffering=1 << 18) as file:
         for stored in salvage_records(file):
-            if stored.id in after:
-                moved[stored.offset] = after[stored.id]
+            if stored.id in new_places:
+                moved[stored.offset] = new_places[stored.id]
                 continue
             missing += 1
             if stored.kind in ("response", "resource"):
-                lost[stored.url, stored.at] = names[0] if names else ""
-    fits = note and len(moved) == len(after) - 1 and missing == sum(removed.values())
-    return RewrittenFile(old, new, removed, moved=moved, lost=lost) if fits else None
+                lost[stored.url, stored.at] = first_name
+    # The successor has one record more, the note.
+    if len(moved) != len(new_places) - 1 or missing != sum(removed.values()):
+        return None
+    return RewrittenFile(old, new, removed, moved=moved, lost=lost)
+
+
+def _read_successor(
+    path: Path,
+) -> tuple[dict[str, tuple[int, int]], dict[str, int] | None]:
+    """Offset and length by the ids of records, and the counts of the note in the last record; None
+    if the last record is no note.
+    """
+    places = dict[str, tuple[int, int]]()
+    last: StoredRecord | None = None
+    with path.open("rb", buffering=1 << 18) as file:
+        for stored in salvage_records(file):
+            places[stored.id] = stored.offset, stored.length
+            last = stored
+    if last is None or last.kind != "metadata" or not last.block.startswith(_NOTE):
+        return places, None
+    names = list[str]()
+    counts = list[int]()
+    for line in last.block.decode("utf-8", "replace").splitlines():
+        name, _, value = line.partition(": ")
+        if name == "removed":
+            names.append(value)
+        elif name == "records":
+            counts.append(int(value))
+    return places, dict(zip(names, counts, strict=False))
+
+
+def _revision(path: Path) -> tuple[str, int]:
+    """The name of a file without its ending, and its revision; 0 for a file as it was written."""
+    found = _REVISION.search(path.name)
+    if found is None:
+        return path.name, 0
+    return path.name[: found.start()], int(found[1] or 0)
 
 
 def successor_path(path: Path) -> Path:
-    """The next name that is free."""
-    number = int((_REVISION.search(path.name) or [0, 0])[1] or 0)
-    while (
-        new := path.with_name(_REVISION.sub("", path.name) + f"-r{number + 1}{SUFFIX}")
-    ).exists():
-        number += 1
-    return new
+    """The next name of a rewritten file that is free."""
+    base, revision = _revision(path)
+    while True:
+        revision += 1
+        new = path.with_name(f"{base}-r{revision}{SUFFIX}")
+        if not new.exists():
+            return new
 
 
 def predecessor_path(path: Path) -> Path | None:
-    number = int((_REVISION.search(path.name) or [0, 0])[1] or 0)
-    base = _REVISION.sub("", path.name)
-    return (
-        path.with_name(base + (f"-r{number - 1}" if number > 1 else "") + SUFFIX)
-        if number
-        else None
-    )
+    """The name of the file that was rewritten as this one; None if this one is no successor."""
+    base, revision = _revision(path)
+    if revision == 0:
+        return None
+    if revision == 1:
+        return path.with_name(base + SUFFIX)
+    return path.with_name(f"{base}-r{revision - 1}{SUFFIX}")
 
 
 def rewrite_file(
@@ -230,31 +262,30 @@ def rewrite_file(
     now: datetime,
     listed: bool = True,
 ) -> RewrittenFile:
-    """A successor of one file. `listed`: the record of the removal says which records went."""
+    """Write the successor of one file. `listed`: the note names the records that were removed."""
     moved = dict[int, tuple[int, int]]()
     new = successor_path(path)
     removed = dict[str, list[str]]()
 
     def pieces(file: BinaryIO) -> Iterator[bytes]:
-        at = 0
+        offset = 0
         for stored in salvage_records(file):
-            name = _goes(stored, rule)
-            data = b""
-            if not name:
-                data = (
-                    _whole(archive, stored)
-                    if stored.offset in dependents
-                    else os.pread(file.fileno(), stored.length, stored.offset)
-                )
-            if not data:
-                removed.setdefault(
-                    name or rule(*dependents[stored.offset]) or next(iter(reasons), ""), []
-                ).append(stored.id)
+            name = _removed_by(stored, rule)
+            if name:
+                removed.setdefault(name, []).append(stored.id)
                 continue
-            moved[stored.offset] = (at, len(data))
-            at += len(data)
+            if stored.offset in dependents:
+                data = _whole_response(archive, stored)
+                if not data:
+                    name = rule(*dependents[stored.offset]) or next(iter(reasons), "")
+                    removed.setdefault(name, []).append(stored.id)
+                    continue
+            else:
+                data = os.pread(file.fileno(), stored.length, stored.offset)
+            moved[stored.offset] = (offset, len(data))
+            offset += len(data)
             yield data
-        yield _note(removed, reasons, find_warcinfo_id(file), now=now, listed=listed)
+        yield _removal_note(removed, reasons, find_warcinfo_id(file), now=now, listed=listed)
 
     with path.open("rb", buffering=1 << 18) as file:
         write_file(new, pieces(file))
@@ -263,64 +294,68 @@ def rewrite_file(
     return RewrittenFile(path, new, {name: len(ids) for name, ids in removed.items()}, moved=moved)
 
 
-def _note(
+def _removal_note(
     removed: Mapping[str, list[str]],
     reasons: Mapping[str, str],
     info: str,
     now: datetime,
     listed: bool,
 ) -> bytes:
-    """The record of a removal, the last of its file; every successor has one, and is known
-    by it.
-    """
-    whole = [
-        ("removed", "nothing"),
-        ("reason", "records became whole, since what they repeat was removed"),
-        ("records", 0),
-    ]
-    pairs: list[tuple[str, object]] = [] if removed else [*whole]
+    """The last record of a successor, which says what was removed and why; no other file has it."""
+    pairs = list[tuple[str, object]]()
+    if not removed:
+        pairs += [
+            ("removed", "nothing"),
+            ("reason", "records became whole, since what they repeat was removed"),
+            ("records", 0),
+        ]
     for name, ids in removed.items():
         pairs += [("removed", name), ("reason", reasons.get(name, "")), ("records", len(ids))]
-        pairs += [("removedRecord", each) for each in ids if listed]
+        if listed:
+            pairs += [("removedRecord", each) for each in ids]
     fields = {"WARC-Record-ID": new_id(), "WARC-Warcinfo-ID": info}
+    block = (warc_fields(pairs),)
     return compress_member(
-        build_record(
-            "metadata", now, (warc_fields(pairs),), content_type=FIELDS_TYPE, fields=fields
-        )
+        build_record("metadata", now, block, content_type=FIELDS_TYPE, fields=fields)
     )
 
 
 def find_warcinfo_id(file: BinaryIO) -> str:
-    """Of the warcinfo record that a file starts with; empty if it starts with another."""
+    """The id of the warcinfo record at the start of a file; empty if another record is there."""
     try:
         first = read_member(file, 0)
-        stored = parse_record(first) if first is not None else None
+        if first is None:
+            return ""
+        stored = parse_record(first)
     except BrokenRecordError:
         return ""
-    return stored.id if stored is not None and stored.kind == "warcinfo" else ""
+    if stored.kind != "warcinfo":
+        return ""
+    return stored.id
 
 
-def _whole(archive: Archive, stored: StoredRecord) -> bytes:
-    """A revisit as a response of its own, with its id; empty if it can't be: then it has no
-    content, and would name the page.
+def _whole_response(archive: Archive, stored: StoredRecord) -> bytes:
+    """A revisit as a whole response with the same id; empty if its payload can't be had.
+
+    Then it is removed, because without content it would only name the removed page.
     """
     if stored.fields.get("warc-profile") == NOT_MODIFIED:
         return b""
     try:
-        found = archive.resolve_record(stored)
+        capture = archive.resolve_record(stored)
     except ArchiveError:
         return b""
     exchange = Exchange(
         stored.url,
         stored.at,
-        found.head,
-        body=found.payload,
+        capture.head,
+        body=capture.payload,
         address=stored.fields.get("warc-ip-address", ""),
     )
-    made = build_response(
+    response = build_response(
         exchange,
         None,
         stored.fields.get("warc-warcinfo-id", ""),
         algorithm=stored.digest.partition(":")[0],
     )
-    return compress_member(made.data.replace(made.id.encode(), stored.id.encode(), 1))
+    return compress_member(response.data.replace(response.id.encode(), stored.id.encode(), 1))
