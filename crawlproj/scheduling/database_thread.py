@@ -1,9 +1,9 @@
-"""The thread between scheduler and frontier: it flushes, renews, leases, refills, so that the event
-loop never waits.
+"""The thread between the event loop and the frontier: it flushes, renews, leases and refills, so
+that the event loop never waits.
 
-The event loop fills the tray and rings; the keeper takes the tray, talks to the frontier and
-answers with News. Everything in memory belongs to the event loop; everything in the database
-belongs to this thread.
+The event loop fills a message (ToDatabase) and rings; this thread takes it, talks to the frontier,
+and replies with another (FromDatabase). Everything in memory belongs to the event loop; everything
+in the database belongs to this thread.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ class DatabaseThread(threading.Thread):
         archiver: Archiver | None = None,
     ) -> None:
         """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so
-        long the servers of a worker rest that is found dead. `vault`: what an end tells of is on
+        long the servers of a worker rest that is found dead. `archiver`: what an end tells of is on
         disk there before the end is stored.
         """
-        super().__init__(name="keeper", daemon=True)
+        super().__init__(name="database", daemon=True)
         self.frontier = frontier
         self.worker = worker
         self.resolver = resolver
@@ -103,7 +103,7 @@ class DatabaseThread(threading.Thread):
         return self._outage.away or (self._archiver is not None and self._archiver.full)
 
     def fill_message(self, fill: Callable[[ToDatabase], None], ring: bool = False) -> None:
-        """Let the event loop put something into the tray; `ring` asks for a turn soon rather than
+        """Let the event loop put something into the message; `ring` asks for a turn soon rather than
         at the next flush.
         """
         with self._lock:
@@ -157,25 +157,25 @@ class DatabaseThread(threading.Thread):
 
     def _with_retries(self, work: Callable[[ToDatabase], None]) -> None:
         """A database or a disk that is away for a while is waited for; whatever was not done with
-        the tray stays in it.
+        the message stays in it.
         """
         since = time.monotonic()
         while True:
             with self._lock:
-                tray = self._message
+                message = self._message
                 self._message = ToDatabase()
             try:
-                work(tray)
+                work(message)
                 break
             except (ArchiveError, DatabaseError) as error:
                 with self._lock:
-                    self._message.take_back(tray)
+                    self._message.take_back(message)
                 self._pushed = True
                 self._outage.wait_or_raise(error, since)
         self._outage.note_success()
 
-    def _commit(self, tray: ToDatabase) -> None:
-        batch = tray.batch
+    def _commit(self, message: ToDatabase) -> None:
+        batch = message.batch
         if not (
             batch.outcomes or batch.urls or batch.robots or batch.clocks or batch.server_clocks
         ):
@@ -187,7 +187,7 @@ class DatabaseThread(threading.Thread):
         self._stored += [outcome.id for outcome in batch.outcomes]
         if self._archiver is not None:
             self._archiver.mark_stored(batch.outcomes)
-        tray.clear_batch()
+        message.clear_batch()
 
     def _rejudge(self, rows: Sequence[RobotsRow]) -> None:
         """Before changed rules are stored, so that it is done again if we die in between."""
@@ -206,54 +206,56 @@ class DatabaseThread(threading.Thread):
                     Committed(revived=revived, hosts=frozenset({row.host} if revived else ()))
                 )
 
-    def run_once(self, tray: ToDatabase) -> None:
+    def run_once(self, message: ToDatabase) -> None:
         """What is released is released after the ends and clocks that came before it are stored.
         What was leased or renewed is told, even if the database is lost before the turn is over.
         """
-        self._commit(tray)
+        self._commit(message)
         self._listen()
-        news = FromDatabase(*frontier_time(self.frontier), quiet=tray.quiet, pushed=self._pushed)
-        self._release(tray)
+        reply = FromDatabase(
+            *frontier_time(self.frontier), quiet=message.quiet, pushed=self._pushed
+        )
+        self._release(message)
         self._renew()
         contested = (
             self.frontier.contested_servers(sorted(self._renewed)) if self._renewed else set()
         )
-        news.others_wait = (
-            bool(self._renewed) and tray.servers_wanted <= 0 and self.frontier.has_free_servers()
+        reply.others_wait = (
+            bool(self._renewed) and message.servers_wanted <= 0 and self.frontier.has_free_servers()
         )
-        news.peers = self._heartbeat()
-        self._lease(tray, news.pushed)
-        self._borrow(tray)
-        news.leases = self._leases
-        news.renewed = self._renewed
-        news.contested = contested
-        news.wants = tray.wants + [
-            Want(h.name, x.server, x.epoch, count=FIRST_WANT) for x in news.leases for h in x.hosts
+        reply.peers = self._heartbeat()
+        self._lease(message, reply.pushed)
+        self._borrow(message)
+        reply.leases = self._leases
+        reply.renewed = self._renewed
+        reply.contested = contested
+        reply.wants = message.wants + [
+            Want(h.name, x.server, x.epoch, count=FIRST_WANT) for x in reply.leases for h in x.hosts
         ]
-        news.tickets = self.frontier.due_tickets(news.wants, tray.held)
-        news.robots = self._stored_robots(news.tickets) | self.frontier.get_robots(
-            [*tray.robots_origins, *self._take_changed()]
+        reply.tickets = self.frontier.due_tickets(reply.wants, message.held)
+        reply.robots = self._stored_robots(reply.tickets) | self.frontier.get_robots(
+            [*message.robots_origins, *self._take_changed()]
         )
-        if tray.quiet is not None and not news.tickets:
-            news.outlook = self.frontier.outlook(self.worker)
+        if message.quiet is not None and not reply.tickets:
+            reply.outlook = self.frontier.outlook(self.worker)
         self._leases = []
         self._renewed = None
         self._pushed = False
-        self._report(news)
+        self._report(reply)
 
-    def _report(self, news: FromDatabase) -> None:
-        news.stored = self._stored
-        news.committed = self._committed
+    def _report(self, reply: FromDatabase) -> None:
+        reply.stored = self._stored
+        reply.committed = self._committed
         self._stored = []
         self._committed = []
-        self._tell(news)
+        self._tell(reply)
 
-    def _release(self, tray: ToDatabase) -> None:
-        self.frontier.release_servers(self.worker, tray.release)
-        self.frontier.release_servers(self.worker, tray.yielded, yielding=True)
-        self._held.difference_update(tray.release, tray.yielded)
-        tray.release = []
-        tray.yielded = []
+    def _release(self, message: ToDatabase) -> None:
+        self.frontier.release_servers(self.worker, message.release)
+        self.frontier.release_servers(self.worker, message.yielded, yielding=True)
+        self._held.difference_update(message.release, message.yielded)
+        message.release = []
+        message.yielded = []
 
     def _heartbeat(self) -> PeerSummary | None:
         """Who else is there? Those that died on this machine are buried, so that nobody waits for
@@ -273,27 +275,29 @@ class DatabaseThread(threading.Thread):
             self.frontier.end_dead_workers(dead, self._rest)
         return summarize_peers(peer for peer in peers if peer.name not in dead)
 
-    def _lease(self, tray: ToDatabase, pushed: bool) -> None:
+    def _lease(self, message: ToDatabase, pushed: bool) -> None:
         """Names to be resolved, hosts that came up on held servers and new leases: looked for when
         there is reason to, else twice a second.
         """
         now = time.monotonic()
-        reason = pushed or tray.eager or self._found_some or any(c.hosts for c in self._committed)
+        reason = (
+            pushed or message.eager or self._found_some or any(c.hosts for c in self._committed)
+        )
         if not reason and now - self._leased_at < LEASE_GAP_S:
             return
         self._leased_at = now
         self._resolve()
         leases = self.frontier.new_hosts_on_leases(
-            self.worker, sorted(self._held), tray.known_hosts
+            self.worker, sorted(self._held), message.known_hosts
         )
         self._wanting = False
-        if tray.servers_wanted > 0:
+        if message.servers_wanted > 0:
             found = self.frontier.lease(
                 self.worker,
-                tray.servers_wanted,
-                tray.ranked,
-                unprepared=tray.unprepared,
-                unseen=tray.unseen,
+                message.servers_wanted,
+                message.ranked,
+                unprepared=message.unprepared,
+                unseen=message.unseen,
             )
             leases += found
             self._wanting = not found
@@ -303,10 +307,10 @@ class DatabaseThread(threading.Thread):
         if leases:
             self._bell.set()
 
-    def _borrow(self, tray: ToDatabase) -> None:
-        if tray.hosts_to_borrow:
+    def _borrow(self, message: ToDatabase) -> None:
+        if message.hosts_to_borrow:
             leases, homeless = self.frontier.lease_for_hosts(
-                self.worker, tray.hosts_to_borrow, tray.unseen
+                self.worker, message.hosts_to_borrow, message.unseen
             )
             self.resolver.submit(homeless)
             self._leases += leases
@@ -352,8 +356,8 @@ class DatabaseThread(threading.Thread):
         self._held &= self._renewed.keys()
         self._renewed_at = time.monotonic()
 
-    def _flush_and_release(self, tray: ToDatabase) -> None:
-        self._commit(tray)
+    def _flush_and_release(self, message: ToDatabase) -> None:
+        self._commit(message)
         self.frontier.release_servers(self.worker, sorted(self._held))
         self.frontier.remove_worker(self.worker)
         self._report(FromDatabase(*frontier_time(self.frontier)))

@@ -1,4 +1,4 @@
-"""What goes between the event loop and the keeper: a tray there, news back."""
+"""What goes between the event loop and the database thread: a message there, news back."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ class MovedRobots:
         """Hosts that have to be borrowed for it."""
         return [
             name
-            for errand in self._open.values()
-            if (name := host_of(errand.ticket.url)) not in self._window.hosts
+            for fetch in self._open.values()
+            if (name := host_of(fetch.ticket.url)) not in self._window.hosts
         ]
 
     def wanted_origins(self) -> list[str]:
@@ -52,34 +52,32 @@ class MovedRobots:
         return [origin_of(e.ticket.url) for e in self._open.values() if is_own_robots(e.ticket.url)]
 
     def queue_or_expire(self, now: float) -> list[MovedRobotsFetch]:
-        """Put errands into the queues of hosts that are held now; those that have waited too long
+        """Put fetches into the queues of hosts that are held now; those that have waited too long
         are given up and returned.
         """
         late = []
-        for errand in list(self._open.values()):
-            if self._window.hosts.get(errand.home.name) is not errand.home:
-                self.finish_fetch(errand)
-            elif now - errand.since > PATIENCE_S and (
-                errand.target is None or errand.target.in_flight is None
+        for fetch in list(self._open.values()):
+            if self._window.hosts.get(fetch.home.name) is not fetch.home:
+                self.finish_fetch(fetch)
+            elif now - fetch.since > PATIENCE_S and (
+                fetch.target is None or fetch.target.in_flight is None
             ):
-                late.append(self.finish_fetch(errand))
+                late.append(self.finish_fetch(fetch))
             else:
-                self._queue_at_target(errand)
+                self._queue_at_target(fetch)
         return late
 
-    def _queue_at_target(self, errand: MovedRobotsFetch) -> None:
-        there = self._window.hosts.get(host_of(errand.ticket.url))
-        if there is not None and there is not errand.target:
-            errand.target = there
-            errand.ticket = errand.ticket.with_lease(
-                there.name, there.server.id, there.server.epoch
-            )
-            there.foreign_robots.append(errand.ticket)
+    def _queue_at_target(self, fetch: MovedRobotsFetch) -> None:
+        there = self._window.hosts.get(host_of(fetch.ticket.url))
+        if there is not None and there is not fetch.target:
+            fetch.target = there
+            fetch.ticket = fetch.ticket.with_lease(there.name, there.server.id, there.server.epoch)
+            there.foreign_robots.append(fetch.ticket)
             self._window.requeue_host(there)
 
     def find_fetch(self, ticket: RobotsTicket) -> MovedRobotsFetch | None:
-        errand = self._open.get(ticket.waiting_ticket.host)
-        return errand if errand is not None and errand.ticket is ticket else None
+        fetch = self._open.get(ticket.waiting_ticket.host)
+        return fetch if fetch is not None and fetch.ticket is ticket else None
 
     def finish_for_origin(self, place: str) -> list[MovedRobotsFetch]:
         """The rules of an origin have become known: these need not go there any more."""
@@ -90,21 +88,21 @@ class MovedRobots:
             and is_own_robots(e.ticket.url)
             and not self._is_out(e)
         ]
-        return [self.finish_fetch(errand) for errand in same]
+        return [self.finish_fetch(fetch) for fetch in same]
 
-    def _is_out(self, errand: MovedRobotsFetch) -> bool:
-        return errand.target is not None and errand.target.in_flight is errand.ticket
+    def _is_out(self, fetch: MovedRobotsFetch) -> bool:
+        return fetch.target is not None and fetch.target.in_flight is fetch.ticket
 
-    def finish_fetch(self, errand: MovedRobotsFetch) -> MovedRobotsFetch:
+    def finish_fetch(self, fetch: MovedRobotsFetch) -> MovedRobotsFetch:
         """However it ended, the host at home goes on."""
-        if self._open.get(errand.home.name) is errand:
-            del self._open[errand.home.name]
-        if errand.target is not None and errand.ticket in errand.target.foreign_robots:
-            errand.target.foreign_robots.remove(errand.ticket)
-            self._window.requeue_host(errand.target)
-        errand.home.parked = False
-        self._window.requeue_host(errand.home)
-        return errand
+        if self._open.get(fetch.home.name) is fetch:
+            del self._open[fetch.home.name]
+        if fetch.target is not None and fetch.ticket in fetch.target.foreign_robots:
+            fetch.target.foreign_robots.remove(fetch.ticket)
+            self._window.requeue_host(fetch.target)
+        fetch.home.parked = False
+        self._window.requeue_host(fetch.home)
+        return fetch
 
 
 def is_own_robots(url: str) -> bool:

@@ -25,7 +25,7 @@ CALL_GAP_S = 2.0
 
 
 class NotificationListener:
-    """Used by the keeper's thread. `changed` is called with origins whose robots.txt another worker
+    """Used by the database thread's thread. `changed` is called with origins whose robots.txt another worker
     has read.
     """
 
@@ -33,13 +33,13 @@ class NotificationListener:
         self,
         frontier: PostgresFrontier,
         worker: str,
-        vault: Archiver,
+        archiver: Archiver,
         changed: Callable[[Iterable[str]], None],
     ) -> None:
         self._frontier = frontier
         self._db = frontier.db
         self._worker = worker
-        self._archiver = vault
+        self._archiver = archiver
         self._changed = changed
         self._obeyed = -1
         self._answered = -1

@@ -1,4 +1,4 @@
-"""What a worker holds, and what it asks the keeper for: leases, hosts, tickets, clocks. Lives on
+"""What a worker holds, and what it asks the database thread for: leases, hosts, tickets, clocks. Lives on
 the event loop, never waits.
 """
 
@@ -73,36 +73,36 @@ class WorkerLeases:
         self._change_count += 1
         self.exhausted = False
 
-    def handle_message(self, news: FromDatabase) -> None:
-        """Take in what the keeper brought; then `ask`."""
-        self.clock.add_sample(news.now, news.sent_at, news.received_at)
-        self._stored(news)
-        if news.renewed is not None:
-            self._apply_renewals(news.renewed, news.contested)
-        for lease in news.leases:
+    def handle_message(self, reply: FromDatabase) -> None:
+        """Take in what the database thread brought; then `ask`."""
+        self.clock.add_sample(reply.now, reply.sent_at, reply.received_at)
+        self._stored(reply)
+        if reply.renewed is not None:
+            self._apply_renewals(reply.renewed, reply.contested)
+        for lease in reply.leases:
             self._admit(lease)
-        if news.peers is not None:
-            self._give_back_excess(news.peers)
-        if news.others_wait:
+        if reply.peers is not None:
+            self._give_back_excess(reply.peers)
+        if reply.others_wait:
             self._take_turns()
-        self.window.add_tickets(news.tickets)
-        self._mark_refilled(news)
-        if news.outlook is not None and news.quiet == self._change_count:
-            self.outlook = news.outlook
-            self.exhausted = self._nothing_left(news.outlook)
+        self.window.add_tickets(reply.tickets)
+        self._mark_refilled(reply)
+        if reply.outlook is not None and reply.quiet == self._change_count:
+            self.outlook = reply.outlook
+            self.exhausted = self._nothing_left(reply.outlook)
 
-    def _stored(self, news: FromDatabase) -> None:
-        for key in news.stored:
+    def _stored(self, reply: FromDatabase) -> None:
+        for key in reply.stored:
             if (host := self.unstored.pop(key, None)) is not None:
                 host.held_ids.discard(key)
-        for committed in news.committed:
+        for committed in reply.committed:
             for name in ("late", "added", "revived", "nearer", "refused"):
                 if number := getattr(committed, name):
                     self._count(f"frontier/{name}", number)
             for name in committed.hosts:
                 if name in self.window.hosts:
                     self.window.hosts[name].more = True
-        if news.pushed:
+        if reply.pushed:
             for held in self.window.hosts.values():
                 held.more = held.more_urgent = True
 
@@ -153,13 +153,13 @@ class WorkerLeases:
         )
         return left if left.next_at > stored.next_at + SAME_S else stored
 
-    def _mark_refilled(self, news: FromDatabase) -> None:
+    def _mark_refilled(self, reply: FromDatabase) -> None:
         """A host that was asked for more and had nothing has nothing until a commit or a push says
         so. Only who asks for what is urgent hears of what waits here already.
         """
-        got = {ticket.host for ticket in news.tickets}
-        urgent = Counter(ticket.host for ticket in news.tickets if ticket.lane is Lane.URGENT)
-        for want in news.wants:
+        got = {ticket.host for ticket in reply.tickets}
+        urgent = Counter(ticket.host for ticket in reply.tickets if ticket.lane is Lane.URGENT)
+        for want in reply.wants:
             if (host := self.window.hosts.get(want.host)) is not None:
                 host.more_urgent = urgent[want.host] >= want.count or (
                     host.more_urgent and not want.urgent
@@ -188,14 +188,14 @@ class WorkerLeases:
             self.window.drop_servers(lost)
         self._store_clocks(self.window.hosts.values(), self.window.servers.values())
 
-    def _give_back_excess(self, crew: PeerSummary) -> None:
+    def _give_back_excess(self, peers: PeerSummary) -> None:
         """Give back what is beyond our share, servers with least to do first, if another worker of
         this crawl has too little.
         """
-        self._peers = crew
+        self._peers = peers
         now = time.monotonic()
         held = [server for server in self.window.servers.values() if not server.leaving]
-        if not (excess := crew.servers_to_return(len(held))) or now - self._gave_at < GIVE_GAP_S:
+        if not (excess := peers.servers_to_return(len(held))) or now - self._gave_at < GIVE_GAP_S:
             return
         self._gave_at = now
         waiting: Counter[int] = Counter()
@@ -241,8 +241,8 @@ class WorkerLeases:
             self._kinds.pop(server.id, None)
             self._given_back[server.id] = server.epoch
         size = self.config.window
-        pressed = set(self.window.hosts_with_urgent())
-        hosts = [host for host in self.window.hosts_to_refill() if host not in pressed]
+        urgent = set(self.window.hosts_with_urgent())
+        hosts = [host for host in self.window.hosts_to_refill() if host not in urgent]
         wants = [
             Want(
                 h.name,
@@ -262,22 +262,22 @@ class WorkerLeases:
                 holding=h.unmovable_ids,
                 urgent=True,
             )
-            for h in pressed
+            for h in urgent
         ]
 
-        def fill(tray: ToDatabase) -> None:
-            tray.wants = wants
-            tray.known_hosts = list(self.window.hosts)
-            tray.quiet = None if self.window.hosts or self.unstored else self._change_count
-            tray.held = sum(len(h.held_ids) for h in self.window.hosts.values())
-            tray.hosts_to_borrow = self.moved_robots.hosts_to_borrow()
-            tray.robots_origins = self.moved_robots.wanted_origins()
-            self._set_capacity(tray)
-            tray.eager = eager
-            tray.release.extend(
+        def fill(message: ToDatabase) -> None:
+            message.wants = wants
+            message.known_hosts = list(self.window.hosts)
+            message.quiet = None if self.window.hosts or self.unstored else self._change_count
+            message.held = sum(len(h.held_ids) for h in self.window.hosts.values())
+            message.hosts_to_borrow = self.moved_robots.hosts_to_borrow()
+            message.robots_origins = self.moved_robots.wanted_origins()
+            self._set_capacity(message)
+            message.eager = eager
+            message.release.extend(
                 server.id for server in idle if not server.leaving or server.id in shared
             )
-            tray.yielded.extend(
+            message.yielded.extend(
                 server.id for server in idle if server.leaving and server.id not in shared
             )
 
@@ -290,7 +290,7 @@ class WorkerLeases:
             fill,
             ring=pushed
             or eager
-            or any(not h.waiting and h.in_flight is None for h in (*hosts, *pressed)),
+            or any(not h.waiting and h.in_flight is None for h in (*hosts, *urgent)),
         )
 
     def _remember(self, left: Sequence[HostWindow]) -> None:
@@ -300,15 +300,15 @@ class WorkerLeases:
         while len(self._released_clocks) > REMEMBERED:
             del self._released_clocks[next(iter(self._released_clocks))]
 
-    def _set_capacity(self, tray: ToDatabase) -> None:
+    def _set_capacity(self, message: ToDatabase) -> None:
         """How many servers may be leased, and of which kind."""
         held = list(self._kinds.values())
-        room, tray.ranked = lease_limits(self.config.spec.shares, self.config.servers, held)
-        tray.servers_wanted = min(
+        room, message.ranked = lease_limits(self.config.spec.shares, self.config.servers, held)
+        message.servers_wanted = min(
             room, self._peers.server_limit(len(held), self.config.servers) - len(held)
         )
-        tray.unseen = self._unseen
-        tray.unprepared = max(0, 2 * self.config.prepare - self._unprepared)
+        message.unseen = self._unseen
+        message.unprepared = max(0, 2 * self.config.prepare - self._unprepared)
 
     def _store_clocks(self, hosts: Iterable[HostWindow], servers: Iterable[ServerWindow]) -> None:
         clocks = {
@@ -327,9 +327,9 @@ class WorkerLeases:
             if s.clock.next_at
         }
 
-        def fill(tray: ToDatabase) -> None:
-            tray.clocks.update(clocks)
-            tray.server_clocks.update(rests)
+        def fill(message: ToDatabase) -> None:
+            message.clocks.update(clocks)
+            message.server_clocks.update(rests)
 
         if clocks or rests:
             self.database_thread.fill_message(fill)
