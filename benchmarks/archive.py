@@ -1,9 +1,9 @@
-"""What the archive costs: `python benchmarks/archive.py [PAGES]`. CPU per 50 KB page, size against
-gzip -6, memory, random reads.
+"""What the archive costs: `python benchmarks/archive.py [PAGES]`.
 
-Pages are articles from the folder ARTICLES (cut to 50 KB each, all different), else made ones. CPU
-is that of the whole process, with the writer's thread, from the first page to the closed file,
-without the making of the pages.
+CPU per page of 50 KB, size against gzip -6, memory, random reads. Pages are articles from the
+folder ARTICLES (cut to 50 KB each, all different), else made-up ones. CPU is that of the whole
+process, with the writer's thread, from the first page to the closed file, without the making of the
+pages.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ HEAD = (
     b"HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nServer: nginx\r\nContent-Type: "
     b"text/html; charset=utf-8\r\n"
 )
-HEAD += b'Content-Length: %d\r\nETag: "%x"\r\nCache-Control: max-age=60\r\nVary: Accept-Encoding\r\n\r\n'
+HEAD += b'Content-Length: %d\r\nETag: "%x"\r\n'
+HEAD += b"Cache-Control: max-age=60\r\nVary: Accept-Encoding\r\n\r\n"
 REQUEST = (
     b"GET /%d HTTP/1.1\r\nHost: example.org\r\nUser-Agent: crawlproj "
     b"(+https://example.org/bot)\r\nAccept-Encoding: gzip\r\n\r\n"
@@ -116,13 +117,14 @@ def warcio_ms(count: int, some: list[bytes]) -> float:
     for number in range(count):
         each = exchange(number, some)
         headers = StatusAndHeaders("200 OK", [("Content-Type", "text/html")], protocol="HTTP/1.1")
-        answer = writer.create_warc_record(
+        response = writer.create_warc_record(
             each.url, "response", payload=BytesIO(each.body), http_headers=headers
         )
-        asked = StatusAndHeaders("GET / HTTP/1.1", [("Host", "example.org")], is_http_request=True)
-        writer.write_request_response_pair(
-            writer.create_warc_record(each.url, "request", http_headers=asked), answer
+        headers = StatusAndHeaders(
+            "GET / HTTP/1.1", [("Host", "example.org")], is_http_request=True
         )
+        request = writer.create_warc_record(each.url, "request", http_headers=headers)
+        writer.write_request_response_pair(request, response)
     return (time.process_time() - begun) / count * 1000
 
 
@@ -131,7 +133,7 @@ def resident_mb() -> float:
 
 
 def reads(folder: Path, count: int) -> Iterator[tuple[float, float]]:
-    """Time and CPU of each, in ms."""
+    """Time and CPU of each read, in ms."""
     archive = Archive(folder)
     chance = random.Random(7)
     for _ in range(READS):

@@ -1,5 +1,6 @@
-"""What many ends of visits leave behind in the files of the database, with our storage settings and
-with Postgres's own.
+"""How much the files of the database grow by many ends of visits: `benchmarks.growth --bloat ENDS`.
+
+Measured with our storage settings and with Postgres's own.
 """
 
 from __future__ import annotations
@@ -19,11 +20,15 @@ from crawlproj.frontier.postgres import PostgresFrontier
 HOT = ("url", "crawl_host", "host", "server")
 PLAIN = [f"alter table {table} reset (fillfactor, autovacuum_vacuum_scale_factor)" for table in HOT]
 """Undoes what the schema sets."""
-# What takes hours in a crawl takes minutes here, so that autovacuum must look more often. It still
-# waits for its thresholds.
+# What takes hours in a crawl takes minutes here, so autovacuum must look more often. Its thresholds
+# stay as they are.
 OPTIONS = {"autovacuum_naptime": "1s", "synchronous_commit": "off"}
-SIZES = """select c.relname, pg_relation_size(c.oid), pg_indexes_size(c.oid), s.n_tup_upd, s.n_tup_hot_upd, s.autovacuum_count
-    from pg_class c join pg_stat_user_tables s on s.relid = c.oid where c.relname = any ('{url,crawl_host,host,server}')"""
+SIZES = """
+    select c.relname, pg_relation_size(c.oid), pg_indexes_size(c.oid), s.n_tup_upd, s.n_tup_hot_upd,
+        s.autovacuum_count
+    from pg_class c join pg_stat_user_tables s on s.relid = c.oid
+    where c.relname = any ('{url,crawl_host,host,server}')
+"""
 AT_ONCE = 200
 
 
@@ -58,8 +63,8 @@ def bloat(updates: int, urls: int = 100_000, hosts: int = 1_000) -> Iterator[dic
 def _compared(before: tuple[int, ...], after: tuple[int, ...]) -> Mapping[str, object]:
     updates, hot, vacuums = (now - then for now, then in zip(after[2:], before[2:], strict=True))
     sizes = {
-        name: [round(row[place] / 2**20, 1) for row in (before, after)]
-        for place, name in enumerate(("table_mb", "index_mb"))
+        name: [round(row[column] / 2**20, 1) for row in (before, after)]
+        for column, name in enumerate(("table_mb", "index_mb"))
     }
     grown = sum(after[:2]) / sum(before[:2])
     return {
@@ -72,7 +77,7 @@ def _compared(before: tuple[int, ...], after: tuple[int, ...]) -> Mapping[str, o
 
 
 def _end_visits(db: Database, updates: int) -> int:
-    """All URLs of the crawl again and again, batch by batch, by way of the frontier."""
+    """End visits of all URLs of the crawl again and again, in batches, through the frontier."""
     frontier = PostgresFrontier(db, CrawlSpec("bloat", lease=timedelta(days=1)))
     frontier.open()
     leases = {lease.server: lease for lease in frontier.lease("w", 10**6)}

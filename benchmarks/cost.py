@@ -1,9 +1,8 @@
-"""CPU per page against bare Scrapy, on the same web in the same run: `python -m benchmarks.cost
-[ROUNDS]`.
+"""CPU per page against bare Scrapy, on the same web: `python -m benchmarks.cost [ROUNDS]`.
 
-In turn, pinned to one core, the web on another: Scrapy as it comes (600 pages), Scrapy tuned hard,
-crawlproj without and with its archive. What Postgres uses counts as ours. The web and the two
-baselines are not part of the project; BENCH_DIR says where they are.
+These crawl in turn, pinned to one core, with the web on another: Scrapy as it comes (600 pages),
+Scrapy tuned hard, crawlproj without and with its archive. What Postgres uses counts as ours. The
+web and the two baselines are not part of the project; BENCH_DIR says where they are.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ def crawlproj(port: int, archived: bool, tree: Path = ROOT) -> dict[str, Any]:
 def crawl(
     port: int, folder: Path, url: str, database: Path, archived: bool = False, tree: Path = ROOT
 ) -> dict[str, Any]:
-    """The whole web once, with the embedded Postgres in `database` and the code in `tree`."""
+    """Crawl the whole web once, with the embedded Postgres in `database` and the code in `tree`."""
     seeds = folder / "seeds.txt"
     meter = folder / "meter.json"
     seeds.write_text("\n".join(f"http://127.0.1.{n}:{port}/" for n in range(1, HOSTS + 1)))

@@ -1,10 +1,9 @@
-"""What does a second worker cost? `python -m benchmarks.crews [ROUNDS]`: one crawl by one worker,
-then by two.
+"""What a second worker costs: `python -m benchmarks.crews [ROUNDS]`.
 
-CPU per page of all workers and of Postgres together is compared: 1 means that sharing costs
-nothing. On two cores the web, Postgres and the workers compete, so the time of day says little;
-what the busiest worker used per page of the whole crawl says how long it would take if each had a
-core of its own.
+A web is crawled by one worker, then by two. CPU per page of all workers and of Postgres together is
+compared: 1 means that sharing costs nothing. On two cores the web, Postgres and the workers
+compete, so elapsed time says little; what the busiest worker used per page of the whole crawl says
+how long it would take if each had a core of its own.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def command(folder: Path, number: int, url: str) -> list[str]:
     ]
 
 
-def crew(port: int, workers: int) -> dict[str, Any]:
+def crawl_together(port: int, workers: int) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="crews-"))
     (folder / "seeds.txt").write_text(
         "\n".join(f"http://127.0.1.{n}:{port}/" for n in range(1, HOSTS + 1))
@@ -86,7 +85,7 @@ def main(rounds: int) -> int:
     with web() as port:
         for _ in range(rounds):
             for workers, results in found.items():
-                results.append(crew(port, workers))
+                results.append(crawl_together(port, workers))
                 print(json.dumps(results[-1]), flush=True)
     cost, busiest = (
         {

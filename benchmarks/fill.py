@@ -1,8 +1,9 @@
-"""Fills a database with a crawl of any size: `python -m benchmarks.fill --urls 1e6 --hosts 1e5
-(--dir FOLDER | --database URL)`.
+"""Fills a database with a crawl of any size.
+
+    python -m benchmarks.fill --urls 1e6 --hosts 1e5 (--dir FOLDER | --database URL)
 
 FOLDER holds an embedded Postgres, made if need be. The rows are those that the frontier would have
-written itself (see `madeup`), so it goes on from them as from its own. The user must be a
+written itself (see `madeup`), so it continues from them as from its own. The user must be a
 superuser: references and counters are not checked row by row while filling.
 """
 
@@ -38,8 +39,9 @@ def fill(
     seed: int = 1,
     asleep: bool = False,
 ) -> Maker:
-    """Make the tables if need be and a new crawl in them. Indexes are made at the end, all at once,
-    and statistics with them.
+    """Make the tables if need be and a new crawl in them.
+
+    Indexes and statistics are made at the end, all at once.
     """
     database = Database(dsn)
     migrate(database)
@@ -47,8 +49,7 @@ def fill(
     connection = psycopg2.connect(dsn)
     connection.autocommit = True
     cursor = connection.cursor()
-    # Triggers and references would be looked at row by row; all of it is consistent by the way it
-    # is made.
+    # Triggers and references would be checked row by row; the rows are consistent as they are made.
     cursor.execute(
         "set search_path = crawlproj; set session_replication_role = replica; set "
         "maintenance_work_mem = '256MB'"
@@ -83,9 +84,12 @@ def fill(
 
 
 def _without_indexes(cursor: Any) -> list[str]:
-    """Drop all indexes that only serve reading; what makes them again."""
-    cursor.execute("""select i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid) from pg_index i
-        join pg_class c on c.oid = i.indrelid where c.relnamespace = 'crawlproj'::regnamespace and not i.indisunique""")
+    """Drop all indexes that only serve reading, and give the statements that make them again."""
+    cursor.execute("""
+        select i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid)
+        from pg_index i join pg_class c on c.oid = i.indrelid
+        where c.relnamespace = 'crawlproj'::regnamespace and not i.indisunique
+    """)
     found = cursor.fetchall()
     for name, _ in found:
         cursor.execute(f"drop index {name}")
@@ -122,9 +126,9 @@ def main() -> int:
     parser.add_argument("--hosts", type=float, default=1e5)
     parser.add_argument("--crawl", default="growth")
     parser.add_argument("--links", type=int, default=8, help="stored links per page")
-    place = parser.add_mutually_exclusive_group(required=True)
-    place.add_argument("--dir", type=Path)
-    place.add_argument("--database")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--dir", type=Path)
+    target.add_argument("--database")
     given = parser.parse_args()
     with ExitStack() as stack:
         dsn = given.database or stack.enter_context(EmbeddedPostgres(given.dir)).start()

@@ -1,8 +1,8 @@
-"""Do dead and stuck names slow good hosts down? `python -m benchmarks.flood`: 20 good hosts alone,
-then among 10,000 bad names.
+"""Whether dead and stuck names slow good hosts down: `python -m benchmarks.flood`.
 
-Half of the bad names have no address, half lead to one of 50 addresses that take a connection and
-never answer. The time that the good hosts take, seen from their server, is compared; 1 is perfect.
+20 good hosts are crawled alone, then among 10,000 bad names. Half of the bad names have no address,
+half lead to one of 50 addresses that accept a connection and never respond. The time that the good
+hosts take, seen from their server, is compared; 1 is perfect.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LONGEST_S = 120.0
 
 @contextmanager
 def stuck_servers(port: int) -> Iterator[dict[str, str]]:
-    """Names -> addresses of servers that never answer; the kernel takes their connections."""
+    """Names -> addresses of servers that never respond; the kernel accepts their connections."""
     with ExitStack() as stack:
         names = {}
         for number in range(1, STUCK_ADDRESSES + 1):
@@ -50,9 +50,7 @@ def bad_seeds(port: int) -> list[str]:
 def crawl_s(
     seeds: Sequence[str], expected: int | None, demo: DemoServer, names: dict[str, str]
 ) -> tuple[int, float]:
-    """Requests that the good hosts saw, and how long it took from the start of the crawl to the
-    last of them.
-    """
+    """Requests that the good hosts saw, and seconds from the start of the crawl to the last."""
     with (
         tempfile.TemporaryDirectory(prefix="flood-") as name,
         EmbeddedPostgres(Path(name) / "db") as postgres,
@@ -95,10 +93,10 @@ def main() -> int:
         DemoServer(web, clock=FrozenClock(1_790_000_000.0)) as demo,
         stuck_servers(demo.port) as names,
     ):
-        asked, alone_s = crawl_s(roots(demo), None, demo, names=names)
-        seen, among_s = crawl_s([*bad_seeds(demo.port), *roots(demo)], asked, demo, names=names)
+        alone, alone_s = crawl_s(roots(demo), None, demo, names=names)
+        among, among_s = crawl_s([*bad_seeds(demo.port), *roots(demo)], alone, demo, names=names)
     figures = {
-        "requests": [asked, seen],
+        "requests": [alone, among],
         "alone_s": round(alone_s, 1),
         "among_s": round(among_s, 1),
     }

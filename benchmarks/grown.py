@@ -1,4 +1,4 @@
-"""Does a page cost more where more is known? `python -m benchmarks.grown [ROUNDS] [FOLDER]`.
+"""Whether a page costs more where more is known: `python -m benchmarks.grown [ROUNDS] [FOLDER]`.
 
 Whole crawls of the same web beside 10^4 and beside 10^6 other URLs of the same crawl, in turn; CPU
 of the worker and of Postgres. FOLDER keeps the two databases for another time.
@@ -27,25 +27,25 @@ delete from url where host in (select id from host where name like '127.%');
 delete from crawl_host where name like '127.%';
 delete from host where name like '127.%';
 """
-"""What the last round added."""
+"""Removes what the last round added."""
 
 
-def prepared(place: Path, urls: int, stack: ExitStack) -> str:
-    fresh = not (place / "pg").exists()
-    dsn = stack.enter_context(EmbeddedPostgres(place)).start()
+def prepared(database_dir: Path, urls: int, stack: ExitStack) -> str:
+    fresh = not (database_dir / "pg").exists()
+    dsn = stack.enter_context(EmbeddedPostgres(database_dir)).start()
     if fresh:
         fill(dsn, "site", urls, hosts=urls // URLS_PER_HOST, asleep=True)
     return dsn
 
 
-def measure(folder: Path, port: int, dsn: str, place: Path) -> dict[str, Any]:
+def measure(folder: Path, port: int, dsn: str, database_dir: Path) -> dict[str, Any]:
     database = Database(dsn)
     database.run_script(FORGET)
     for table in ("url", "host", "crawl_host", "page", "page_version", "page_links"):
         database.run_script(f"vacuum (analyze) {table}")
     database.close()
     work = Path(tempfile.mkdtemp(dir=folder))
-    return crawl(port, work, dsn, database=place)
+    return crawl(port, work, dsn, database=database_dir)
 
 
 def main(rounds: int, folder: Path) -> int:
@@ -58,7 +58,7 @@ def main(rounds: int, folder: Path) -> int:
         port = stack.enter_context(web())
         for _ in range(rounds):
             for urls, dsn in databases.items():
-                result = measure(Path(scratch), port, dsn, place=folder / f"asleep{urls}")
+                result = measure(Path(scratch), port, dsn, database_dir=folder / f"asleep{urls}")
                 found[urls].append(result)
                 print(json.dumps({"known": urls, **result}), flush=True)
     few, many = (

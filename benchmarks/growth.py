@@ -1,11 +1,12 @@
-"""Does a crawl get slower as it grows? `python -m benchmarks.growth [--small 1e4 --big 1e6]
-[--bloat ENDS] [--dir FOLDER]`.
+"""Whether a crawl gets slower as it grows.
+
+    python -m benchmarks.growth [--small 1e4 --big 1e6] [--bloat ENDS] [--dir FOLDER]
 
 Two databases, filled with crawls of both sizes, are worked on in turn, round by round in one run,
 so that whatever else the machine does hits both. Printed are CPU per page (this process and its
 Postgres backend) of the cycle of leases, refills and commits, the CPU and the least time of a lease
-of 100 hosts and of other questions of a worker, and the memory of a worker that has met as many
-URLs. Databases in FOLDER are kept and used again: the small one is soon used up.
+of 100 hosts and of a worker's other queries, and the memory of a worker that has seen as many URLs.
+Databases in FOLDER are kept and used again: the small one is soon used up.
 """
 
 from __future__ import annotations
@@ -38,9 +39,7 @@ T = TypeVar("T")
 GOALS = {"cpu_ratio": 1.1, "lease_cpu_ms": 10.0, "memory_mb": 10.0}
 URLS_PER_HOST = 10
 HELD = 50
-"""Servers that are held at a time: few enough for the small crawl, so that both rounds
-are alike.
-"""
+"""Servers held at a time: few enough for the small crawl, so that the rounds of both are alike."""
 LEASED = 40
 """Servers that come with about a hundred hosts."""
 WARM_UP = 3
@@ -52,9 +51,7 @@ INDEXES = (
     "page_version order by url, at",
     "page_links order by url",
 )
-"""Read once before the first round: they have been in memory for long where a crawl has come this
-far, as far as they fit.
-"""
+"""Read once before the first round: in a crawl of this size they are in memory, if they fit."""
 
 
 @dataclass(slots=True)
@@ -82,8 +79,9 @@ class Bench:
         self.frontier.db.run_script("reset enable_seqscan")
 
     def cycle(self, pages: int, seed: int) -> None:
-        """Lease, refill, commit, release. The clocks of the hosts are reset afterwards, so that
-        rounds are alike.
+        """Lease, refill, commit, release.
+
+        The clocks of the hosts are reset afterwards, so that rounds are alike.
         """
         work = Round(self.frontier, seed=seed)
         own = time.process_time()
@@ -99,7 +97,7 @@ class Bench:
         )
 
     def ask(self) -> None:
-        """The questions of a worker, each by itself."""
+        """Time each query of a worker by itself."""
         frontier = self.frontier
         work = Round(self.frontier, "asking")
         leases = self._timed("lease of 100 hosts", lambda: work.lease(LEASED, 4))
@@ -131,9 +129,7 @@ class Bench:
         return int(Path(f"/proc/{self.backend}/schedstat").read_text().split()[0]) / 1e9
 
     def least_us(self) -> float:
-        """CPU per page of the best quarter of the rounds: whatever else the machine does makes all
-        of it slower, nothing faster.
-        """
+        """CPU per page of the best quarter of the rounds: a busy machine only makes it slower."""
         return statistics.quantiles(map(sum, zip(self.own_us, self.backend_us, strict=True)), n=4)[
             0
         ]
@@ -145,7 +141,7 @@ class Bench:
     def figures(self) -> dict[str, object]:
         own = statistics.median(self.own_us)
         backend = statistics.median(self.backend_us)
-        asked = {
+        queries = {
             name: [round(statistics.median(ms), 1), round(min(self.wall_ms[name]), 1)]
             for name, ms in self.cpu_ms.items()
         }
@@ -154,25 +150,25 @@ class Bench:
             "own_us": round(own),
             "backend_us": round(backend),
             "hosts": statistics.median(self.hosts),
-            "cpu_and_least_wall_ms": asked,
+            "cpu_and_least_wall_ms": queries,
         }
 
 
 def known_mb(urls: int) -> float:
-    """Peak memory of a process whose sieve has met so many URLs."""
+    """Peak memory of a process that has seen so many URLs."""
     command = [sys.executable, "-m", "benchmarks.growth", "--met", str(urls)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def meet(urls: int) -> float:
-    sieve = SeenUrls("growth", lambda _: True, FRONTIER_KNOWN_URLS)
+    seen = SeenUrls("growth", lambda _: True, FRONTIER_KNOWN_URLS)
     ticket = Ticket(1, "", "", server=1, epoch=1, visit=0, lane=Lane.NEW, state=State.NEW)
     for start in range(0, urls, 50):
         paths = [
             f"https://www.paper{start % 999}.example/an-article-of-some-length-{start + n}"
             for n in range(50)
         ]
-        sieve.classify_links(ticket, [Link(path, "a") for path in paths])
+        seen.classify_links(ticket, [Link(path, "a") for path in paths])
     # Not getrusage: its peak is that of the process that started this one, if that was bigger.
     (peak,) = [
         line
@@ -186,9 +182,9 @@ def compare(folder: Path, sizes: list[int], rounds: int, pages: int) -> list[Ben
     with ExitStack() as stack:
         benches = []
         for urls in sizes:
-            place = folder / f"{urls}"
-            fresh = not (place / "pg").exists()
-            dsn = stack.enter_context(EmbeddedPostgres(place)).start()
+            database_dir = folder / f"{urls}"
+            fresh = not (database_dir / "pg").exists()
+            dsn = stack.enter_context(EmbeddedPostgres(database_dir)).start()
             if fresh:
                 fill(dsn, "growth", urls, hosts=urls // URLS_PER_HOST)
             benches.append(Bench(urls, dsn))

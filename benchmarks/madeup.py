@@ -1,8 +1,8 @@
-"""A crawl that never was: rows as the frontier would have written them, for databases of any size.
+"""A made-up crawl: rows as the frontier would have written them, for databases of any size.
 
 Each host is made by itself: some URLs never visited, some waiting, failed, moved, gone. What the
-frontier keeps twice (best rank and earliest times of a host, its pages and bytes, URLs per state)
-is reckoned here from the rows, not guessed.
+frontier stores twice (best rank and earliest times of a host, its pages and bytes, URLs per state)
+is computed here from the rows, not guessed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ENDS = {
     State.RETIRED: (404, "", 0),
     State.FORBIDDEN: (0, "robots", 0),
 }
-"""Status, reason and tries of those that were visited."""
+"""Status, reason and tries of URLs that were visited."""
 TITLES = (
     "Read more",
     "News of the day",
@@ -66,24 +66,25 @@ TITLES = (
 
 @dataclass(slots=True)
 class Offer:
-    """What `crawl_host` keeps of a host."""
+    """What `crawl_host` stores of a host."""
 
     ready: float | None = None
     retry: float | None = None
     revisit: float | None = None
     pages: int = 0
 
-    def take(self, lane: Lane, place: float) -> None:
+    def take(self, lane: Lane, rank: float) -> None:
         name = {Lane.RETRY: "retry", Lane.REVISIT: "revisit"}.get(lane, "ready")
-        place = float("-inf") if lane is Lane.URGENT else place
+        rank = float("-inf") if lane is Lane.URGENT else rank
         known = getattr(self, name)
-        setattr(self, name, place if known is None else min(known, place))
+        setattr(self, name, rank if known is None else min(known, rank))
 
 
 @dataclass(slots=True)
 class Maker:
-    """Makes hosts one after the other; `rows` are COPY lines per table, to be taken away now and
-    then.
+    """Makes hosts one after the other.
+
+    `rows` are COPY lines per table; the caller takes them away now and then.
     """
 
     crawl: int
@@ -94,14 +95,15 @@ class Maker:
     links: int = 8
     order: str = "best"
     asleep: bool = False
-    """All is visited and nothing is due for a day: a crawl of other sites has them beside it."""
+    """All is visited and nothing due for a day: URLs that lie beside those a crawl works on."""
     rows: dict[str, list[str]] = field(default_factory=lambda: {table: [] for table in COLUMNS})
     states: Counter[State] = field(default_factory=Counter)
     pages: int = 0
 
     def hosts(self, hosts: int, urls: int) -> Iterator[None]:
-        """Make so many; the number of URLs per host differs widely. Stops after each host, for the
-        rows to be taken.
+        """Make so many hosts; the number of URLs per host differs widely.
+
+        Yields after each host, for the rows to be taken.
         """
         chance = random.Random(self.seed)
         sizes = [min(chance.paretovariate(1.2), 1000.0) for _ in range(hosts)]
@@ -119,8 +121,9 @@ class Maker:
             yield
 
     def _host(self, chance: random.Random, host: int, server: int, urls: int) -> None:
-        """A server has the number of its first host. One host in 20 is not resolved yet, one in 10
-        not prepared.
+        """Make one host; one in 20 is not resolved yet, one in 10 not prepared.
+
+        A server has the number of its first host.
         """
         at = self.now.isoformat()
         name = f"www.{chance.choice(('daily', 'paper', 'shop', 'town'))}{host}.example"
@@ -219,10 +222,10 @@ class Maker:
         seen = (self.now - timedelta(days=40)).isoformat()
         if state in (State.NEW, State.IGNORED):
             lane = chance.choices((Lane.NEW, Lane.BACKFILL, Lane.URGENT), (97, 2.9, 0.1))[0]
-            place = (
+            rank = (
                 0.0 if lane is Lane.URGENT else compute_rank(self.order, depth, depth_score(depth))
             )
-            queued = (None, None, 21) if state is State.IGNORED else (lane, place, 0)
+            queued = (None, None, 21) if state is State.IGNORED else (lane, rank, 0)
             return (
                 *queued,
                 0,

@@ -1,5 +1,6 @@
-"""Scrapy extension for measurements: CPU of this process and of Postgres from the first answer to
-the end of the crawl.
+"""A Scrapy extension that measures CPU of this process and of Postgres during a crawl.
+
+It counts from the first response to the end of the crawl.
 """
 
 from __future__ import annotations
@@ -27,8 +28,7 @@ def postgres_cpu_s(data_dir: Path) -> float:
         root = int((data_dir / "postmaster.pid").read_text().split()[0])
     except (OSError, ValueError, IndexError):
         return 0.0
-    # A child that ends while its time is read would be counted nowhere, or twice: then all are read
-    # again.
+    # A child that ends while its time is read would be counted nowhere, or twice: read all again.
     for _ in range(100):
         ended = _ended(root)
         ticks = [sum(map(int, fields[11:13])) for fields in _family(root)]

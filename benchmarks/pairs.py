@@ -1,10 +1,9 @@
-"""Two crawls at the same time on one core, so that both meet the same moods of the machine: `python
--m benchmarks.pairs [ROUNDS]`.
+"""Two crawls at the same time on one core: `python -m benchmarks.pairs [ROUNDS]`.
 
-Compares the crawl without its archive and with it. `python -m benchmarks.pairs ROUNDS FOLDER`
-compares another checkout with this one, both with the archive. Ratios of CPU per page repeat to
-about a hundredth, those of crawls in turn to a tenth. Each takes more than alone, since they drive
-each other out of the caches.
+Whatever else the machine does hits both. Compares the crawl without its archive and with it;
+`python -m benchmarks.pairs ROUNDS FOLDER` compares another checkout with this one, both with the
+archive. Ratios of CPU per page repeat to about a hundredth, those of crawls in turn to a tenth.
+Each crawl takes more CPU than alone, since they drive each other out of the caches.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """CPU time of reading a page, part by part: `python benchmarks/parse.py [ADDRESS]`.
 
-Pages come from ADDRESS (pages are taken from its links), else from the shared articles, else one is
-made. Prints microseconds per page (best of several runs per page), and on the articles the share of
-their words that is found.
+Pages come from ADDRESS and its links, else from the shared articles, else one is made up. Prints
+microseconds per page (best of several runs per page), and for the articles the share of their words
+that is found.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from crawlproj.content import charset
-from crawlproj.content import html as blocks
+from crawlproj.content import charset, html
 from crawlproj.urls import canonical as urls
 
 ARTICLES = Path(__file__).resolve().parents[2] / "shared/data/articles"
@@ -36,9 +35,9 @@ def served(address: str, count: int = 40) -> Pages:
     while todo and len(found) < count:
         url = todo.pop(0)
         if url not in found:
-            with urlopen(url) as answer:
-                found[url] = answer.read()
-            links = blocks.parse_page(found[url], url).links
+            with urlopen(url) as response:
+                found[url] = response.read()
+            links = html.parse_page(found[url], url).links
             todo += [
                 link.url for link in links if link.kind == "a" and link.url.startswith(address)
             ]
@@ -54,7 +53,8 @@ def made() -> Pages:
         f"<p class='text'>{'All work and no play makes Jack a dull boy. ' * 9}{n}</p>\n"
         for n in range(60)
     )
-    body = f"<html><title>T</title><nav><ul>{''.join(map(row.format, range(100)))}</ul></nav><main>{text}</main>"
+    rows = "".join(map(row.format, range(100)))
+    body = f"<html><title>T</title><nav><ul>{rows}</ul></nav><main>{text}</main>"
     return [("https://example.org/", body.encode())]
 
 
@@ -74,7 +74,7 @@ def coverage() -> float:
     words = re.compile(r"\w+").findall
     wanted = found = 0
     for name, truth in json.loads((ARTICLES / "ground-truth.json").read_text("utf-8")).items():
-        page = blocks.parse_page(
+        page = html.parse_page(
             decompress((ARTICLES / f"html/{name}.html.gz").read_bytes()), truth["url"]
         )
         want = Counter(words(truth["articleBody"].lower()))
@@ -92,21 +92,17 @@ def articles() -> Pages:
 
 
 def report(pages: Pages) -> None:
-    read = {url: blocks._read(charset.to_utf8(body)[0], ("robots",))[0] for url, body in pages}
-    links = {url: [link.url for link in blocks.parse_page(body, url).links] for url, body in pages}
+    read = {url: html._parse_html(charset.to_utf8(body)[0], ("robots",))[0] for url, body in pages}
+    links = {url: [link.url for link in html.parse_page(body, url).links] for url, body in pages}
     parts: dict[str, Callable[[str, bytes], object]] = {
         "lxml tree alone, to compare": lambda url, body: etree.fromstring(
             body, etree.HTMLParser(encoding="utf-8")
         ),
         "charset": lambda url, body: (charset.looks_binary(body), charset.to_utf8(body)),
-        "read (parser and reader)": lambda url, body: blocks._read(body, ("robots",)),
-        "links, canonical": lambda url, body: blocks.resolve_links(
-            read[url].links, urls.Joiner(url)
-        ),
-        "blocks": lambda url, body: blocks.clean_blocks(read[url].blocks),
-        "parse and digest, all together": lambda url, body: (
-            blocks.parse_page(body, url).block_digest
-        ),
+        "read (parser and reader)": lambda url, body: html._parse_html(body, ("robots",)),
+        "links, canonical": lambda url, body: html.resolve_links(read[url].links, urls.Joiner(url)),
+        "blocks": lambda url, body: html.clean_blocks(read[url].blocks),
+        "parse and digest, all together": lambda url, body: html.parse_page(body, url).block_digest,
         "keys of the links, besides": lambda url, body: [
             urls.url_key("bench", link) for link in links[url]
         ],

@@ -1,9 +1,8 @@
-"""What Postgres really does for each query of the frontier: `python -m benchmarks.plans >
-docs/plans.md`.
+"""Plans of each query of the frontier: `python -m benchmarks.plans > docs/plans.md`.
 
-A frontier on a filled database is asked for everything that it can do. Before each query the same
-query is explained, executed and undone; plans hold what was really read, not what was guessed. A
-test reads them too, and finds whatever reads too much.
+A frontier on a filled database does everything that it can. Before each query the same query is
+explained, executed and undone; plans hold what was really read, not what was estimated. A test
+reads them too, and finds whatever reads too much.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ most is shown. A test keeps whole tables and long sorts out of it. Made by `pyth
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One query as it was asked, and how it was answered."""
+    """One query that was run, and its plan."""
 
     name: str
     plan: Plan
@@ -58,7 +57,7 @@ class Seen:
 
 
 def rows_read(node: Plan) -> float:
-    """What a node took in: of a scan all that it looked at, of others what came from below."""
+    """How many rows a node read: a scan all that it looked at, others what came from below."""
     if "Scan" in node["Node Type"]:
         removed = sum(value for name, value in node.items() if name.startswith("Rows Removed"))
         return float((node["Actual Rows"] + removed) * node["Actual Loops"])
@@ -82,7 +81,7 @@ class WatchedTransaction(Transaction):
 
 
 class WatchedDatabase(Database):
-    """Explains whatever it is asked, before it does it."""
+    """A database that explains each query before it runs it."""
 
     def __init__(self, dsn: str) -> None:
         super().__init__(dsn)
@@ -106,7 +105,7 @@ class WatchedDatabase(Database):
 
 
 def exercise(dsn: str, crawl: str) -> list[Seen]:
-    """Everything that workers of a crawl with quotas ask for in the course of a day."""
+    """Run every query that workers of a crawl with quotas run in the course of a day."""
     db = WatchedDatabase(dsn)
     db.run_script(f"update crawl set max_depth = {LIMITS['max_depth']} where name = '{crawl}'")
     frontier = PostgresFrontier(db, CrawlSpec(crawl, host_pages=500, pages=10**9, **LIMITS))
@@ -117,7 +116,7 @@ def exercise(dsn: str, crawl: str) -> list[Seen]:
     work.lease(100)
     work.refill()
     frontier.get_robots([f"https://{ticket.host}" for ticket in work.tickets[:100]])
-    frontier.commit(_news(work))
+    frontier.commit(_mixed_batch(work))
     while work.tickets:
         work.turn(200, frontier.now())
     work.refill()
@@ -150,10 +149,8 @@ def exercise(dsn: str, crawl: str) -> list[Seen]:
     return db.seen
 
 
-def _news(work: Round) -> Batch:
-    """A commit with a bit of everything: robots.txt of new hosts, known URLs found nearer and
-    pushed, hosts never seen.
-    """
+def _mixed_batch(work: Round) -> Batch:
+    """A batch with robots.txt of new hosts, known URLs found nearer and pushed, and new hosts."""
     now = work.frontier.now()
     spec = work.frontier.spec
     tickets = work.tickets[:100]
@@ -218,9 +215,7 @@ def _over_quota(db: Database, crawl: str) -> None:
 
 
 def _rest(db: Database, crawl: str) -> None:
-    """The best hosts rest; then, in a crawl that has all its pages, on a day before anything is
-    due, all that have work.
-    """
+    """Lease while the best hosts rest, then in a full crawl on a day before anything is due."""
     best = (
         "select host from crawl_host where stage = {} and {} is not null order by {}, name "
         "limit 300"

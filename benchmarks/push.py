@@ -1,9 +1,8 @@
-"""How soon is a pushed URL asked for? `python -m benchmarks.push`: while 100,000 others wait,
-through Redis and by `scrapy push`.
+"""How soon a pushed URL is requested while 100,000 others wait: `python -m benchmarks.push`.
 
-Each push goes to one of many hosts that are being crawled. From the moment it is in Redis (or
-committed and notified, as `scrapy push` does) to the moment the server sees the request; and what
-of it is beyond the host's clock as it stood then.
+URLs are pushed through Redis and as `scrapy push` does, each to one of many hosts that are being
+crawled. The time counts from the moment it is in Redis (or committed and notified) to the moment
+the server sees the request; printed is also what of it is beyond the host's clock as it stood then.
 """
 
 from __future__ import annotations
@@ -36,25 +35,25 @@ DELAY_S = 1.0
 PUSHED = 40
 
 
-def fill(frontier: PostgresFrontier, places: Sequence[str]) -> None:
-    urls = [f"{places[n % len(places)]}?n={n}" for n in range(WAITING)]
+def fill(frontier: PostgresFrontier, root_urls: Sequence[str]) -> None:
+    urls = [f"{root_urls[n % len(root_urls)]}?n={n}" for n in range(WAITING)]
     rows = [NewUrl(url_key("site", url), url, host_of(url)) for url in urls]
     for at in range(0, len(rows), 2000):
         frontier.add(rows[at : at + 2000])
 
 
 def latencies(
-    demo: DemoServer, crawl: Crawl, places: Sequence[str], name: str, push: Callable[[str], None]
+    demo: DemoServer, crawl: Crawl, root_urls: Sequence[str], name: str, push: Callable[[str], None]
 ) -> dict[str, object]:
-    """Every push after another, to random hosts."""
+    """Push one URL after the other, to random hosts, and time each."""
     chance = random.Random(1)
     took = []
     unforced = []
     for n in range(PUSHED):
-        place = chance.choice(places)
+        root_url = chance.choice(root_urls)
         path = f"/?{name}={n}"
         at = time.time()
-        push(place.rstrip("/") + path)
+        push(root_url.rstrip("/") + path)
         while not (seen := [r for r in demo.log.records() if r.path == path]):
             assert crawl.process.poll() is None and time.time() - at < 60, crawl.wait()
             time.sleep(0.02)
@@ -84,12 +83,12 @@ def main() -> int:
         RedisServer() as redis,
     ):
         url = postgres.start()
-        places = roots(demo)
+        root_urls = roots(demo)
         database = Database(url)
         migrate(database)
         frontier = PostgresFrontier(database, CrawlSpec("site"))
         frontier.open()
-        fill(frontier, places)
+        fill(frontier, root_urls)
         settings = demo_settings(
             demo,
             url,
@@ -111,10 +110,11 @@ def main() -> int:
             while len(demo.log.records()) < 4 * HOSTS:
                 time.sleep(0.1)
             print(
-                json.dumps(latencies(demo, crawl, places, name="redis", push=by_redis)), flush=True
+                json.dumps(latencies(demo, crawl, root_urls, name="redis", push=by_redis)),
+                flush=True,
             )
             print(
-                json.dumps(latencies(demo, crawl, places, name="command", push=by_command)),
+                json.dumps(latencies(demo, crawl, root_urls, name="command", push=by_command)),
                 flush=True,
             )
         database.close()

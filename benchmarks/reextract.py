@@ -1,7 +1,7 @@
 """A crawl against the same parsing on its archive: `python -m benchmarks.reextract [PAGES]`.
 
-The demo web, asked as fast as it answers, by a spider that takes an item from each page; then the
-same spider on the archive. Both as a user would start them, start and end included.
+A spider that takes an item from each page crawls the demo web as fast as that responds; then the
+same spider runs on the archive. Both as a user would start them, start and end included.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class TitlesSpider(Spider):
 
 
 def run(word: str, seeds: str, folder: Path, names: dict[str, str]) -> tuple[float, list[str], str]:
-    """Seconds, sorted items, the last lines that it said."""
+    """Seconds, sorted items, and what the command printed."""
     out = folder / f"{word}.jsonl"
     command = [
         sys.executable,
@@ -91,9 +91,9 @@ def main() -> None:
         seeds = ",".join(demo.url(name, "/") for name in demo.web.sites)
         with TemporaryDirectory(prefix="bench-reextract-") as name:
             crawled_s, items, _ = run("crawl", seeds, Path(name), names=demo.dns_hosts)
-            asked = len(demo.log.records())
+            requests = len(demo.log.records())
             again_s, again, said = run("reextract", seeds, Path(name), names=demo.dns_hosts)
-            assert len(demo.log.records()) == asked, "it went to the network"
+            assert len(demo.log.records()) == requests, "it went to the network"
     print(
         f"{len(items):,} items: {crawled_s:.1f} s by a crawl without pauses, {again_s:.1f} s from "
         "its archive"

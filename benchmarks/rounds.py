@@ -1,5 +1,6 @@
-"""A worker without a network: leases, takes URLs, ends them as if it had read a page, with links
-old and new. For measurements.
+"""A worker without a network, for measurements.
+
+It leases, takes URLs, and ends their visits as if it had read a page, with links old and new.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ DUE = {
 
 @dataclass(slots=True)
 class Round:
-    """`turn` is what the keeper does all the time: ends of visits with their links in one commit,
-    then URLs for the hosts anew.
+    """The worker and what it holds.
+
+    `turn` is what the database thread does all the time: ends of visits with their links in one
+    commit; `refill` gets new URLs for the hosts.
     """
 
     frontier: Frontier
@@ -148,7 +151,7 @@ class Round:
         )
 
     def _urls(self, tickets: Sequence[Ticket]) -> list[NewUrl]:
-        """New ones, and for each page one that is known: its host's first page."""
+        """URLs found on the pages: new ones, and for each page one known, its host's first page."""
         crawl = self.frontier.spec.name
         found = []
         for ticket in tickets:

@@ -1,9 +1,8 @@
-"""Does anybody wait for nothing? `python -m benchmarks.waiting`: the time of a crawl against the
-time that the rules force.
+"""The time of a crawl against the time that the rules force: `python -m benchmarks.waiting`.
 
-The demo web's own log says what was asked and how long each answer took. A small scheduler that
-knows all of it in advance plays the same requests as early as the rules allow, server by server.
-The ratio of both times is printed; 1 is perfect.
+The demo web's own log says what was requested and how long each response took. A small scheduler
+that knows all of it in advance plays the same requests as early as the rules allow, server by
+server. The ratio of both times is printed; 1 is perfect.
 """
 
 from __future__ import annotations
@@ -36,8 +35,9 @@ LAW = Law(
 
 
 def forced_s(records: Sequence[AccessRecord], law: Law) -> float:
-    """How long the same requests take at least: each server by itself, hosts in turn, as early as
-    allowed.
+    """How long the same requests take at least.
+
+    Each server is played by itself, its hosts in turn, as early as allowed.
     """
     servers: dict[str, dict[str, list[AccessRecord]]] = defaultdict(lambda: defaultdict(list))
     for record in sorted(records, key=lambda record: record.started):
@@ -52,8 +52,7 @@ def _server_s(hosts: dict[str, list[AccessRecord]], law: Law) -> float:
     busy = list[float]()
     last = 0.0
     while any(left.values()):
-        # The host with most work left goes first among those that may be asked: that is the best
-        # that can be done.
+        # Among those that may be asked the host with most work left goes first: nothing is faster.
         host = min((h for h in left if left[h]), key=lambda h: (max(ready[h], free), -len(left[h])))
         at = max(ready[host], free)
         busy = sorted(end for end in busy if end > at)
