@@ -1,14 +1,14 @@
 """The thread that writes WARC files.
 
-Who fetches pages must not wait for a disk, and a page counts only when its record is on disk. So
-`put` returns at once with a receipt, and `flush` with a future that is done when all that was put
-before is on disk; only then do receipts say where. An event loop awaits
-`asyncio.wrap_future(writer.flush())`, a thread calls `.result()`. While it is `full` no new page is
-to be fetched; `room()` is a future that is done when it isn't any more. `put` itself never refuses
-and never waits: what is fetched is fetched.
+An event loop must not wait for a disk, and a page counts only when its record is on disk. So `put`
+returns a receipt at once, and `flush` a future that is done when all that was put before is on
+disk; only then do receipts say where. An event loop awaits `asyncio.wrap_future(writer.flush())`, a
+thread calls `.result()`. While it `is_full`, no new page should be fetched; `wait_for_room` returns
+a future that is done when there is room again. `put` itself never refuses and never waits, because
+a page that was fetched must be kept.
 
-If the disk is full, every flush says so (ArchiveError), nothing is lost, and it is tried again with
-each flush and each second.
+If the disk is full, every flush fails with an ArchiveError; nothing is lost, and writing is tried
+again with each flush and every second.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 1.0
 WRITE_BYTES = 256_000
-"""Of packed records in one write."""
+"""Bytes of compressed records in one write."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterOptions:
-    """How files are made: when the next begins, how much may wait, how often it is synced unasked,
-    packed how, which digests.
+    """How files are written: their largest size and age, how much may wait in the queue, after how
+    many bytes they are synced without a flush, the level of compression, the digests.
     """
 
     max_bytes: int = 1_000_000_000
@@ -64,8 +64,8 @@ DEFAULT_OPTIONS = WriterOptions()
 
 @dataclass(slots=True)
 class WrittenJob:
-    """A job that is in the file, perhaps not yet on disk: what is promised when it is, and its line
-    of the index.
+    """A job that was written to the file, but may not be on disk yet. `record_location` is what its
+    receipt will say, `line` its line of the index, empty if it has none.
     """
 
     job: WriteJob
@@ -78,8 +78,8 @@ def _utc_now() -> datetime:
 
 
 class WarcWriter:
-    """Files of one worker in `folder`: PREFIX-TIME-SERIAL-WORKER.warc.gz. `info` is what the
-    warcinfo record says.
+    """Writes the files of one worker in `folder`, PREFIX-TIME-SERIAL-WORKER.warc.gz. `info` is the
+    content of their warcinfo records.
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class WarcWriter:
         self._prefix = prefix
         self._worker = worker
         self._info = info
-        self._shape = options
+        self._options = options
         self._now = now
         self._monotonic = monotonic
         self._queue = WriteQueue(options.queue_bytes)
-        self._hand: deque[QueueItem] = deque()
-        """What the thread has taken and not yet done."""
+        self._taken: deque[QueueItem] = deque()
+        """Items that the thread has taken from the queue and not done yet."""
         self._unsynced: list[WrittenJob] = []
         self._file: OpenFile | None = None
         self._info_id = ""
@@ -113,8 +113,8 @@ class WarcWriter:
         self._thread.start()
 
     def put(self, exchange: Exchange, original: Original | None = None) -> Receipt:
-        """Queue an exchange; with an `original`, the answer is written as a revisit of it if it is
-        one.
+        """Queue an exchange; its response becomes a revisit of `original` if the payload is the
+        same.
         """
         receipt = Receipt()
         self._queue.put(WriteJob(exchange, original, receipt))
@@ -128,19 +128,18 @@ class WarcWriter:
         return self._queue.wait_for_room()
 
     def flush(self) -> Future[None]:
-        """Done when all that was put before is on disk. ArchiveError if it can't be written now; it
-        stays queued.
+        """A future that is done when all that was put before is on disk.
+
+        It fails with an ArchiveError if that can't be written now; exchanges stay in the queue.
         """
         return self._queue.flush()
 
     def rotate_file(self) -> Future[None]:
-        """The same, and the file is closed: what is put from now on goes into another one."""
+        """The same as flush, and the file is closed: what is put later goes into another one."""
         return self._queue.flush(close=True)
 
     def close(self) -> None:
-        """Write all, close the file and end the thread; ArchiveError if the disk does not take it.
-        It waits.
-        """
+        """Write all, close the file and wait for the thread; ArchiveError if that fails."""
         self._queue.close()
         self._thread.join()
         if self.failure:
@@ -161,10 +160,12 @@ class WarcWriter:
             self._refuse(self.failure or "The archive is closed")
 
     def _work(self) -> None:
-        while (hand := self._queue.take_all(self._left_s())) or not self._queue.closed:
-            self._hand = hand
+        while True:
+            self._taken = self._queue.take_all(self._seconds_left())
+            if not self._taken and self._queue.closed:
+                break
             try:
-                self._serve()
+                self._process_taken()
                 self.failure = None
             except OSError as error:
                 self._fail(error)
@@ -176,96 +177,105 @@ class WarcWriter:
         except OSError as error:
             self._fail(error)
 
-    def _left_s(self) -> float | None:
-        """Until the file is to be closed; None if there is none."""
+    def _seconds_left(self) -> float | None:
+        """The time until the file has to be closed; None if there is none."""
         if self._file is None:
             return None
-        if self._file.size >= self._shape.max_bytes:
+        if self._file.size >= self._options.max_bytes:
             return 0.0
-        return max(
-            0.0,
-            min(self._opened_s + self._shape.max_age_s - self._monotonic(), threading.TIMEOUT_MAX),
-        )
+        seconds = self._opened_s + self._options.max_age_s - self._monotonic()
+        return max(0.0, min(seconds, threading.TIMEOUT_MAX))
 
-    def _serve(self) -> None:
-        """All that is in hand; what is left there if it fails is not done."""
+    def _process_taken(self) -> None:
+        """Do all items that were taken; if it fails, those that are left are not done."""
         self._rotate_if_due()
-        while self._hand:
-            if isinstance(first := self._hand[0], WriteJob):
-                self._write()
+        while self._taken:
+            first = self._taken[0]
+            if isinstance(first, WriteJob):
+                self._write_jobs()
             else:
-                self._close_file() if isinstance(first, RotationFuture) else self._sync()
-                self._hand.popleft()
+                if isinstance(first, RotationFuture):
+                    self._close_file()
+                else:
+                    self._sync()
+                self._taken.popleft()
                 settle_future(first)
             self._rotate_if_due()
 
     def _rotate_if_due(self) -> None:
         if self._file is None:
             return
-        if self._left_s() == 0:
+        if self._seconds_left() == 0:
             self._close_file()
-        elif self._file.size - self._file.synced >= self._shape.sync_bytes:
+        elif self._file.size - self._file.synced >= self._options.sync_bytes:
             self._sync()
 
-    def _write(self) -> None:
-        """The jobs that come first, as many as are worth a write."""
-        file = self._file or self._begin()
-        made = list[WrittenJob]()
+    def _write_jobs(self) -> None:
+        """Write the jobs that come first, about WRITE_BYTES of them at once."""
+        file = self._file or self._open_next_file()
+        written = list[WrittenJob]()
         pieces = list[bytes]()
         end = file.size
-        enough = min(end + WRITE_BYTES, self._shape.max_bytes)
-        while (
-            self._hand and isinstance(job := self._hand[0], WriteJob) and (end < enough or not made)
-        ):
-            self._hand.popleft()
-            if found := self._compressed_records(job):
-                record, members = found
-                made.append(_written(job, record, file.name, offset=end, length=len(members[0])))
-                pieces += members
-                end += sum(map(len, members))
+        enough = min(end + WRITE_BYTES, self._options.max_bytes)
+        while self._taken and (end < enough or not written):
+            job = self._taken[0]
+            if not isinstance(job, WriteJob):
+                break
+            self._taken.popleft()
+            compressed = self._compressed_records(job)
+            if compressed is None:
+                continue
+            response, members = compressed
+            written.append(
+                _written_job(job, response, file.name, offset=end, length=len(members[0]))
+            )
+            pieces += members
+            end += sum(map(len, members))
         try:
             file.write(b"".join(pieces))
         except OSError:
-            self._hand.extendleft(each.job for each in reversed(made))
+            self._taken.extendleft(each.job for each in reversed(written))
             raise
-        self._unsynced += made
+        self._unsynced += written
 
     def _compressed_records(self, job: WriteJob) -> tuple[Record, list[bytes]] | None:
-        """The answer's record, and the members of all records."""
+        """The response's record, and the gzip members of all records; None if that fails."""
         try:
-            found = build_records(
-                job.exchange, job.original, self._info_id, algorithm=self._shape.algorithm
+            records = build_records(
+                job.exchange, job.original, self._info_id, algorithm=self._options.algorithm
             )
-            return found[0], [compress_member(record.data, self._shape.level) for record in found]
+            members = [compress_member(record.data, self._options.level) for record in records]
+            return records[0], members
         except Exception as error:  # one page that can't be written must not stop the others
             log.exception("%s can't be archived", job.exchange.url)
             job.receipt.error = error
             self._queue.mark_done([job])
             return None
 
-    def _begin(self) -> OpenFile:
-        """The next file, with its first record on it."""
+    def _open_next_file(self) -> OpenFile:
+        """The next file, with its warcinfo record."""
         now = self._now()
         while True:
             self._serial += 1
+            name = file_name(self._prefix, self._worker, self._serial, now=now)
             try:
-                file = OpenFile(
-                    self._folder, file_name(self._prefix, self._worker, self._serial, now=now)
-                )
+                file = OpenFile(self._folder, name)
                 break
             except FileExistsError:
                 continue
-        info = build_warcinfo(file.name, now, self._info, algorithm=self._shape.algorithm)
+        info = build_warcinfo(file.name, now, self._info, algorithm=self._options.algorithm)
         try:
-            file.write(compress_member(info.data, self._shape.level))
+            file.write(compress_member(info.data, self._options.level))
         except OSError:
             file.discard()
             raise
-        self._file, self._info_id, self._opened_s = file, info.id, self._monotonic()
+        self._file = file
+        self._info_id = info.id
+        self._opened_s = self._monotonic()
         return file
 
     def _sync(self) -> None:
-        """What is on disk now is promised, and listed in the index."""
+        """Sync the file; then receipts get their locations, and the index its lines."""
         if self._file is None:
             return
         try:
@@ -287,15 +297,16 @@ class WarcWriter:
             self._file.close()
             self._file = None
 
-    # when the disk does not take it
+    # when the disk fails
 
     def _take_back(self) -> None:
-        """After a sync that failed nobody knows what is on disk: that part is cut off and written
-        again, to another file.
+        """Cut off what was not synced and take it up again, for another file.
+
+        After a sync that failed nobody knows what of it is on disk.
         """
         file = self._file
         self._file = None
-        self._hand.extendleft(written.job for written in reversed(self._unsynced))
+        self._taken.extendleft(written.job for written in reversed(self._unsynced))
         self._unsynced = []
         assert file is not None
         try:
@@ -304,10 +315,13 @@ class WarcWriter:
                 file.close()
         except OSError:
             log.warning("%s stays open until it is repaired at the next start", file.name)
-        file.close_unfinished() if file.synced else file.discard()
+        if file.synced:
+            file.close_unfinished()
+        else:
+            file.discard()
 
     def _fail(self, error: OSError) -> None:
-        """All who wait hear why."""
+        """Log why the archive can't be written, and fail all flushes with it."""
         text = f"The archive can't be written: {error.strerror or error} ({self._folder})"
         if self.failure is None:
             log.error("%s", text)
@@ -315,20 +329,18 @@ class WarcWriter:
         self._refuse(text)
 
     def _refuse(self, text: str) -> None:
-        """Jobs stay, nobody waits any more."""
-        hand = self._hand
-        self._hand = deque()
-        self._queue.put_back(hand)
+        """Fail all flushes; jobs go back to the queue."""
+        taken = self._taken
+        self._taken = deque()
+        self._queue.put_back(taken)
         self._queue.fail_flushes(text)
 
 
-def _written(job: WriteJob, record: Record, file: str, offset: int, length: int) -> WrittenJob:
-    line = (
-        IndexEntry.from_record(record, offset, length, file=file).to_line()
-        if record.indexed
-        else b""
-    )
-    place = RecordLocation(
+def _written_job(job: WriteJob, record: Record, file: str, offset: int, length: int) -> WrittenJob:
+    line = b""
+    if record.indexed:
+        line = IndexEntry.from_record(record, offset, length, file=file).to_line()
+    location = RecordLocation(
         file,
         offset,
         length,
@@ -338,4 +350,4 @@ def _written(job: WriteJob, record: Record, file: str, offset: int, length: int)
         at=record.at,
         original=record.original,
     )
-    return WrittenJob(job, place, line)
+    return WrittenJob(job, location, line)

@@ -99,7 +99,7 @@ class WarcImporter:
         self._files = files
         self._folder = folder
         self._tell = report
-        self._shape = options
+        self._options = options
         self._unwanted = unwanted
         self._archive = Archive(folder)
         self._originals = OriginalFinder(self._archive)
@@ -165,7 +165,7 @@ class WarcImporter:
     @contextmanager
     def _writing(self) -> Iterator[WarcWriter]:
         about = {"description": "imported: " + " ".join(path.name for path in self._files)}
-        writer = WarcWriter(self._folder, "import", "import", info=about, options=self._shape)
+        writer = WarcWriter(self._folder, "import", "import", info=about, options=self._options)
         try:
             yield writer
         finally:
@@ -241,7 +241,7 @@ class WarcImporter:
             payload = (
                 original.digest
                 if original is not None
-                else compute_digest(*pieces, algorithm=self._shape.algorithm)
+                else compute_digest(*pieces, algorithm=self._options.algorithm)
             )
             return (url, stamp, payload) in self._not_modified
         entries = [
