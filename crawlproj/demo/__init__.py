@@ -1,8 +1,11 @@
-"""One changing web on loopback, with profiles: for the demo, the tests, the benchmarks and the
-simulations.
+"""The demo web: sites that change, served on loopback for `scrapy demo`, the tests and the
+benchmarks.
 
-`Web` is the pure model and knows the truth; `DemoServer` and `DemoProcess` serve it and log what
-they saw.
+`web` is the pure model, which knows the truth at every moment: open it first, then `site` (the
+pages of one host) and `profiles` (the webs there are, as data). `server` serves it in a thread,
+`process` in a process of its own, and both log every request. Only `server`, `wire`, `log`,
+`process` and `session` touch sockets, files or threads; nothing here knows Scrapy or the database,
+and of crawlproj it imports only `errors`.
 """
 
 from __future__ import annotations

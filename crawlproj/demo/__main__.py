@@ -1,5 +1,6 @@
-"""`python -m crawlproj.demo`: serve the demo web; the first line of the output is JSON with the
-port and the hosts.
+"""`python -m crawlproj.demo`: serve the demo web.
+
+The first line of the output is JSON with the port and the hosts.
 """
 
 from __future__ import annotations
@@ -46,21 +47,17 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
 
 
 async def handle_commands(demo: DemoServer) -> None:
-    """Answer each order with a JSON line, once what is being sent is in the log; end with the
-    input.
-    """
+    """Reply to each command with a JSON line, once responses under way are logged."""
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := await reader.readline():
-        order, _, value = line.decode().strip().partition(" ")
-        if order == "advance" and isinstance(demo.now, FrozenClock):
+        command, _, value = line.decode().strip().partition(" ")
+        if command == "advance" and isinstance(demo.now, FrozenClock):
             demo.now.advance(float(value))
-        elif order != "now":
-            print(
-                json.dumps({"error": f"cannot do {order!r}: only now and, with --freeze, advance"}),
-                flush=True,
-            )
+        elif command != "now":
+            error = f"cannot do {command!r}: only now and, with --freeze, advance"
+            print(json.dumps({"error": error}), flush=True)
             continue
         for _ in range(1000):
             if not demo.log.pending:
@@ -70,7 +67,8 @@ async def handle_commands(demo: DemoServer) -> None:
     demo.stop()
 
 
-async def run_demo(demo: DemoServer, obey: bool) -> None:
+async def run_demo(demo: DemoServer, take_commands: bool) -> None:
+    """Print what the web is, and serve it until a signal, or the end of the input, stops it."""
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, demo.stop)
@@ -80,24 +78,33 @@ async def run_demo(demo: DemoServer, obey: bool) -> None:
         "hosts": demo.dns_hosts,
         "seeds": demo.web.seed_urls,
         "profile": demo.profile.name,
+        "t0": world.t0,
+        "seed": world.seed,
+        "speed": world.speed,
     }
-    print(
-        json.dumps(hello | {"t0": world.t0, "seed": world.seed, "speed": world.speed}), flush=True
-    )
-    orders = asyncio.create_task(handle_commands(demo)) if obey else None
+    print(json.dumps(hello), flush=True)
+    commands = None
+    if take_commands:
+        commands = asyncio.create_task(handle_commands(demo))
     await demo.serve()
-    if orders:
-        orders.cancel()
+    if commands:
+        commands.cancel()
 
 
 def main() -> int:
     args = parse_arguments()
     now = time.time()
+    clock = None
+    if args.freeze:
+        clock = FrozenClock(now)
+    t0 = args.t0
+    if t0 is None:
+        t0 = now
     try:
         demo = DemoServer(
             args.profile,
-            clock=FrozenClock(now) if args.freeze else None,
-            t0=now if args.t0 is None else args.t0,
+            clock=clock,
+            t0=t0,
             speed=args.speed,
             seed=args.seed,
             port=args.port,

@@ -1,5 +1,6 @@
-"""The articles of one host: which exist at an age, what they say in which version. Pure functions
-of seed and age.
+"""The articles of one host: which exist at an age, and what they say in which version.
+
+All of it follows from the seed and the age.
 """
 
 from __future__ import annotations
@@ -16,9 +17,7 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """What never changes about an article. `published` is a web age, negative if before
-    the epoch.
-    """
+    """What never changes about an article; `published` is a web age, negative before the epoch."""
 
     number: int
     section: str
@@ -30,8 +29,9 @@ class Article:
 
 
 class Articles:
-    """Article 0, 1, 2, ... in the order of publication: `spec.articles` before the epoch, then one
-    per arrival.
+    """The articles 0, 1, 2, ... of a host in the order of publication.
+
+    `spec.articles` of them were published before the epoch, then one comes per arrival.
     """
 
     def __init__(self, spec: HostSpec, world: World) -> None:
@@ -46,22 +46,22 @@ class Articles:
         return self._spec.articles + self.arrivals.events_until(age)
 
     def kept_numbers(self, count: int, section: str = "") -> tuple[int, ...]:
-        """Numbers of the articles that still stand when `count` have been published,
-        newest first.
-        """
+        """The numbers of the articles left when `count` have been published, newest first."""
         numbers = range(count - 1, max(0, count - self._spec.keep) - 1, -1)
         return tuple(n for n in numbers if not section or self.get(n).section == section)
 
     def arrival_age(self, count: int) -> float:
         """The age at which the `count`-th article was published."""
-        return self.get(count - 1).published if count else -1.0
+        if not count:
+            return -1.0
+        return self.get(count - 1).published
 
     def _get(self, number: int) -> Article:
         spec = self._spec
         stream = self._world.random_stream(self._spec.name, "article", number)
-        voice = RandomText(stream)
+        text = RandomText(stream)
         first = spec.articles
-        title = voice.title()
+        title = text.title()
         section = stream.choice(spec.sections)
         published = (number - first) * 3 * HOUR_S - stream.random() * HOUR_S
         if number >= first:
@@ -72,15 +72,13 @@ class Articles:
             section,
             title,
             path=path,
-            author=voice.person_name(),
+            author=text.person_name(),
             published=published,
             paragraphs=stream.randint(6, 12),
         )
 
     def version_at(self, number: int, age: float) -> tuple[int, float]:
-        """How often article `number` has changed by `age`, and the age of the last change (or of
-        publication).
-        """
+        """How often an article has changed by `age`, and when it last did (or was published)."""
         edits = self._edits.get(number)
         published = self.get(number).published
         if edits is None:
@@ -88,26 +86,29 @@ class Articles:
             edits = Poisson(stream, stream.choice(self._spec.change_s), max(0.0, published))
             edits = self._edits.setdefault(number, edits)
         version = edits.events_until(age)
-        return version, edits.event_time(version) if version else published
+        if not version:
+            return 0, published
+        return version, edits.event_time(version)
 
     def version_paragraphs(self, number: int, version: int) -> tuple[str, ...]:
-        """The paragraphs of a version. Change k rewrites one paragraph, in turn: versions are
-        near-copies.
+        """The paragraphs of a version of an article.
+
+        Change k rewrites one paragraph, each in its turn, so that versions are near-copies.
         """
         size = self.get(number).paragraphs
-        latest = (
-            (version - 1 - i) // size * size + i + 1 if version > i else 0 for i in range(size)
-        )
-        return tuple(self.paragraph(number, i, edit) for i, edit in enumerate(latest))
+        texts = []
+        for index in range(size):
+            edit = 0
+            if version > index:
+                edit = (version - 1 - index) // size * size + index + 1
+            texts.append(self.paragraph(number, index, edit))
+        return tuple(texts)
 
-    def _paragraph(self, number: int, place: int, edit: int) -> str:
-        return RandomText(
-            self._world.random_stream(self._spec.name, "text", number, place, edit)
-        ).paragraph()
+    def _paragraph(self, number: int, index: int, edit: int) -> str:
+        stream = self._world.random_stream(self._spec.name, "text", number, index, edit)
+        return RandomText(stream).paragraph()
 
 
 def combined_version(changed: float) -> int:
-    """The version number of a page that is put together from others: the millisecond of its last
-    change.
-    """
+    """The version of a page that is made from others: the millisecond of its last change."""
     return max(0, round(changed * 1000))

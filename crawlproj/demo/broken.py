@@ -1,7 +1,8 @@
-"""Every fault under a path (`/timeout`) and on a host of its own (`timeout.fault.demo.test`), and
-odd answers.
+"""Every fault and every odd response under a path (`/timeout`) and on a host of its own
+(`timeout.fault.demo.test`).
 
-`PATHS` names the paths to ask on each fault's own host: `http://NAME.fault.demo.test:PORT` + path.
+`PATHS` names the paths to request on each fault's own host: `http://NAME.fault.demo.test:PORT` +
+path.
 """
 
 from __future__ import annotations
@@ -45,15 +46,13 @@ PATHS: dict[str, tuple[str, ...]] = {
 
 
 def fault_pages(site: Site) -> dict[str, Maker]:
-    """All faults and odd answers by path, for one host."""
+    """All faults and odd responses by path, for one host."""
     found = {
         f"/{name}": DemoPage("fault", LONG_AGO, fault=fault)
         for name, fault in faults.FAULTS.items()
     }
-    long = site.make_link(
-        "/long/" + "x" * (LONG_URL_CHARS - len(site.world.url(site.spec.name, "/long/"))),
-        "A long way",
-    )
+    fill = LONG_URL_CHARS - len(site.world.url(site.spec.name, "/long/"))
+    long = site.make_link("/long/" + "x" * fill, "A long way")
     found |= {
         "/ok": site.plain_page("Nothing is wrong here"),
         "/empty": DemoPage("odd", LONG_AGO),
@@ -120,24 +119,29 @@ def _hop(status: int, to: str) -> DemoPage:
 
 
 def fault_families(site: Site) -> dict[str, PathMaker]:
-    """`/status/NNN`, with `?retry_after=SECONDS` if wanted, and the long URL's own page."""
+    """`/status/NNN`, with `?retry_after=SECONDS` if wanted, and the page of the long URL."""
 
     def status(key: str, age: float) -> DemoPage | None:
         found = re.fullmatch(r"/status/([1-9]\d\d)(?:\?retry_after=(.*))?", key)
         if not found:
             return None
         code = int(found[1])
-        wait = found[2]
-        headers = (("Retry-After", wait),) if wait else ()
+        retry_after = found[2]
         if code == 200:
             return site.plain_page("Status 200")
-        to = site.world.url(site.spec.name, "/ok") if 301 <= code <= 308 and code != 304 else ""
-        kind = "redirect" if to else "error"
+        headers: tuple[tuple[str, str], ...] = ()
+        if retry_after:
+            headers = (("Retry-After", retry_after),)
+        kind = "error"
+        location = ""
+        if 301 <= code <= 308 and code != 304:
+            kind = "redirect"
+            location = site.world.url(site.spec.name, "/ok")
         return DemoPage(
             kind,
             LONG_AGO,
             status=code,
-            location=to,
+            location=location,
             headers=headers,
             body=lambda: b"status %d\n" % code,
         )
@@ -152,9 +156,7 @@ def add_faults(site: Site) -> None:
 
 
 def add_fault_index(site: Site) -> None:
-    """Links to each fault on a host of its own, so that one bad host does not hold up
-    the others.
-    """
+    """Links to each fault on a host of its own, so that a bad one does not delay the others."""
     for spec in (other.spec for other in site.sites.values()):
         if spec.robots:
             paths: tuple[str, ...] = ("/", "/private/report.html")

@@ -1,5 +1,6 @@
-"""The demo web's time: any callable that gives unix seconds. Tests hold it still, the demo uses
-`time.time`.
+"""The demo web's time: any callable that gives unix seconds.
+
+Tests hold it still, the demo uses `time.time`.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from collections.abc import Callable
 Clock = Callable[[], float]
 
 EPOCH = 1_767_600_000.0
-"""2026-01-05 08:00 UTC: where a demo web begins unless it is told otherwise."""
+"""2026-01-05 08:00 UTC: when a demo web begins, unless another time is given."""
 
 
 class FrozenClock:
-    """A clock that moves only when told to; safe to use from several threads."""
+    """A clock that moves only by `advance`; safe to use from several threads."""
 
     def __init__(self, at: float = EPOCH) -> None:
         self._at = at

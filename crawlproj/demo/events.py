@@ -8,10 +8,10 @@ from bisect import bisect_right
 
 
 class Poisson:
-    """Events at the mean rate of one per `every_s` seconds after `start_s`; none at all if
-    `every_s` is 0.
+    """Events at the mean rate of one per `every_s` seconds after `start_s`; none if `every_s` is 0.
 
-    The times depend on the stream only, not on who asks or when: they are drawn in order and kept.
+    The times depend on the random stream only, not on when they are needed: they are drawn in order
+    and kept.
     """
 
     def __init__(self, stream: random.Random, every_s: float, start_s: float = 0.0) -> None:

@@ -1,5 +1,5 @@
-"""The special collections a host can have, by name: redirects, copies, traps, orders to robots,
-oddities, faults.
+"""The special collections that a host can have, by name: redirects, copies, traps, directives for
+robots, oddities, faults.
 
 Each function fills the host's `Extra`: links for the box on its front page, and the pages behind
 them.
@@ -22,14 +22,14 @@ def redirect_page(status: int, to: str) -> Maker:
 
 
 def add_redirects(site: Site) -> None:
-    """One hop, a chain of three to a page that is linked nowhere else, two loops, and a way to
-    another host.
-    """
+    """One hop, a chain of three to a page linked nowhere else, loops, and one to another host."""
 
     def url(path: str) -> str:
         return site.world.url(site.spec.name, path)
 
-    away = site.world.url(site.spec.partners[0]) if site.spec.partners else url("/")
+    away = url("/")
+    if site.spec.partners:
+        away = site.world.url(site.spec.partners[0])
     hops = {
         "/go/about": (301, url("/about.html")),
         "/go/chain": (302, url("/go/chain/2")),
@@ -61,9 +61,7 @@ def add_dead_links(site: Site) -> None:
 
 
 def add_copies(site: Site) -> None:
-    """Exact copies of three own articles under another URL, and print versions that differ a
-    little.
-    """
+    """Exact copies of three own articles under another URL, and slightly different reprints."""
     for number in range(min(3, site.spec.articles)):
         path = site.articles.get(number).path
         site.extra.pages[f"/copy{path}"] = partial(site.article_page, number)
@@ -75,7 +73,7 @@ def add_copies(site: Site) -> None:
 
 
 def add_mirror(site: Site) -> None:
-    """Articles of another host (`copies_of`) in this host's dress."""
+    """Articles of another host (`copies_of`) in the layout of this one."""
     source = site.sites[site.spec.copies_of]
     for number in range(min(6, source.spec.articles)):
         item = source.articles.get(number)
@@ -102,7 +100,7 @@ def _reprint(site: Site, source: Site, number: int, age: float) -> DemoPage:
 
 
 def add_calendar(site: Site) -> None:
-    """A trap: a month that links the next month, for ever. Same depth of path, endless clicks."""
+    """A trap: each month links the next one, for ever, at the same depth of the path."""
 
     def month(key: str, age: float) -> DemoPage | None:
         year, _, name = key.removeprefix("/calendar/").partition("/")
@@ -123,17 +121,18 @@ def add_endless_folders(site: Site) -> None:
         names = key.removeprefix("/more/").split("/")
         if set(names) - {"and", "on", ""}:
             return None
-        step = "and" if len(names) % 2 == 0 else "on"
-        return site.plain_page(
-            f"Level {len(names)}", (site.make_link(f"{key}{step}/", "Deeper"),), paragraphs=1
-        )
+        step = "on"
+        if len(names) % 2 == 0:
+            step = "and"
+        deeper = site.make_link(f"{key}{step}/", "Deeper")
+        return site.plain_page(f"Level {len(names)}", (deeper,), paragraphs=1)
 
     site.extra.families["/more/"] = level
     site.extra.entries.append(site.make_link("/more/on/", "More and more"))
 
 
 def add_robots_directives(site: Site) -> None:
-    """Pages that tell robots something: noindex, nofollow, by meta, by header, on one link."""
+    """Pages with directives for robots: noindex, nofollow, by meta, by header, on one link."""
     after = site.make_link("/notes/after-noindex.html", "Go on")
     hidden = site.make_link("/notes/hidden.html", "Hidden")
     noindex = site.plain_page(
@@ -162,7 +161,7 @@ def add_robots_directives(site: Site) -> None:
 
 
 def add_private_pages(site: Site) -> None:
-    """Pages that answer, but that robots.txt of the host forbids (the profile says so)."""
+    """Pages that exist, but that the host's robots.txt forbids (the profile has the rules)."""
     inner = site.make_link("/private/inner.html", "Further in")
     site.extra.pages["/private/report.html"] = fixed_page(
         site.plain_page("Not for robots", (inner,))

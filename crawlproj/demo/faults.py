@@ -1,5 +1,5 @@
-"""What servers do wrong on the wire, as data: raw bytes and a bad end per fault, and what is wrong
-with robots.txt.
+"""What servers do wrong on the wire, as data: the raw bytes of each fault and how it ends, and what
+can be wrong with a robots.txt.
 """
 
 from __future__ import annotations
@@ -52,30 +52,31 @@ def _endless(type: str, first: bytes, filler: bytes) -> Callable[[], Iterator[by
 
 @cache
 def gzip_bomb() -> bytes:
-    """A gzip file of about 130 KB that unpacks to `BOMB_BYTES` of HTML blanks; made from one
-    repeated deflate block.
+    """A gzip file of about 130 KB that decompresses to `BOMB_BYTES` of HTML blanks.
+
+    It is made from one repeated deflate block.
     """
     block = b" " * (1024 * 1024)
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    packed = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+    compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
+    compressed = compressor.compress(block) + compressor.flush(zlib.Z_FULL_FLUSH)
     times = BOMB_BYTES // len(block)
     crc = 0
     for _ in range(times):
         crc = zlib.crc32(block, crc)
     end = zlib.compressobj(9, zlib.DEFLATED, -15).flush()
     tail = crc.to_bytes(4, "little") + BOMB_BYTES.to_bytes(4, "little")
-    return b"\x1f\x8b\x08\0\0\0\0\0\x02\xff" + packed * times + end + tail
+    return b"\x1f\x8b\x08\0\0\0\0\0\x02\xff" + compressed * times + end + tail
 
 
 def _bomb(layers: int) -> Iterator[bytes]:
-    body = gzip_bomb() if layers == 1 else gzip.compress(gzip_bomb(), 9, mtime=0)
+    body = gzip_bomb()
+    for _ in range(layers - 1):
+        body = gzip.compress(body, 9, mtime=0)
     encodings = ", ".join(["gzip"] * layers)
-    yield (
-        response_head(
-            "200 OK", "text/html", f"Content-Encoding: {encodings}", f"Content-Length: {len(body)}"
-        )
-        + body
+    head = response_head(
+        "200 OK", "text/html", f"Content-Encoding: {encodings}", f"Content-Length: {len(body)}"
     )
+    yield head + body
 
 
 def _raw(*chunks: bytes) -> Callable[[], Iterable[bytes]]:
@@ -83,14 +84,15 @@ def _raw(*chunks: bytes) -> Callable[[], Iterable[bytes]]:
 
 
 def _drip() -> Iterator[bytes]:
-    yield from (
-        bytes([byte]) for byte in response_head("200 OK", "text/html", "Content-Length: 2") + b"ok"
-    )
+    data = response_head("200 OK", "text/html", "Content-Length: 2") + b"ok"
+    for byte in data:
+        yield bytes([byte])
 
 
 def _endless_headers() -> Iterator[bytes]:
     yield b"HTTP/1.1 200 OK\r\n"
-    yield from (b"X-Number-%d: %d\r\n" % (n, n) * 100 for n in itertools.count())
+    for number in itertools.count():
+        yield b"X-Number-%d: %d\r\n" % (number, number) * 100
 
 
 COMPRESSED_FILLER = gzip.compress(FILLER, mtime=0)
@@ -100,41 +102,41 @@ CHUNKED = response_head("200 OK", "text/html", "Transfer-Encoding: chunked")
 FAULTS: dict[str, Fault] = {
     fault.name: fault
     for fault in (
-        Fault("timeout", "takes the request and never answers", _raw(), then="hang"),
+        Fault("timeout", "takes the request and never responds", _raw(), end="hang"),
         Fault(
             "stall",
-            "stops in the middle of the body and keeps the line open",
+            "stops in the middle of the body and keeps the connection open",
             _raw(HALF),
-            then="hang",
+            end="hang",
             status=200,
         ),
         Fault(
-            "drip", "sends the answer byte by byte", _drip, then="close", status=200, pause_s=0.2
+            "drip", "sends the response byte by byte", _drip, end="close", status=200, pause_s=0.2
         ),
-        Fault("reset", "resets the connection instead of answering", _raw(), then="reset"),
+        Fault("reset", "resets the connection instead of responding", _raw(), end="reset"),
         Fault(
             "reset-body",
             "resets the connection in the middle of the body",
             _raw(HALF),
-            then="reset",
+            end="reset",
             status=200,
         ),
-        Fault("no-answer", "closes the connection instead of answering", _raw()),
+        Fault("no-answer", "closes the connection instead of responding", _raw()),
         Fault(
-            "short", "closes before Content-Length is reached", _raw(HALF), then="close", status=200
+            "short", "closes before Content-Length is reached", _raw(HALF), end="close", status=200
         ),
         Fault(
             "long",
             "sends more than Content-Length says",
             _raw(response_head("200 OK", "text/html", "Content-Length: 100") + FILLER[:1000]),
-            then="close",
+            end="close",
             status=200,
         ),
         Fault(
             "length-bad",
             "Content-Length is no number",
             _raw(response_head("200 OK", "text/html", "Content-Length: many") + FILLER[:1000]),
-            then="close",
+            end="close",
             status=200,
         ),
         Fault(
@@ -144,21 +146,21 @@ FAULTS: dict[str, Fault] = {
                 response_head("200 OK", "text/html", "Content-Length: 10", "Content-Length: 20")
                 + FILLER[:20]
             ),
-            then="close",
+            end="close",
             status=200,
         ),
         Fault(
             "chunk-bad",
             "a chunk size that is no number",
             _raw(CHUNKED, b"zz\r\nhello\r\n"),
-            then="close",
+            end="close",
             status=200,
         ),
         Fault(
             "chunk-cut",
             "closes before the last chunk",
             _raw(CHUNKED, _chunk(FILLER[:500])),
-            then="close",
+            end="close",
             status=200,
         ),
         Fault(
@@ -168,7 +170,7 @@ FAULTS: dict[str, Fault] = {
             "endless",
             "a body without end",
             _endless("text/html", b"<html>", FILLER),
-            then="close",
+            end="close",
             status=200,
             pause_s=0.001,
         ),
@@ -176,7 +178,7 @@ FAULTS: dict[str, Fault] = {
             "endless-headers",
             "headers without end",
             _endless_headers,
-            then="close",
+            end="close",
             status=200,
             pause_s=0.001,
         ),
@@ -184,21 +186,21 @@ FAULTS: dict[str, Fault] = {
             "huge",
             "a page of 50 MB",
             _huge("text/html", b"<html><body>", FILLER),
-            then="close",
+            end="close",
             status=200,
         ),
         Fault(
             "bomb",
-            "130 KB of gzip that unpack to 128 MB",
+            "130 KB of gzip that decompress to 128 MB",
             lambda: _bomb(1),
-            then="close",
+            end="close",
             status=200,
         ),
         Fault(
             "bomb-twice",
-            "1 KB, packed twice, that unpacks to 128 MB",
+            "1 KB, compressed twice, that decompresses to 128 MB",
             lambda: _bomb(2),
-            then="close",
+            end="close",
             status=200,
         ),
         Fault(
@@ -210,7 +212,7 @@ FAULTS: dict[str, Fault] = {
                 )
                 + FILLER[:500]
             ),
-            then="close",
+            end="close",
             status=200,
         ),
         Fault(
@@ -225,7 +227,7 @@ FAULTS: dict[str, Fault] = {
                 )
                 + COMPRESSED_FILLER[: len(COMPRESSED_FILLER) // 2]
             ),
-            then="close",
+            end="close",
             status=200,
         ),
         Fault(
@@ -237,7 +239,7 @@ FAULTS: dict[str, Fault] = {
                 )
                 + FILLER[:500]
             ),
-            then="close",
+            end="close",
             status=200,
         ),
         Fault(
@@ -247,7 +249,7 @@ FAULTS: dict[str, Fault] = {
                 response_head("200 OK", "text/html", "Content-Length: 2", "X-Big: " + "x" * 300_000)
                 + b"ok"
             ),
-            then="close",
+            end="close",
             status=200,
         ),
         Fault(
@@ -262,14 +264,14 @@ FAULTS: dict[str, Fault] = {
                 )
                 + b"ok"
             ),
-            then="close",
+            end="close",
             status=200,
         ),
         Fault(
             "header-bad",
             "a header line without a colon",
             _raw(response_head("200 OK", "text/html", "Content-Length: 2", "what is this") + b"ok"),
-            then="close",
+            end="close",
             status=200,
         ),
     )
@@ -292,27 +294,27 @@ ROBOTS: dict[str, Fault | DemoPage] = {
         "robots-huge",
         "rules, then 50 MB of comments",
         _huge("text/plain", RULES, b"# more\n" * 9000),
-        then="close",
+        end="close",
         status=200,
     ),
     "endless": Fault(
         "robots-endless",
         "rules, then comments without end",
         _endless("text/plain", RULES, b"# more\n" * 900),
-        then="close",
+        end="close",
         status=200,
         pause_s=0.001,
     ),
     "slow": Fault(
         "robots-slow",
-        "answers after 2 seconds",
+        "responds after 2 seconds",
         lambda: (b"", response_head("200 OK", "text/plain") + RULES),
-        then="close",
+        end="close",
         status=200,
         pause_s=2.0,
     ),
-    "timeout": Fault("robots-timeout", "never answers", _raw(), then="hang"),
-    "reset": Fault("robots-reset", "resets the connection", _raw(), then="reset"),
+    "timeout": Fault("robots-timeout", "never responds", _raw(), end="hang"),
+    "reset": Fault("robots-reset", "resets the connection", _raw(), end="reset"),
     "redirect": DemoPage("redirect", LONG_AGO, status=301, location="/robots-real.txt"),
     "loop": DemoPage("redirect", LONG_AGO, status=302, location="/robots.txt"),
 }

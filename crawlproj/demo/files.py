@@ -1,6 +1,4 @@
-"""Real documents, as small as they can be: a PDF and a Word file with a sentence and a
-link each.
-"""
+"""Real documents, as small as they can be: a PDF and a Word file, a sentence and a link each."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 
 
 def make_pdf(title: str, text: str, url: str) -> bytes:
-    """One page; the link is an annotation over the text."""
+    """A PDF of one page; the link is an annotation over the text."""
     show = f"BT /F1 18 Tf 40 100 Td ({text}) Tj ET"
     objects = (
         "<</Type/Catalog/Pages 2 0 R/Lang(en)>>",
@@ -26,11 +24,11 @@ def make_pdf(title: str, text: str, url: str) -> bytes:
         f"<</Title({title})>>",
     )
     body = "%PDF-1.4\n"
-    places = []
-    for number, text_ in enumerate(objects, 1):
-        places.append(len(body))
-        body += f"{number} 0 obj{text_}endobj\n"
-    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    offsets = []
+    for number, source in enumerate(objects, 1):
+        offsets.append(len(body))
+        body += f"{number} 0 obj{source}endobj\n"
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
     end = (
         f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer<</Root 1 0 R/Info 7 0 "
         f"R/Size {len(objects) + 1}>>\n"
@@ -39,7 +37,7 @@ def make_pdf(title: str, text: str, url: str) -> bytes:
 
 
 def make_docx(title: str, text: str, url: str) -> bytes:
-    """One paragraph with a link in it."""
+    """A Word file of one paragraph with a link in it."""
     link = f'<w:hyperlink r:id="rId1"><w:r><w:t>{text}</w:t></w:r></w:hyperlink>'
     main = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
     parts = {

@@ -1,6 +1,4 @@
-"""What the demo web saw: one record per request, in memory and, if wanted, as JSON lines in
-a file.
-"""
+"""What the demo web has seen: a record per request, in memory and, if wanted, as JSON lines."""
 
 from __future__ import annotations
 
@@ -9,18 +7,19 @@ import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TextIO
 
-PATIENCE_S = 5.0
+PENDING_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRecord:
     """One request, seen from the server.
 
-    `started`: the last byte of its head had arrived; `ended`: the last byte of the answer was given
-    to the kernel, or the connection was gone. Both on this machine's monotonic clock, `started_at`
-    and `ended_at` in unix time. `status` 0: no valid status line was sent. `retry_after_s` is what
-    the answer told the client to wait.
+    `started`: the last byte of its head had arrived; `ended`: the last byte of the response was
+    given to the kernel, or the connection was gone. Both on this machine's monotonic clock,
+    `started_at` and `ended_at` in unix time. `status` 0: no valid status line was sent.
+    `retry_after_s` is the Retry-After of the response.
     """
 
     started: float
@@ -45,40 +44,44 @@ class AccessRecord:
 
 
 class AccessLog:
-    """Append-only and safe to use from several threads; with a path, each record is in the file
-    when `add` returns.
+    """An append-only log, safe to use from several threads.
 
-    A client has an answer before the server has written it down. So the server says `begin` before
-    it sends, and `records` waits for what has begun: whoever has read an answer finds it in the
-    log.
+    With a path, each record is in the file when `add` returns. A client has a response before the
+    server has logged it. So the server calls `begin_response` before it sends, and `records` waits
+    for what has begun: whoever has read a response finds it in the log.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._records: list[AccessRecord] = []
         self._lock = threading.Condition()
         self.pending = 0
-        self._file = path.open("a", encoding="utf-8", buffering=1) if path else None
+        self._file: TextIO | None = None
+        if path:
+            self._file = path.open("a", encoding="utf-8", buffering=1)
 
     def begin_response(self) -> None:
-        """An answer is about to be sent; `add(..., begun=True)` will follow."""
+        """Count a response that is about to be sent; `add(..., begun=True)` follows."""
         with self._lock:
             self.pending += 1
 
     def add(self, record: AccessRecord, *, begun: bool = False) -> None:
-        line = json.dumps(asdict(record)) + "\n" if self._file else ""
+        line = ""
+        if self._file:
+            line = json.dumps(asdict(record)) + "\n"
         with self._lock:
             self._records.append(record)
             if self._file:
                 self._file.write(line)
-            self.pending -= begun
+            if begun:
+                self.pending -= 1
             self._lock.notify_all()
 
     def records(self) -> tuple[AccessRecord, ...]:
-        """All records so far, in the order in which the answers ended; waits a little for those
-        being sent.
+        """All records so far, in the order in which the responses ended; it waits a little for
+        pending ones.
         """
         with self._lock:
-            self._lock.wait_for(lambda: not self.pending, PATIENCE_S)
+            self._lock.wait_for(lambda: not self.pending, PENDING_TIMEOUT_S)
             return tuple(self._records)
 
     def clear(self) -> None:

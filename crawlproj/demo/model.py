@@ -1,6 +1,4 @@
-"""The values of the demo web: what a host is (data), what a page is at a moment, what is asked and
-answered.
-"""
+"""The values of the demo web: a host, its page at a moment, a request and a response."""
 
 from __future__ import annotations
 
@@ -12,14 +10,12 @@ from typing import Literal
 
 DOMAIN = "demo.test"
 Validators = Literal["both", "etag", "modified", "none"]
-Then = Literal["close", "reset", "hang"]
+FaultEnd = Literal["close", "reset", "hang"]
 
 
 @dataclass(frozen=True, slots=True)
 class HostSpec:
-    """One host as data. Durations are seconds of web time, or of real time where the server does
-    the waiting.
-    """
+    """One host as data. Durations are seconds of web time, or real ones where the server waits."""
 
     name: str
     """First part of the host name: `news1` is `news1.demo.test`."""
@@ -27,9 +23,9 @@ class HostSpec:
     address: str = "127.0.0.1"
     sections: tuple[str, ...] = ("world", "business", "sport")
     articles: int = 12
-    """How many articles stand there at the epoch."""
+    """How many articles there are at the epoch."""
     keep: int = 36
-    """Only the newest so many articles stay; older ones answer 410."""
+    """Only the newest so many articles stay; the status of older ones is 410."""
     appear_s: float = 0.0
     """Mean seconds between new articles; 0: none appear."""
     change_s: tuple[float, ...] = (0.0,)
@@ -47,14 +43,14 @@ class HostSpec:
     max_age_s: int = 0
     latency_s: tuple[float, float] = (0.0, 0.0)
     busy_every: int = 0
-    """Every so many-th page request gets 429; until its Retry-After has passed, all others too."""
+    """One page request in so many gets 429, and so do all others until its Retry-After ends."""
     retry_after_s: int = 1
     noise: bool = False
     """Clock, counter and token on each page, different at every request although the content is the
     same.
     """
     dead_every: int = 0
-    """Every so many-th article holds a link to a page that is not there."""
+    """One article in so many has a link to a page that does not exist."""
     extras: tuple[str, ...] = ()
     """Names of the special collections in `extras.py` that this host has."""
     partners: tuple[str, ...] = ()
@@ -69,8 +65,8 @@ class HostSpec:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A named web: its hosts, the hosts whose front pages are the seeds, and the depth up to which
-    it is finite.
+    """A named web: its hosts, those whose front pages are the seeds, and the depth up to which it
+    is finite.
     """
 
     name: str
@@ -99,13 +95,13 @@ class DemoLink:
 @dataclass(frozen=True, slots=True)
 class Fault:
     """Bytes that a server should not send, or not in this way: raw chunks, pauses between them, and
-    a bad end.
+    how it ends.
     """
 
     name: str
-    says: str
+    description: str
     chunks: Callable[[], Iterable[bytes]]
-    then: Then = "close"
+    end: FaultEnd = "close"
     status: int = 0
     """The status on the wire; 0: no valid status line is sent."""
     pause_s: float = 0.0
@@ -113,7 +109,7 @@ class Fault:
     @property
     def is_finite(self) -> bool:
         """Whether it is over as soon as the client has read all there is."""
-        return self.then != "hang" and not self.pause_s
+        return self.end != "hang" and not self.pause_s
 
 
 def empty_body() -> bytes:
@@ -122,7 +118,7 @@ def empty_body() -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class DemoPage:
-    """What stands under one URL at one moment.
+    """The page under one URL at one moment.
 
     `changed` is the web age (seconds since the epoch, negative: before it) of the last change of
     the content and `version` rises with each change. `body` is called only when somebody wants the
@@ -155,7 +151,7 @@ class DemoRequest:
 
 @dataclass(frozen=True, slots=True)
 class DemoResponse:
-    """What goes back, after `latency_s`; a fault replaces everything else."""
+    """A response, to be sent after `latency_s`; a fault replaces everything else."""
 
     status: int
     headers: tuple[tuple[str, str], ...] = ()
@@ -166,9 +162,7 @@ class DemoResponse:
 
 @dataclass(slots=True)
 class World:
-    """What all hosts share: the seed, the epoch `t0` (unix), the speed of time, and the port they
-    are served on.
-    """
+    """What all hosts share: the seed, the epoch `t0` (unix), the speed of time, and the port."""
 
     seed: int
     t0: float
@@ -183,12 +177,15 @@ class World:
         return max(0.0, (now - self.t0) * self.speed)
 
     def unix_time(self, age: float) -> float:
-        return self.t0 + (age / self.speed if age > 0 else age)
+        if age > 0:
+            age /= self.speed
+        return self.t0 + age
 
     def datetime_at(self, age: float) -> datetime:
         return datetime.fromtimestamp(self.unix_time(age), UTC)
 
     def url(self, name: str, path: str = "/") -> str:
         """The absolute URL of a path on the host called `name` (without the domain)."""
-        port = "" if self.port == 80 else f":{self.port}"
-        return f"http://{name}.{DOMAIN}{port}{path}"
+        if self.port == 80:
+            return f"http://{name}.{DOMAIN}{path}"
+        return f"http://{name}.{DOMAIN}:{self.port}{path}"

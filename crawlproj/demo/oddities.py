@@ -1,5 +1,5 @@
-"""Special collections about how things are written: charsets, `<base>`, variants of a URL, links
-outside of `<a>`.
+"""Special collections about spelling: charsets, `<base>`, variants of a URL, links outside of
+`<a>`, documents.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ RUSSIAN = (
 
 
 def add_charsets(site: Site) -> None:
-    """UTF-16 with a mark, windows-1251 named only in a meta element, Latin-1 by header, UTF-8 with
-    a mark; `<base>`.
-    """
+    """UTF-16 and UTF-8 with a BOM, windows-1251 by meta element, Latin-1 by header, `<base>`."""
 
-    def coded(name: str, text: Iterable[str], meta: str, codec: str, header: str) -> None:
-        link = site.make_link(
-            f"/text/from-{name}.html", "Vor, après, дальше" if codec != "latin-1" else "Vor, après"
-        )
+    def add_page(name: str, text: Iterable[str], meta: str, codec: str, header: str) -> None:
+        label = "Vor, après"
+        if codec != "latin-1":
+            label += ", дальше"
+        link = site.make_link(f"/text/from-{name}.html", label)
         html = f"<!DOCTYPE html><html><head>{meta}<title>{name}</title></head><body><h1>{name}</h1>"
         html += f"{render.paragraphs_html(text)}<p>{render.link_html(link)}</p></body></html>\n"
         body = html.encode(codec, "xmlcharrefreplace")
@@ -40,10 +39,10 @@ def add_charsets(site: Site) -> None:
         site.extra.entries.append(site.make_link(f"/text/{name}.html", f"In {name}"))
 
     western = ("Über den Dächern läutete es zwölf.", "Le garçon a déjà mangé la crème brûlée.")
-    coded("utf-16", RUSSIAN, "", "utf-16", "text/html; charset=utf-16")
-    coded("windows-1251", RUSSIAN, '<meta charset="windows-1251">', "cp1251", "text/html")
-    coded("latin-1", western, "", "latin-1", "text/html; charset=iso-8859-1")
-    coded("utf-8-bom", RUSSIAN, "", "utf-8-sig", "text/html")
+    add_page("utf-16", RUSSIAN, "", "utf-16", "text/html; charset=utf-16")
+    add_page("windows-1251", RUSSIAN, '<meta charset="windows-1251">', "cp1251", "text/html")
+    add_page("latin-1", western, "", "latin-1", "text/html; charset=iso-8859-1")
+    add_page("utf-8-bom", RUSSIAN, "", "utf-8-sig", "text/html")
     _base(site)
 
 
@@ -63,9 +62,7 @@ def _base(site: Site) -> None:
 
 
 def add_url_variants(site: Site) -> None:
-    """The same page written in many ways: tracking, session, fragment, order of parameters, dots,
-    upper case.
-    """
+    """The same page under many spellings: tracking, session, fragment, dots, upper case."""
     item = "/shop/item.html"
     offer = "/shop/offer.html?colour=red&size=2"
     site.extra.pages[item] = fixed_page(site.plain_page("An item"))
@@ -88,9 +85,7 @@ def add_url_variants(site: Site) -> None:
 
 
 def add_script_links(site: Site) -> None:
-    """Links outside of `<a>`: in onclick, in script text (whole and as a path), in an image map, in
-    a frame.
-    """
+    """Links in onclick, in script text (whole and as a path), in an image map, in a frame."""
     full = site.world.url(site.spec.name, "/odd/script-url.html")
     odd = (
         site.make_link("/odd/onclick.html", "Press", "onclick"),
@@ -110,9 +105,7 @@ def _path(link: DemoLink) -> str:
 
 
 def add_documents(site: Site) -> None:
-    """What is no HTML: a plain text, a PDF and a Word file. Each is the only one that links
-    a page.
-    """
+    """A plain text, a PDF and a Word file, each the only one that links a certain page."""
     kinds = {"report.pdf": "application/pdf", "minutes.docx": DOCX, "hours.txt": "text/plain"}
     links = {name: site.make_link(f"/files/from-{name}.html", name) for name in kinds}
     bodies = {

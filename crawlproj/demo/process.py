@@ -19,8 +19,8 @@ from crawlproj.demo.web import Web
 
 
 class DemoProcess:
-    """Like `DemoServer`, for a named profile. The child ends with the `with` block, and also when
-    this process dies.
+    """Like `DemoServer`, for a named profile, in a process that ends with the `with` block or with
+    us.
 
     `frozen=True`: its time stands still and moves only by `advance`. The log is read back from its
     file.
@@ -38,8 +38,11 @@ class DemoProcess:
         log_path: Path | None = None,
     ) -> None:
         self.profile: Profile = find_profile(web)
-        self._folder = None if log_path else tempfile.TemporaryDirectory(prefix="demo-web-")
-        self.log_path = log_path or Path(self._folder.name if self._folder else ".") / "demo.jsonl"
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        if log_path is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="demo-web-")
+            log_path = Path(self._folder.name) / "demo.jsonl"
+        self.log_path = log_path
         self._arguments = [
             "--profile",
             web,
@@ -50,15 +53,16 @@ class DemoProcess:
             "--port",
             str(port),
         ]
-        self._arguments += ["--log", str(self.log_path), "--control"] + (
-            ["--freeze"] if frozen else []
-        )
-        self._arguments += [] if t0 is None else ["--t0", repr(t0)]
+        self._arguments += ["--log", str(self.log_path), "--control"]
+        if frozen:
+            self._arguments.append("--freeze")
+        if t0 is not None:
+            self._arguments += ["--t0", repr(t0)]
 
     def __enter__(self) -> DemoProcess:
         command = [sys.executable, "-m", "crawlproj.demo", *self._arguments]
         root = Path(crawlproj.__path__[0]).parent
-        # A session of its own: Ctrl-C is for the crawler, which still has answers to read.
+        # A session of its own: Ctrl-C is for the crawler, which still has responses to read.
         self.child = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -90,26 +94,27 @@ class DemoProcess:
 
     def now(self) -> float:
         """The time of the child's clock."""
-        return self._tell("now")
+        return self._command("now")
 
     def advance(self, seconds: float) -> float:
         """Move a frozen clock on; returns the new time."""
-        return self._tell(f"advance {seconds!r}")
+        return self._command(f"advance {seconds!r}")
 
     def records(self) -> tuple[AccessRecord, ...]:
-        """All records so far; whoever has read an answer finds it here."""
+        """All records so far; whoever has read a response finds it here."""
         if self.child.poll() is None:
             self.now()
         return tuple(read_access_log(self.log_path))
 
-    def _tell(self, order: str) -> float:
+    def _command(self, command: str) -> float:
+        """Send a command to the child and return the time that it replies with."""
         assert self.child.stdin
-        self.child.stdin.write(order + "\n")
+        self.child.stdin.write(command + "\n")
         self.child.stdin.flush()
-        answer = self._read()
-        if "error" in answer:
-            raise ValueError(answer["error"])
-        return float(answer["now"])
+        reply = self._read()
+        if "error" in reply:
+            raise ValueError(reply["error"])
+        return float(reply["now"])
 
     def _read(self) -> dict[str, Any]:
         assert self.child.stdout
@@ -118,5 +123,5 @@ class DemoProcess:
             raise RuntimeError(
                 f"the demo web did not start (exit code {self.child.wait()}); see its error output"
             )
-        found: dict[str, Any] = json.loads(line)
-        return found
+        reply: dict[str, Any] = json.loads(line)
+        return reply

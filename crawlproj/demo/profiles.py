@@ -1,9 +1,8 @@
-"""The webs there are, by name. A new one is a few lines of data."""
+"""The demo webs that there are, by name. A new one is a few lines of data."""
 
 from __future__ import annotations
 
 import dataclasses
-from itertools import pairwise
 
 from crawlproj.demo import broken, faults
 from crawlproj.demo.model import HostSpec, Profile
@@ -163,6 +162,23 @@ TINY = Profile(
     seeds=("one",),
 )
 
+
+def _bad_robots_host(name: str) -> HostSpec:
+    """A host with one of the faulty robots.txt."""
+    disallow: tuple[str, ...] = ()
+    if name in faults.ROBOTS_WITH_RULES:
+        disallow = ("/private/",)
+    return HostSpec(
+        f"robots-{name}.fault",
+        f"robots.txt: {name}",
+        sections=(),
+        articles=0,
+        robots=name,
+        disallow=disallow,
+        extras=("broken", "private"),
+    )
+
+
 FAULTS = Profile(
     "faults",
     hosts=(
@@ -177,18 +193,7 @@ FAULTS = Profile(
             HostSpec(f"{name}.fault", f"Fault {name}", sections=(), articles=0, extras=("broken",))
             for name in broken.PATHS
         ),
-        *(
-            HostSpec(
-                f"robots-{name}.fault",
-                f"robots.txt: {name}",
-                sections=(),
-                articles=0,
-                robots=name,
-                disallow=("/private/",) if name in faults.ROBOTS_WITH_RULES else (),
-                extras=("broken", "private"),
-            )
-            for name in faults.ROBOTS
-        ),
+        *(_bad_robots_host(name) for name in faults.ROBOTS),
     ),
     seeds=("fault",),
     depth=4,
@@ -210,27 +215,30 @@ def find_profile(name: str) -> Profile:
 def grid_profile(
     hosts: int, addresses: int = 1, like: HostSpec | None = None, name: str = "grid"
 ) -> Profile:
-    """Many hosts alike (`like`), spread in turn over 127.0.0.1, 127.0.0.2, ...; each links the
-    next, all are seeds.
+    """Many hosts like `like`, spread over 127.0.0.1, 127.0.0.2, ...; all of them are seeds.
+
+    Each links the next one.
     """
     model = like or HostSpec("")
-    names = [f"h{n}" for n in range(1, hosts + 1)]
-    after = dict(pairwise([*names, names[0]])) if hosts > 1 else {}
-    specs = (
-        dataclasses.replace(
+    names = [f"h{number}" for number in range(1, hosts + 1)]
+    specs = []
+    for index, host in enumerate(names):
+        partners: tuple[str, ...] = ()
+        if hosts > 1:
+            partners = (names[(index + 1) % hosts],)
+        spec = dataclasses.replace(
             model,
             name=host,
             title=f"Host {host}",
-            address=f"127.0.0.{n % addresses + 1}",
-            partners=(after[host],) if host in after else (),
+            address=f"127.0.0.{index % addresses + 1}",
+            partners=partners,
         )
-        for n, host in enumerate(names)
-    )
+        specs.append(spec)
     return Profile(name, tuple(specs), tuple(names))
 
 
 def dns_hosts(web: Profile) -> dict[str, str]:
-    """Host name -> address, in the form of the crawler's setting DNS_HOSTS."""
+    """The address of each host name, in the form of the crawler's setting DNS_HOSTS."""
     return {spec.host: spec.address for spec in web.hosts}
 
 

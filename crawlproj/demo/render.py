@@ -1,6 +1,4 @@
-"""How the demo web looks: HTML, feeds, sitemaps and pictures from titles, texts and links. No
-decisions here.
-"""
+"""How the demo web looks: HTML, feeds, sitemaps and pictures from titles, texts and links."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from html import escape
 from crawlproj.demo.model import DemoLink
 
 NOISE = "<!--noise-->"
-"""Stands where a noisy host puts something different into each answer."""
+"""Where a noisy host puts something different into each response."""
 
 CSS = """
 :root{--c:%s;--l:%s}
@@ -23,7 +21,8 @@ body{margin:0;font:17px/1.6 Georgia,serif;color:#222;background:#fafaf7}
 header.top{background:var(--c);color:#fff;padding:1.2rem 2rem}
 header.top a{color:#fff;text-decoration:none}
 .brand{font-size:2rem;font-weight:bold;letter-spacing:.02em}
-nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:1.2rem;padding:0;margin:.5rem 0 0;font:15px sans-serif}
+nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:1.2rem;padding:0;margin:.5rem 0 0;\
+font:15px sans-serif}
 .wrap{max-width:60rem;margin:0 auto}
 .cols{display:grid;grid-template-columns:2fr 1fr;gap:2.5rem;padding:1.5rem 2rem}
 h1{line-height:1.2;font-size:2.1rem;margin:.4rem 0}
@@ -35,7 +34,8 @@ a{color:var(--c)}
 .card p{margin:0;font-size:.92rem;color:#555}
 figure{margin:1rem 0}
 figure img{width:100%%;border-radius:6px}
-aside{background:var(--l);padding:1rem 1.3rem;border-radius:6px;align-self:start;font:15px/1.5 sans-serif}
+aside{background:var(--l);padding:1rem 1.3rem;border-radius:6px;align-self:start;\
+font:15px/1.5 sans-serif}
 aside ul{padding-left:1.1rem}
 footer{border-top:3px solid var(--c);padding:1rem 2rem;font:14px sans-serif;color:#666}
 @media(max-width:700px){.cols{grid-template-columns:1fr}
@@ -45,10 +45,12 @@ footer{border-top:3px solid var(--c);padding:1rem 2rem;font:14px sans-serif;colo
 
 def host_css(name: str) -> str:
     hue = zlib.crc32(name.encode()) % 360 / 360
-    dark, light = (colorsys.hls_to_rgb(hue, light, 0.45) for light in (0.28, 0.93))
-    return CSS % tuple(
-        "#" + "".join(f"{round(c * 255):02x}" for c in colour) for colour in (dark, light)
-    )
+    return CSS % (_hex_colour(hue, 0.28), _hex_colour(hue, 0.93))
+
+
+def _hex_colour(hue: float, lightness: float) -> str:
+    rgb = colorsys.hls_to_rgb(hue, lightness, 0.45)
+    return "#" + "".join(f"{round(part * 255):02x}" for part in rgb)
 
 
 def link_html(link: DemoLink, text: str = "") -> str:
@@ -67,7 +69,9 @@ def link_html(link: DemoLink, text: str = "") -> str:
         )
     if link.kind == "img":
         return f'<img src="{href}" alt="{label}">'
-    rel = ' rel="nofollow"' if link.nofollow else ""
+    rel = ""
+    if link.nofollow:
+        rel = ' rel="nofollow"'
     return f'<a href="{href}"{rel}>{label}</a>'
 
 
@@ -110,11 +114,12 @@ def page_html(
     head: str = "",
     noise: bool = False,
 ) -> str:
-    """A whole HTML page: head, coloured top with navigation, main column, box at the
-    side, footer.
-    """
-    side = f"<aside>{aside}</aside>" if aside else ""
-    mark = NOISE if noise else ""
+    """A whole HTML page: head, coloured top with navigation, main column, side box, footer."""
+    if aside:
+        aside = f"<aside>{aside}</aside>"
+    mark = ""
+    if noise:
+        mark = NOISE
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f"<title>{escape(title)} | {escape(brand)}</title>\n"
@@ -122,9 +127,9 @@ def page_html(
         f'initial-scale=1">{head}\n<style>{style}</style></head>\n'
         '<body><header class="top"><div class="wrap"><div '
         f'class="brand">{link_html(home)}</div><nav>{list_html(nav)}</nav>'
-        f'{mark}</div></header>\n<div class="wrap cols"><main>{main}</main>{side}</div>\n'
-        f'<footer><div class="wrap">{list_html(footer)}<p>{escape(brand)}: a demo web, all of it made '
-        "up.</p>"
+        f'{mark}</div></header>\n<div class="wrap cols"><main>{main}</main>{aside}</div>\n'
+        f'<footer><div class="wrap">{list_html(footer)}'
+        f"<p>{escape(brand)}: a demo web, all of it made up.</p>"
         f"{mark}</div></footer></body></html>\n"
     )
 
@@ -147,7 +152,8 @@ def rss_xml(brand: str, home: str, entries: Iterable[tuple[DemoLink, datetime, s
     )
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n<rss version="2.0"><channel>'
-        f"<title>{escape(brand)}</title><link>{escape(home)}</link><description>News</description>\n{body}</channel></rss>\n"
+        f"<title>{escape(brand)}</title><link>{escape(home)}</link>"
+        f"<description>News</description>\n{body}</channel></rss>\n"
     )
 
 
@@ -155,7 +161,8 @@ def atom_xml(brand: str, home: str, entries: Iterable[tuple[DemoLink, datetime, 
     body = "".join(
         f"<entry><title>{escape(link.text)}</title><link "
         f'href="{escape(link.target)}"/><id>{escape(link.target)}</id>'
-        f"<published>{published.isoformat()}</published><updated>{updated.isoformat()}</updated></entry>\n"
+        f"<published>{published.isoformat()}</published>"
+        f"<updated>{updated.isoformat()}</updated></entry>\n"
         for link, published, updated in entries
     )
     return (

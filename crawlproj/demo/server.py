@@ -1,7 +1,7 @@
 """The demo web on loopback: HTTP/1.1 with keep-alive, in a thread of its own.
 
 with DemoServer("tiny", clock=FrozenClock()) as demo:
-    demo.url("one", "/"), demo.port, demo.web.truth(demo.now()), demo.log.records(), demo.dns_hosts
+    demo.url("one", "/"), demo.port, demo.web.truth_at(demo.now()), demo.log.records()
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ BACKLOG = 1024
 
 
 class PortInUse(OSError):
-    """Another program listens on the port that the demo web was told to use."""
+    """Another program listens on the port that the demo web is to use."""
 
 
 def bind_sockets(wanted: tuple[str, ...], port: int) -> dict[str, socket.socket]:
     """A listening socket per loopback address, all on one port (0: any free one), by address.
 
     Addresses that this machine does not have (127.0.0.2 on some systems) are left out: their hosts
-    are served on
-    127.0.0.1. Nothing but loopback is ever bound.
+    are served on 127.0.0.1. Nothing but loopback is ever bound.
     """
     for _ in range(TRIES):
         found: dict[str, socket.socket] = {}
         try:
-            for address in (LOOPBACK, *(a for a in wanted if a != LOOPBACK)):
-                at = found[LOOPBACK].getsockname()[1] if found else port
-                _listen(found, address, at)
+            _listen(found, LOOPBACK, port)
+            chosen = found[LOOPBACK].getsockname()[1]
+            for address in wanted:
+                if address != LOOPBACK:
+                    _listen(found, address, chosen)
             return found
         except (OSError, ValueError) as error:
             for sock in found.values():
@@ -55,7 +56,10 @@ def bind_sockets(wanted: tuple[str, ...], port: int) -> dict[str, socket.socket]
 def _listen(found: dict[str, socket.socket], address: str, port: int) -> None:
     if not (address.startswith("127.") or address == "::1"):
         raise ValueError(f"the demo web is served on loopback only, not on {address}")
-    sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    family = socket.AF_INET
+    if ":" in address:
+        family = socket.AF_INET6
+    sock = socket.socket(family)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((address, port))
@@ -74,8 +78,8 @@ def _listen(found: dict[str, socket.socket], address: str, port: int) -> None:
 
 
 class BusyHost:
-    """A host that has had enough: each `every`-th request, and all that come before the wait is
-    over, get 429.
+    """A host that gives 429 to each `every`-th request, and to all that come before the wait is
+    over.
     """
 
     def __init__(self, every: int, wait_s: int) -> None:
@@ -102,9 +106,10 @@ class BusyHost:
 
 
 class DemoServer:
-    """Serves a profile until the `with` block ends. `clock` gives the web's time, `t0` its first
-    moment (default: the clock's time at the start), `speed` makes its articles appear and change
-    faster.
+    """Serves a profile until the `with` block ends.
+
+    `clock` gives the web's time, `t0` its first moment (default: the clock's time at the start),
+    `speed` makes its articles appear and change faster.
     """
 
     def __init__(
@@ -118,25 +123,24 @@ class DemoServer:
         port: int = 0,
         log_path: Path | None = None,
     ) -> None:
-        self.profile = find_profile(web) if isinstance(web, str) else web
+        if isinstance(web, str):
+            web = find_profile(web)
+        self.profile: Profile = web
         self.now: Clock = clock or time.time
+        if t0 is None:
+            t0 = self.now()
         self._sockets = bind_sockets(loopback_addresses(self.profile), port)
         self.port: int = self._sockets[LOOPBACK].getsockname()[1]
-        self.web = Web(
-            self.profile,
-            seed=seed,
-            t0=self.now() if t0 is None else t0,
-            speed=speed,
-            port=self.port,
-        )
+        self.web = Web(self.profile, seed=seed, t0=t0, speed=speed, port=self.port)
         self.log = AccessLog(log_path)
-        self.dns_hosts = {
-            h: a if a in self._sockets else LOOPBACK for h, a in dns_hosts(self.profile).items()
-        }
+        self.dns_hosts = dns_hosts(self.profile)
+        for host, address in self.dns_hosts.items():
+            if address not in self._sockets:
+                self.dns_hosts[host] = LOOPBACK
         self._busy = {
-            s.host: BusyHost(s.busy_every, s.retry_after_s)
-            for s in self.profile.hosts
-            if s.busy_every
+            spec.host: BusyHost(spec.busy_every, spec.retry_after_s)
+            for spec in self.profile.hosts
+            if spec.busy_every
         }
         self._tasks: set[asyncio.Task[object]] = set()
         self._numbers = itertools.count(1)
@@ -165,9 +169,7 @@ class DemoServer:
             self._loop.close()
 
     async def serve(self) -> None:
-        """Serve until `stop`; all connections are cut at the end, and what was under way is in the
-        log.
-        """
+        """Serve until `stop`; then all connections are cut, and responses under way are logged."""
         servers = [
             await asyncio.start_server(self._connected, sock=sock, limit=MAX_HEAD_BYTES)
             for sock in self._sockets.values()
@@ -188,49 +190,48 @@ class DemoServer:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        wire = DemoConnection(reader, writer, next(self._numbers))
+        connection = DemoConnection(reader, writer, next(self._numbers))
         try:
-            while await self._exchange(wire):
+            while await self._exchange(connection):
                 pass
         except (ConnectionError, asyncio.CancelledError):
             pass
         finally:
             self._tasks.discard(task)
-            await wire.close()
+            await connection.close()
 
-    async def _exchange(self, wire: DemoConnection) -> bool:
-        """One request and its answer; False: the connection ends here."""
-        request = await wire.read_request()
-        if request is None:
+    async def _exchange(self, connection: DemoConnection) -> bool:
+        """Serve one request; False: the connection ends here."""
+        received = await connection.read_request()
+        if received is None:
             return False
-        ask, keep = request
-        started = wire.arrival_time()
+        request, keep_alive = received
+        started = connection.arrival_time()
         sent = 0
-        answer = self._response_to(ask)
+        response = self._response_to(request)
         begun = False
         try:
-            if answer.latency_s:
-                await asyncio.sleep(answer.latency_s)
-            if answer.fault is None or answer.fault.is_finite:
+            if response.latency_s:
+                await asyncio.sleep(response.latency_s)
+            if response.fault is None or response.fault.is_finite:
                 begun = True
                 self.log.begin_response()
-            if answer.fault:
-                keep = False
-                sent = await wire.play_fault(answer.fault)
+            if response.fault:
+                keep_alive = False
+                sent = await connection.play_fault(response.fault)
             else:
-                data = format_response(answer, ask.method, keep)
-                await wire.send(data)
+                data = format_response(response, request.method, keep_alive)
+                await connection.send(data)
                 sent = len(data)
         finally:
-            self.log.add(wire.make_record(ask, answer, started, sent=sent), begun=begun)
-        return keep
+            record = connection.make_record(request, response, started, sent=sent)
+            self.log.add(record, begun=begun)
+        return keep_alive
 
-    def _response_to(self, ask: DemoRequest) -> DemoResponse:
-        busy = self._busy.get(ask.host.partition(":")[0].lower())
-        if (
-            busy
-            and not ask.target.startswith("/robots.txt")
-            and (refusal := busy.refuse_request(time.monotonic()))
-        ):
-            return refusal
-        return self.web.response_to(ask, self.now())
+    def _response_to(self, request: DemoRequest) -> DemoResponse:
+        busy = self._busy.get(request.host.partition(":")[0].lower())
+        if busy and not request.target.startswith("/robots.txt"):
+            refusal = busy.refuse_request(time.monotonic())
+            if refusal:
+                return refusal
+        return self.web.response_to(request, self.now())

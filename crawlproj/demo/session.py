@@ -1,5 +1,5 @@
-"""The demo web of one folder, run after run the same: its port (which is part of every URL) and its
-first moment are kept.
+"""The demo web of one folder, the same in every run: its port (which is part of every URL) and its
+first moment are saved in a file.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ class SavedSession:
 
 
 class DemoSession:
-    """`start` serves the web in a process of its own until the `with` block ends, or
-    this process.
-    """
+    """The demo web of one folder, served in a child process from `start` to the end of `with`."""
 
     def __init__(self, file: Path, port: int = 0) -> None:
         self._file = file
@@ -43,21 +41,21 @@ class DemoSession:
         self._process: DemoProcess
 
     def start(self) -> None:
-        kept = self._read()
-        if kept is None:
-            kept = SavedSession(self._port or _free_port(), time.time())
-        elif self._port not in (0, kept.port):
+        saved = self._read()
+        if saved is None:
+            saved = SavedSession(self._port or _free_port(), time.time())
+        elif self._port not in (0, saved.port):
             raise ConfigError(
-                f"this demo web has port {kept.port} in its URLs: for another port take another "
+                f"this demo web has port {saved.port} in its URLs: for another port take another "
                 "CRAWL_DIR"
             )
-        _check_free(kept, self._file)
-        process = DemoProcess(kept.profile, t0=kept.t0, seed=kept.seed, port=kept.port)
+        _check_free(saved, self._file)
+        process = DemoProcess(saved.profile, t0=saved.t0, seed=saved.seed, port=saved.port)
         try:
             self._process = self._stack.enter_context(process)
         except RuntimeError as error:
             raise CrawlprojError(str(error)) from None
-        self._file.write_text(json.dumps(asdict(kept)) + "\n")
+        self._file.write_text(json.dumps(asdict(saved)) + "\n")
 
     def __enter__(self) -> DemoSession:
         return self
@@ -92,7 +90,7 @@ class DemoSession:
 def _free_port() -> int:
     for port in PORTS:
         try:
-            _try(port, "demo")
+            _try_port(port, "demo")
         except PortInUse:
             continue
         return port
@@ -102,22 +100,21 @@ def _free_port() -> int:
     )
 
 
-def _try(port: int, name: str) -> None:
+def _try_port(port: int, name: str) -> None:
     for sock in bind_sockets(loopback_addresses(find_profile(name)), port).values():
         sock.close()
 
 
-def _check_free(kept: SavedSession, file: Path) -> None:
+def _check_free(saved: SavedSession, file: Path) -> None:
     try:
-        _try(kept.port, kept.profile)
+        _try_port(saved.port, saved.profile)
     except PortInUse:
         raise CrawlprojError(
-            f"port {kept.port} is in use, and the URLs of the demo web contain it: stop what uses "
-            "it (another demo?),"
-            " or begin with a new demo web in another folder: -s CRAWL_DIR=FOLDER (the port is "
-            f"kept in {file})"
+            f"port {saved.port} is in use, and the URLs of the demo web contain it: stop what uses "
+            "it (another demo?), or begin with a new demo web in another folder: -s "
+            f"CRAWL_DIR=FOLDER (the port is kept in {file})"
         ) from None
     except OSError as error:
         raise CrawlprojError(
-            f"the demo web can't listen on port {kept.port}: {error.strerror or error}"
+            f"the demo web can't listen on port {saved.port}: {error.strerror or error}"
         ) from None

@@ -1,6 +1,4 @@
-"""One host of the demo web: which page stands under a path at an age, with its links, and how it is
-rendered.
-"""
+"""One host of the demo web: its page under a path at an age, the links of it, its HTML."""
 
 from __future__ import annotations
 
@@ -24,8 +22,8 @@ PathMaker = Callable[[str, float], "DemoPage | None"]
 
 @dataclass(slots=True)
 class Extra:
-    """A special collection: links shown on the front page, fixed pages, and families of pages under
-    a prefix.
+    """A special collection: links on the front page, fixed pages, and families of pages under a
+    prefix.
     """
 
     entries: list[DemoLink] = field(default_factory=list)
@@ -34,14 +32,16 @@ class Extra:
 
 
 def canonical_target(target: str) -> str:
-    """Path and query as the model names them: no fragment, no tracking parameters, the
-    rest sorted.
-    """
+    """Path and query as the model names them: no fragment, no tracking, the rest sorted."""
     path, _, query = target.partition("#")[0].partition("?")
     kept = sorted(
-        (k, v) for k, v in parse_qsl(query, keep_blank_values=True) if not TRACKING.fullmatch(k)
+        (name, value)
+        for name, value in parse_qsl(query, keep_blank_values=True)
+        if not TRACKING.fullmatch(name)
     )
-    return f"{path}?{urlencode(kept)}" if kept else path
+    if not kept:
+        return path
+    return f"{path}?{urlencode(kept)}"
 
 
 def fixed_page(page: DemoPage) -> Maker:
@@ -50,9 +50,7 @@ def fixed_page(page: DemoPage) -> Maker:
 
 
 class Site:
-    """A host. `sites` are all hosts of the web by name, for redirects and copies that lead to
-    others.
-    """
+    """A host. `sites` are all hosts of the web by name, for redirects and copies."""
 
     def __init__(self, spec: HostSpec, world: World, sites: dict[str, Site]) -> None:
         self.spec = spec
@@ -125,10 +123,11 @@ class Site:
 
     def _find_article(self, path: str, age: float) -> DemoPage | None:
         found = re.fullmatch(r"/[\w-]+/[\w-]+-(\d{1,9})\.html", path)
-        if not found or (number := int(found[1])) >= (count := self.articles.published_count(age)):
+        if not found:
             return None
-        article = self.articles.get(number)
-        if article.path != path:
+        number = int(found[1])
+        count = self.articles.published_count(age)
+        if number >= count or self.articles.get(number).path != path:
             return None
         if number < count - self.spec.keep:
             return DemoPage(
@@ -145,21 +144,20 @@ class Site:
         inline = self._inline(item)
         related = self._related(number)
         picture = self.make_link(f"/img/{number}.svg", "A view", "img")
-        head = (
-            self.make_link(
-                item.path, kind="canonical", href=self.world.url(self.spec.name, item.path)
-            ),
-            *self.feed_links(),
-        )
+        url = self.world.url(self.spec.name, item.path)
+        head = (self.make_link(item.path, kind="canonical", href=url), *self.feed_links())
 
         def body() -> bytes:
             texts = self.articles.version_paragraphs(number, version)
-            note = f" Updated {self.world.datetime_at(changed):%d %B, %H:%M:%S}." if version else ""
+            published = self.world.datetime_at(item.published)
+            note = ""
+            if version:
+                note = f" Updated {self.world.datetime_at(changed):%d %B, %H:%M:%S}."
             see = "".join(f"<p>See also: {render.link_html(link)}.</p>" for link in inline)
             main = (
                 f'<article><h1>{item.title}</h1><p class="meta">By {item.author}, '
-                f'<time datetime="{self.world.datetime_at(item.published).isoformat()}">'
-                f"{self.world.datetime_at(item.published):%d %B %Y, %H:%M}</time>.{note}</p>"
+                f'<time datetime="{published.isoformat()}">'
+                f"{published:%d %B %Y, %H:%M}</time>.{note}</p>"
                 f"<figure>{render.link_html(picture)}</figure>"
                 f"{render.paragraphs_html(texts[:2])}{see}"
                 f"{render.paragraphs_html(texts[2:])}</article>"
@@ -194,20 +192,25 @@ class Site:
         return self._listing(key, self.articles.published_count(age))
 
     def _shown(self, key: str, count: int) -> tuple[tuple[int, ...], int] | None:
-        """Numbers of the articles on a list page and how many pages the list has; None: no such
-        page.
+        """The numbers of the articles on a list page, and how many pages the list has.
+
+        None if there is no such page.
         """
         path, _, query = key.partition("?")
         size = self.spec.per_page
         section = path[1:]
         if path == "/":
             return self.articles.kept_numbers(count)[: size + 2], 1
-        page = int(query[5:]) if re.fullmatch(r"page=\d{1,6}", query) else 1
+        page = 1
+        if re.fullmatch(r"page=\d{1,6}", query):
+            page = int(query[5:])
         if section not in self.spec.sections or page < 1:
             return None
         numbers = self.articles.kept_numbers(count, section)
         pages = max(1, -(-len(numbers) // size))
-        return (numbers[(page - 1) * size : page * size], pages) if page <= pages else None
+        if page > pages:
+            return None
+        return numbers[(page - 1) * size : page * size], pages
 
     def _find_listing(self, key: str, count: int) -> DemoPage | None:
         shown = self._shown(key, count)
@@ -219,34 +222,29 @@ class Site:
         cards = tuple(
             (self.teaser_link(n), self.make_link(f"/img/{n}.svg", "A view", "img")) for n in numbers
         )
-        more = (
-            self._pager(path, int(query[5:] or 1), pages)
-            if path != "/"
-            else tuple(self.extra.entries)
-        )
+        if path == "/":
+            kind = "front"
+            heading = "Latest news"
+            title = heading
+            box_title = "More from us"
+            more = tuple(self.extra.entries)
+        else:
+            kind = "section"
+            heading = path[1:].capitalize()
+            title = key[1:]
+            box_title = "Pages"
+            more = self._pager(path, int(query[5:] or 1), pages)
 
         def body() -> bytes:
-            titles = {"/": "Latest news"}
-            parts = [f"<h1>{titles.get(path, path[1:].capitalize())}</h1>"]
+            parts = [f"<h1>{heading}</h1>"]
             for number, (teaser, picture) in zip(numbers, cards, strict=True):
                 when = self.world.datetime_at(self.articles.get(number).published)
-                parts.append(
-                    render.card_html(
-                        teaser,
-                        picture,
-                        when,
-                        summary=self.articles.paragraph(number, 0, 0)[:160] + " ...",
-                    )
-                )
-            box = (
-                ("<h3>More from us</h3>" if path == "/" else "<h3>Pages</h3>")
-                + render.list_html(more)
-                if more
-                else ""
-            )
-            return self.render_html(
-                titles.get(path, key[1:]), "".join(parts), self.feed_links(), aside=box
-            )
+                summary = self.articles.paragraph(number, 0, 0)[:160] + " ..."
+                parts.append(render.card_html(teaser, picture, when, summary=summary))
+            box = ""
+            if more:
+                box = f"<h3>{box_title}</h3>" + render.list_html(more)
+            return self.render_html(title, "".join(parts), self.feed_links(), aside=box)
 
         links = (
             *self._frame(),
@@ -254,13 +252,7 @@ class Site:
             *(link for pair in cards for link in pair),
             *more,
         )
-        return DemoPage(
-            "front" if path == "/" else "section",
-            changed,
-            combined_version(changed),
-            links=links,
-            body=body,
-        )
+        return DemoPage(kind, changed, combined_version(changed), links=links, body=body)
 
     def _list_changed(self, key: str, count: int) -> float:
         """The age of the last arrival that changed what a list page shows."""
@@ -272,16 +264,19 @@ class Site:
         return self.articles.arrival_age(first)
 
     def _pager(self, path: str, page: int, pages: int) -> tuple[DemoLink, ...]:
-        newer = (
-            self.make_link(path if page == 2 else f"{path}?page={page - 1}", "Newer")
-            if page > 1
-            else None
-        )
-        older = self.make_link(f"{path}?page={page + 1}", "Older") if page < pages else None
-        return tuple(link for link in (newer, older) if link)
+        links = []
+        if page == 2:
+            links.append(self.make_link(path, "Newer"))
+        elif page > 2:
+            links.append(self.make_link(f"{path}?page={page - 1}", "Newer"))
+        if page < pages:
+            links.append(self.make_link(f"{path}?page={page + 1}", "Older"))
+        return tuple(links)
 
     def feed_links(self) -> tuple[DemoLink, ...]:
-        return (self.make_link("/feed.xml", "News", "feed"),) if self.spec.feed else ()
+        if not self.spec.feed:
+            return ()
+        return (self.make_link("/feed.xml", "News", "feed"),)
 
     # --- how pages are put together
 
@@ -315,13 +310,12 @@ class Site:
         """A page that never changes: some text, then `links`."""
 
         def body() -> bytes:
-            voice = RandomText(self.world.random_stream(self.spec.name, "plain", title))
-            text = render.paragraphs_html(voice.paragraph() for _ in range(paragraphs))
-            return self.render_html(
-                title,
-                f"<h1>{title}</h1>{text}" + (render.list_html(links) if links else ""),
-                meta=meta,
-            )
+            text = RandomText(self.world.random_stream(self.spec.name, "plain", title))
+            main = f"<h1>{title}</h1>"
+            main += render.paragraphs_html(text.paragraph() for _ in range(paragraphs))
+            if links:
+                main += render.list_html(links)
+            return self.render_html(title, main, meta=meta)
 
         return DemoPage("page", LONG_AGO, links=(*self._frame(), *links), body=body)
 

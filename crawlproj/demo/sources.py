@@ -1,6 +1,4 @@
-"""Feeds, sitemaps and robots.txt of a host: where a crawler learns of pages without following
-links.
-"""
+"""Feeds, sitemaps and robots.txt of a host: pages become known without following links."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ FEED_SIZE = 10
 
 
 def feed_page(site: Site, age: float) -> DemoPage:
-    """RSS changes when an article appears, Atom also when one of those shown changes."""
+    """The feed: RSS changes when an article appears, Atom also when one of those shown changes."""
     articles = site.articles
     world = site.world
     brand = site.spec.title
@@ -40,7 +38,12 @@ def feed_page(site: Site, age: float) -> DemoPage:
         rows = zip(links, published, map(world.datetime_at, changes), strict=True)
         return render.atom_xml(brand, home.target, rows).encode()
 
-    body, changed = (rss, arrived) if site.spec.feed == "rss" else (atom, max([arrived, *changes]))
+    if site.spec.feed == "rss":
+        body = rss
+        changed = arrived
+    else:
+        body = atom
+        changed = max([arrived, *changes])
     kind = f"application/{site.spec.feed}+xml; charset=utf-8"
     return DemoPage(
         "feed", changed, combined_version(changed), links=(home, *links), body=body, type=kind
@@ -48,7 +51,7 @@ def feed_page(site: Site, age: float) -> DemoPage:
 
 
 def sitemap_page(site: Site, age: float) -> DemoPage:
-    """All articles that stand, with the time of their last change."""
+    """The sitemap: all articles that there are, with the time of their last change."""
     articles = site.articles
     count = articles.published_count(age)
     numbers = articles.kept_numbers(count)
@@ -74,23 +77,27 @@ def sitemap_page(site: Site, age: float) -> DemoPage:
 def robots_txt(site: Site) -> bytes:
     spec = site.spec
     lines = ["User-agent: greedybot", "Disallow: /", "", "User-agent: *"]
-    lines += [f"Disallow: {rule}" for rule in spec.disallow or ("",)] + [
-        f"Allow: {rule}" for rule in spec.allow
-    ]
-    lines += [f"Crawl-delay: {spec.crawl_delay_s:g}"] if spec.crawl_delay_s else []
-    lines += ["", f"Sitemap: {site.world.url(spec.name, '/sitemap.xml')}"] if spec.sitemap else []
+    lines += [f"Disallow: {rule}" for rule in spec.disallow or ("",)]
+    lines += [f"Allow: {rule}" for rule in spec.allow]
+    if spec.crawl_delay_s:
+        lines.append(f"Crawl-delay: {spec.crawl_delay_s:g}")
+    if spec.sitemap:
+        lines += ["", f"Sitemap: {site.world.url(spec.name, '/sitemap.xml')}"]
     return "\n".join([*lines, ""]).encode()
 
 
 def is_allowed(spec: HostSpec, target: str) -> bool:
-    """Whether robots.txt lets everybody ask for `target`: the longest rule that fits decides, Allow
-    wins a tie.
-    """
-    fits = [(len(rule), True) for rule in spec.allow if _fits(rule, target)]
-    fits += [(len(rule), False) for rule in spec.disallow if _fits(rule, target)]
-    return target == "/robots.txt" or max(fits, default=(0, True))[1]
+    """Whether robots.txt lets all robots fetch `target`: the longest rule wins, Allow a tie."""
+    if target == "/robots.txt":
+        return True
+    matches = [(len(rule), True) for rule in spec.allow if _matches(rule, target)]
+    matches += [(len(rule), False) for rule in spec.disallow if _matches(rule, target)]
+    _, allowed = max(matches, default=(0, True))
+    return allowed
 
 
-def _fits(rule: str, target: str) -> bool:
+def _matches(rule: str, target: str) -> bool:
     pattern = re.escape(rule).replace(r"\*", ".*")
-    return re.match(pattern[:-2] + "$" if pattern.endswith(r"\$") else pattern, target) is not None
+    if pattern.endswith(r"\$"):
+        pattern = pattern[:-2] + "$"
+    return re.match(pattern, target) is not None

@@ -41,15 +41,15 @@ class Truth:
     """What is reachable at one moment. All URLs are absolute and canonical (no fragment, no
     tracking parameters, sorted query); every set is disjoint from the others.
 
-    - `pages`: answer 200: HTML, documents, feeds, sitemaps; also `noindex` ones, also copies under
-    URLs of their own
+    - `pages`: status 200: HTML, documents, feeds, sitemaps; also `noindex` ones, also copies under
+      URLs of their own
     - `redirects`: URL -> the URL it leads to, which is in another set (or the same, in a loop)
     - `errors`: URL -> status 4xx or 5xx; also dead links
     - `faults`: URL -> name of the fault; what a crawler makes of it is the crawler's affair
     - `robots`: the robots.txt of every host that has a URL in one of the above or in `forbidden`
     - `forbidden`: linked, but robots.txt says no; what they link is not known to anybody
     - `too_deep`, `unfollowed`: linked only beyond the depth limit; only by links marked nofollow or
-    not followed
+      not followed
     - `images`: pictures that pages show; recorded, not fetched
     - `outside`: linked, but no host of this web
     """
@@ -68,9 +68,7 @@ class Truth:
 
     @property
     def requested_urls(self) -> frozenset[str]:
-        """Every URL that a complete crawl asks for, each once: pages, redirects, errors, faults and
-        robots.txt.
-        """
+        """Every URL that a complete crawl requests, each once."""
         return (
             frozenset(self.pages)
             | frozenset(self.redirects)
@@ -121,15 +119,15 @@ class _Walk:
         )
 
     def visit(self, url: str, depth: int) -> None:
-        """Put one URL where it belongs and queue what it leads to."""
-        place = self.web.split_url(url)
+        """Put one URL into the set where it belongs and queue what it leads to."""
         if any(url in known for known in self.known_sets()):
             return
-        if place is None:
+        found = self.web.split_url(url)
+        if found is None:
             self.outside.add(url)
             return
-        site, target = place
-        self._meet(site, depth)
+        site, target = found
+        self._note_host(site, depth)
         if not self.web.is_allowed(site, target):
             self.forbidden.add(url)
             return
@@ -144,16 +142,16 @@ class _Walk:
         elif page.status != 200:
             self.errors[url] = page.status
         else:
-            self._keep(site, url, target, page=page, depth=depth)
+            self._add_page(site, url, target, page=page, depth=depth)
 
-    def _meet(self, site: Site, depth: int) -> None:
+    def _note_host(self, site: Site, depth: int) -> None:
         robots = self.web.url(site.spec.name, "/robots.txt")
         if robots not in self.robots:
             self.robots.add(robots)
             if site.spec.sitemap and self.sources:
-                self._offer(self.web.url(site.spec.name, "/sitemap.xml"), depth + 1)
+                self._queue_or_drop(self.web.url(site.spec.name, "/sitemap.xml"), depth + 1)
 
-    def _keep(self, site: Site, url: str, target: str, page: DemoPage, depth: int) -> None:
+    def _add_page(self, site: Site, url: str, target: str, page: DemoPage, depth: int) -> None:
         digest = self.web.render_page(site, target, page).digest
         changed = self.web.world.unix_time(page.changed)
         self.pages[url] = PageTruth(
@@ -172,9 +170,9 @@ class _Walk:
             elif not wanted or (self.nofollow and (link.nofollow or page.nofollow)):
                 self.unfollowed.add(link.target)
             else:
-                self._offer(link.target, depth + 1)
+                self._queue_or_drop(link.target, depth + 1)
 
-    def _offer(self, url: str, depth: int) -> None:
+    def _queue_or_drop(self, url: str, depth: int) -> None:
         if depth > self.limit:
             self.too_deep.add(url)
         else:
@@ -215,8 +213,9 @@ def walk_links(
     entries one deeper than the sitemap or feed. `nofollow=False` follows links marked nofollow;
     `sources=False` leaves out feeds and sitemaps.
     """
-    way = _Walk(web, at, depth, nofollow=nofollow, sources=sources, follow=follow)
-    way.queue.extend((url, 0) for url in seeds)
-    while way.queue:
-        way.visit(*way.queue.popleft())
-    return way.as_truth()
+    walk = _Walk(web, at, depth, nofollow=nofollow, sources=sources, follow=follow)
+    walk.queue.extend((url, 0) for url in seeds)
+    while walk.queue:
+        url, url_depth = walk.queue.popleft()
+        walk.visit(url, url_depth)
+    return walk.as_truth()

@@ -1,8 +1,7 @@
-"""The whole demo web as a pure model: what each host answers at a time. No sockets, no threads, no
-files.
+"""The whole demo web as a pure model: how each host responds at a time. No sockets, threads, files.
 
-Everything follows from the profile, the seed, the epoch and the time asked for: two webs made alike
-are alike, also in two processes. Only the noise of noisy hosts is counted per answer.
+Everything follows from the profile, the seed, the epoch and the time: two webs made alike are
+alike, also in two processes. Only the noise of noisy hosts is counted per response.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ CACHE_PAGES = 4096
 
 @dataclass(slots=True)
 class RenderedPage:
-    """The bytes of one version of a page; `packed` is made when first asked for."""
+    """The bytes of one version of a page; `compressed` is made when it is first needed."""
 
     body: bytes
     digest: str
@@ -80,7 +79,10 @@ class Web:
 
     def find_site(self, host: str) -> Site | None:
         """The host of that full name, with or without a port."""
-        return self._by_host.get(host.lower().rpartition(":")[0] if ":" in host else host.lower())
+        host = host.lower()
+        if ":" in host:
+            host = host.rpartition(":")[0]
+        return self._by_host.get(host)
 
     def split_url(self, url: str) -> tuple[Site, str] | None:
         """The host and the canonical path of one of the web's own URLs; None: it lies outside."""
@@ -97,10 +99,12 @@ class Web:
     # --- pages
 
     def find_page(self, site: Site, target: str, age: float) -> DemoPage | None:
-        """What stands there: robots.txt with its faults, or the host's page."""
+        """The page of the host under `target`; for robots.txt with its faults."""
         if site.spec.robots and target == "/robots.txt":
-            wrong = faults.ROBOTS[site.spec.robots]
-            return DemoPage("robots", -1.0, fault=wrong) if isinstance(wrong, Fault) else wrong
+            robots = faults.ROBOTS[site.spec.robots]
+            if isinstance(robots, Fault):
+                return DemoPage("robots", -1.0, fault=robots)
+            return robots
         return site.find_page(target, age)
 
     def render_page(self, site: Site, target: str, page: DemoPage) -> RenderedPage:
@@ -117,16 +121,18 @@ class Web:
                 self._cache.popitem(last=False)
         return found
 
-    # --- answers
+    # --- responses
 
-    def response_to(self, ask: DemoRequest, now: float) -> DemoResponse:
-        """The answer to a request at the time `now` (unix seconds of the web's clock)."""
-        site = self.find_site(ask.host)
+    def response_to(self, request: DemoRequest, now: float) -> DemoResponse:
+        """The response to a request at the time `now` (unix seconds of the web's clock)."""
+        site = self.find_site(request.host)
         if site is None:
-            return _text(421, f"No host {ask.host[:100]!r} on this web; hosts end in .{DOMAIN}.\n")
-        if ask.method not in ("GET", "HEAD"):
+            return _text(
+                421, f"No host {request.host[:100]!r} on this web; hosts end in .{DOMAIN}.\n"
+            )
+        if request.method not in ("GET", "HEAD"):
             return replace(_text(405, "Only GET and HEAD.\n"), headers=(("Allow", "GET, HEAD"),))
-        page = self.find_page(site, ask.target, self.world.age_at(now))
+        page = self.find_page(site, request.target, self.world.age_at(now))
         if page is None:
             return _text(
                 404,
@@ -134,46 +140,54 @@ class Web:
             )
         if page.fault:
             return DemoResponse(page.fault.status, fault=page.fault)
-        answer = self._full(site, ask, page, now=now)
-        return replace(answer, latency_s=self._latency_s(site.spec, ask.target))
+        response = self._full_response(site, request, page, now=now)
+        return replace(response, latency_s=self._latency_s(site.spec, request.target))
 
-    def _full(self, site: Site, ask: DemoRequest, page: DemoPage, now: float) -> DemoResponse:
-        made = self.render_page(site, ask.target, page)
-        validators = self._validators(site.spec, page, made, now=now) if page.status == 200 else ()
-        headers = (("Content-Type", page.type), *page.headers, *validators)
-        headers += (("Location", page.location),) if page.location else ()
-        if validators and _not_modified(ask.headers, dict(validators)):
-            return DemoResponse(304, tuple(h for h in headers if h[0] != "Content-Type"))
-        body = made.body
+    def _full_response(
+        self, site: Site, request: DemoRequest, page: DemoPage, now: float
+    ) -> DemoResponse:
+        """The response with the page, compressed if the client accepts it, or a 304."""
+        rendered = self.render_page(site, request.target, page)
+        headers = (("Content-Type", page.type), *page.headers)
+        validators: tuple[tuple[str, str], ...] = ()
+        if page.status == 200:
+            validators = self._validators(site.spec, page, rendered, now=now)
+            headers += validators
+        if page.location:
+            headers += (("Location", page.location),)
+        if validators and _not_modified(request.headers, dict(validators)):
+            kept = tuple((name, value) for name, value in headers if name != "Content-Type")
+            return DemoResponse(304, kept)
+        body = rendered.body
         if site.spec.noise:
             body = body.replace(render.NOISE.encode(), self._make_noise(now))
         elif site.spec.gzip and len(body) >= MIN_GZIP_BYTES:
             headers += (("Vary", "Accept-Encoding"),)
-            if _accepts_gzip(ask.headers.get("accept-encoding", "")):
-                made.compressed = made.compressed or gzip.compress(body, 6, mtime=0)
-                return DemoResponse(
-                    page.status, (*headers, ("Content-Encoding", "gzip")), made.compressed
-                )
+            if _accepts_gzip(request.headers.get("accept-encoding", "")):
+                if not rendered.compressed:
+                    rendered.compressed = gzip.compress(body, 6, mtime=0)
+                headers += (("Content-Encoding", "gzip"),)
+                body = rendered.compressed
         return DemoResponse(page.status, headers, body)
 
     def _validators(
-        self, spec: HostSpec, page: DemoPage, made: RenderedPage, now: float
+        self, spec: HostSpec, page: DemoPage, rendered: RenderedPage, now: float
     ) -> tuple[tuple[str, str], ...]:
-        """ETag and Last-Modified as the host gives them. A change in this very second has no
-        Last-Modified yet, because a second change in the same second could not be told from it.
+        """ETag, Last-Modified and Cache-Control, as far as the host sends them.
+
+        A change in this very second has no Last-Modified yet, because a second change in the same
+        second could not be told from it.
         """
         found: list[tuple[str, str]] = []
         if spec.validators in ("both", "etag"):
-            weak = "W/" if spec.gzip else ""
-            found.append(("ETag", f'{weak}"{page.version}-{made.digest[:16]}"'))
-        changed = self.world.unix_time(page.changed)
-        if spec.validators in ("both", "modified") and int(changed) < int(now):
-            found.append(
-                (
-                    "Last-Modified",
-                    format_datetime(datetime.fromtimestamp(int(changed), UTC), usegmt=True),
-                )
-            )
+            etag = f'"{page.version}-{rendered.digest[:16]}"'
+            if spec.gzip:
+                etag = f"W/{etag}"
+            found.append(("ETag", etag))
+        changed = int(self.world.unix_time(page.changed))
+        if spec.validators in ("both", "modified") and changed < int(now):
+            date = format_datetime(datetime.fromtimestamp(changed, UTC), usegmt=True)
+            found.append(("Last-Modified", date))
         if spec.max_age_s:
             found.append(("Cache-Control", f"max-age={spec.max_age_s}"))
         return tuple(found)
@@ -186,11 +200,9 @@ class Web:
 
     def _latency_s(self, spec: HostSpec, target: str) -> float:
         low, high = spec.latency_s
-        return (
-            self.world.random_stream(spec.name, "latency", target).uniform(low, high)
-            if high
-            else 0.0
-        )
+        if not high:
+            return 0.0
+        return self.world.random_stream(spec.name, "latency", target).uniform(low, high)
 
     # --- truth
 
@@ -204,32 +216,26 @@ class Web:
         sources: bool = True,
         follow: Collection[str] = FOLLOWED,
     ) -> Truth:
-        """What a crawl from `seeds` finds at the time `at`; see `Truth` and `truth.walk` for what
-        counts.
-        """
-        limit = self.profile.depth if depth is None else depth
+        """What a crawl from `seeds` finds at the time `at`; see `Truth` and `walk_links`."""
+        if seeds is None:
+            seeds = self.seed_urls
+        if depth is None:
+            depth = self.profile.depth
         return walk_links(
-            self,
-            at,
-            self.seed_urls if seeds is None else seeds,
-            depth=limit,
-            nofollow=nofollow,
-            sources=sources,
-            follow=follow,
+            self, at, seeds, depth=depth, nofollow=nofollow, sources=sources, follow=follow
         )
 
     def is_allowed(self, site: Site, target: str) -> bool:
-        """Whether robots.txt lets a crawler ask for `target`, as RFC 9309 says also for a
-        robots.txt that is broken.
-        """
+        """Whether robots.txt, also a broken one, lets a crawler fetch `target` by RFC 9309."""
         if site.spec.robots in faults.ROBOTS_KEEP_AWAY:
             return target == "/robots.txt"
         return sources.is_allowed(site.spec, target)
 
 
 def _text(status: int, text: str | bytes) -> DemoResponse:
-    body = text.encode() if isinstance(text, str) else text
-    return DemoResponse(status, (("Content-Type", "text/html; charset=utf-8"),), body)
+    if isinstance(text, str):
+        text = text.encode()
+    return DemoResponse(status, (("Content-Type", "text/html; charset=utf-8"),), text)
 
 
 def _accepts_gzip(header: str) -> bool:
@@ -240,15 +246,17 @@ def _accepts_gzip(header: str) -> bool:
     )
 
 
-def _not_modified(asked: dict[str, str], validators: dict[str, str]) -> bool:
-    """If-None-Match decides alone when it is there (weak comparison); else If-Modified-Since."""
-    if "if-none-match" in asked:
-        tags = {tag.strip().removeprefix("W/") for tag in asked["if-none-match"].split(",")}
+def _not_modified(request_headers: dict[str, str], validators: dict[str, str]) -> bool:
+    """Whether a 304 is due: If-None-Match decides alone if it is there, by weak comparison."""
+    if "if-none-match" in request_headers:
+        tags = {
+            tag.strip().removeprefix("W/") for tag in request_headers["if-none-match"].split(",")
+        }
         own = validators.get("ETag", "")
         return "*" in tags or (bool(own) and own.removeprefix("W/") in tags)
-    if "if-modified-since" in asked and "Last-Modified" in validators:
+    if "if-modified-since" in request_headers and "Last-Modified" in validators:
         try:
-            since = parsedate_to_datetime(asked["if-modified-since"])
+            since = parsedate_to_datetime(request_headers["if-modified-since"])
         except ValueError:
             return False
         return parsedate_to_datetime(validators["Last-Modified"]) <= since.replace(tzinfo=UTC)

@@ -1,6 +1,4 @@
-"""One connection of the demo server: read a request, write an answer or play a fault, write down
-what happened.
-"""
+"""One connection of the demo server: read requests, write responses or faults, keep records."""
 
 from __future__ import annotations
 
@@ -22,13 +20,11 @@ IDLE_S = 75.0
 LAST_DATA_SENT = 44
 LAST_DATA_RECEIVED = 52
 TCP_INFO_BYTES = 56
-"""Where Linux' `struct tcp_info` holds the milliseconds since data went and came."""
+"""Offsets and size of Linux' `struct tcp_info`: milliseconds since data was sent and received."""
 
 
 def parse_request(head: bytes) -> tuple[DemoRequest, bool]:
-    """The request and whether the connection stays open after it; ValueError: this is
-    not HTTP/1.
-    """
+    """The request, and whether the connection stays open; ValueError if this is not HTTP/1."""
     lines = head.decode("latin-1").split("\r\n")
     method, target, version = lines[0].split(" ")
     if not version.startswith("HTTP/1."):
@@ -48,49 +44,57 @@ def parse_request(head: bytes) -> tuple[DemoRequest, bool]:
     return DemoRequest(host, target.partition("#")[0], method, headers=headers), keep
 
 
-def format_response(answer: DemoResponse, method: str, keep: bool) -> bytes:
-    """A whole answer as bytes."""
-    bodiless = answer.status in (204, 304) or answer.status < 200
+def format_response(response: DemoResponse, method: str, keep_alive: bool) -> bytes:
+    """A whole response as bytes."""
+    bodiless = response.status in (204, 304) or response.status < 200
     lines = [
-        f"HTTP/1.1 {answer.status} {responses.get(answer.status, 'Unusual')}",
+        f"HTTP/1.1 {response.status} {responses.get(response.status, 'Unusual')}",
         f"Date: {formatdate(usegmt=True)}",
     ]
-    lines += [f"{name}: {value}" for name, value in answer.headers]
-    lines += [] if bodiless else [f"Content-Length: {len(answer.body)}"]
-    lines += [] if keep else ["Connection: close"]
+    lines += [f"{name}: {value}" for name, value in response.headers]
+    if not bodiless:
+        lines.append(f"Content-Length: {len(response.body)}")
+    if not keep_alive:
+        lines.append("Connection: close")
     head = "\r\n".join([*lines, "", ""]).encode("latin-1")
-    return head if bodiless or method == "HEAD" else head + answer.body
+    if bodiless or method == "HEAD":
+        return head
+    return head + response.body
 
 
 @dataclass(slots=True)
 class DemoConnection:
-    """The two directions of one connection, with what the log wants to know about it."""
+    """The two directions of one connection, with what the log needs to know about it."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     number: int
 
     async def read_request(self) -> tuple[DemoRequest, bool] | None:
-        """The next request; None: the client has gone or been silent for too long."""
+        """The next request, and whether the connection stays open after it.
+
+        None: the client has gone or been silent for too long.
+        """
         try:
             head = await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), IDLE_S)
-            request = parse_request(head)
-            length = int(request[0].headers.get("content-length", 0))
+            request, keep_alive = parse_request(head)
+            length = int(request.headers.get("content-length", 0))
             await self.reader.readexactly(length)
         except (asyncio.IncompleteReadError, TimeoutError, ConnectionError):
             return None
         except (ValueError, asyncio.LimitOverrunError):
             self.writer.write(format_response(DemoResponse(400), "GET", False))
             return None
-        return request
+        return request, keep_alive
 
     def arrival_time(self) -> tuple[float, float]:
-        """When the last bytes of the request came."""
+        """When the last bytes of the request came: on the monotonic clock, and in unix time."""
         return self._moment(LAST_DATA_RECEIVED)
 
-    def _moment(self, place: int) -> tuple[float, float]:
-        """On the monotonic clock and in unix time: as the kernel saw it, where it tells, since this
-        process may have been too busy to look.
+    def _moment(self, offset: int) -> tuple[float, float]:
+        """When data was last sent or received: on the monotonic clock, and in unix time.
+
+        It is as the kernel saw it, where it says so: this process may have been too busy to look.
         """
         ago_s = 0.0
         if sys.platform == "linux":
@@ -98,7 +102,7 @@ class DemoConnection:
                 facts = self.writer.get_extra_info("socket").getsockopt(
                     socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES
                 )
-                ago_s = struct.unpack_from("=I", facts, place)[0] / 1000
+                ago_s = struct.unpack_from("=I", facts, offset)[0] / 1000
         return time.monotonic() - ago_s, time.time() - ago_s
 
     async def send(self, data: bytes) -> None:
@@ -106,8 +110,9 @@ class DemoConnection:
         await self.writer.drain()
 
     async def play_fault(self, fault: Fault) -> int:
-        """Send a fault's chunks and end as it ends; returns the bytes sent. The connection is then
-        of no use.
+        """Send a fault's chunks and end as it ends; returns the bytes sent.
+
+        The connection is of no use afterwards.
         """
         sent = 0
         for number, chunk in enumerate(fault.chunks()):
@@ -115,10 +120,10 @@ class DemoConnection:
                 await asyncio.sleep(fault.pause_s)
             await self.send(chunk)
             sent += len(chunk)
-        if fault.then == "hang":
+        if fault.end == "hang":
             while await self.reader.read(4096):
                 pass
-        elif fault.then == "reset":
+        elif fault.end == "reset":
             self._reset()
         return sent
 
@@ -133,32 +138,42 @@ class DemoConnection:
             await self.writer.wait_closed()
 
     def make_record(
-        self, ask: DemoRequest, answer: DemoResponse, started: tuple[float, float], sent: int
+        self, request: DemoRequest, response: DemoResponse, started: tuple[float, float], sent: int
     ) -> AccessRecord:
-        peer = self.writer.get_extra_info("peername")
-        local = self.writer.get_extra_info("sockname")
-        header = ask.headers.get
-        replied = dict(answer.headers)
-        wait = replied.get("Retry-After", "")
-        ended = self._moment(LAST_DATA_SENT) if sent else (time.monotonic(), time.time())
+        """The record of a response that has ended just now."""
+        peer_host, peer_port = self.writer.get_extra_info("peername")[:2]
+        local_host = self.writer.get_extra_info("sockname")[0]
+        header = request.headers.get
+        started_s, started_at = started
+        ended_s = time.monotonic()
+        ended_at = time.time()
+        if sent:
+            ended_s, ended_at = self._moment(LAST_DATA_SENT)
+        retry_after_s = 0.0
+        retry_after = dict(response.headers).get("Retry-After", "")
+        if retry_after.isdigit():
+            retry_after_s = float(retry_after)
+        fault = ""
+        if response.fault:
+            fault = response.fault.name
         return AccessRecord(
-            started[0],
-            max(started[0], ended[0]),
-            started[1],
-            ended_at=max(started[1], ended[1]),
+            started_s,
+            max(started_s, ended_s),
+            started_at,
+            ended_at=max(started_at, ended_at),
             connection=self.number,
-            peer=f"{peer[0]}:{peer[1]}",
-            local=local[0],
-            host=ask.host,
-            method=ask.method,
-            path=ask.target,
-            status=answer.status,
+            peer=f"{peer_host}:{peer_port}",
+            local=local_host,
+            host=request.host,
+            method=request.method,
+            path=request.target,
+            status=response.status,
             bytes_sent=sent,
             user_agent=header("user-agent", ""),
             if_none_match=header("if-none-match", ""),
             if_modified_since=header("if-modified-since", ""),
             accept_encoding=header("accept-encoding", ""),
             cookie=header("cookie", ""),
-            retry_after_s=float(wait) if wait.isdigit() else 0.0,
-            fault=answer.fault.name if answer.fault else "",
+            retry_after_s=retry_after_s,
+            fault=fault,
         )

@@ -62,7 +62,7 @@ TIMES = [
 
 
 class RandomText:
-    """Speaks from one stream: the same stream always says the same."""
+    """Titles, names and text from one random stream: the same stream gives the same text."""
 
     def __init__(self, stream: random.Random) -> None:
         self._pick = stream.choice
