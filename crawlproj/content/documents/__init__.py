@@ -1,7 +1,9 @@
-"""Text and links of PDF, office and RTF files: read in a process of its own (`child`), which the
-crawl asks through `desk`.
+"""Text and links of PDF, office and RTF files, read in a process of their own.
 
-The files are strangers' and the libraries are big, so nothing of them is trusted: the process has
-little memory and time, no files and no network, and what it says is checked like anything else that
-comes from outside.
+`reader_process` is what the crawl uses: it starts, feeds and replaces the process, on the event
+loop. `reader_main` is what runs in that process: it picks the reader by `formats` (`pdf`, `ooxml`,
+`odf`, `ole` with `doc`, `xls` and `ppt`, `rtf`), which fills a `result`. `reply` checks what comes
+back. Open `reader_process` and `reader_main` first. The files are strangers' and the libraries are
+big, so nothing of them is trusted: the process has little memory and time (`budget`), no files and
+no network (`sandbox`). No database, no Scrapy.
 """

@@ -1,4 +1,4 @@
-"""What a document may cost."""
+"""The budget of a document: what reading it may cost."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DocumentBudget:
+    """What the reader process may use, and how big a document may be."""
+
     timeout_s: float
     memory: int
-    """Bytes of address space of the process that reads."""
+    """Bytes of address space of the reader process."""
     max_bytes: int
-    """Of a document; bigger ones are kept, but not read."""
+    """The size of a document; bigger ones are kept, but not read."""

@@ -1,6 +1,4 @@
-"""Which kind of document do these bytes hold? Decided by the bytes alone; servers are
-often wrong.
-"""
+"""The format of a document, by its bytes alone: servers are often wrong."""
 
 from __future__ import annotations
 
@@ -14,8 +12,9 @@ _PDF_WITHIN: Final = 1024
 
 
 def document_format(body: bytes) -> DocumentFormat:
-    """Empty: none that we know. A zip is looked through for the file that every office document
-    must have.
+    """The format of a body; empty if it is none that we read.
+
+    A zip is looked through for the file that every office document must have.
     """
     if b"%PDF-" in body[:_PDF_WITHIN]:
         return "pdf"

@@ -1,4 +1,4 @@
-"""odt, ods and odp: one content.xml with paragraphs, tables and links."""
+"""OpenDocument (odt, ods, odp): one content.xml with paragraphs, tables and links."""
 
 from __future__ import annotations
 
@@ -18,38 +18,44 @@ _SKIPPED: Final = frozenset(("tracked-changes", "forms", "note-citation", "page-
 _ASIDES: Final = frozenset(("note", "annotation"))
 
 
-def read_odf(body: bytes, found: DocumentResult) -> None:
+def read_odf(body: bytes, result: DocumentResult) -> None:
+    """Read an OpenDocument file."""
     package = Package(body)
-    lock = _EncryptionTarget()
-    package.parse_part("META-INF/manifest.xml", lock)
-    if lock.found:
+    encryption = _EncryptionTarget()
+    package.parse_part("META-INF/manifest.xml", encryption)
+    if encryption.is_present:
         raise BadDocumentError("encrypted")
     if "content.xml" not in package.names:
         raise BadDocumentError("broken")
-    read_metadata(package, "meta.xml", found)
-    package.parse_part("content.xml", _Text(found))
+    read_metadata(package, "meta.xml", result)
+    package.parse_part("content.xml", _Text(result))
 
 
 class _EncryptionTarget(XmlTarget):
-    """Does the manifest say how to decrypt the rest?"""
+    """A target for the manifest: does it say how to decrypt the rest?"""
 
-    found = False
+    is_present = False
 
     def start(self, tag: str, attrib: Any) -> None:
-        self.found = self.found or local_name(tag) == "encryption-data"
+        if local_name(tag) == "encryption-data":
+            self.is_present = True
 
 
 class _Text(XmlTarget):
-    """A paragraph is a block, in a table a row. Notes and comments stand inside of paragraphs and
-    cells, and come after them.
+    """A target for the text: a paragraph is a block, in a table a row.
+
+    Notes and comments are inside of paragraphs and cells; their blocks come after those. `_around`
+    keeps the text around an open note, and how deep in paragraphs and rows it was.
     """
 
-    def __init__(self, found: DocumentResult) -> None:
-        self._found = found
+    def __init__(self, result: DocumentResult) -> None:
+        self._result = result
         self._text: list[str] = []
         self._around: list[tuple[list[str], int, int]] = []
         self._asides: list[str] = []
-        self._paragraphs = self._rows = self._skip = 0
+        self._paragraphs = 0
+        self._rows = 0
+        self._skip = 0
         self._link: tuple[str, int] | None = None
 
     def start(self, tag: str, attrib: Any) -> None:
@@ -69,7 +75,8 @@ class _Text(XmlTarget):
             self._text.append(" ")
         elif name == "a":
             # A document is a folder of its own: what is beside it is one step up.
-            self._link = attribute_value(attrib, "href").removeprefix("../"), len(self._text)
+            href = attribute_value(attrib, "href").removeprefix("../")
+            self._link = (href, len(self._text))
 
     def data(self, text: str) -> None:
         if self._paragraphs and not self._skip:
@@ -80,25 +87,26 @@ class _Text(XmlTarget):
         if name in _SKIPPED:
             self._skip -= 1
         elif name in _ASIDES and self._around:
-            self._border()
+            self._end_block()
             self._text, self._paragraphs, self._rows = self._around.pop()
         elif name in ("p", "h"):
             self._paragraphs -= 1
-            self._border()
+            self._end_block()
         elif name == "table-row":
             self._rows -= 1
-            self._border()
+            self._end_block()
         elif name == "a" and self._link is not None:
             url, start = self._link
             self._link = None
-            self._found.add_link(url, "".join(self._text[start:]))
+            self._result.add_link(url, "".join(self._text[start:]))
 
     def close(self) -> None:
         self._rows = 0
         self._around = []
-        self._border()
+        self._end_block()
 
-    def _border(self) -> None:
+    def _end_block(self) -> None:
+        """Add the text so far as a block; inside of a row it goes on after a space."""
         if self._rows:
             self._text.append(" ")
             return
@@ -107,8 +115,8 @@ class _Text(XmlTarget):
         if self._around:
             self._asides.append(text)
             return
-        self._found.add_block(text)
+        self._result.add_block(text)
         asides = self._asides
         self._asides = []
         for aside in asides:
-            self._found.add_block(aside)
+            self._result.add_block(aside)

@@ -1,5 +1,6 @@
-"""Office files are zips full of XML. Both are read in small pieces and within bounds: bombs go off
-in here.
+"""Office files as packages: zips full of XML.
+
+Both are read in small pieces and within bounds: this is where decompression bombs are stopped.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from lxml import etree  # type: ignore[import-untyped]
 
 from crawlproj.content.documents.result import BadDocumentError, DocumentResult, LimitReachedError
 
-MAX_UNPACKED: Final = 200_000_000
-"""Bytes of XML in one document."""
+MAX_DECOMPRESSED: Final = 200_000_000
+"""Bytes of XML that are read of one document."""
 _PIECE: Final = 65_536
 
 
@@ -23,7 +24,7 @@ class DoctypeError(Exception):
 
 
 class XmlTarget:
-    """What a part is told to; lxml calls `close` at the end."""
+    """What lxml calls while it reads a part, and `close` at the end."""
 
     def doctype(self, *_: object) -> None:
         raise DoctypeError
@@ -45,15 +46,16 @@ class Package:
             self._zip = zipfile.ZipFile(io.BytesIO(body))
         except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError):
             raise BadDocumentError("broken") from None
-        self._room = MAX_UNPACKED
-        self.names = sorted(self._zip.namelist(), key=_natural)
+        self._bytes_left = MAX_DECOMPRESSED
+        self.names = sorted(self._zip.namelist(), key=_natural_order)
 
     def parse_part(self, name: str, target: XmlTarget) -> None:
-        """Tell the target of each tag and text of a part. No tree is built, nothing is fetched. A
-        part that is missing, broken or cut off gives what can be read.
+        """Call the target for each tag and text of a part; no tree is built, nothing is fetched.
+
+        A part that is missing, broken or cut off gives what can be read.
         """
-        # "internal": &amp; in attributes, of which lxml leaves &#38; otherwise. Other entities need
-        # a DOCTYPE, which ends it.
+        # "internal" is for &amp; in attributes, of which lxml leaves &#38; otherwise. Other
+        # entities need a DOCTYPE, at which `doctype` raises.
         parser = etree.XMLParser(
             target=target,
             resolve_entities="internal",
@@ -65,8 +67,8 @@ class Package:
         try:
             with self._zip.open(name) as stream:
                 while piece := stream.read(_PIECE):
-                    self._room -= len(piece)
-                    if self._room < 0:
+                    self._bytes_left -= len(piece)
+                    if self._bytes_left < 0:
                         raise LimitReachedError
                     parser.feed(piece)
             parser.close()
@@ -86,7 +88,7 @@ class Package:
 
 
 class ElementTexts(XmlTarget):
-    """A target: the texts of some elements, by name."""
+    """A target for the texts of some elements, by name."""
 
     def __init__(self, *names: str) -> None:
         self._names = names
@@ -95,7 +97,9 @@ class ElementTexts(XmlTarget):
 
     def start(self, tag: str, attrib: Any) -> None:
         name = local_name(tag)
-        self._open = name if name in self._names and name not in self.texts else ""
+        self._open = ""
+        if name in self._names and name not in self.texts:
+            self._open = name
 
     def data(self, text: str) -> None:
         if self._open:
@@ -105,29 +109,33 @@ class ElementTexts(XmlTarget):
         self._open = ""
 
 
-def read_metadata(package: Package, name: str, found: DocumentResult) -> None:
-    """Title and language as the document's own description has them."""
-    facts = ElementTexts("title", "language")
-    package.parse_part(name, facts)
-    found.title = facts.texts.get("title", "")
-    found.language = facts.texts.get("language", "")
+def read_metadata(package: Package, name: str, result: DocumentResult) -> None:
+    """Read title and language from the part with the document's own description."""
+    metadata = ElementTexts("title", "language")
+    package.parse_part(name, metadata)
+    result.title = metadata.texts.get("title", "")
+    result.language = metadata.texts.get("language", "")
 
 
 def local_name(tag: str) -> str:
-    """The name without its namespace: there are two namespaces of Office, and people who make up
-    their own.
-    """
+    """The name without its namespace: Office has two, and some programs make up their own."""
     return tag.rpartition("}")[2]
 
 
 def attribute_value(attrib: Any, name: str) -> str:
-    """By its name without namespace."""
-    return next((value for key, value in attrib.items() if local_name(key) == name), "")
+    """The value of an attribute by its name without namespace; empty if there is none."""
+    for key, value in attrib.items():
+        if local_name(key) == name:
+            return str(value)
+    return ""
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Slide 2 comes before slide 10."""
-    return [
-        (int(part), "") if part.isascii() and part.isdigit() else (-1, part)
-        for part in re.split(r"([0-9]{1,9})", name)
-    ]
+def _natural_order(name: str) -> list[tuple[int, str]]:
+    """A sort key by which slide 2 comes before slide 10."""
+    key = []
+    for part in re.split(r"([0-9]{1,9})", name):
+        if part.isascii() and part.isdigit():
+            key.append((int(part), ""))
+        else:
+            key.append((-1, part))
+    return key

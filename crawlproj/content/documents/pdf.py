@@ -1,4 +1,4 @@
-"""PDF, by PDFium: text, links by annotations, and URLs in the text."""
+"""PDF, read by PDFium: its text, the links of annotations, and URLs in the text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _ENDS: Final = (".", "!", "?", ":", ".\u201d", '."')
 _SMALL: Final = b"""%PDF-1.4
 1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
 2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
-3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>/Annots[6 0 R]>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Contents 4 0 R
+/Resources<</Font<</F 5 0 R>>>>/Annots[6 0 R]>>endobj
 4 0 obj<</Length 35>>stream
 BT /F 9 Tf 9 9 Td (http://a.b) Tj ET
 endstream endobj
@@ -34,21 +35,20 @@ trailer<</Root 1 0 R>>
 
 
 def warm_up() -> None:
-    """The library and its tables are loaded when they are first used, and later no file can be
-    opened.
-    """
+    """Make PDFium load what it loads at first use: in the sandbox no file can be opened."""
     read_pdf(_SMALL, DocumentResult())
 
 
-def read_pdf(body: bytes, found: DocumentResult) -> None:
+def read_pdf(body: bytes, result: DocumentResult) -> None:
+    """Read a PDF file, page by page."""
     try:
         document = pdfium.PdfDocument(body)
     except pdfium.PdfiumError as error:
-        raise BadDocumentError(
-            "encrypted" if error.err_code == raw.FPDF_ERR_PASSWORD else "broken"
-        ) from None
-    found.title = document.get_metadata_value("Title")
-    found.language = _utf16(partial(raw.FPDFCatalog_GetLanguage, document))
+        if error.err_code == raw.FPDF_ERR_PASSWORD:
+            raise BadDocumentError("encrypted") from None
+        raise BadDocumentError("broken") from None
+    result.title = document.get_metadata_value("Title")
+    result.language = _utf16(partial(raw.FPDFCatalog_GetLanguage, document))
     number = len(document)
     for index in range(min(number, MAX_PAGES)):
         try:
@@ -56,9 +56,10 @@ def read_pdf(body: bytes, found: DocumentResult) -> None:
             text = page.get_textpage()
         except pdfium.PdfiumError:
             continue  # a page that is broken; others may not be
-        _links(page, text, document, found=found)
+        _add_annotation_links(page, text, document, result=result)
+        _add_text_links(text, result)
         for paragraph in split_paragraphs(text.get_text_bounded()):
-            found.add_block(paragraph)
+            result.add_block(paragraph)
         text.close()
         page.close()
     if number > MAX_PAGES:
@@ -66,41 +67,53 @@ def read_pdf(body: bytes, found: DocumentResult) -> None:
 
 
 def split_paragraphs(text: str) -> Iterator[str]:
-    """PDF knows lines only: one that ends a sentence well before the margin ends a paragraph."""
+    """The paragraphs of a text, of which PDF knows only the lines.
+
+    A line that ends a sentence well before the margin ends a paragraph.
+    """
     lines = [line.strip() for line in _JOINED.sub("", text).splitlines()]
     margin = 0.8 * max(map(len, lines), default=0)
     part: list[str] = []
     for line in lines:
-        parted = bool(part) and part[-1].endswith(_HYPHENS)
-        part.append(part.pop()[:-1] + line if parted else line)
-        if not line or (
-            len(line) < margin and (line.endswith(_ENDS) or (len(part) == 1 and not parted))
-        ):
+        hyphenated = bool(part) and part[-1].endswith(_HYPHENS)
+        if hyphenated:
+            part[-1] = part[-1][:-1] + line
+        else:
+            part.append(line)
+        heading = len(part) == 1 and not hyphenated
+        if not line or (len(line) < margin and (line.endswith(_ENDS) or heading)):
             yield " ".join(part)
             part = []
     if part:
         yield " ".join(part)
 
 
-def _links(page: Any, text: Any, document: Any, found: DocumentResult) -> None:
-    place = ctypes.c_int(0)
+def _add_annotation_links(page: Any, text: Any, document: Any, result: DocumentResult) -> None:
+    position = ctypes.c_int(0)
     link = raw.FPDF_LINK()
     box = raw.FS_RECTF()
     for _ in range(MAX_PAGE_LINKS):
-        if not raw.FPDFLink_Enumerate(page, place, link):
+        if not raw.FPDFLink_Enumerate(page, position, link):
             break
-        if (action := raw.FPDFLink_GetAction(link)) and (url := _uri(document, action)):
-            known = raw.FPDFLink_GetAnnotRect(link, box)
-            found.add_link(
-                url,
-                text.get_text_bounded(box.left, box.bottom, box.right, box.top) if known else "",
-            )
-    written = raw.FPDFLink_LoadWebLinks(text)
-    if not written:
+        action = raw.FPDFLink_GetAction(link)
+        if not action:
+            continue
+        url = _uri(document, action)
+        if not url:
+            continue
+        anchor = ""
+        if raw.FPDFLink_GetAnnotRect(link, box):
+            anchor = text.get_text_bounded(box.left, box.bottom, box.right, top=box.top)
+        result.add_link(url, anchor)
+
+
+def _add_text_links(text: Any, result: DocumentResult) -> None:
+    links = raw.FPDFLink_LoadWebLinks(text)
+    if not links:
         return
-    for index in range(min(raw.FPDFLink_CountWebLinks(written), MAX_PAGE_LINKS)):
-        found.add_link(_utf16(partial(raw.FPDFLink_GetURL, written, index)), kind="text")
-    raw.FPDFLink_CloseWebLinks(written)
+    for index in range(min(raw.FPDFLink_CountWebLinks(links), MAX_PAGE_LINKS)):
+        result.add_link(_utf16(partial(raw.FPDFLink_GetURL, links, index)), kind="text")
+    raw.FPDFLink_CloseWebLinks(links)
 
 
 def _uri(document: Any, action: Any) -> str:
@@ -113,8 +126,9 @@ def _uri(document: Any, action: Any) -> str:
 
 
 def _utf16(call: Callable[[Any, int], int]) -> str:
-    """Text that PDFium writes into a buffer. Some calls count bytes and some characters: the buffer
-    is big enough for both.
+    """The text that PDFium writes into a buffer.
+
+    Some calls count bytes and some characters: the buffer is big enough for both.
     """
     size = call(None, 0)
     if not 0 < size <= 20_000:

@@ -1,4 +1,4 @@
-"""PowerPoint 97 to 2003: a tree of records; text and the targets of links are leaves of it."""
+"""PowerPoint 97 to 2003 (ppt): a tree of records, whose leaves hold text and links."""
 
 from __future__ import annotations
 
@@ -17,21 +17,28 @@ LOCKED: Final = bytes.fromhex("dfc4d1f3")
 _HEAD: Final = struct.Struct("<HHI")
 
 
-def read_ppt(records: bytes, found: DocumentResult) -> None:
+def read_ppt(records: bytes, result: DocumentResult) -> None:
+    """Read the stream "PowerPoint Document"."""
     at = 0
-    in_link = 0
+    link_end = 0
     while at + _HEAD.size <= len(records):
         version, kind, size = _HEAD.unpack_from(records, at)
         at += _HEAD.size
         body = records[at : at + size]
         if version & 0xF == 0xF and kind != _MASTER:  # holds others, which come next
-            in_link = at + size if kind == _LINK else in_link
+            if kind == _LINK:
+                link_end = at + size
             continue
         at += size
-        if kind in (_CHARACTERS, _BYTES):
-            text = body.decode("utf-16-le" if kind == _CHARACTERS else "latin-1", "replace")
-            for line in text.replace("\x0b", " ").split("\r"):
-                if line != "*":  # where a date or a number will stand
-                    found.add_block(line)
-        elif kind == _STRING and at <= in_link and version >> 4 == 1:
-            found.add_link(body.decode("utf-16-le", "replace"))
+        if kind == _CHARACTERS:
+            _add_lines(body.decode("utf-16-le", "replace"), result)
+        elif kind == _BYTES:
+            _add_lines(body.decode("latin-1", "replace"), result)
+        elif kind == _STRING and at <= link_end and version >> 4 == 1:
+            result.add_link(body.decode("utf-16-le", "replace"))
+
+
+def _add_lines(text: str, result: DocumentResult) -> None:
+    for line in text.replace("\x0b", " ").split("\r"):
+        if line != "*":  # stands for a date or a page number
+            result.add_block(line)

@@ -1,5 +1,6 @@
-"""The process that reads documents: bytes in, JSON out, over its two pipes. Started by `desk`,
-imports nothing of Scrapy's.
+"""The reader process: documents in, JSON out, over its two pipes.
+
+`reader_process` starts it. It imports nothing of Scrapy.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import signal
 import struct
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from crawlproj.content.documents import sandbox
 from crawlproj.content.documents.formats import document_format
 from crawlproj.content.documents.result import BadDocumentError, DocumentResult, LimitReachedError
 
 HEAD: Final = struct.Struct("<Q")
-"""Before each document and each answer: its length."""
+"""The length of what follows, before each document and each reply."""
+
+DocumentReadFunction: TypeAlias = Callable[[bytes, DocumentResult], None]
 
 CODECS: Final = (
     "cp437",
@@ -44,8 +47,11 @@ CODECS: Final = (
 )
 
 
-def load_readers() -> dict[str, Callable[[bytes, DocumentResult], None]]:
-    """By format. Everything is loaded here, because no file can be opened later on."""
+def load_readers() -> dict[str, DocumentReadFunction]:
+    """The function that reads each format.
+
+    Everything is loaded here, because in the sandbox no file can be opened.
+    """
     from crawlproj.content.documents import odf, ole, ooxml, pdf, rtf
 
     for codec in CODECS:
@@ -60,57 +66,56 @@ def load_readers() -> dict[str, Callable[[bytes, DocumentResult], None]]:
     }
 
 
-def read_document(
-    body: bytes, by_format: dict[str, Callable[[bytes, DocumentResult], None]]
-) -> dict[str, Any]:
-    """What the document says, or {"failed": reason}. What was found before something went wrong is
-    kept.
+def read_document(body: bytes, readers: dict[str, DocumentReadFunction]) -> dict[str, Any]:
+    """The reply to a document: its title, text and links, or {"failed": reason}.
+
+    What was read before something went wrong is kept.
     """
-    kind = document_format(body)
-    found = DocumentResult()
+    format_ = document_format(body)
+    result = DocumentResult()
     try:
-        if kind not in by_format:
+        if format_ not in readers:
             raise BadDocumentError("unknown")
-        by_format[kind](body, found)
+        readers[format_](body, result)
     except BadDocumentError as error:
         return {"failed": str(error)}
     except MemoryError:
         return {"failed": "memory"}
     except LimitReachedError:
-        found.cut = True
+        result.cut = True
     except Exception:
-        if not found.blocks:
+        if not result.blocks:
             return {"failed": "broken"}
-        found.cut = True
-    if kind != "pdf":
-        found.add_text_urls()
-    return found.as_values()
+        result.cut = True
+    if format_ != "pdf":  # whose reader has found them already
+        result.add_text_urls()
+    return result.as_values()
 
 
 def main(memory: int, timeout_s: int, documents: int, parent: int) -> None:
+    """Read so many documents at most, one after the other, until the pipe ends."""
     sandbox.die_with_parent(parent)
     incoming = os.dup(0)
     outgoing = os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):  # whatever a library prints must not get into the answers
+    for number in (0, 1, 2):  # what a library prints must not get into the replies
         os.dup2(nothing, number)
     sandbox.limit_resources(memory, timeout_s * documents)
-    by_format = load_readers()
+    readers = load_readers()
     locked = sandbox.restrict_syscalls()
     _write(outgoing, {"locked": locked})
     while head := _read(incoming, HEAD.size):
         body = _read(incoming, HEAD.unpack(head)[0])
-        signal.setitimer(
-            signal.ITIMER_PROF, timeout_s
-        )  # time on the CPU; what is over it ends the process
-        answer = read_document(body, by_format)
+        # CPU time, not wall time: SIGPROF ends the process if it takes more.
+        signal.setitimer(signal.ITIMER_PROF, timeout_s)
+        reply = read_document(body, readers)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        _write(outgoing, answer)
+        _write(outgoing, reply)
     sys.exit()
 
 
 def _read(pipe: int, size: int) -> bytes:
-    """So many bytes; the end of the pipe is the end of the process."""
+    """Read so many bytes; the end of the pipe ends the process."""
     body = bytearray()
     while len(body) < size:
         piece = os.read(pipe, min(size - len(body), 1 << 20))
@@ -120,8 +125,8 @@ def _read(pipe: int, size: int) -> bytes:
     return bytes(body)
 
 
-def _write(pipe: int, answer: dict[str, Any]) -> None:
-    text = json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace")
+def _write(pipe: int, reply: dict[str, Any]) -> None:
+    text = json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace")
     left = memoryview(HEAD.pack(len(text)) + text)
     while left:
         left = left[os.write(pipe, left) :]

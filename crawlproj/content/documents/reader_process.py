@@ -1,5 +1,5 @@
-"""Where the crawl hands documents in: one at a time to the process that reads, which is watched and
-replaced.
+"""The crawl's side of the reader process, which gets one document at a time and is replaced when it
+hangs, crashes or has read many.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from crawlproj.content.documents.reply import (
 )
 
 PER_PROCESS: Final = 200
-"""Documents, then a new process reads: libraries leak."""
+"""Documents that one process reads before it is replaced: libraries leak."""
 START_S: Final = 60.0
 MAX_TROUBLES = 3
 FORGET_S = 3600.0
-"""A server whose documents hung or crashed the reader so often is left alone for a while: others
-wait for the reader too.
+"""Documents of a server that hung or crashed the process so often are not read for a while: those
+of others wait for the process too.
 """
 
 _CODE: Final = (
@@ -41,12 +41,13 @@ _CODE: Final = (
 
 
 class DocumentReader:
-    """Use it on one event loop. `stop` ends what is under way and refuses what comes later, `close`
-    also waits for the end.
+    """The reader of documents, for use on one event loop.
+
+    `stop` ends what is under way and refuses what comes later, `close` also waits for the end.
     """
 
-    def __init__(self, terms: DocumentBudget, per_process: int = PER_PROCESS) -> None:
-        self._budget = terms
+    def __init__(self, budget: DocumentBudget, per_process: int = PER_PROCESS) -> None:
+        self._budget = budget
         self._per_process = per_process
         self._turn = asyncio.Lock()
         self._process: Process | None = None
@@ -56,22 +57,22 @@ class DocumentReader:
         self.started = 0
 
     async def read(self, body: bytes, url: str, server: int = 0) -> Document:
-        """What the document says; UnreadError if that can't be found out."""
+        """Read a document; DocumentReadError if that can't be done."""
         if len(body) > self._budget.max_bytes:
             raise DocumentReadError("too_big")
         async with self._turn:
             if self._is_trouble(server):
                 raise DocumentReadError("given_up")
-            answer = await self._read_reply(body, server)
+            reply = await self._read_reply(body, server)
             try:
-                return parse_reply(answer, url)
+                return parse_reply(reply, url)
             except DocumentReadError as error:
                 if str(error) in ("garbage", "memory"):
                     self._kill_process()
                 raise
 
     async def read_with_retry(self, body: bytes, url: str, server: int = 0) -> Document:
-        """As `read`, with a second try by a new process if the first one ended over it."""
+        """Read a document; a second time, by a new process, if the first one ended over it."""
         try:
             return await self.read(body, url, server)
         except DocumentReadError as error:
@@ -80,6 +81,7 @@ class DocumentReader:
         return await self.read(body, url, server)
 
     async def _read_reply(self, body: bytes, server: int) -> bytes:
+        """The process's reply to a document; whatever goes wrong ends the process."""
         if self._stopped:
             raise DocumentReadError("shutdown")
         try:
@@ -90,12 +92,13 @@ class DocumentReader:
             self._kill_process()
             if self._stopped:
                 raise DocumentReadError("shutdown") from None
-            late = isinstance(error, TimeoutError)
-            if (
-                late or self._left >= self._per_process - 1
-            ):  # else an earlier document, of another server, may have spoilt it
+            if isinstance(error, TimeoutError):
                 self._note_trouble(server)
-            raise DocumentReadError("timeout" if late else "crashed") from None
+                raise DocumentReadError("timeout") from None
+            # Of a process that has read others before, one of those may have spoilt it.
+            if self._left >= self._per_process - 1:
+                self._note_trouble(server)
+            raise DocumentReadError("crashed") from None
         except BaseException:
             self._kill_process()
             raise
@@ -109,21 +112,25 @@ class DocumentReader:
         return await _read_frame(process)
 
     async def _ready_process(self) -> Process:
+        """The process, or a new one if it has ended or has read enough."""
         if self._process is not None and (self._left <= 0 or self._process.returncode is not None):
             self._kill_process()
         if self._process is None:
-            self._process = await self._start()
+            self._process = await self._start_process()
             async with asyncio.timeout(START_S):
                 await _read_frame(self._process)
         return self._process
 
-    async def _start(self) -> Process:
-        terms = self._budget
+    async def _start_process(self) -> Process:
         self._left = self._per_process
-        self.started = self.started + 1
-        numbers = (terms.memory, ceil(terms.timeout_s), self._per_process, os.getpid())
+        self.started += 1
+        memory = self._budget.memory
+        timeout_s = ceil(self._budget.timeout_s)
+        numbers = (memory, timeout_s, self._per_process, os.getpid())
         # Nothing of the environment, except where Python's own libraries are.
-        kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+        environment = {}
+        if "LD_LIBRARY_PATH" in os.environ:
+            environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-I",
@@ -134,12 +141,13 @@ class DocumentReader:
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,
-            env=kept,
+            env=environment,
             cwd="/",
             start_new_session=True,
         )
 
     def _is_trouble(self, server: int) -> bool:
+        """Whether the server's documents are not read for now."""
         times, last = self._trouble.get(server, (0, 0.0))
         return times >= MAX_TROUBLES and time.monotonic() - last < FORGET_S
 
@@ -148,9 +156,12 @@ class DocumentReader:
             self._trouble.clear()
         now = time.monotonic()
         times, last = self._trouble.get(server, (0, now))
-        self._trouble[server] = (times + 1 if now - last < FORGET_S else 1, now)
+        if now - last >= FORGET_S:
+            times = 0
+        self._trouble[server] = (times + 1, now)
 
     def _kill_process(self) -> Process | None:
+        """Kill the process, if there is one, and return it."""
         process = self._process
         self._process = None
         if process is not None and process.returncode is None:
@@ -159,18 +170,21 @@ class DocumentReader:
         return process
 
     def stop(self) -> None:
+        """Kill the process, and read nothing more."""
         self._stopped = True
         self._kill_process()
 
     async def close(self) -> None:
+        """As `stop`; the process is gone afterwards."""
         self._stopped = True
-        if (process := self._kill_process()) is not None:
+        process = self._kill_process()
+        if process is not None:
             await process.wait()
 
 
 async def _read_frame(process: Process) -> bytes:
     assert process.stdout is not None
-    size = HEAD.unpack(await process.stdout.readexactly(HEAD.size))[0]
+    (size,) = HEAD.unpack(await process.stdout.readexactly(HEAD.size))
     if size > MAX_REPLY:
-        return b""  # garbage
+        return b""  # which `parse_reply` takes for garbage
     return await process.stdout.readexactly(size)

@@ -1,6 +1,4 @@
-"""What the reading process says of a document, checked: after a bad document it may
-say anything.
-"""
+"""The reader process's reply, checked: after a bad document it may say anything."""
 
 from __future__ import annotations
 
@@ -16,8 +14,8 @@ MAX_REPLY: Final = 12_000_000
 FAILURES: Final = frozenset(("broken", "encrypted", "memory", "old", "unknown"))
 
 PROCESS_FAILURES: Final = frozenset(("crashed", "garbage", "memory"))
-"""The process ended over it. It may have been spoilt by an earlier document, or killed
-by somebody.
+"""Reasons with which the process ended. An earlier document may have spoilt it, or somebody killed
+it.
 """
 TRANSIENT_FAILURES: Final = PROCESS_FAILURES | {"timeout", "given_up"}
 """Reasons that need not hold the next time; all others are in the document itself."""
@@ -27,22 +25,23 @@ class DocumentReadError(Exception):
     """The document was not read; the text is the reason, a word for the stats."""
 
 
-def parse_reply(answer: bytes, url: str) -> Document:
+def parse_reply(reply: bytes, url: str) -> Document:
+    """The document of a reply; DocumentReadError if there is none, or if it makes no sense."""
     try:
-        said = json.loads(answer)
-        if said.get("failed") in FAILURES:
-            raise DocumentReadError(said["failed"])
-        return _document(said, url)
+        values = json.loads(reply)
+        if values.get("failed") in FAILURES:
+            raise DocumentReadError(values["failed"])
+        return _checked_document(values, url)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise DocumentReadError("garbage") from None
 
 
-def _document(said: dict[str, Any], url: str) -> Document:
-    title = _text(said["title"])
-    language = _text(said["language"])
-    blocks = said["blocks"]
-    links = said["links"]
-    text = _text("\n".join(blocks))
+def _checked_document(values: dict[str, Any], url: str) -> Document:
+    title = _checked_text(values["title"])
+    language = _checked_text(values["language"])
+    blocks = values["blocks"]
+    links = values["links"]
+    text = _checked_text("\n".join(blocks))
     if (
         len(text) > 2 * MAX_TEXT
         or len(links) > MAX_LINKS
@@ -51,10 +50,10 @@ def _document(said: dict[str, Any], url: str) -> Document:
     ):
         raise ValueError("more than was allowed")
     raw = []
-    for target, kind, anchor in links:
+    for href, kind, anchor in links:
         if kind not in ("a", "text"):
             raise ValueError("no such kind of link")
-        raw.append((_text(target), kind, _text(anchor), "", False))
+        raw.append((_checked_text(href), kind, _checked_text(anchor), "", False))
     return Document(
         url,
         url,
@@ -62,12 +61,12 @@ def _document(said: dict[str, Any], url: str) -> Document:
         language=language,
         links=resolve_links(raw, Joiner(url)),
         blocks=clean_blocks([(block, "", True, 0.0) for block in blocks if block]),
-        cut=said["cut"] is True,
+        cut=values["cut"] is True,
     )
 
 
-def _text(value: str) -> str:
-    """Text that a database takes: no NULs, no halves of characters."""
+def _checked_text(value: str) -> str:
+    """The text, if a database can store it; ValueError for NULs and halves of characters."""
     if "\0" in value:
         raise ValueError("a NUL")
     value.encode()

@@ -1,4 +1,4 @@
-"""What is found in a document, kept within bounds while it grows."""
+"""The result of reading a document, kept within bounds while it grows."""
 
 from __future__ import annotations
 
@@ -19,51 +19,57 @@ class LimitReachedError(Exception):
 
 
 class BadDocumentError(Exception):
-    """No document that can be read; the reason is a word for the stats."""
+    """The document can't be read; the reason is a word for the stats."""
 
 
 class DocumentResult:
-    """Title, language, blocks of text, links as (url, kind, anchor text)."""
+    """A document's title, language, blocks of text, and links as (url, kind, anchor text)."""
 
     def __init__(self) -> None:
-        self.title = self.language = ""
+        self.title = ""
+        self.language = ""
         self.blocks: list[str] = []
         self.links: list[tuple[str, str, str]] = []
         self.cut = False
-        self._room = self._link_room = MAX_TEXT
+        self._text_left = MAX_TEXT
+        self._links_left = MAX_TEXT
 
     def add_block(self, text: str) -> None:
-        """A block, if it is not empty."""
-        text = _line(text)
+        """Add a block, if it is not empty; LimitReachedError when there is enough text."""
+        text = _one_line(text)
         if not text:
             return
-        self.blocks.append(text[: self._room])
-        self._room -= len(text) + 1
-        if self._room <= 0:
+        self.blocks.append(text[: self._text_left])
+        self._text_left -= len(text) + 1
+        if self._text_left <= 0:
             raise LimitReachedError
 
     def add_link(self, url: str, text: str = "", kind: str = "a") -> None:
-        """A link is left out when there are too many: the text may still go on."""
+        """Add a link. When there are too many it is left out: the text may still go on."""
         url = url.replace("\0", "").strip()
         if not url or len(url) > MAX_LINK:
             return
-        self._link_room -= len(url) + MAX_ANCHOR
-        if len(self.links) >= MAX_LINKS or self._link_room < 0:
+        self._links_left -= len(url) + MAX_ANCHOR
+        if len(self.links) >= MAX_LINKS or self._links_left < 0:
             self.cut = True
         else:
-            self.links.append((url, kind, _line(text)[:MAX_ANCHOR]))
+            self.links.append((url, kind, _one_line(text)[:MAX_ANCHOR]))
 
     def add_text_urls(self) -> None:
-        """URLs that stand in the text."""
+        """Add the URLs that are written in the text as links."""
         for url in find_text_urls("\n".join(self.blocks)):
             self.add_link(url, kind="text")
 
     def as_values(self) -> dict[str, Any]:
+        """The values of a reply, for JSON."""
         return {
-            "title": _line(self.title)[:MAX_TITLE], "language": _line(self.language)[:35],
-            "blocks": self.blocks, "links": self.links, "cut": self.cut,
-        }  # fmt: skip
+            "title": _one_line(self.title)[:MAX_TITLE],
+            "language": _one_line(self.language)[:35],
+            "blocks": self.blocks,
+            "links": self.links,
+            "cut": self.cut,
+        }
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(text.replace("\0", "").split())

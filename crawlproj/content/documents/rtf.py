@@ -15,7 +15,7 @@ _TOKEN: Final = re.compile(
     re.S,
 )
 _FIELD: Final = re.compile(r'\bHYPERLINK\s{1,9}"?([^"\s\\][^"\s]{0,3999})')
-"""Without those that begin with an option: \\l is a place in the document."""
+"""Without those that begin with an option: \\l leads into the document itself."""
 _BORDERS: Final = frozenset((b"par", b"sect", b"page", b"row", b"line"))
 _SPACES: Final = frozenset((b"tab", b"cell", b"emspace", b"enspace"))
 _SYMBOLS: Final = {
@@ -27,7 +27,7 @@ _SYMBOLS: Final = {
     b"ldblquote": "\u201c",
     b"rdblquote": "\u201d",
 }
-_PLACES: Final = {
+_DESTINATIONS: Final = {
     b"fldinst": "field",
     b"title": "title",
     b"fonttbl": "fonts",
@@ -36,8 +36,8 @@ _PLACES: Final = {
     b"shpinst": "shape",
     b"shptxt": "note",
 }
-"""Where the text of such a group goes: of notes and text boxes after everything else; what is said
-of a shape is dropped.
+"""Where the text of such a group goes: notes and text boxes come after everything else; what
+describes a shape is dropped.
 """
 _SKIPPED: Final = frozenset(
     (
@@ -83,18 +83,24 @@ _CHARSETS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """What a brace saves and restores: where text goes, how it is coded, what follows a \\u and is
-    for old readers.
+    """What a brace saves and restores: where text goes, its codec, and how many bytes for old
+    programs follow a \\u.
     """
 
     into: str = "text"
-    page: str = "cp1252"
-    after: int = 1
+    codec: str = "cp1252"
+    skipped_after_u: int = 1
 
 
 class _Reader:
-    def __init__(self, found: DocumentResult) -> None:
-        self._found = found
+    """A reader that goes through the tokens of one file.
+
+    `_parts` are the texts since the last border, by where they go; `_bytes` is text that is not
+    decoded yet; `_skip` counts bytes that a \\u has made superfluous.
+    """
+
+    def __init__(self, result: DocumentResult) -> None:
+        self._result = result
         self._group = _Group()
         self._outer = list[_Group]()
         self._parts: dict[str, list[str]] = {"text": [], "field": [], "title": [], "note": []}
@@ -102,37 +108,40 @@ class _Reader:
         self._bytes = bytearray()
         self._skip = 0
         self._star = False
-        self._default = "cp1252"
-        self._fonts = dict[int, str]()
+        self._default_codec = "cp1252"
+        self._font_codecs = dict[int, str]()
         self._font = 0
 
     def read_tokens(self, body: bytes) -> None:
+        """Read the whole file."""
         at = 0
         end = len(body)
         match = _TOKEN.match
         while at < end and (token := match(body, at)):
             at = token.end()
-            word, number, coded, symbol, brace, text = token.groups()
+            word, number, hex_digits, symbol, brace, text = token.groups()
             if word is not None:
-                if word == b"bin" and number:
+                if not number:
+                    self._handle_word(word, None)
+                elif word == b"bin":
                     at += max(0, int(number))
                 else:
-                    self._word(word, int(number) if number else None)
-            elif coded is not None:
-                self._put_bytes(bytes((int(coded, 16),)))
+                    self._handle_word(word, int(number))
+            elif hex_digits is not None:
+                self._put_bytes(bytes((int(hex_digits, 16),)))
             elif brace is not None:
-                self._brace(brace)
+                self._handle_brace(brace)
             elif symbol is not None:
-                self._symbol(symbol)
+                self._handle_symbol(symbol)
             elif text is not None:
                 self._put_bytes(text)
         self._group = _Group()
-        self._border()
+        self._end_block()
         for note in self._notes:
-            self._found.add_block(note)
-        self._found.title = "".join(self._parts["title"])
+            self._result.add_block(note)
+        self._result.title = "".join(self._parts["title"])
 
-    def _brace(self, brace: bytes) -> None:
+    def _handle_brace(self, brace: bytes) -> None:
         self._decode()
         self._star = False
         self._skip = 0
@@ -140,56 +149,56 @@ class _Reader:
             if len(self._outer) < 10_000:
                 self._outer.append(self._group)
         elif self._outer:
-            if self._group.into == "note" != self._outer[-1].into:
-                self._border()
             inner = self._group.into
+            if inner == "note" and self._outer[-1].into != "note":
+                self._end_block()
             self._group = self._outer.pop()
-            if inner == "field" != self._group.into:
+            if inner == "field" and self._group.into != "field":
                 code = "".join(self._parts["field"])
                 self._parts["field"] = []
                 for url in _FIELD.findall(code):
-                    self._found.add_link(url)
+                    self._result.add_link(url)
 
-    def _word(self, word: bytes, number: int | None) -> None:
+    def _handle_word(self, word: bytes, number: int | None) -> None:
         self._decode()
         star = self._star
         self._star = False
         if word in _BORDERS:
-            self._border()
+            self._end_block()
         elif word in _SPACES:
             self._put(" ")
         elif word == b"u" and number is not None:
             self._put(chr(number & 0xFFFF))
-            self._skip = self._group.after
+            self._skip = self._group.skipped_after_u
         elif word in _SYMBOLS:
             self._put(_SYMBOLS[word])
-        elif word in _PLACES:
+        elif word in _DESTINATIONS:
             if word == b"title":  # the second one, if there are two, is in Unicode
                 self._parts["title"] = []
-            self._into(_PLACES[word])
+            self._direct_text(_DESTINATIONS[word])
         elif word in _SKIPPED or star:
-            self._into("nothing")
+            self._direct_text("nothing")
         elif number is not None:
-            self._set(word, number)
+            self._change_group(word, number)
 
-    def _set(self, word: bytes, number: int) -> None:
+    def _change_group(self, word: bytes, number: int) -> None:
         if word == b"uc":
-            self._group = replace(self._group, after=min(max(number, 0), 100))
+            self._group = replace(self._group, skipped_after_u=min(max(number, 0), 100))
         elif word == b"ansicpg":
-            self._default = _codec(number)
-            self._group = replace(self._group, page=self._default)
+            self._default_codec = _page_codec(number)
+            self._group = replace(self._group, codec=self._default_codec)
         elif word == b"f":
             self._font = number
-            self._group = replace(self._group, page=self._fonts.get(number, self._default))
-        elif (
-            word == b"fcharset"
-            and self._group.into == "fonts"
-            and number in _CHARSETS
-            and len(self._fonts) < 10_000
-        ):
-            self._fonts[self._font] = _codec(_CHARSETS[number])
+            codec = self._font_codecs.get(number, self._default_codec)
+            self._group = replace(self._group, codec=codec)
+        elif word == b"fcharset" and self._group.into == "fonts":
+            self._set_font_charset(number)
 
-    def _symbol(self, symbol: bytes) -> None:
+    def _set_font_charset(self, charset: int) -> None:
+        if charset in _CHARSETS and len(self._font_codecs) < 10_000:
+            self._font_codecs[self._font] = _page_codec(_CHARSETS[charset])
+
+    def _handle_symbol(self, symbol: bytes) -> None:
         if symbol not in b"\\{}":
             self._decode()
         if symbol == b"*":
@@ -201,31 +210,35 @@ class _Reader:
         elif symbol in b"\\{}":
             self._put_bytes(symbol)
         elif symbol in b"\r\n":
-            self._border()
+            self._end_block()
 
-    def _into(self, name: str) -> None:
+    def _direct_text(self, name: str) -> None:
+        """Have the text of this group go there; what is dropped stays so, but for the title."""
         if self._group.into != "nothing" or name == "title":
             self._group = replace(self._group, into=name)
 
     def _put_bytes(self, text: bytes) -> None:
         if self._skip:
             skipped = min(self._skip, len(text))
-            self._skip = self._skip - skipped
+            self._skip -= skipped
             text = text[skipped:]
         self._bytes += text
 
     def _decode(self) -> None:
         if self._bytes:
-            self._put(self._bytes.decode(self._group.page, "replace"))
+            self._put(self._bytes.decode(self._group.codec, "replace"))
             self._bytes.clear()
 
     def _put(self, text: str) -> None:
-        if (parts := self._parts.get(self._group.into)) is not None:
+        parts = self._parts.get(self._group.into)
+        if parts is not None:
             parts.append(text)
 
-    def _border(self) -> None:
+    def _end_block(self) -> None:
         self._decode()
-        name = "note" if self._group.into == "note" else "text"
+        name = "text"
+        if self._group.into == "note":
+            name = "note"
         text = "".join(self._parts[name])
         self._parts[name] = []
         # Characters beyond U+FFFF are written as two halves.
@@ -233,10 +246,11 @@ class _Reader:
         if name == "note":
             self._notes.append(text)
         else:
-            self._found.add_block(text)
+            self._result.add_block(text)
 
 
-def _codec(page: int) -> str:
+def _page_codec(page: int) -> str:
+    """Python's codec of a code page; cp1252 for one that it lacks."""
     name = {10000: "mac-roman", 65001: "utf-8"}.get(page, f"cp{page}")
     try:
         return codecs.lookup(name).name
@@ -244,5 +258,6 @@ def _codec(page: int) -> str:
         return "cp1252"
 
 
-def read_rtf(body: bytes, found: DocumentResult) -> None:
-    _Reader(found).read_tokens(body)
+def read_rtf(body: bytes, result: DocumentResult) -> None:
+    """Read an RTF file."""
+    _Reader(result).read_tokens(body)

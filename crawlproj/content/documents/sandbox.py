@@ -1,5 +1,6 @@
-"""What the reading process may not do. Set by the process itself, before it sees a document, and
-never taken back.
+"""The sandbox of the reader process: what it may not do.
+
+The process sets them itself before it sees a document, and cannot take them back.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _SECCOMP = 22
 _FILTER = 2
 _REFUSE = 0x0005_0001
 _ALLOW = 0x7FFF_0000
-"""Answers of the filter: the error "operation not permitted", or go on."""
+"""What the filter returns: the error "operation not permitted", or go on."""
 _LOAD = 0x20
 _EQUAL = 0x15
 _RETURN = 0x06
@@ -60,8 +61,8 @@ _CALLS: Final = {
     "getrandom": (318, 278),
     "rseq": (334, 293),
 }
-"""All that is needed to read bytes, think and write bytes: no files, no network, no other
-processes.
+"""The allowed calls, by their numbers on the machines of `_MACHINES`: enough to read bytes, compute
+and write bytes; no files, no network, no other processes.
 """
 
 
@@ -79,9 +80,7 @@ class _Program(ctypes.Structure):
 
 
 def die_with_parent(parent: int) -> None:
-    """End when the crawl ends, even if it is killed and this process never comes to read
-    its pipe.
-    """
+    """End with the crawl's process, even if that is killed and nobody reads the pipe."""
     if sys.platform == "linux":
         _prctl(_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -89,34 +88,33 @@ def die_with_parent(parent: int) -> None:
 
 
 def limit_resources(memory: int, cpu_s: int) -> None:
-    """Little memory and time, no core dumps, no bytes into any file, no new files."""
+    """Limit memory and CPU time; no core dumps, no bytes into any file, few open files."""
     limits = {"AS": memory, "CPU": cpu_s, "FSIZE": 0, "CORE": 0, "NOFILE": 16}
     for name, number in limits.items():
-        with suppress(
-            ValueError, OSError
-        ):  # not everything is known everywhere, or it is lower already
+        # A system may not know a limit, or it is lower already.
+        with suppress(ValueError, OSError):
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (number, number))
     with suppress(OSError):
         os.nice(10)
 
 
 def restrict_syscalls() -> bool:
-    """Refuse every call to the kernel that is not on the list; False where that can't be done."""
+    """Have the kernel refuse every call that is not on the list; False where it can't."""
     arch, column = _MACHINES.get(platform.machine(), (0, 0))
     if sys.platform != "linux" or not arch:
         return False
     calls = [numbers[column] for numbers in _CALLS.values()]
     steps = [_Step(_LOAD, 0, 0, 4), _Step(_EQUAL, 0, len(calls) + 1, arch), _Step(_LOAD, 0, 0, 0)]
-    steps += [_Step(_EQUAL, len(calls) - place, 0, call) for place, call in enumerate(calls)]
+    steps += [_Step(_EQUAL, len(calls) - index, 0, call) for index, call in enumerate(calls)]
     steps += [_Step(_RETURN, 0, 0, _REFUSE), _Step(_RETURN, 0, 0, _ALLOW)]
     program = _Program(len(steps), (_Step * len(steps))(*steps))
     return _prctl(_NO_NEW_PRIVS, 1) and _prctl(_SECCOMP, _FILTER, ctypes.byref(program))
 
 
 def _prctl(what: int, *arguments: object) -> bool:
-    rest = [
-        argument if not isinstance(argument, int) else ctypes.c_ulong(argument)
+    longs = [
+        ctypes.c_ulong(argument) if isinstance(argument, int) else argument
         for argument in arguments
     ]
-    rest += [ctypes.c_ulong(0)] * (4 - len(rest))
-    return bool(ctypes.CDLL(None).prctl(what, *rest) == 0)
+    longs += [ctypes.c_ulong(0)] * (4 - len(longs))
+    return bool(ctypes.CDLL(None).prctl(what, *longs) == 0)

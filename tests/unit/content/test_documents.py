@@ -231,7 +231,7 @@ def test_entities_are_never_resolved() -> None:
 def test_a_zip_bomb_is_read_up_to_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = make.word("<w:p/>" * 10 + f"<!--{'a' * 30_000_000}-->" + f"<w:p>{run('behind')}</w:p>")
     assert len(bomb) < 100_000
-    monkeypatch.setattr("crawlproj.content.documents.package.MAX_UNPACKED", 10_000_000)
+    monkeypatch.setattr("crawlproj.content.documents.package.MAX_DECOMPRESSED", 10_000_000)
     said = read(bomb)
     assert (said["cut"], said["blocks"]) == (True, [])
 
