@@ -62,7 +62,7 @@ class Dispatcher:
                     self._preparing.add(host.name)
                 self._note_lateness(host.server, now)
                 sends = isinstance(ticket, RobotsTicket) or self._robots.allows(ticket)
-                self.window.start_request(host, ticket, now, asks=sends)
+                self.window.start_request(host, ticket, now, reaches_server=sends)
                 return ticket
         self._looked_at = now
         return None

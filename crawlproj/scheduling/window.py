@@ -23,17 +23,23 @@ HeapEntry = tuple[float, int]
 
 
 def share_class(ticket: Ticket) -> str:
-    """Whose share pays for it: a retry counts as what it was before it failed."""
-    return SHARE_CLASSES.get(ticket.lane) or (
-        "revisit" if ticket.block_digest is not None else "new"
-    )
+    """The class whose share pays for it: a retry counts as what it was before it failed."""
+    known = SHARE_CLASSES.get(ticket.lane)
+    if known is not None:
+        return known
+    if ticket.block_digest is not None:
+        return "revisit"
+    return "new"
 
 
 @dataclass(slots=True, eq=False)
 class HostWindow:
-    """One leased host. `holding`: ids that must not be handed out again: waiting here, out, or
-    ended but not yet stored. `errands`: files of other hosts that have moved here. `delays_s`: the
-    Crawl-delay of each of its origins. `pressed`: it may have more that is urgent.
+    """One leased host, and its URLs that come next.
+
+    `held_ids` must not be handed out again: they wait here, are in flight, or have ended but are
+    not stored yet. `foreign_robots`: robots.txt files of other hosts that have moved here.
+    `delays_s`: the Crawl-delay of each of its origins. `more`, `more_urgent`: the database may have
+    more of them. `parked`: not asked for now, though URLs wait.
     """
 
     name: str
@@ -55,53 +61,60 @@ class HostWindow:
 
     @property
     def waiting(self) -> int:
+        """The number of tickets that wait here."""
         return len(self.foreign_robots) + len(self.urgent) + sum(map(len, self.classes.values()))
 
     def add_ticket(self, ticket: Ticket, first: bool = False) -> None:
-        queue = (
-            self.urgent
-            if ticket.lane is Lane.URGENT
-            else self.classes.setdefault(share_class(ticket), deque())
-        )
-        (queue.appendleft if first else queue.append)(ticket)
+        """Let a ticket wait in the queue of its class, at the end or at the head of it."""
+        if ticket.lane is Lane.URGENT:
+            queue = self.urgent
+        else:
+            queue = self.classes.setdefault(share_class(ticket), deque())
+        if first:
+            queue.appendleft(ticket)
+        else:
+            queue.append(ticket)
         self.held_ids.add(ticket.id)
 
     @property
     def unmovable_ids(self) -> frozenset[int]:
-        """What is held and can't be moved ahead any more: it is out, or has ended, or is urgent
+        """What is held and can't be moved ahead any more: it is in flight, has ended, or is urgent
         already.
         """
-        return frozenset(
-            self.held_ids - {ticket.id for queue in self.classes.values() for ticket in queue}
-        )
+        movable = {ticket.id for queue in self.classes.values() for ticket in queue}
+        return frozenset(self.held_ids - movable)
 
     def move_to_urgent(self, ticket: Ticket) -> bool:
-        """It waits here, and has become urgent; False if it does not wait here."""
+        """Move a ticket that has become urgent ahead; return False if it does not wait here."""
         for queue in self.classes.values():
-            if known := next((each for each in queue if each.id == ticket.id), None):
-                queue.remove(known)
-                self.add_ticket(ticket)
-                return True
+            for waiting in queue:
+                if waiting.id == ticket.id:
+                    queue.remove(waiting)
+                    self.add_ticket(ticket)
+                    return True
         return False
 
     def set_crawl_delay(self, origin: str, crawl_delay_s: float | None) -> None:
-        """What an origin of this host asks for. They share one clock, so the longest counts."""
+        """Set the Crawl-delay of an origin. All origins share one clock, so the longest counts."""
         self.delays_s[origin] = crawl_delay_s or 0.0
         self.clock = self.clock.with_crawl_delay(max(self.delays_s.values()))
 
     def pop_ticket(self) -> Ticket:
+        """Take out the next ticket: an urgent one, else one of the class whose turn it is."""
         if self.urgent:
             return self.urgent.popleft()
         chosen = self.shares.choose_class([name for name, queue in self.classes.items() if queue])
-        assert chosen is not None, "pick() of a host with nothing waiting"
+        assert chosen is not None, "pop_ticket() of a host with nothing waiting"
         return self.classes[chosen].popleft()
 
 
 @dataclass(slots=True, eq=False)
 class ServerWindow:
-    """One lease. `heap` orders its hosts by their clocks; an entry that is not its host's `entry`
-    any more is stale. While a request to one of them has not left yet (`unsent`), nobody knows from
-    when the server's delay counts, and no other starts.
+    """One lease: a server and its hosts.
+
+    `heap` orders its hosts by their clocks; an entry that is not its host's `entry` any more is
+    stale. While a request to one of them has not left yet (`unsent`), nobody knows from when the
+    server's delay counts, and no other starts. `leaving`: it is to be given back.
     """
 
     id: int
@@ -118,16 +131,22 @@ class ServerWindow:
     entry: HeapEntry | None = None
 
     def first_host(self) -> HostWindow | None:
-        while self.heap and self.heap[0][2].entry != self.heap[0][:2]:
+        """The host that may be asked first, None if none has anything waiting."""
+        while self.heap:
+            at, number, host = self.heap[0]
+            if host.entry == (at, number):
+                return host
             heappop(self.heap)
-        return self.heap[0][2] if self.heap else None
+        return None
 
     def ready_at(self) -> float | None:
         """When its next request may start, None if there is nothing to start."""
         if self.leaving or self.unsent is not None or self.in_flight >= self.limit:
             return None
         host = self.first_host()
-        return None if host is None else max(self.clock.next_at, host.clock.next_at)
+        if host is None:
+            return None
+        return max(self.clock.next_at, host.clock.next_at)
 
 
 class Window:
@@ -163,37 +182,38 @@ class Window:
         """Take a lease, or more hosts of one that is held."""
         server = self.servers.get(lease.server)
         if server is None or server.epoch != lease.epoch:
-            limit = max(1, self._server_rules.hosts)
             server = ServerWindow(
                 lease.server,
                 lease.address,
                 lease.epoch,
                 deadline=deadline,
-                limit=limit,
+                limit=max(1, self._server_rules.hosts),
                 clock=clock,
                 leased_at=now,
             )
             self.servers[lease.server] = server
         for host in lease.hosts:
             if host.name not in self.hosts:
-                made = HostWindow(
+                self.hosts[host.name] = HostWindow(
                     host.name,
                     server,
                     hosts[host.name],
                     shares=Shares(self._shares),
                     prepared=host.prepared,
                 )
-                self.hosts[host.name] = made
 
     def add_tickets(self, tickets: Iterable[Ticket]) -> int:
-        """Put tickets in; those of hosts that are no longer held, or held already, are dropped."""
+        """Put tickets in, and return how many; those that are held already, or whose host is no
+        longer, are dropped.
+        """
         taken = 0
         for ticket in tickets:
             host = self.hosts.get(ticket.host)
             if host is None or host.server.epoch != ticket.epoch:
                 continue
             if ticket.id in host.held_ids:
-                taken += ticket.lane is Lane.URGENT and host.move_to_urgent(ticket)
+                if ticket.lane is Lane.URGENT and host.move_to_urgent(ticket):
+                    taken += 1
                 continue
             host.add_ticket(ticket)
             self.requeue_host(host)
@@ -201,8 +221,8 @@ class Window:
         return taken
 
     def requeue_host(self, host: HostWindow) -> None:
-        """The host may be asked when its clock allows. To be called whenever its clock, its tickets
-        or `out` have changed.
+        """Put a host where its clock says. To be called whenever its clock, its tickets or
+        `in_flight` have changed.
         """
         if self.hosts.get(host.name) is not host:
             return
@@ -223,49 +243,54 @@ class Window:
             heappush(self._heap, (*server.entry, server))
 
     def _first_server(self) -> ServerWindow | None:
-        while self._heap and self._heap[0][2].entry != self._heap[0][:2]:
+        while self._heap:
+            at, number, server = self._heap[0]
+            if server.entry == (at, number):
+                return server
             heappop(self._heap)
-        return self._heap[0][2] if self._heap else None
+        return None
 
     def extend_lease(self, server: ServerWindow, deadline: float) -> None:
-        """The lease was renewed: what had come to its deadline goes on."""
+        """Go on with a lease that was renewed, also if it had come to its deadline."""
         server.deadline = deadline
         self._requeue_server(server)
 
     def due_host(self, now: float) -> HostWindow | None:
-        """The host that may be asked for the longest time. `start` takes it out, `ready` puts it
-        back in its place.
+        """The host that could have been asked for the longest time; None if none may be now.
+
+        It stays first until `start_request` or `requeue_host` is called for it.
         """
-        while (
-            (server := self._first_server()) is not None
-            and server.entry is not None
-            and server.entry[0] <= now
-        ):
+        while True:
+            server = self._first_server()
+            if server is None or server.entry is None or server.entry[0] > now:
+                return None
             if now < server.deadline:
                 return server.first_host()
             server.entry = None
-        return None
 
     def next_time(self) -> float | None:
+        """When the next request may start; None while there is none to start."""
         server = self._first_server()
-        return server.entry[0] if server is not None and server.entry is not None else None
+        if server is None or server.entry is None:
+            return None
+        return server.entry[0]
 
     def start_request(
-        self, host: HostWindow, ticket: object, now: float, asks: bool = True
+        self, host: HostWindow, ticket: object, now: float, reaches_server: bool = True
     ) -> None:
-        """The ticket is handed out. One that will not reach the server (`asks` False) leaves the
-        server's clock alone.
-        """
+        """Hand out a ticket. One that will not reach the server leaves the server's clock alone."""
         host.in_flight = ticket
         host.sent_at = None
         host.server.in_flight += 1
-        if asks:
+        if reaches_server:
             host.server.clock = host.server.clock.after_start(now, self._server_rules)
-            host.server.unsent = host if self._server_rules.delay_s else None
+            host.server.unsent = None
+            if self._server_rules.delay_s:
+                host.server.unsent = host
         self.requeue_host(host)
 
     def mark_sent(self, host: HostWindow, now: float) -> None:
-        """The request has left, perhaps later than planned."""
+        """Count the server's pause from now: the request has left, perhaps later than planned."""
         host.sent_at = now
         self._clear_unsent(host)
         host.server.clock = host.server.clock.after_start(now, self._server_rules)
@@ -275,51 +300,54 @@ class Window:
         if host.server.unsent is host:
             host.server.unsent = None
 
-    def update_clocks(self, host: HostWindow, answer: FetchTiming) -> None:
+    def update_clocks(self, host: HostWindow, timing: FetchTiming) -> None:
+        """Set the clocks of a host and of its server by how a fetch went."""
         if host.sent_at is not None:
-            answer = replace(answer, sent=max(host.sent_at, answer.started))
-        clock = host.clock.after_fetch(answer, self._rules)
+            timing = replace(timing, sent=max(host.sent_at, timing.started))
+        clock = host.clock.after_fetch(timing, self._rules)
         host.server.clock, host.clock = host.server.clock.after_fetch(
-            clock, answer.ended, self._server_rules
+            clock, timing.ended, self._server_rules
         )
         self.requeue_host(host)
 
     def finish_request(self, host: HostWindow) -> None:
-        """What was out has ended."""
+        """Let a host go on whose request in flight has ended."""
         host.in_flight = None
         self._clear_unsent(host)
         host.server.in_flight -= 1
         self.requeue_host(host)
 
     def hosts_to_refill(self) -> Iterator[HostWindow]:
-        """Hosts that should be refilled: less than half of the window waits, and there may
-        be more.
-        """
+        """Hosts of which less than half of the window waits, while the database may have more."""
         return (
-            h
-            for h in self.hosts.values()
-            if h.more and not h.server.leaving and h.waiting * 2 <= self._size
+            host
+            for host in self.hosts.values()
+            if host.more and not host.server.leaving and host.waiting * 2 <= self._size
         )
 
     def hosts_with_urgent(self) -> Iterator[HostWindow]:
         """Hosts that may have more that is urgent, and hold little of it."""
         return (
-            h
-            for h in self.hosts.values()
-            if h.more_urgent and not h.server.leaving and len(h.urgent) * 4 <= self._size
+            host
+            for host in self.hosts.values()
+            if host.more_urgent and not host.server.leaving and len(host.urgent) * 4 <= self._size
         )
 
     def release_hosts(self, soon: float) -> list[HostWindow]:
         """Let go of hosts that have nothing more, that may not be asked before `soon`, or whose
-        server is to be given back; what they hold is still due elsewhere.
+        server is to be given back. What they hold stays due in the database.
         """
-        leaving = [h for h in self.hosts.values() if h.in_flight is None and _done_with(h, soon)]
+        leaving = [
+            host
+            for host in self.hosts.values()
+            if host.in_flight is None and _is_released(host, soon)
+        ]
         for host in leaving:
             self._remove_host(host)
         return leaving
 
     def drop_servers(self, servers: Iterable[int]) -> None:
-        """The leases are lost; what is out ends by itself."""
+        """Forget servers whose leases are lost; what is in flight ends by itself."""
         for server in servers:
             self.servers.pop(server, None)
         for host in [host for host in self.hosts.values() if host.server.id not in self.servers]:
@@ -339,6 +367,7 @@ class Window:
         self._requeue_server(host.server)
 
 
-def _done_with(host: HostWindow, soon: float) -> bool:
-    resting = max(host.clock.next_at, host.server.clock.next_at) > soon
-    return resting or host.server.leaving or not (host.held_ids or host.more or host.foreign_robots)
+def _is_released(host: HostWindow, soon: float) -> bool:
+    if host.server.leaving or max(host.clock.next_at, host.server.clock.next_at) > soon:
+        return True
+    return not (host.held_ids or host.more or host.foreign_robots)

@@ -205,7 +205,7 @@ def test_what_will_be_refused_does_not_cost_the_server_a_pause() -> None:
     made.add_tickets([ticket(1, "a"), ticket(2, "b")])
     host = made.due_host(0)
     assert host is not None
-    made.start_request(host, host.pop_ticket(), 0, asks=False)
+    made.start_request(host, host.pop_ticket(), 0, reaches_server=False)
     assert hand_out(made, 0) is not None
 
 
