@@ -15,6 +15,14 @@ that both keep:
   exactly once, and never after the lease has moved on.
 - `commit` is the only way an end, the links and the new URLs of a page are written: together, or
   not at all.
+
+To add a field that comes with each ticket: the field in `Ticket` (below), the column of that name
+in the query `refill` (database/sql/queries/frontier.sql), the field or property of that name in
+`memory.rows.UrlRow`. If its value must be decoded, also a line in `rows.read_tickets`.
+
+To add a field that the end of a visit stores: the field in `Outcome`, the argument and the
+assignment in the query `end_visits`, its line in `writes.OUTCOME_COLUMNS`, the field of the row and
+its line in `memory.rows.UrlRow.end_visit`. If the column is new, also `schema.sql` and a migration.
 """
 
 from __future__ import annotations
@@ -43,7 +51,7 @@ TIMED_LANES = frozenset({Lane.REVISIT, Lane.RETRY})
 
 
 class State(StrEnum):
-    """What became of a URL; see DESIGN: States of a URL."""
+    """What became of a URL. The names are stored."""
 
     NEW = "new"
     WAITING = "waiting"
@@ -58,6 +66,7 @@ class State(StrEnum):
 
 LONGEST_PAUSE = timedelta(days=30)
 """No pause and no lease is meant to last longer."""
+
 LANE_OF = {
     State.NEW: Lane.NEW,
     State.WAITING: Lane.REVISIT,
@@ -86,8 +95,8 @@ class CrawlSpec:
     bytes: int = 0
     lease: timedelta = timedelta(seconds=120)
     domain_hosts: int = 0
-    """So many hosts below one registered domain are found by links; who answers to every name can't
-    fill the frontier with them.
+    """So many hosts below one registered domain are let in by links: a domain that has every name
+    (wildcard DNS) can't fill the frontier.
     """
 
 
@@ -110,8 +119,8 @@ class NewUrl:
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """One handing-out of a URL: what to fetch, on whose lease, and what the last visit
-    left behind.
+    """A URL as it is handed out: what to fetch, on which lease, and what the last visit left
+    behind.
     """
 
     id: int
@@ -139,12 +148,12 @@ class Ticket:
     original: Original | None = None
     """The record in the archive that has the body of the last reading."""
     noarchive: bool = False
-    """What the page said about it when it was last read."""
+    """What the page said about archiving when it was last read."""
 
     @property
     def unread(self) -> bool:
-        """There was a page, but its document could not be read, by chance perhaps: `tries` says how
-        often.
+        """Whether there was a page whose document could not be read, by chance perhaps: `tries`
+        says how often.
         """
         return self.state is State.WAITING and self.tries > 0
 
@@ -201,31 +210,31 @@ class Outcome:
     elapsed_s: float = 0.0
     received: int = 0
     depth: int | None = None
-    """The depth that its links were counted from. If the URL was found nearer meanwhile, so are
-    they.
+    """The depth of the page when its links were given theirs. If the page was found nearer
+    meanwhile, so are they.
     """
     content: Content | None = None
     expires: datetime | None = None
     """When the page is to be taken for gone. None keeps what is stored, unless there is content."""
     receipt: Receipt | None = None
-    """Of the archive, which has written the place into it before the end is committed."""
+    """Of the archive, which has written the location into it before the outcome is committed."""
 
     @property
     def body_location(self) -> RecordLocation | None:
-        """Where the body of this reading is, if it was a reading and was stored whole."""
-        place = self.receipt.record_location if self.receipt is not None else None
-        return (
-            place
-            if place is not None and place.kind == "response" and 200 <= self.status < 300
-            else None
-        )
+        """Where the body is in the archive, if the visit brought one and it was stored whole."""
+        if self.receipt is None or not 200 <= self.status < 300:
+            return None
+        location = self.receipt.record_location
+        if location is None or location.kind != "response":
+            return None
+        return location
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsRow:
-    """robots.txt of an origin as stored. `status` 0: not reached. `failures` counts tries that did
-    not reach it. `body` is empty only if no file was read; while the file can't be reached it is
-    what was read before.
+    """robots.txt of an origin as stored: the fields are the columns of `get_robots`, in that order.
+    `status` 0: not reached. `failures` counts tries that did not reach it. `body` is empty only if
+    no file was read; while the file can't be reached it is what was read before.
     """
 
     origin: str
@@ -241,8 +250,8 @@ class RobotsRow:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A clock as stored: not before `until`, and why. For hosts also the requests since the last
-    general pause, and failures.
+    """The clock of a host or server as stored: no request before `until`, and why. For hosts also
+    how many requests were made since the last long pause (`asked`), and failures.
     """
 
     until: datetime
@@ -253,8 +262,8 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host that came with a lease. `pause` is its clock; `room` is what its quota leaves (None:
-    no limit); `prepared`: its robots.txt was answered at least once.
+    """A host that came with a lease. `pause` is its clock; `pages_left` is what its quota leaves
+    (None: no limit); `prepared`: there was a response for its robots.txt at least once.
     """
 
     name: str
@@ -284,7 +293,7 @@ class Lease:
 @dataclass(frozen=True, slots=True)
 class Peer:
     """Another living worker. `ours`: of this crawl; `wanting`: it found no server to lease; `held`:
-    how many it has.
+    how many servers it has.
     """
 
     name: str
@@ -322,8 +331,8 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a commit did: ends counted and ends that came too late; URLs that were new, revived, or
-    found nearer.
+    """What a commit did: `done` are URLs whose outcomes counted, `late` how many outcomes came too
+    late; then how many URLs were new, revived, or found nearer.
     """
 
     done: frozenset[int] = frozenset()
@@ -338,13 +347,13 @@ class Committed:
 
 
 MAX_READY = 100
-"""Nobody counts further than this."""
+"""Hosts that are ready are not counted further."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Is there more to do? `ready`: hosts with a URL that may be fetched now (rest of the host
-    aside), counted up to MANY; `soonest`: when the next host may be asked or the next retry is due;
+    """What is left to do. `ready`: hosts with a URL that is due now, whether the host rests or not,
+    counted up to MAX_READY; `soonest`: when the next of them may be asked or the next retry is due;
     `next_visit`: earliest revisit; `leased_elsewhere`: servers with work here that other workers
     hold; `spent`: the total quota is used up.
     """
@@ -358,7 +367,9 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class StoredUrl:
-    """One URL as `look` shows it."""
+    """One URL as `get_urls` shows it: the fields are the columns of the query `look`, in that
+    order.
+    """
 
     id: int
     url: str
@@ -391,17 +402,17 @@ class Frontier(Protocol):
         """The one clock that leases and due times are judged by."""
 
     def open(self) -> None:
-        """Make the crawl known. A changed order re-ranks new URLs, a changed depth limit re-judges
-        them.
+        """Create the crawl unless it exists. A changed order ranks new URLs anew, a changed depth
+        limit judges them anew.
         """
 
     def add(self, urls: Sequence[NewUrl]) -> Committed:
-        """Same as a commit of nothing but URLs."""
+        """The same as a commit of nothing but URLs."""
 
     def commit(self, batch: Batch, worker: str = "") -> Committed:
-        """Write all of it or nothing. Ends whose visit or epoch is no longer current, or whose
+        """Write all of it or nothing. Outcomes whose visit or epoch is no longer current, or whose
         server `worker` does not hold, are ignored and counted as late; clocks of a server that
-        `worker` does not hold can only make a rest longer.
+        `worker` does not hold can only make a pause longer.
         """
 
     def take_unresolved(self, limit: int) -> list[str]:
@@ -410,13 +421,13 @@ class Frontier(Protocol):
         """
 
     def take_outdated(self, limit: int) -> list[str]:
-        """The same for hosts that come next and whose address is not known for sure any more (a
-        day; five minutes after failures) while no one holds their server.
+        """The same for hosts that come next, whose address was resolved too long ago (a day; five
+        minutes after failures) and whose server nobody holds.
         """
 
     def put_addresses(self, addresses: Mapping[str, str]) -> None:
-        """Host -> address. The address is the server; a name that can't be resolved gets a server
-        of its own.
+        """Store addresses by host. Hosts with the same address are on one server; a name that can't
+        be resolved gets a server of its own.
         """
 
     def lease(
@@ -437,16 +448,16 @@ class Frontier(Protocol):
     def new_hosts_on_leases(
         self, worker: str, servers: Sequence[int], known: Sequence[str]
     ) -> list[Lease]:
-        """The leases that this worker holds, with those of their hosts that have work and may be
-        asked soon and are not `known`: hosts that are new, or whose time has come, since the server
-        was leased. Only leases with such hosts are given.
+        """The leases that this worker holds, with those of their hosts that have work, may be asked
+        soon and are not `known`: hosts that are new, or whose time has come, since the server was
+        leased. Leases without such hosts are left out.
         """
 
     def lease_for_hosts(
         self, worker: str, names: Sequence[str], unseen: int = 0
     ) -> tuple[list[Lease], list[str]]:
-        """Leases of the servers of these hosts, whether there is work for us or not, as far as they
-        are free or this worker's already, and may be asked soon; each with those hosts only. Also
+        """Leases of the servers of these hosts, each with these hosts only, whether there is work
+        for us or not, as far as they are free or this worker's already and may be asked soon. Also
         the names whose address is not known yet.
         """
 
@@ -463,17 +474,17 @@ class Frontier(Protocol):
         """
 
     def has_free_servers(self) -> bool:
-        """Are there free servers with due URLs of this crawl?"""
+        """Whether there are free servers with due URLs of this crawl."""
 
     def heartbeat(self, worker: str, wanting: bool) -> list[Peer]:
-        """Say that this worker lives, for as long as a lease, and hear who else does."""
+        """Note that this worker lives, for as long as a lease lasts, and return the others."""
 
     def remove_worker(self, worker: str) -> None:
-        """This worker lives no more."""
+        """Note that this worker has ended."""
 
     def end_dead_workers(self, workers: Sequence[str], rest: timedelta) -> int:
-        """These workers are dead for sure: their leases end now, but their servers rest for `rest`,
-        or until the lease would have ended if that is sooner. How many servers.
+        """End the leases of workers that are dead for sure, and return how many servers they held.
+        The servers rest for `rest`, or until the lease would have ended if that is sooner.
         """
 
     def due_tickets(self, wants: Sequence[Want], held: int | None = None) -> list[Ticket]:
@@ -488,16 +499,17 @@ class Frontier(Protocol):
         """What is stored of these origins' robots.txt, expired or not."""
 
     def rejudge_forbidden(self, origin: str, allows: Callable[[str], bool]) -> int:
-        """The rules of an origin have changed: its URLs that robots.txt forbade (`why` starts with
-        "robots") and that are allowed now are new again, in all crawls, unless they are too deep.
-        How many of this crawl. Rules for other crawls' quotas are theirs to enforce.
+        """Judge URLs again after the robots.txt of an origin has changed: those that it forbade
+        (`why` starts with "robots") and that are allowed now are new again, in all crawls, unless
+        they are too deep. The result is how many of this crawl. Other crawls enforce their quotas
+        themselves.
         """
 
     def outlook(self, worker: str = "") -> Outlook:
-        """What is left, for a worker that holds nothing more."""
+        """What is left to do, for a worker that holds no more tickets."""
 
     def get_urls(self, ids: Sequence[int]) -> dict[int, StoredUrl]:
-        """Rows by id."""
+        """The URLs that are known, by id."""
 
     def seed_urls(self) -> list[str]:
         """URLs at depth 0, oldest first: seeds, pushes, and where these redirect to; 10,000 at
@@ -511,20 +523,20 @@ class Frontier(Protocol):
 
 
 def lane_of(outcome: Outcome) -> Lane | None:
-    """Where the URL of an ended visit waits. A page without a next visit is kept, but not queued. A
-    forbidden URL with one is tried again then, since that is how we learn that robots.txt has
-    changed where it forbids everything; so is a URL that has moved for a while only.
+    """The lane that a URL waits in after a visit. A page without a next visit is kept, but not
+    queued. A forbidden URL with one is tried again then, since that is how we learn that robots.txt
+    has changed where it forbids everything; so is a URL that has moved for a while only.
     """
-    lane = (
-        Lane.REVISIT
-        if outcome.state in (State.FORBIDDEN, State.MOVED)
-        else LANE_OF.get(outcome.state)
-    )
-    return None if lane in TIMED_LANES and outcome.next_visit is None else lane
+    lane = LANE_OF.get(outcome.state)
+    if outcome.state in (State.FORBIDDEN, State.MOVED):
+        lane = Lane.REVISIT
+    if lane in TIMED_LANES and outcome.next_visit is None:
+        return None
+    return lane
 
 
 def compute_rank(order: str, depth: int, score: float) -> float:
-    """Place in a ranked lane, lowest first."""
+    """The rank of a URL in a ranked lane, lowest first."""
     if order == "bfs":
         return float(depth)
     if order == "dfs":

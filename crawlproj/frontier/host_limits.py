@@ -1,4 +1,4 @@
-"""Domains with endless host names: which of the new ones are let in."""
+"""Domains with endless host names (wildcard DNS): which new hosts are let in."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from crawlproj.urls.domains import registered_domain
 
 
 def is_found(url: NewUrl) -> bool:
-    """Found by a link, not given by a person."""
+    """Whether a URL was found by a link, not given by a person."""
     return url.depth > 0 and url.lane is not Lane.URGENT
 
 
 def surplus_hosts(names: Iterable[str], counts: Mapping[str, int], limit: int) -> set[str]:
-    """Those of the new names that are too many, the domain itself aside. `counts`: how many names
-    below each domain are known.
+    """Those of the new host names that are too many below their domain. `counts`: how many names
+    below each domain are known. The domain itself is always let in.
     """
-    left = {name: limit - count for name, count in counts.items()}
+    left = {domain: limit - count for domain, count in counts.items()}
     refused = set()
     for name in sorted(names):
-        above = registered_domain(name)
-        if name == above:
+        domain = registered_domain(name)
+        if name == domain:
             continue
-        left[above] = left.get(above, limit) - 1
-        if left[above] < 0:
+        left[domain] = left.get(domain, limit) - 1
+        if left[domain] < 0:
             refused.add(name)
     return refused

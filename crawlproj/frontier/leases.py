@@ -1,19 +1,18 @@
-"""Leases of servers in Postgres: which are taken, kept, given back."""
+"""Leases of servers in Postgres: which are chosen, taken, kept, given back."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from heapq import merge
-from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database, Transaction
 from crawlproj.database.queries import Queries
 from crawlproj.frontier.base import CrawlSpec, Host, Lease, Pause, Peer
+from crawlproj.revisit.shares import ranked_servers
 
 SOON = timedelta(seconds=10)
 """A host that rests longer than this is not leased yet."""
@@ -21,11 +20,25 @@ YIELD = timedelta(seconds=2)
 """So long other crawls come first on a server that was given back for them."""
 UNPREPARED = 1
 PREPARED = 2
-"""Stages of a host in `crawl_host`; those of 0 have no server."""
+"""Stages of a host in `crawl_host`; a host of stage 0 has no server yet."""
+
+
+class LeasedServer(NamedTuple):
+    """A row of `lease_take` and `held_servers`. `was_dead`: the worker before did not give the
+    server back.
+    """
+
+    id: int
+    address: str
+    epoch: int
+    until: datetime
+    next_allowed: datetime | None
+    reason: str
+    was_dead: bool = False
 
 
 class Leases:
-    """Those of one crawl. `now` and `spent` (is a total quota used up?) are asked inside the
+    """The leases of one crawl. `now` and `spent` (is a total quota used up?) are called with the
     transaction that they are for.
     """
 
@@ -53,24 +66,19 @@ class Leases:
         with self._db.transaction() as tx:
             now = self._now(tx)
             spent = self._spent(tx)
-            chosen = self._choose(
-                tx,
-                servers,
-                ranked,
-                unprepared=unprepared,
-                args={"crawl": self.crawl, "now": now, "soon": now + SOON},
-                spent=spent,
-            )
+            chosen = self._choose(tx, servers, ranked, unprepared=unprepared, now=now, spent=spent)
             if not chosen:
                 return []
             taken = self._take(tx, worker, chosen, now=now, unseen=unseen)
-            hosts = defaultdict(list)
-            held = array_literal(row[0] for row in taken)
-            for server, *fields in tx.fetch_rows(
-                "lease_hosts", crawl=self.crawl, servers=held, now=now, spent=spent
-            ):
-                hosts[server].append(self._host(server, *fields))
-        return [_lease(row, hosts[row[0]], chosen[row[0]]) for row in taken]
+            rows = tx.fetch_rows(
+                "lease_hosts",
+                crawl=self.crawl,
+                servers=array_literal([server.id for server in taken]),
+                now=now,
+                spent=spent,
+            )
+            hosts = self._hosts_by_server(rows)
+        return [_lease(server, hosts[server.id], chosen[server.id]) for server in taken]
 
     def _choose(
         self,
@@ -78,54 +86,47 @@ class Leases:
         count: int,
         ranked: int | None,
         unprepared: int | None,
-        args: Mapping[str, Any],
+        now: datetime,
         spent: bool,
     ) -> dict[int, str]:
-        """Servers by best rank and by earliest time, and the kind of each. Each class first gets
-        its places, then what is left.
+        """Servers by best rank and by earliest time, and the kind of each. Each kind first gets its
+        share, then what the other leaves.
         """
 
-        def look(
-            kind: str, stages: Sequence[int], limit: int, besides: Iterable[int] = ()
+        def candidates(
+            kind: str, stages: Sequence[int], limit: int, besides: Collection[int] = ()
         ) -> list[int]:
             if limit <= 0:
                 return []
-            seen = list(besides)
-            every: dict[str, Any] = {
-                **args,
-                "seen": array_literal(seen),
-                "count": limit + len(seen),
+            args: dict[str, Any] = {
+                "crawl": self.crawl,
+                "now": now,
+                "soon": now + SOON,
+                "seen": array_literal(besides),
+                "count": limit + len(besides),
             }
-            queues = (
-                [("lease_ranked", {"spent": spent})]
-                if kind == "ranked"
-                else [("lease_retry", {}), ("lease_revisit", {})]
-            )
-            walks = [
-                tx.fetch_rows(name, stage=stage, **more, **every)
-                for stage in stages
-                for name, more in queues
-            ]
-            return _merged(walks)[:limit]
+            walks = []
+            for stage in stages:
+                if kind == "ranked":
+                    walks.append(tx.fetch_rows("lease_ranked", stage=stage, spent=spent, **args))
+                else:
+                    walks.append(tx.fetch_rows("lease_retry", stage=stage, **args))
+                    walks.append(tx.fetch_rows("lease_revisit", stage=stage, **args))
+            return _merge_walks(walks)[:limit]
 
-        new = self._spec.shares.get("new", 0.0)
-        revisit = self._spec.shares.get("revisit", 0.0)
-        quota = (
-            ranked
-            if ranked is not None
-            else ceil(count * new / (new + revisit))
-            if new + revisit
-            else count
-        )
+        if ranked is None:
+            ranked = ranked_servers(self._spec.shares, count)
         stages = (PREPARED, UNPREPARED) if unprepared is None else (PREPARED,)
-        chosen = dict.fromkeys(look("ranked", stages, min(quota, count)), "ranked")
+        chosen = dict.fromkeys(candidates("ranked", stages, min(ranked, count)), "ranked")
         for kind in ("timed", "ranked"):
-            chosen |= dict.fromkeys(look(kind, stages, count - len(chosen), besides=chosen), kind)
+            left = count - len(chosen)
+            chosen |= dict.fromkeys(candidates(kind, stages, left, besides=chosen), kind)
         if unprepared:
             limit = min(unprepared, count)
-            rest = [*look("ranked", (UNPREPARED,), limit), *look("timed", (UNPREPARED,), limit)]
-            fresh = [server for server in dict.fromkeys(rest) if server not in chosen][:unprepared]
-            chosen |= dict.fromkeys(fresh, "unprepared")
+            best = candidates("ranked", (UNPREPARED,), limit)
+            due = candidates("timed", (UNPREPARED,), limit)
+            fresh = [server for server in dict.fromkeys(best + due) if server not in chosen]
+            chosen |= dict.fromkeys(fresh[:unprepared], "unprepared")
         return chosen
 
     def new_hosts_on_leases(
@@ -134,23 +135,24 @@ class Leases:
         if not servers:
             return []
         now = self._now(self._db)
-        spent = self._spent(self._db)
-        args = {
-            "crawl": self.crawl,
-            "worker": worker,
-            "now": now,
-            "soon": now + SOON,
-            "spent": spent,
-        }
-        leases: dict[int, Lease] = {}
-        for id_, address, epoch, until, allowed, reason, *host in self._db.fetch_rows(
-            "arrivals", servers=array_literal(servers), known=array_literal(known), **args
-        ):
-            lease = leases.get(id_) or Lease(
-                id_, address, epoch, until=until, hosts=(), pause=_pause(allowed, reason)
+        rows = self._db.fetch_rows(
+            "arrivals",
+            crawl=self.crawl,
+            worker=worker,
+            servers=array_literal(servers),
+            known=array_literal(known),
+            now=now,
+            soon=now + SOON,
+            spent=self._spent(self._db),
+        )
+        held: dict[int, LeasedServer] = {}
+        hosts: dict[int, list[Host]] = defaultdict(list)
+        for id_, address, epoch, until, next_allowed, reason, *host in rows:
+            held[id_] = LeasedServer(
+                id_, address, epoch, until=until, next_allowed=next_allowed, reason=reason
             )
-            leases[id_] = replace(lease, hosts=(*lease.hosts, self._host(id_, *host)))
-        return list(leases.values())
+            hosts[id_].append(self._host(id_, *host))
+        return [_lease(server, hosts[server.id]) for server in held.values()]
 
     def lease_for_hosts(
         self, worker: str, names: Sequence[str], unseen: int = 0
@@ -159,111 +161,98 @@ class Leases:
             now = self._now(tx)
             args = {"crawl": self.crawl, "names": array_literal(names), "soon": now + SOON}
             tx.run("add_hosts", names=array_literal(names))
-            wanted = {row[0] for row in tx.fetch_rows("named_hosts", **args)} - {None}
+            wanted = {server for server, *_ in tx.fetch_rows("named_hosts", **args)} - {None}
             rows = tx.fetch_rows("held_servers", worker=worker, servers=array_literal(wanted))
-            rows += self._take(
-                tx, worker, wanted - {row[0] for row in rows}, now=now, unseen=unseen
-            )
-            hosts = defaultdict(list)
-            for server, *fields in tx.fetch_rows("named_hosts", **args):
-                hosts[server].append(self._host(server, *fields))
-        leases = [_lease(row, hosts[row[0]]) for row in rows]
-        return leases, [host.name for host in hosts.get(None, [])]
+            servers = [LeasedServer(*row) for row in rows]
+            free = wanted - {server.id for server in servers}
+            servers += self._take(tx, worker, free, now=now, unseen=unseen)
+            # Taking a server may have changed the clocks of its hosts.
+            hosts = self._hosts_by_server(tx.fetch_rows("named_hosts", **args))
+        leases = [_lease(server, hosts[server.id]) for server in servers]
+        return leases, [host.name for host in hosts[None]]
 
     def _take(
         self, tx: Transaction, worker: str, servers: Collection[int], now: datetime, unseen: int
-    ) -> list[tuple[Any, ...]]:
-        until = now + self._spec.lease
-        taken = tx.fetch_rows(
+    ) -> list[LeasedServer]:
+        rows = tx.fetch_rows(
             "lease_take",
             crawl=self.crawl,
             worker=worker,
             servers=array_literal(servers),
             now=now,
-            until=until,
+            until=now + self._spec.lease,
         )
-        if unseen and (dead := [row[0] for row in taken if row[6]]):
+        taken = [LeasedServer(*row) for row in rows]
+        dead = [server.id for server in taken if server.was_dead]
+        if unseen and dead:
             tx.run("count_unseen", servers=array_literal(dead), unseen=unseen)
         return taken
+
+    def _hosts_by_server(
+        self, rows: Iterable[tuple[Any, ...]]
+    ) -> defaultdict[int | None, list[Host]]:
+        """Rows of `lease_hosts` and `named_hosts`; under None those whose server is not known."""
+        hosts: defaultdict[int | None, list[Host]] = defaultdict(list)
+        for server, *host in rows:
+            hosts[server].append(self._host(server, *host))
+        return hosts
 
     def _host(
         self,
         server: int,
         name: str,
-        allowed: datetime | None,
+        next_allowed: datetime | None,
         reason: str,
         asked: int,
         failures: int,
         prepared: bool,
         pages: int,
     ) -> Host:
-        room = max(0, self._spec.host_pages - pages) if self._spec.host_pages else None
-        return Host(
-            name,
-            server,
-            _pause(allowed, reason, asked, failures=failures),
-            pages_left=room,
-            prepared=prepared,
-        )
+        """A host out of the columns that the queries for leases end with."""
+        pause = None
+        if next_allowed is not None:
+            pause = Pause(next_allowed, reason, asked, failures=failures)
+        pages_left = None
+        if self._spec.host_pages:
+            pages_left = max(0, self._spec.host_pages - pages)
+        return Host(name, server, pause, pages_left=pages_left, prepared=prepared)
 
     def renew_leases(self, worker: str, servers: Sequence[int]) -> dict[int, datetime]:
+        if not servers:
+            return {}
         until = self._now(self._db) + self._spec.lease
-        return (
-            dict(
-                self._db.fetch_rows(
-                    "renew", worker=worker, servers=array_literal(servers), until=until
-                )
-            )
-            if servers
-            else {}
+        rows = self._db.fetch_rows(
+            "renew", worker=worker, servers=array_literal(servers), until=until
         )
+        return dict(rows)
 
     def contested_servers(self, servers: Sequence[int]) -> set[int]:
-        rows = (
-            self._db.fetch_rows(
-                "contested",
-                crawl=self.crawl,
-                servers=array_literal(servers),
-                now=self._now(self._db),
-            )
-            if servers
-            else []
+        if not servers:
+            return set()
+        rows = self._db.fetch_rows(
+            "contested", crawl=self.crawl, servers=array_literal(servers), now=self._now(self._db)
         )
-        return {row[0] for row in rows}
+        return {server for (server,) in rows}
 
     def release_servers(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
-        if servers:
-            now = self._now(self._db)
-            until, yielded = (now + YIELD, self.crawl) if yielding else (now, None)
-            with self._db.transaction() as tx:
-                tx.run(
-                    "end_turns",
-                    crawl=self.crawl,
-                    worker=worker,
-                    servers=array_literal(servers),
-                    now=now,
-                )
-                tx.run(
-                    "release",
-                    worker=worker,
-                    servers=array_literal(servers),
-                    until=until,
-                    yielded=yielded,
-                )
+        if not servers:
+            return
+        ids = array_literal(servers)
+        now = self._now(self._db)
+        until = now
+        yielded = None
+        if yielding:
+            until = now + YIELD
+            yielded = self.crawl
+        with self._db.transaction() as tx:
+            tx.run("end_turns", crawl=self.crawl, worker=worker, servers=ids, now=now)
+            tx.run("release", worker=worker, servers=ids, until=until, yielded=yielded)
 
     def has_free_servers(self) -> bool:
         with self._db.transaction() as tx:
             now = self._now(tx)
-            return bool(
-                self._choose(
-                    tx,
-                    1,
-                    None,
-                    unprepared=None,
-                    args={"crawl": self.crawl, "now": now, "soon": now + SOON},
-                    spent=self._spent(tx),
-                )
-            )
+            spent = self._spent(tx)
+            return bool(self._choose(tx, 1, None, unprepared=None, now=now, spent=spent))
 
     def heartbeat(self, worker: str, wanting: bool) -> list[Peer]:
         with self._db.transaction() as tx:
@@ -275,10 +264,8 @@ class Leases:
                 wanting=wanting,
                 until=now + self._spec.lease,
             )
-            return [
-                Peer(*row)
-                for row in tx.fetch_rows("peers", worker=worker, crawl=self.crawl, now=now)
-            ]
+            rows = tx.fetch_rows("peers", worker=worker, crawl=self.crawl, now=now)
+            return [Peer(*row) for row in rows]
 
     def remove_worker(self, worker: str) -> None:
         self._db.run("leave", worker=worker, now=self._now(self._db))
@@ -293,26 +280,24 @@ class Leases:
             return tx.run("bury", workers=names, now=now, rested=now + rest)
 
 
-def _lease(row: tuple[Any, ...], hosts: Sequence[Host], kind: str = "ranked") -> Lease:
-    server, address, epoch, until, allowed, reason, dead = row
+def _lease(server: LeasedServer, hosts: Sequence[Host], kind: str = "ranked") -> Lease:
+    pause = None
+    if server.next_allowed is not None:
+        pause = Pause(server.next_allowed, server.reason)
     return Lease(
-        server,
-        address,
-        epoch,
-        until=until,
+        server.id,
+        server.address,
+        server.epoch,
+        until=server.until,
         hosts=tuple(hosts),
-        pause=_pause(allowed, reason),
-        taken_over=dead,
+        pause=pause,
+        taken_over=server.was_dead,
         kind=kind,
     )
 
 
-def _merged(walks: Iterable[Sequence[tuple[float, str, int]]]) -> list[int]:
-    """Servers of several walks, each where its best host stands: by rank or time, then by name."""
+def _merge_walks(walks: Iterable[Sequence[tuple[Any, ...]]]) -> list[int]:
+    """Servers of several walks in one order: by the rank or time of their best host, then by its
+    name.
+    """
     return list(dict.fromkeys(server for _, _, server in merge(*walks)))
-
-
-def _pause(
-    allowed: datetime | None, reason: str, asked: int = 0, failures: int = 0
-) -> Pause | None:
-    return Pause(allowed, reason, asked, failures=failures) if allowed is not None else None

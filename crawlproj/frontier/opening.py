@@ -1,4 +1,4 @@
-"""The database and the frontier of a crawl, for commands: to look, or to write."""
+"""Commands open the database and the frontier of a crawl here: for reading, or for writing."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ if TYPE_CHECKING:
 
 
 class NoCrawlYet(CrawlprojError):
-    """There is a database, or not even that, but nothing was crawled so far."""
+    """Nothing was crawled so far: the database is empty, or there is none."""
 
 
 @contextmanager
 def open_for_reading(config: Config) -> Iterator[Database]:
-    """The database, for looking only: nothing is made. NoCrawlYet if there is nothing to
-    look at.
-    """
+    """The database, for reading only: nothing is created. NoCrawlYet if nothing is there."""
     if not config.database_url and not (config.crawl_dir / "pg").exists():
         raise NoCrawlYet(
             f"nothing was crawled yet in {config.crawl_dir}: scrapy crawl site -a seeds=URL, or "
@@ -46,7 +44,7 @@ def open_for_reading(config: Config) -> Iterator[Database]:
 
 @contextmanager
 def open_for_writing(config: Config) -> Iterator[Database]:
-    """The database with all its tables, made if need be."""
+    """The database with all its tables, created if need be."""
     with _connected(config) as database:
         migrate(database)
         yield database
@@ -66,18 +64,18 @@ def _connected(config: Config) -> Iterator[Database]:
 def open_frontier(
     database: Database, config: Config, name: str, make: bool = False
 ) -> PostgresFrontier:
-    """The frontier of a crawl as it is: its order and depth limit are not changed by looking or
-    adding.
+    """The frontier of a crawl with the order and depth limit that it has. `make`: a crawl that is
+    not known is created, else it is a ConfigError.
     """
     known = database.fetch_row("crawl_named", name=name)
     if known is None and not make:
-        names = ", ".join(row[0] for row in database.fetch_rows("crawl_names"))
-        raise ConfigError(
-            f"there is no crawl {name!r}" + (f"; there are: {names}" if names else " yet")
-        )
+        names = ", ".join(name for (name,) in database.fetch_rows("crawl_names"))
+        others = f"; there are: {names}" if names else " yet"
+        raise ConfigError(f"there is no crawl {name!r}{others}")
     spec: CrawlSpec = replace(config.spec, name=name)
     if known is not None:
-        spec = replace(spec, order=known[1], max_depth=known[2])
+        _, order, max_depth = known
+        spec = replace(spec, order=order, max_depth=max_depth)
     frontier = PostgresFrontier(database, spec)
     frontier.open()
     return frontier

@@ -1,5 +1,5 @@
-"""From the links of a page to URLs for the frontier, in bulk: what is known already never becomes
-an object.
+"""The filter between the links of a page and the frontier (a "sieve", a dupefilter in memory):
+links that are known already never become objects.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ OUTSIDE = 0
 BITS = (1 << 64) - 1
 SIGN = 1 << 63
 NEVER = 1 << 30
-"""Deeper than anything: it has not gone through yet."""
+"""Deeper than any depth: such a URL has not gone through yet."""
 
 
 def depth_score(depth: int) -> float:
-    """Until better scorers exist: the nearer the better."""
+    """The score of a URL by its depth alone: the nearer the better."""
     return 1.0 / (1 + depth)
 
 
 class SeenUrls:
-    """Lets a URL of this crawl through once, and again only if it was found nearer. Bounded: what
-    it forgets, Postgres knows.
+    """Lets a URL of this crawl through once, and again only if it was found nearer. Its memory is
+    bounded: what it forgets, Postgres knows.
 
-    What it knows is two numbers per URL, Python's hash of it and, in one number, depth and id: less
+    What it keeps is two numbers per URL, Python's hash of it and, in one number, depth and id: less
     than half of the memory that the texts take, and 64 bits can be trusted here as they are in the
-    ids. When half of the room is used, it is put aside and the other half, what has not been met
-    since, is dropped as a whole: dicts that only grow stay small.
+    ids. When `known` holds half of the limit it becomes `older`, and what was in `older` and was
+    not met since is dropped as a whole: dicts that only grow stay small.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SeenUrls:
     def new_url(
         self, url: str, depth: int, parent: int | None = None, lane: Lane = Lane.NEW, hops: int = 0
     ) -> NewUrl:
-        """A URL that goes in whatever the sieve knows of it: seeds, pushes, redirects."""
+        """A URL that goes in whether it was seen or not: seeds, pushes, redirects."""
         return NewUrl(
             url_key(self._crawl, url),
             url,
@@ -98,25 +98,28 @@ class SeenUrls:
         return Links(*_columns(inside), *_columns(outside)), fresh  # type: ignore[arg-type]
 
     def forget_url(self, url: str) -> None:
-        """Let it through again: it is no longer in the queue, and a new link may bring it back."""
+        """Let a URL through again that is no longer queued: a new link may bring it back."""
         self._known.pop(hash(url), None)
         self._older.pop(hash(url), None)
 
     def _recall(self, url: str) -> int:
-        """Depth and id of a URL that was not met lately."""
+        """Depth and id, in one number, of a URL that is not in `known`; it is put there."""
         if len(url) > MAX_URL:
             self.too_long += 1
             return NEVER << 64 | OUTSIDE + SIGN
         if len(self._known) >= self._half:
             self._older = self._known
             self._known = {}
-        seen = (
-            self._older.get(hash(url))
-            or NEVER << 64 | (url_key(self._crawl, url) if self.wants(url) else OUTSIDE) + SIGN
-        )
+        seen = self._older.get(hash(url))
+        if seen is None:
+            id_ = url_key(self._crawl, url) if self.wants(url) else OUTSIDE
+            seen = NEVER << 64 | id_ + SIGN
         self._known[hash(url)] = seen
         return seen
 
 
 def _columns(rows: Sequence[tuple[int | str, str, str]]) -> Iterable[tuple[object, ...]]:
-    return zip(*rows, strict=True) if rows else ((), (), ())
+    """The rows as three columns."""
+    if not rows:
+        return (), (), ()
+    return zip(*rows, strict=True)

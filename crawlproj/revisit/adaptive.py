@@ -1,4 +1,4 @@
-"""The classic rule: later if unchanged, sooner if changed (F-REV-1)."""
+"""The classic rule: a page that did not change is visited later, one that did sooner."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from crawlproj.revisit.base import Bounds, Visit
 
 @dataclass(frozen=True, slots=True)
 class AdaptivePolicy:
+    """`increase` and `decrease` are the parts by which the interval grows and shrinks. A page that
+    did not change waits at least as long as it has been unchanged.
+    """
+
     bounds: Bounds
     increase: float = 0.2
     decrease: float = 0.2

@@ -1,5 +1,5 @@
-"""The interface of revisit policies: what is known of a page and what the visit brought go in, an
-interval comes out.
+"""The interface of revisit policies: from what is known of a page and what a visit brought, a
+policy computes the interval until the next visit.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """REVISIT_INTERVAL, _MIN and _MAX."""
+    """The settings REVISIT_INTERVAL, REVISIT_MIN and REVISIT_MAX."""
 
     interval: timedelta = timedelta(days=5)
     shortest: timedelta = timedelta(minutes=10)
@@ -34,5 +34,7 @@ class Visit:
 
 
 class RevisitPolicy(Protocol):
+    """Decides when to come back; shared by all pages, so it keeps nothing of any of them."""
+
     def next_interval(self, visit: Visit) -> timedelta:
         """How long to wait until the next visit; always within the bounds."""

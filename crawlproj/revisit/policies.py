@@ -1,4 +1,4 @@
-"""The policy that the settings name."""
+"""REVISIT_POLICY names a policy; here it is made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POLICY_NAMES = ("uniform", "adaptive")
 
 
 def choose_policy(name: str, bounds: Bounds, increase: float, decrease: float) -> RevisitPolicy:
-    """By name, or by the dotted path of a callable that takes the bounds."""
+    """The policy of that name, or made by the callable with that dotted path from the bounds."""
     if name == "uniform":
         return UniformPolicy(bounds)
     if name == "adaptive":

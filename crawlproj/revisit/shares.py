@@ -1,6 +1,4 @@
-"""Guaranteed shares of the fetch budget, so that neither new pages nor revisits starve (REVISIT.md,
-4).
-"""
+"""Guaranteed shares of the requests, so that neither new pages nor revisits starve."""
 
 from __future__ import annotations
 
@@ -9,10 +7,11 @@ from math import ceil
 
 CLASSES = ("new", "revisit", "backfill")
 CAP = 3.0
+"""A class that had no work saves up no more slots than this."""
 
 
 class Shares:
-    """One slot after another: `choose` names the class that gets it.
+    """Gives one slot after another: `choose_class` names the class that gets it.
 
     A class with work waiting gets at least `share * N - 2` of any N slots in a row; what the others
     leave goes to the first of `CLASSES` that has work.
@@ -23,26 +22,34 @@ class Shares:
         self._credit = dict.fromkeys(CLASSES, 0.0)
 
     def choose_class(self, waiting: Collection[str]) -> str | None:
+        """The class that gets the next slot, out of those that have work waiting."""
         if not waiting:
             return None
         credit = self._credit
         for name, share in self._shares.items():
             credit[name] = min(credit[name] + share, CAP)
         owed = [name for name in CLASSES if name in waiting and credit[name] >= 1.0]
-        chosen = (
-            max(owed, key=lambda name: credit[name])
-            if owed
-            else next(name for name in CLASSES if name in waiting)
-        )
+        if owed:
+            chosen = max(owed, key=credit.__getitem__)
+        else:
+            chosen = next(name for name in CLASSES if name in waiting)
         credit[chosen] = max(credit[chosen] - 1.0, 0.0)
         return chosen
 
 
 def lease_limits(shares: Mapping[str, float], servers: int, held: Sequence[str]) -> tuple[int, int]:
-    """How many servers may be leased besides those that are held (their kinds), and how many of
-    these by rank: so that the shares hold over what is held, not only over what is new.
+    """How many servers may be leased besides those that are held, and how many of these by rank, so
+    that the shares hold over all of them. `held` are the kinds of the leases.
     """
+    ranked = ranked_servers(shares, servers)
+    ranked_held = len(held) - held.count("timed")
+    return servers - len(held), max(0, ranked - ranked_held)
+
+
+def ranked_servers(shares: Mapping[str, float], servers: int) -> int:
+    """How many of so many servers are leased by rank, for new URLs; the others are by time."""
     new = shares.get("new", 0.0)
     revisit = shares.get("revisit", 0.0)
-    for_new = ceil(servers * new / (new + revisit)) if new + revisit else servers
-    return servers - len(held), max(0, for_new - len(held) + held.count("timed"))
+    if not new + revisit:
+        return servers
+    return ceil(servers * new / (new + revisit))

@@ -1,4 +1,4 @@
-"""Every page equally often."""
+"""The simplest rule: every page is visited equally often."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from crawlproj.revisit.base import Bounds, Visit
 
 @dataclass(frozen=True, slots=True)
 class UniformPolicy:
+    """Always the interval of the settings."""
+
     bounds: Bounds
 
     def next_interval(self, visit: Visit) -> timedelta:

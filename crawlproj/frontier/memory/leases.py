@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from crawlproj.frontier.base import CrawlSpec, Host, Lease, Pause, Peer
 from crawlproj.frontier.memory.crawl import MemoryCrawl
 from crawlproj.frontier.memory.rows import HostQueue, HostRow, ServerRow, WorkerRow
 from crawlproj.frontier.memory.store import MemoryStore, has_passed
+from crawlproj.revisit.shares import ranked_servers
 
 SOON = timedelta(seconds=10)
 """A host that rests longer than this is not leased yet."""
@@ -68,7 +68,7 @@ class MemoryLeases:
         stages = (True, False) if unprepared is None else (True,)
         best, due = self._candidates(stages, now, queues)
         if ranked is None:
-            ranked = self._ranked_share(count)
+            ranked = ranked_servers(self._spec.shares, count)
         order = [
             *((id_, "ranked") for id_ in best[:ranked]),
             *((id_, "timed") for id_ in due),
@@ -85,14 +85,6 @@ class MemoryLeases:
             left = [id_ for id_ in fresh if id_ not in chosen]
             chosen |= dict.fromkeys(left[:unprepared], "unprepared")
         return chosen
-
-    def _ranked_share(self, count: int) -> int:
-        """How many of so many servers are leased by rank."""
-        new = self._spec.shares.get("new", 0.0)
-        revisit = self._spec.shares.get("revisit", 0.0)
-        if not new + revisit:
-            return count
-        return math.ceil(count * new / (new + revisit))
 
     def _candidates(
         self, prepared: Sequence[bool], now: datetime, queues: Mapping[str, HostQueue]
