@@ -1,8 +1,8 @@
-"""Taking pages of other tools' WARC files into the archive: written anew, so that all that is
-promised of our files holds for them.
+"""Import of other tools' WARC files: their exchanges are written as records of our own, so that all
+that holds for our files holds for them.
 
-Revisits come last, when what they point at is in the index, in whichever file it was. Doing it
-again adds nothing.
+Revisits are imported last, when their originals, in whichever file, are in the index. Importing a
+file again adds nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from pathlib import Path
 from crawlproj.archive.cdxj import format_timestamp
 from crawlproj.archive.check import Problem
 from crawlproj.archive.exchange import Exchange, Original
-from crawlproj.archive.foreign.reader import ForeignExchange, UnreadableWarcError, read_foreign
+from crawlproj.archive.foreign.reader import (
+    ForeignExchange,
+    ReportProblem,
+    UnreadableWarcError,
+    read_foreign,
+)
 from crawlproj.archive.foreign.revisits import OriginalFinder
 from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.reader import Archive
@@ -31,14 +36,13 @@ from crawlproj.archive.writer import DEFAULT_OPTIONS, WarcWriter, WriterOptions
 from crawlproj.errors import ArchiveError
 from crawlproj.http import heads
 
-Tell = Callable[[Problem], None]
-
 
 @dataclass(slots=True)
 class ImportCounts:
     """How many exchanges are new, were there already, had to be left out, or are not wanted.
-    `keys`: hashes of the index's keys of those that are in the archive now. `passed`: records that
-    are no pages, by kind.
+
+    `keys` are hashes of the index keys of those that are in the archive now; `skipped` is the
+    number of records that are no pages, by kind.
     """
 
     new: int = 0
@@ -52,53 +56,55 @@ class ImportCounts:
 def import_files(
     files: Sequence[Path],
     folder: Path,
-    report: Tell,
+    report: ReportProblem,
     options: WriterOptions = DEFAULT_OPTIONS,
     unwanted: Callable[[str], bool] = lambda url: False,
 ) -> ImportCounts:
-    """Into `folder`, whose common index is made anew; `tell` hears of what can't be read, or leads
-    nowhere. What is `unwanted` is passed over. ArchiveError if nothing can be read of any file, or
-    the disk does not take it.
+    """Import files into `folder`, whose common index is written again.
+
+    `report` is called with what can't be read, and with revisits whose originals are missing. URLs
+    that are `unwanted` are skipped. Raises ArchiveError if none of the files can be read, or if the
+    archive can't be written.
     """
-    if missing := [path for path in files if not path.is_file()]:
-        raise ArchiveError(f"{missing[0]} is no file")
+    for path in files:
+        if not path.is_file():
+            raise ArchiveError(f"{path} is no file")
     if folder.is_dir():
-        repair_open_files(
-            folder
-        )  # what an import left that was killed, or met a full disk: else it would come twice
+        # What a killed import left would be imported twice if it were not in the index.
+        repair_open_files(folder)
         repair_indexes(folder)
-    intake = WarcImporter(
+    importer = WarcImporter(
         list(dict.fromkeys(files)), folder, report, options=options, unwanted=unwanted
     )
     try:
-        if intake.import_pages() and intake.import_revisits(last=False):
-            intake.collect_originals()
-            intake.import_revisits(last=True)
+        if importer.import_pages() and importer.import_revisits(last=False):
+            importer.collect_originals()
+            importer.import_revisits(last=True)
     except ArchiveError:
-        with suppress(OSError):  # what was taken is listed, if there is room for it
+        with suppress(OSError):  # what was imported is listed, if there is room on the disk
             merge_indexes(folder)
         raise
     if folder.is_dir():
         merge_indexes(folder)
-    return intake.counts
+    return importer.counts
 
 
 class WarcImporter:
-    """Reads the files as often as it is needed: for pages, for revisits, and for what revisits name
-    by an id only.
+    """Reads the files up to four times: for pages, for revisits, for originals that revisits name
+    by an id or a digest only, and for those revisits again.
     """
 
     def __init__(
         self,
         files: list[Path],
         folder: Path,
-        report: Tell,
+        report: ReportProblem,
         options: WriterOptions,
         unwanted: Callable[[str], bool],
     ) -> None:
         self._files = files
         self._folder = folder
-        self._tell = report
+        self._report = report
         self._options = options
         self._unwanted = unwanted
         self._archive = Archive(folder)
@@ -108,37 +114,40 @@ class WarcImporter:
         self.counts = ImportCounts()
 
     def import_pages(self) -> bool:
-        """All but revisits; is there any? A file of which nothing can be read is told, and not read
-        again.
+        """Import all but revisits; returns whether there are revisits.
+
+        A file that can't be read is reported, and not read again.
         """
-        bad: list[tuple[Path, UnreadableWarcError]] = []
-        revisits = False
-        with self._writing() as writer:
+        unreadable = dict[Path, UnreadableWarcError]()
+        has_revisits = False
+        with self._open_writer() as writer:
             for path in self._files:
                 try:
-                    for found in read_foreign(path, self._tell, on_skipped=self._passed):
-                        revisits |= found.kind == "revisit"
-                        if found.kind != "revisit" and self._is_wanted(found):
+                    for found in read_foreign(path, self._report, on_skipped=self._count_skipped):
+                        if found.kind == "revisit":
+                            has_revisits = True
+                        elif self._is_wanted(found):
                             self._import_exchange(writer, found, None)
                 except UnreadableWarcError as error:
-                    bad.append((path, error))
-        if len(bad) == len(self._files):
-            raise bad[0][1]
-        for path, why in bad:
-            self._tell(Problem(path.name, 0, str(why).removeprefix(f"{path.name} ")))
-        self._files = [path for path in self._files if path not in {each for each, _ in bad}]
-        return revisits
+                    unreadable[path] = error
+        if len(unreadable) == len(self._files):
+            raise next(iter(unreadable.values()))
+        for path, reason in unreadable.items():
+            self._report(Problem(path.name, 0, str(reason).removeprefix(f"{path.name} ")))
+        self._files = [path for path in self._files if path not in unreadable]
+        return has_revisits
 
     def import_revisits(self, last: bool) -> bool:
-        """Those that are not taken yet; is one left of which more must be known?"""
+        """Import the revisits that are not done yet; returns whether originals are unknown.
+
+        In the `last` pass, revisits without an original are left out.
+        """
         unknown = False
-        with self._writing() as writer:
-            for path, found in self._again():
-                if (
-                    found.kind != "revisit"
-                    or _mark(found) in self._done
-                    or not self._is_wanted(found)
-                ):
+        with self._open_writer() as writer:
+            for path, found in self._read_again():
+                if found.kind != "revisit" or _identity(found) in self._done:
+                    continue
+                if not self._is_wanted(found):
                     continue
                 original = self._originals.find_original(found, last)
                 if original is not None:
@@ -151,144 +160,142 @@ class WarcImporter:
         return unknown
 
     def collect_originals(self) -> None:
-        """What the files say of the records that revisits ask for."""
-        for _, found in self._again():
+        """Note what the files say of the records that revisits want."""
+        for _, found in self._read_again():
             if found.kind != "revisit":
                 self._originals.note_record(found)
 
-    def _again(self) -> Iterator[tuple[Path, ForeignExchange]]:
-        """All is said already that there is to say."""
+    def _read_again(self) -> Iterator[tuple[Path, ForeignExchange]]:
+        """All exchanges once more; problems were reported the first time."""
         for path in self._files:
             with suppress(UnreadableWarcError):
-                yield from ((path, found) for found in read_foreign(path, lambda problem: None))
+                for found in read_foreign(path, lambda problem: None):
+                    yield path, found
 
     @contextmanager
-    def _writing(self) -> Iterator[WarcWriter]:
+    def _open_writer(self) -> Iterator[WarcWriter]:
         about = {"description": "imported: " + " ".join(path.name for path in self._files)}
         writer = WarcWriter(self._folder, "import", "import", info=about, options=self._options)
         try:
             yield writer
         finally:
             writer.close()
-        self._settle()
+        self._check_receipts()
 
-    def _passed(self, what: str) -> None:
+    def _count_skipped(self, what: str) -> None:
         self.counts.skipped[what] += 1
 
     def _is_wanted(self, found: ForeignExchange) -> bool:
-        if unwanted := self._unwanted(found.exchange.url):
-            self.counts.unwanted += 1
-            self._done.add(_mark(found))
-        return not unwanted
+        if not self._unwanted(found.exchange.url):
+            return True
+        self.counts.unwanted += 1
+        self._done.add(_identity(found))
+        return False
 
     def _leave_out(self, found: ForeignExchange, file: str) -> None:
         text = (
             f"{found.exchange.url} of {found.exchange.at:%Y-%m-%d %H:%M:%S} is the same as a "
             "page that is not here"
         )
-        self._tell(Problem(file, found.offset, text))
-        self._done.add(_mark(found))
+        self._report(Problem(file, found.offset, text))
+        self._done.add(_identity(found))
         self.counts.left_out += 1
 
     def _import_exchange(
-        self, writer: WarcWriter, found: ForeignExchange, meant: tuple[StoredRecord, str] | None
+        self, writer: WarcWriter, found: ForeignExchange, target: tuple[StoredRecord, str] | None
     ) -> None:
-        """With what a revisit means; it stays one if that is a page, which can be looked up."""
+        """Write an exchange, unless it is there. `target` is the original of a revisit, with the
+        post query of its request.
+        """
         exchange = found.exchange
         original = None
-        if meant is not None:
-            record, asked = meant
-            exchange = replace(
-                exchange,
-                head=exchange.head or record.head,
-                body=b"" if _says_304(exchange) else record.body,
-            )
-            original = (
-                Original(record.url, record.at, record.digest, record_id=record.id)
-                if not asked
-                else None
-            )
+        if target is not None:
+            record, post_query = target
+            body = b"" if _is_304(exchange) else record.body
+            exchange = replace(exchange, head=exchange.head or record.head, body=body)
+            # Originals are looked up among responses to GETs: a revisit of another becomes whole.
+            if not post_query:
+                original = Original(record.url, record.at, record.digest, record_id=record.id)
         if not exchange.post_query:
             self.counts.keys.add(hash(surt_key(exchange.url).encode()))
-        again = len(self._done)
-        mark = _mark(found)
-        self._done.add(mark)
-        if again == len(self._done) or self._is_there(exchange, original):
+        identity = _identity(found)
+        is_repeated = identity in self._done
+        self._done.add(identity)
+        if is_repeated or self._is_archived(exchange, original):
             self.counts.known += 1
             return
         if writer.is_full:
             writer.flush().result()
-            self._settle()
+            self._check_receipts()
         self._receipts.append((exchange.url, writer.put(exchange, original)))
         self.counts.new += 1
 
-    def _settle(self) -> None:
-        """What could not be written is told."""
+    def _check_receipts(self) -> None:
+        """Report what could not be written."""
         for url, receipt in self._receipts:
             if receipt.error is not None:
-                self._tell(Problem("archive", 0, f"{url} can't be written: {receipt.error}"))
+                self._report(Problem("archive", 0, f"{url} can't be written: {receipt.error}"))
                 self.counts.new -= 1
                 self.counts.left_out += 1
         self._receipts = []
 
-    def _is_there(self, exchange: Exchange, original: Original | None) -> bool:
+    def _is_archived(self, exchange: Exchange, original: Original | None) -> bool:
+        """Whether the archive has this URL with this time and payload."""
         url = plain_url(exchange.url)
         stamp = format_timestamp(exchange.at)
-        pieces = (
-            (exchange.body,) if heads.is_http(exchange.head) else (exchange.head, exchange.body)
-        )
-        if _says_304(exchange):
-            payload = (
-                original.digest
-                if original is not None
-                else compute_digest(*pieces, algorithm=self._options.algorithm)
-            )
-            return (url, stamp, payload) in self._not_modified
-        entries = [
-            entry
+        payload: tuple[bytes, ...] = (exchange.head, exchange.body)
+        if heads.is_http(exchange.head):
+            payload = (exchange.body,)
+        if _is_304(exchange):
+            if original is not None:
+                digest = original.digest
+            else:
+                digest = compute_digest(*payload, algorithm=self._options.algorithm)
+            return (url, stamp, digest) in self._not_modified
+        digests = {
+            entry.digest
             for entry in self._archive.versions(url, exchange.post_query)
-            if (entry.url, entry.timestamp) == (url, stamp)
-        ]
-        kinds = {
-            entry.digest.partition(":")[0] for entry in entries
-        } & hashlib.algorithms_guaranteed
-        return not {entry.digest for entry in entries}.isdisjoint(
-            compute_digest(*pieces, algorithm=kind) for kind in kinds
+            if entry.url == url and entry.timestamp == stamp
+        }
+        algorithms = {digest.partition(":")[0] for digest in digests}
+        return any(
+            compute_digest(*payload, algorithm=algorithm) in digests
+            for algorithm in algorithms & hashlib.algorithms_guaranteed
         )
 
     @cached_property
     def _not_modified(self) -> set[tuple[str, str, str]]:
-        """All 304s, which no index lists. Few tools write them, so this is looked up only if there
-        is one.
+        """URL, time and digest of all 304s, which no index lists.
+
+        Few tools write them, so all files are read only when the first 304 is imported.
         """
-        records = (
-            record
-            for _, record in self._archive.iter_records()
-            if record.kind in ("response", "revisit")
-        )
-        return {
-            (record.url, format_timestamp(record.at), record.digest)
-            for record in records
-            if heads.parse_status(record.head) == 304
-        }
+        found = set[tuple[str, str, str]]()
+        for _, record in self._archive.iter_records():
+            if record.kind not in ("response", "revisit"):
+                continue
+            if heads.parse_status(record.head) == 304:
+                found.add((record.url, format_timestamp(record.at), record.digest))
+        return found
 
 
-def _mark(found: ForeignExchange) -> int:
-    """Of an exchange, by which it is known if it comes again."""
+def _identity(found: ForeignExchange) -> int:
+    """A hash by which an exchange is recognized if it comes again."""
     exchange = found.exchange
-    content = (
-        found.digest or found.refers_to_id
-        if found.kind == "revisit"
-        else compute_digest(exchange.body)
+    is_revisit = found.kind == "revisit"
+    content = found.digest or found.refers_to_id
+    if not is_revisit:
+        content = compute_digest(exchange.body)
+    return hash(
+        (
+            is_revisit,
+            plain_url(exchange.url),
+            exchange.post_query,
+            format_timestamp(exchange.at),
+            content,
+            heads.parse_status(exchange.head),
+        )
     )
-    asked = (
-        found.kind == "revisit",
-        plain_url(exchange.url),
-        exchange.post_query,
-        format_timestamp(exchange.at),
-    )
-    return hash((*asked, content, heads.parse_status(exchange.head)))
 
 
-def _says_304(exchange: Exchange) -> bool:
+def _is_304(exchange: Exchange) -> bool:
     return heads.parse_status(exchange.head) == 304

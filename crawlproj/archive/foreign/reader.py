@@ -1,5 +1,5 @@
-"""WARC (and ARC) files of other tools, read as exchanges: WARC/1.0, not packed, one gzip over all,
-cut, damaged.
+"""WARC and ARC files of other tools, read as exchanges, whether WARC/1.0 or 1.1, compressed by
+record, as a whole or not at all, cut or damaged.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from crawlproj.errors import ArchiveError
 from crawlproj.http import heads
 from crawlproj.http.encodings import decode_body
 
-KINDS = ("response", "resource", "revisit")
-BESIDE = ("request", "warcinfo", "metadata")
-NO_PAGES = (b"HEAD ", b"OPTIONS ", b"TRACE ", b"CONNECT ")
-OTHERS = {
+PAGE_KINDS = ("response", "resource", "revisit")
+SUPPORTING_KINDS = ("request", "warcinfo", "metadata")
+NO_PAGE_METHODS = (b"HEAD ", b"OPTIONS ", b"TRACE ", b"CONNECT ")
+OTHER_FORMATS = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"\x5d\x2a\x4d\x18": "zstd",
     b"\x50\x2a\x4d\x18": "zstd",
@@ -37,17 +37,17 @@ OTHERS = {
 }
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?(\r?\n)")
 
-Tell = Callable[[Problem], None]
+ReportProblem = Callable[[Problem], None]
 
 
 class UnreadableWarcError(ArchiveError):
-    """Nothing can be read of a file, or not all of it."""
+    """A file can't be read, or there is no record in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignExchange:
-    """An exchange of another tool. One that is a revisit has no body; `refers_to` says of what, if
-    the record does.
+    """An exchange of another tool. A revisit has no body; `refers_to` is its original, if the
+    record names it.
     """
 
     exchange: Exchange
@@ -56,7 +56,7 @@ class ForeignExchange:
     record_id: str
     digest: str
     concurrent_to: str = ""
-    """The id of the record that this one says it was written with."""
+    """The id of the record (mostly the request) that this one says it was written with."""
     refers_to_id: str = ""
     profile: str = ""
     offset: int = 0
@@ -64,15 +64,17 @@ class ForeignExchange:
 
 def read_foreign(
     path: Path,
-    report: Tell,
+    report: ReportProblem,
     max_block: int = MAX_BLOCK,
     on_skipped: Callable[[str], None] = lambda what: None,
 ) -> Iterator[ForeignExchange]:
-    """All exchanges with http or https URLs; `tell` hears of what could not be read, `passed` of
-    what is no page. UnreadableError if there is no record in it.
+    """All exchanges with http or https URLs; UnreadableWarcError if there is no record in the file.
+
+    `report` is called with what could not be read, `on_skipped` with the kinds of what is no page.
     """
-    for found in _pairs(_exchanges(path, report, max_block, passed=on_skipped)):
-        if found.exchange.request.startswith(NO_PAGES):
+    records = _web_records(path, report, max_block, on_skipped=on_skipped)
+    for found in _join_requests(records):
+        if found.exchange.request.startswith(NO_PAGE_METHODS):
             on_skipped(f"answer to {found.exchange.request.partition(b' ')[0].decode()}")
         elif _lacks_body(found):
             on_skipped("answer without its body, as to HEAD")
@@ -80,33 +82,35 @@ def read_foreign(
             yield found
 
 
-def iter_records(path: Path, report: Tell, max_block: int = MAX_BLOCK) -> Iterator[StoredRecord]:
-    """Whole records; UnreadableError if there is none: then it says the first that is wrong."""
+def iter_records(
+    path: Path, report: ReportProblem, max_block: int = MAX_BLOCK
+) -> Iterator[StoredRecord]:
+    """All whole records; UnreadableWarcError, which names the first problem, if there is none."""
     count = 0
     first = ""
     held = list[Problem]()
 
-    def told(offset: int, what: str) -> None:
+    def hold_first(offset: int, what: str) -> None:
+        """Report problems, but the first only with a second one or a record: else it is raised."""
         nonlocal first
         held.append(Problem(path.name, offset, what))
         if count or first:
-            let_go()
+            report_held()
         first = first or f" ({what})"
 
-    def let_go() -> None:
+    def report_held() -> None:
         while held:
             report(held.pop(0))
 
-    with _opened(path) as (file, packed):
-        for stored in Scanner(
-            file, packed, told, verify=verify_digests, max_block=max_block
-        ).iter_records():
+    with _opened(path) as (file, compressed):
+        scanner = Scanner(file, compressed, hold_first, verify=verify_digests, max_block=max_block)
+        for stored in scanner.iter_records():
             count += 1
-            let_go()
+            report_held()
             try:
                 _ = stored.at
             except (KeyError, ValueError):
-                told(stored.offset, "a record without a date")
+                hold_first(stored.offset, "a record without a date")
             else:
                 yield stored
     if not count:
@@ -114,49 +118,41 @@ def iter_records(path: Path, report: Tell, max_block: int = MAX_BLOCK) -> Iterat
 
 
 def check_foreign(path: Path) -> Iterator[Problem]:
-    """What is wrong in a file of another tool, as it would be imported, and in the headers of its
-    records.
-    """
-    told: list[Problem] = []
+    """What is wrong in a file of another tool: what an import would report, and wrong headers."""
+    problems: list[Problem] = []
     try:
         if path.exists() and not path.is_file():
             raise UnreadableWarcError(f"{path.name} is no file")
-        for stored in iter_records(path, told.append):
+        for stored in iter_records(path, problems.append):
             if "archive-length" not in stored.fields:
-                told += [
-                    Problem(path.name, stored.offset, what)
-                    for what in [*header_faults(stored), *_misfits(stored)]
-                ]
-            yield from told
-            told.clear()
+                for what in [*header_faults(stored), *_digest_faults(stored)]:
+                    problems.append(Problem(path.name, stored.offset, what))
+            yield from problems
+            problems.clear()
     except UnreadableWarcError as error:
-        told.append(Problem(path.name, 0, str(error).removeprefix(f"{path.name} ")))
-    yield from told
+        problems.append(Problem(path.name, 0, str(error).removeprefix(f"{path.name} ")))
+    yield from problems
 
 
-def _misfits(stored: StoredRecord) -> list[str]:
-    """Which of its digests are wrong: one is right, or it would not count as a record."""
-    block = stored.fields.get("warc-block-digest", "")
-    found = (
-        []
-        if digest_matches(stored.block, block) or stored.kind == "revisit"
-        else ["the block digest is wrong"]
-    )
-    return found + (
-        ["the payload digest is wrong"]
-        if verify_digests(replace(stored, fields={**stored.fields, "warc-block-digest": ""}))
-        is False
-        else []
-    )
+def _digest_faults(stored: StoredRecord) -> list[str]:
+    """Which of the digests are wrong; one is right, or it would not count as a record."""
+    faults = list[str]()
+    block_digest = stored.fields.get("warc-block-digest", "")
+    if stored.kind != "revisit" and not digest_matches(stored.block, block_digest):
+        faults.append("the block digest is wrong")
+    without_block_digest = replace(stored, fields={**stored.fields, "warc-block-digest": ""})
+    if verify_digests(without_block_digest) is False:
+        faults.append("the payload digest is wrong")
+    return faults
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[BinaryIO, bool]]:
-    """The file, and whether it is packed with gzip."""
+    """The file, and whether it is compressed with gzip."""
     try:
         with path.open("rb", buffering=1 << 18) as file:
             start = file.read(8)
-            for magic, name in OTHERS.items():
+            for magic, name in OTHER_FORMATS.items():
                 if start.startswith(magic):
                     raise UnreadableWarcError(
                         f"{path.name} holds no whole record: it is packed with {name}; unpack it "
@@ -172,142 +168,145 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, bool]]:
 
 
 def verify_digests(stored: StoredRecord) -> bool | None:
-    """Does a digest of it fit? None if it has none that can be judged. Tools differ in what they
-    take for a payload.
-    """
-    block = stored.fields.get("warc-block-digest", "")
-    payload = stored.digest
-    if _known(block) and digest_matches(stored.block, block):
+    """Whether one of the digests is right; None if none of them can be judged."""
+    block_digest = stored.fields.get("warc-block-digest", "")
+    has_block_digest = _is_known_digest(block_digest)
+    if has_block_digest and digest_matches(stored.block, block_digest):
         return True
     if stored.kind == "revisit":
         return None
-    if (
-        not _known(payload)
-        or stored.kind not in KINDS
-        or {"warc-truncated", "warc-segment-number"} & stored.fields.keys()
-    ):
-        return False if _known(block) else None
-    head, body = (
-        heads.split_head(stored.block) if heads.is_http(stored.block) else (b"", stored.block)
-    )
-    return any(digest_matches(each, payload) for each in _payloads(head, body))
+    is_partial = "warc-truncated" in stored.fields or "warc-segment-number" in stored.fields
+    if is_partial or stored.kind not in PAGE_KINDS or not _is_known_digest(stored.digest):
+        return False if has_block_digest else None
+    return any(digest_matches(each, stored.digest) for each in _payloads(stored.block))
 
 
-def _payloads(head: bytes, body: bytes) -> Iterator[bytes]:
+def _payloads(block: bytes) -> Iterator[bytes]:
+    """What tools take for the payload of a block: its body with or without chunks and encoding."""
+    head = b""
+    body = block
+    if heads.is_http(block):
+        head, body = heads.split_head(block)
     yield body
-    plain = join_chunks(body) if _is_chunked(head) else body
-    yield plain
-    yield decode_body(plain, heads.get_header(head, "Content-Encoding"))
+    if _is_chunked(head):
+        body = join_chunks(body)
+    yield body
+    yield decode_body(body, heads.get_header(head, "Content-Encoding"))
 
 
-def _known(said: str) -> bool:
-    return ":" in said and said.partition(":")[0].lower() in hashlib.algorithms_available
+def _is_known_digest(digest: str) -> bool:
+    algorithm, colon, _ = digest.partition(":")
+    return bool(colon) and algorithm.lower() in hashlib.algorithms_available
 
 
-def _exchanges(
-    path: Path, tell: Tell, max_block: int, passed: Callable[[str], None]
+def _web_records(
+    path: Path, report: ReportProblem, max_block: int, on_skipped: Callable[[str], None]
 ) -> Iterator[StoredRecord]:
-    """Answers and requests of the web."""
-    for stored in iter_records(path, tell, max_block):
-        web = stored.url.lower().startswith(("http://", "https://"))
-        if (
-            stored.kind in ("response", "resource")
-            and web
-            and "warc-segment-number" in stored.fields
-        ):
-            tell(
-                Problem(
-                    path.name,
-                    stored.offset,
-                    f"{stored.url} is in segments, which are not joined: it is left out",
-                )
-            )
-        elif stored.kind in ("request", *KINDS) and web:
+    """The responses and requests with http or https URLs."""
+    for stored in iter_records(path, report, max_block):
+        kind = stored.kind
+        is_web = stored.url.lower().startswith(("http://", "https://"))
+        is_segment = kind in ("response", "resource") and "warc-segment-number" in stored.fields
+        if is_web and is_segment:
+            what = f"{stored.url} is in segments, which are not joined: it is left out"
+            report(Problem(path.name, stored.offset, what))
+        elif is_web and (kind == "request" or kind in PAGE_KINDS):
             yield stored
-        elif stored.kind not in BESIDE:
-            passed(
-                stored.kind
-                if web or ":" not in stored.url
-                else f"{stored.kind} of {stored.url.partition(':')[0][:20]}:"
-            )
+        elif kind in SUPPORTING_KINDS:
+            continue
+        elif is_web or ":" not in stored.url:
+            on_skipped(kind)
+        else:
+            scheme = stored.url.partition(":")[0]
+            on_skipped(f"{kind} of {scheme[:20]}:")
 
 
-def _pairs(found: Iterator[StoredRecord]) -> Iterator[ForeignExchange]:
-    """Answers with their requests, which are before or behind them."""
+def _join_requests(records: Iterator[StoredRecord]) -> Iterator[ForeignExchange]:
+    """Exchanges of responses with their requests, which precede or follow them."""
     pending: ForeignExchange | None = None
     request: StoredRecord | None = None
-    for stored in found:
+    for stored in records:
         if stored.kind == "request" and pending is not None and _belong(stored, pending):
             yield _with_request(pending, stored)
-            pending = request = None
+            pending = None
+            request = None
         elif stored.kind == "request":
             request = stored
         else:
             if pending is not None:
                 yield pending
-            pending = _foreign(stored)
+            pending = _to_exchange(stored)
             if request is not None and _belong(request, pending):
                 yield _with_request(pending, request)
-                pending = request = None
+                pending = None
+                request = None
     if pending is not None:
         yield pending
 
 
 def _lacks_body(found: ForeignExchange) -> bool:
-    """Nobody kept the request, but it can only have been a HEAD."""
-    old = found.exchange
-    length = heads.get_header(found.exchange.head, "Content-Length")
-    said = length.isdecimal() and int(length[:18]) > 0
-    return (
-        said
-        and not old.body
-        and not old.request
-        and not old.truncated
-        and found.kind == "response"
-        and heads.parse_status(old.head) == 200
-    )
+    """Whether it is a response to HEAD, although the request was not kept."""
+    exchange = found.exchange
+    if found.kind != "response" or exchange.body or exchange.request or exchange.truncated:
+        return False
+    length = heads.get_header(exchange.head, "Content-Length")
+    if not length.isdecimal() or int(length[:18]) == 0:
+        return False
+    return heads.parse_status(exchange.head) == 200
 
 
-def _foreign(stored: StoredRecord) -> ForeignExchange:
-    is_http = heads.is_http(stored.block) and stored.kind in ("response", "revisit")
-    head, body = heads.split_head(stored.block) if is_http else (b"", stored.block)
+def _to_exchange(stored: StoredRecord) -> ForeignExchange:
+    """The exchange of a response, resource or revisit, without its request."""
+    is_revisit = stored.kind == "revisit"
+    is_http = stored.kind in ("response", "revisit") and heads.is_http(stored.block)
+    head = b""
+    body = stored.block
+    if is_http:
+        head, body = heads.split_head(stored.block)
     while 100 <= heads.parse_status(head) < 200 and heads.is_http(body):
         head, body = heads.split_head(body)
-    cut = (
-        stored.fields.get("warc-truncated", "") if stored.kind != "revisit" else ""
-    )  # wget says so of each
-    if stored.kind != "revisit" and _is_chunked(head):
-        body, early = _unframed(body)
-        cut = cut or ("unspecified" if early else "")
-    kind = stored.fields.get("content-type", "")
+    truncated = None
+    digest = stored.digest
+    if not is_revisit:  # wget calls every revisit truncated
+        truncated = _truncation(stored.fields.get("warc-truncated", ""))
+        if _is_chunked(head):
+            body, is_cut = _split_chunks(body)
+            if is_cut and truncated is None:
+                truncated = Truncated.UNSPECIFIED
+        digest = digest or compute_digest(body)
+    content_type = stored.fields.get("content-type", "")
+    if is_http or content_type.startswith("application/http"):
+        content_type = ""
     exchange = Exchange(
         plain_url(stored.url),
         stored.at,
         head,
         body=body,
         address=stored.fields.get("warc-ip-address", ""),
-        truncated=None
-        if not cut
-        else Truncated(cut)
-        if cut in set(Truncated)
-        else Truncated.UNSPECIFIED,
-        content_type="" if is_http or kind.startswith("application/http") else kind,
-    )
-    said = stored.digest or ("" if stored.kind == "revisit" else compute_digest(body))
-    beside, refers_id, profile = (
-        stored.fields.get(f"warc-{name}", "") for name in ("concurrent-to", "refers-to", "profile")
+        truncated=truncated,
+        content_type=content_type,
     )
     return ForeignExchange(
         exchange,
         stored.kind,
         stored.refers_to,
         record_id=stored.id,
-        digest=said,
-        concurrent_to=beside,
-        refers_to_id=refers_id,
-        profile=profile,
+        digest=digest,
+        concurrent_to=stored.fields.get("warc-concurrent-to", ""),
+        refers_to_id=stored.fields.get("warc-refers-to", ""),
+        profile=stored.fields.get("warc-profile", ""),
         offset=stored.offset,
     )
+
+
+def _truncation(text: str) -> Truncated | None:
+    """The value of a WARC-Truncated field; unspecified if it is none of the standard's."""
+    if not text:
+        return None
+    try:
+        return Truncated(text)
+    except ValueError:
+        return Truncated.UNSPECIFIED
 
 
 def _is_chunked(head: bytes) -> bool:
@@ -315,42 +314,50 @@ def _is_chunked(head: bytes) -> bool:
 
 
 def join_chunks(body: bytes) -> bytes:
-    """A body without its chunks' frames; one that has none stays as it is, of one that is cut comes
-    what is there.
-    """
-    return _unframed(body)[0]
+    """A body whose chunks are joined; one without chunks stays as it is."""
+    return _split_chunks(body)[0]
 
 
-def _unframed(body: bytes) -> tuple[bytes, bool]:
-    """The same, and whether it is cut."""
+def _split_chunks(body: bytes) -> tuple[bytes, bool]:
+    """A body whose chunks are joined, and whether it is cut: then it is what is there."""
     pieces: list[bytes] = []
-    at = 0
-    while found := _CHUNK.match(body, at):
+    position = 0
+    while found := _CHUNK.match(body, position):
         size = int(found[1], 16)
         start = found.end()
         if size == 0:
             return b"".join(pieces), False
         end = start + size
-        after = body[start + size : start + size + 2]
-        early = end > len(body)
-        if not pieces and ((early and found[2] == b"\n") or (after and after[:1] not in b"\r\n")):
-            break  # a text that starts with a number
+        after = body[end : end + 2]
+        is_cut = end > len(body)
+        if not pieces:
+            # A text that starts with a number may look like a chunk.
+            ends_as_text = after and after[:1] not in b"\r\n"
+            if ends_as_text or (is_cut and found[2] == b"\n"):
+                return body, False
         pieces.append(body[start:end])
-        if early or not after:
+        if is_cut or not after:
             break
-        at = end + (2 if after == b"\r\n" else after[:1] == b"\n")
-    return (b"".join(pieces), True) if pieces else (body, False)
+        position = end
+        if after == b"\r\n":
+            position += 2
+        elif after[:1] == b"\n":
+            position += 1
+    if not pieces:
+        return body, False
+    return b"".join(pieces), True
 
 
-def _belong(request: StoredRecord, answer: ForeignExchange) -> bool:
-    """By their ids, or (where a tool leaves them out) by their URLs."""
-    if said := request.fields.get("warc-concurrent-to", ""):
-        return said == answer.record_id
-    if answer.concurrent_to and request.id:
-        return answer.concurrent_to == request.id
-    return plain_url(request.url) == answer.exchange.url
+def _belong(request: StoredRecord, response: ForeignExchange) -> bool:
+    """Whether they belong together, by their ids or, where a tool leaves them out, their URLs."""
+    concurrent_to = request.fields.get("warc-concurrent-to", "")
+    if concurrent_to:
+        return concurrent_to == response.record_id
+    if response.concurrent_to and request.id:
+        return response.concurrent_to == request.id
+    return plain_url(request.url) == response.exchange.url
 
 
-def _with_request(answer: ForeignExchange, request: StoredRecord) -> ForeignExchange:
+def _with_request(response: ForeignExchange, request: StoredRecord) -> ForeignExchange:
     head, body = heads.split_head(request.block)
-    return replace(answer, exchange=replace(answer.exchange, request=head, request_body=body))
+    return replace(response, exchange=replace(response.exchange, request=head, request_body=body))

@@ -48,7 +48,7 @@ _FOLD = re.compile(rb"\r?\n[ \t]+")
 _URL = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _EMPTY_LINES = (b"\r\n\r\n", b"\n\n", b"\r\n", b"\n", b"")
 
-Tell = Callable[[int, str], None]
+ReportDamage = Callable[[int, str], None]
 """Of a byte in the file, and what is wrong there."""
 Verify = Callable[[StoredRecord], bool | None]
 """Do the digests of a record fit? None if it has none."""
@@ -61,11 +61,11 @@ class Scanner:
         self,
         file: BinaryIO,
         compressed: bool,
-        report: Tell,
+        report: ReportDamage,
         verify: Verify,
         max_block: int = MAX_BLOCK,
     ) -> None:
-        self._tell = report
+        self._report = report
         self._verify = verify
         self._max = max_block
         self._packed = GzipStream(file, report) if compressed else None
@@ -133,7 +133,7 @@ class Scanner:
         if fit or (fit is None and not damaged):
             return stored, start + length
         if not damaged:
-            self._tell(stored.offset, "its digests do not fit: the record is damaged")
+            self._report(stored.offset, "its digests do not fit: the record is damaged")
         return None, end
 
     def _reaches(self, end: int) -> bool:
@@ -164,11 +164,11 @@ class Scanner:
         self._window.floor = None
         known = self._packed is None or self._packed.size is not None
         if self._reaches(start + length) and self._ends(start + length)[1]:
-            self._tell(self._file_offset(at), f"more than {self._max} bytes in one record")
+            self._report(self._file_offset(at), f"more than {self._max} bytes in one record")
             return None, start + length
         self._ways_back -= not known
         if self._ways_back < 0:
-            self._tell(
+            self._report(
                 self._file_offset(at),
                 "the lengths of its records make no sense; the rest is left out",
             )
@@ -190,10 +190,12 @@ class Scanner:
                 stored = StoredRecord(fields, data[:size], self._file_offset(at))
                 if self._verify(stored):
                     if size != length:
-                        self._tell(stored.offset, "its length is wrong; by its digest it is whole")
+                        self._report(
+                            stored.offset, "its length is wrong; by its digest it is whole"
+                        )
                     return stored, start + size
         for text in heard:
-            self._tell(self._file_offset(at), text)
+            self._report(self._file_offset(at), text)
         return None, end
 
     def _resumed(self, at: int, start: int, why: str, heard: list[str] | None = None) -> int:
@@ -202,7 +204,9 @@ class Scanner:
         """
         pos = start - 1
         damaged = False
-        heard_by = heard.append if heard is not None else partial(self._tell, self._file_offset(at))
+        heard_by = (
+            heard.append if heard is not None else partial(self._report, self._file_offset(at))
+        )
         while data := self._window.get(pos, PIECE + LINE):
             self._window.floor = self._window.floor if pos - start < self._max else None
             ahead = self._break(at, pos + len(data))

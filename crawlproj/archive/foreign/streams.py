@@ -1,5 +1,5 @@
-"""Files of other tools as one row of bytes, packed or not: gzip members may hold one record, or
-many, or a part of one.
+"""Files of other tools as one sequence of bytes, compressed or not: a gzip member may hold one
+record, many, or a part of one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import BinaryIO, Protocol
 
 from crawlproj.archive.gzip_members import GZIP, MAGIC, PIECE
 
-SHORT = 1_024
+START_BYTES = 1_024
+"""Enough to see whether a record starts."""
 WARC = re.compile(rb"WARC/(?:1\.[01]|0\.1[78])[ \t]*\r?\n")
 ARC = re.compile(
     rb"([A-Za-z][A-Za-z0-9+.-]*:[^\r\n]*) ([0-9a-fA-F.:]+|-) ([0-9]{8,17}) ([^\r\n]*?) "
@@ -24,15 +25,15 @@ _WARC_LINE = re.compile(rb"(?m)^" + WARC.pattern)
 
 
 class ByteSource(Protocol):
-    """Bytes that can be read in order, and again from an earlier place."""
+    """Bytes that can be read in order, and again from an earlier position."""
 
     def read(self, size: int = -1, /) -> bytes: ...
     def seek(self, at: int, /) -> object: ...
 
 
 class ByteWindow:
-    """Any part of a source. What comes after `floor` is kept, so that going back to it costs
-    nothing.
+    """Random access to a source. All after `floor` is kept in memory, so that going back to it
+    costs nothing.
     """
 
     def __init__(self, source: ByteSource) -> None:
@@ -43,121 +44,131 @@ class ByteWindow:
         source.seek(0)
 
     def get(self, at: int, size: int) -> bytes:
-        """Less than `size` only at the end."""
-        if not self._at <= at <= self._at + len(self._data):
-            self._fill(at if self.floor is None else min(at, self.floor))
-        kept = max(self._at, at if self.floor is None else min(at, self.floor))
+        """The `size` bytes at this position; fewer only at the end."""
+        lowest = at
+        if self.floor is not None:
+            lowest = min(at, self.floor)
+        if not self._holds(at) and not self._holds(lowest):
+            self._source.seek(lowest)
+            self._at = lowest
+            self._data = bytearray()
+        kept = max(self._at, lowest)
         del self._data[: kept - self._at]
         self._at = kept
-        skipped = at - kept
-        while len(self._data) < skipped + size and (piece := self._source.read(PIECE)):
+        start = at - kept
+        while len(self._data) < start + size:
+            piece = self._source.read(PIECE)
+            if not piece:
+                break
             self._data += piece
-        return bytes(memoryview(self._data)[skipped : skipped + size])
+        return bytes(memoryview(self._data)[start : start + size])
 
-    def _fill(self, at: int) -> None:
-        """Go there, or go on reading up to there if the floor is within reach."""
-        if not self._at <= at <= self._at + len(self._data):
-            self._source.seek(at)
-            self._at = at
-            self._data = bytearray()
+    def _holds(self, at: int) -> bool:
+        """Whether a position is in memory, or the next to be read."""
+        return self._at <= at <= self._at + len(self._data)
 
 
 class GzipStream:
-    """What is in the gzip members of a file. After a damaged place it goes on with the next member
-    that starts a record.
+    """The content of the gzip members of a file; after damage it goes on with the next member that
+    starts a record.
 
-    `breaks` are the places where something is missing, as far as it was read, `broken` where the
-    member starts in which it is; `tell` hears of each (byte in the file, why). `size` is known when
-    all was read.
+    Positions are those in the decompressed content, offsets those in the file. `starts` are the
+    positions where members start, as far as it was read; `breaks` those where something is missing,
+    `broken_members` where the members that were damaged there start. `report` is called with the
+    offset of each damage and what it is. `size` is known when all was read.
     """
 
     def __init__(self, file: BinaryIO, report: Callable[[int, str], None]) -> None:
         self._file = file
-        self._tell = report
+        self._report = report
         self.breaks: list[int] = []
         self.broken_members: list[int] = []
         self.size: int | None = None
         self.starts = array("Q")
         self._offsets = array("Q")
-        self._go(0, 0)
+        self._restart(0, 0)
 
-    def _go(self, at: int, offset: int) -> None:
+    def _restart(self, at: int, offset: int) -> None:
+        """Go on at the member with this position and offset."""
         self._file.seek(offset)
         self._at = at
-        self._from = at
+        self._member_start = at
         self._offset = offset
         self._input = b""
         self._ended = False
         self._inflater: zlib._Decompress | None = None
 
     def member_offset(self, at: int) -> int:
-        """The byte in the file at which the member starts that holds this one."""
-        found = bisect_right(self.starts, at) - 1
-        return self._offsets[found] if found >= 0 else 0
+        """The offset of the member that holds this position."""
+        number = bisect_right(self.starts, at) - 1
+        if number < 0:
+            return 0
+        return self._offsets[number]
 
     def seek(self, at: int, /) -> None:
-        """Back means from the start of a member again."""
+        """Go to a position; going back means reading again from the start of its member."""
         if at < self._at:
-            found = bisect_right(self.starts, at) - 1
-            self._go(*((self.starts[found], self._offsets[found]) if found >= 0 else (0, 0)))
+            number = bisect_right(self.starts, at) - 1
+            if number < 0:
+                self._restart(0, 0)
+            else:
+                self._restart(self.starts[number], self._offsets[number])
         while self._at < at and self.read(min(PIECE, at - self._at)):
             pass
 
     def read(self, size: int = -1, /) -> bytes:
         while not self._ended:
-            if self._inflater is None and not self._open():
+            if self._inflater is None and not self._open_member():
                 continue
-            assert self._inflater is not None
+            inflater = self._inflater
+            assert inflater is not None
             self._input = self._input or self._file.read(PIECE)
+            at_file_end = not self._input
             try:
-                out = self._inflater.decompress(self._input, max(size, 1))
-                fed = bool(self._input)
+                out = inflater.decompress(self._input, max(size, 1))
             except zlib.error as error:
-                self._break(f"damaged gzip member ({str(error).rpartition(': ')[2]})")
+                self._skip_damage(f"damaged gzip member ({str(error).rpartition(': ')[2]})")
                 continue
-            eof = self._inflater.eof
-            self._input = self._inflater.unused_data if eof else self._inflater.unconsumed_tail
-            self._inflater = None if eof else self._inflater
-            if not out and not fed and not eof:
-                self._break("cut inside a gzip member")
+            if inflater.eof:
+                self._input = inflater.unused_data
+                self._inflater = None
+            else:
+                self._input = inflater.unconsumed_tail
+            if not out and at_file_end and not inflater.eof:
+                self._skip_damage("cut inside a gzip member")
             elif out:
                 self._at += len(out)
                 return out
         self.size = self._at
         return b""
 
-    def _open(self) -> bool:
-        """The next member; False if there is none here."""
-        while len(self._input) < len(MAGIC) and (more := self._file.read(PIECE)):
+    def _open_member(self) -> bool:
+        """Start the next member; False if there is none at this offset."""
+        while len(self._input) < len(MAGIC):
+            more = self._file.read(PIECE)
+            if not more:
+                break
             self._input += more
         self._offset = self._file.tell() - len(self._input)
-        self._from = self._at
+        self._member_start = self._at
         if not self._input:
             self._ended = True
-        elif not self._input.startswith(MAGIC):
-            cut = len(self._input) < len(MAGIC) and MAGIC.startswith(self._input)
-            zeros = (
-                "zeros where a gzip member should be"
-                if not self._input.strip(b"\0")
-                else "no gzip member"
-            )
-            self._break("cut inside a gzip member" if cut else zeros)
-        else:
-            self._start()
-            return True
-        return False
-
-    def _start(self) -> None:
+            return False
+        if not self._input.startswith(MAGIC):
+            self._skip_damage(_no_member_reason(self._input))
+            return False
         self._inflater = zlib.decompressobj(GZIP)
         if not self._offsets or self._offset > self._offsets[-1]:
             self.starts.append(self._at)
             self._offsets.append(self._offset)
+        return True
 
-    def _break(self, why: str) -> None:
+    def _skip_damage(self, why: str) -> None:
+        """Note the damage, if it is new, and go on at the next member that starts a record."""
         if not self.breaks or self._at > self.breaks[-1]:
             self.breaks.append(self._at)
-            self.broken_members.append(self._from)
-            self._tell(self._offset, why)
+            self.broken_members.append(self._member_start)
+            self._report(self._offset, why)
         self._input = b""
         self._inflater = None
         self._offset = _next_start(self._file, self._offset + 1)
@@ -166,45 +177,58 @@ class GzipStream:
             self._file.seek(self._offset)
 
 
+def _no_member_reason(data: bytes) -> str:
+    """What is there instead of a gzip member."""
+    if len(data) < len(MAGIC) and MAGIC.startswith(data):
+        return "cut inside a gzip member"
+    if not data.strip(b"\0"):
+        return "zeros where a gzip member should be"
+    return "no gzip member"
+
+
 def _next_start(file: BinaryIO, offset: int) -> int:
-    """Where the next member is that begins like a record; -1 if there is none."""
+    """The offset of the next member that starts with a record; -1 if there is none."""
     file.seek(offset)
     tail = b""
     while data := file.read(PIECE):
         base = file.tell() - len(data) - len(tail)
         data = tail + data
-        at = data.find(MAGIC)
-        while at >= 0:
-            file.seek(base + at)
-            if starts_record(decompressed_start(file.read(SHORT))):
-                return base + at
-            at = data.find(MAGIC, at + 1)
+        start = data.find(MAGIC)
+        while start >= 0:
+            file.seek(base + start)
+            if starts_record(decompressed_start(file.read(START_BYTES))):
+                return base + start
+            start = data.find(MAGIC, start + 1)
         tail = data[-len(MAGIC) + 1 :]
         file.seek(base + len(data))
     return -1
 
 
 def begins_compressed(file: BinaryIO) -> bool:
-    """Of a file that does not start with a member: is its start damaged, so that the first record
-    in it is packed?
+    """Whether a file is compressed although it does not start with a member: its start is damaged,
+    and the first record in it is in a member.
     """
     file.seek(0)
-    if starts_record(file.read(SHORT)) or (left := _next_start(file, 0)) < 0:
+    if starts_record(file.read(START_BYTES)):
+        return False
+    first_member = _next_start(file, 0)
+    if first_member < 0:
         return False
     file.seek(0)
+    bytes_left = first_member
     tail = b""
-    while data := file.read(min(PIECE, left)):
+    while data := file.read(min(PIECE, bytes_left)):
         if _WARC_LINE.search(tail + data):
             return False
-        left = left - len(data)
-        tail = data[-SHORT:]
+        bytes_left -= len(data)
+        tail = data[-START_BYTES:]
     return True
 
 
 def decompressed_start(data: bytes) -> bytes:
-    """The first bytes of what is in the member at the start of `data`; nothing if there is none."""
+    """The first bytes of the member at the start of `data`; nothing if there is none."""
     try:
-        return zlib.decompressobj(GZIP).decompress(data, SHORT)
+        return zlib.decompressobj(GZIP).decompress(data, START_BYTES)
     except zlib.error:
         return b""
 
