@@ -1,19 +1,19 @@
-"""Finds the records in files of other tools, and goes on behind what is none.
+"""Finds the records in files of other tools, and goes on after damage.
 
-A record counts if it ends where it says: behind it is nothing, or another record. If not, its
+A record counts if it ends where its length says: nothing, or another record, follows it. Else its
 length is wrong, and the next line that starts a record is looked for. A record with digests counts
-only if one of them fits.
+only if one of them is right.
+
+Positions (`at`, `start`, `end`) are those in the decompressed content of the file.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from functools import partial
 from typing import BinaryIO
 from urllib.parse import quote_from_bytes
 
@@ -26,11 +26,11 @@ MAX_HEADER = 1 << 20
 FIRST = 4_096
 TAIL = 1_024
 LINE = 4_096
-WAYS_BACK = 20
-"""So often it goes back in a gzip member of many records, for lengths that lie by more than a
-block: each time costs all of it.
+MAX_REWINDS = 20
+"""How often a gzip member with many records is read again because a record's length is wrong by
+more than a block: each time costs as much as the whole member.
 """
-ONCE = (
+UNIQUE_FIELDS = (
     "warc-type",
     "warc-target-uri",
     "warc-date",
@@ -39,7 +39,7 @@ ONCE = (
     "warc-block-digest",
     "warc-payload-digest",
 )
-_BLANK = re.compile(rb"\r?\n[ \t]*\r?\n")
+_EMPTY_LINE = re.compile(rb"\r?\n[ \t]*\r?\n")
 _NEXT_WARC = re.compile(rb"\n(WARC/(?:1\.[01]|0\.1[78])[ \t]*\r?\n)(?=[A-Za-z-]+[ \t]*:)")
 _NEXT_ARC = re.compile(
     rb"\n((?:https?|ftp|dns):[^\r\n]* (?:[0-9.]+|-) [0-9]{14} [^\r\n]*[0-9]+\r?\n)"
@@ -49,13 +49,13 @@ _URL = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _EMPTY_LINES = (b"\r\n\r\n", b"\n\n", b"\r\n", b"\n", b"")
 
 ReportDamage = Callable[[int, str], None]
-"""Of a byte in the file, and what is wrong there."""
+"""Called with an offset in the file, and what is wrong there."""
 Verify = Callable[[StoredRecord], bool | None]
-"""Do the digests of a record fit? None if it has none."""
+"""Whether a digest of a record is right; None if none can be judged."""
 
 
 class Scanner:
-    """All records of one file, in flat memory: at most one of `max_block` bytes is held."""
+    """Finds all records of one file; it holds one at a time, of at most `max_block` bytes."""
 
     def __init__(
         self,
@@ -68,24 +68,36 @@ class Scanner:
         self._report = report
         self._verify = verify
         self._max = max_block
-        self._packed = GzipStream(file, report) if compressed else None
-        self._window = ByteWindow(self._packed or file)
-        self._size = None if compressed else os.fstat(file.fileno()).st_size
-        self._next = _NEXT_WARC
-        self._ways_back = WAYS_BACK
+        self._gzip: GzipStream | None = None
+        self._plain_size: int | None = None
+        if compressed:
+            self._gzip = GzipStream(file, report)
+        else:
+            self._plain_size = os.fstat(file.fileno()).st_size
+        self._window = ByteWindow(self._gzip or file)
+        self._next_record = _NEXT_WARC
+        self._rewinds_left = MAX_REWINDS
+
+    @property
+    def _size(self) -> int | None:
+        """The size of the content; None if it is compressed and was not read to its end."""
+        if self._gzip is None:
+            return self._plain_size
+        return self._gzip.size
 
     def iter_records(self) -> Iterator[StoredRecord]:
-        at = self._blank(0)
+        """All records that count, in their order."""
+        at = self._skip_empty_lines(0)
         while self._window.get(at, 1):
-            stored, end = self._record(at)
+            stored, end = self._read_record(at)
             if stored is not None:
                 self._window.floor = end
                 self._window.get(end, 0)
                 yield stored
-            at = self._blank(end)
+            at = self._skip_empty_lines(end)
 
-    def _blank(self, at: int) -> int:
-        """Behind the empty lines there."""
+    def _skip_empty_lines(self, at: int) -> int:
+        """The position behind the empty lines at this one."""
         self._window.floor = None
         while data := self._window.get(at, FIRST):
             rest = data.lstrip(b"\r\n")
@@ -94,99 +106,108 @@ class Scanner:
                 break
         return at
 
-    def _record(self, at: int) -> tuple[StoredRecord | None, int]:
-        """The record there, or None, and where to go on, which is always further on."""
+    def _read_record(self, at: int) -> tuple[StoredRecord | None, int]:
+        """The record at this position, or None, and where to go on, which is always further on."""
         self._window.floor = at
-        header = self._header(at)
+        header = self._read_header(at)
         if header is None:
             first = self._window.get(at, 40).partition(b"\n")[0].strip()
-            text = (
-                "a damaged header"
-                if WARC.match(first + b"\n")
-                else f"no record: {first.decode('latin-1')!a}"
-            )
-            return None, self._resumed(at, at + 1, text)
+            if WARC.match(first + b"\n"):
+                why = "a damaged header"
+            else:
+                why = f"no record: {first.decode('latin-1')!a}"
+            end, problem = self._find_next_record(at, at + 1, why)
+            if problem:
+                self._report(self._file_offset(at), problem)
+            return None, end
         fields, start = header
-        said = fields.get("content-length", "")
-        if not said.isdecimal() or len(said) > 18:
-            return self._mended(
+        length_text = fields.get("content-length", "")
+        if not length_text.isdecimal() or len(length_text) > 18:
+            return self._read_by_digest(
                 fields, at, start, length=None, why="a record without a length that makes sense"
             )
-        length = int(said)
+        length = int(length_text)
         if length > self._max:
-            return self._passed(fields, at, start, length=length)
+            return self._skip_large_record(fields, at, start, length=length)
         if not self._reaches(start + length):
-            return self._mended(fields, at, start, length=length, why="the record is cut")
-        return self._whole(fields, at, start, length=length)
+            return self._read_by_digest(fields, at, start, length=length, why="the record is cut")
+        return self._read_by_length(fields, at, start, length=length)
 
-    def _whole(
+    def _read_by_length(
         self, fields: dict[str, str], at: int, start: int, length: int
     ) -> tuple[StoredRecord | None, int]:
-        end, sound = self._ends(start + length)
-        if not sound:
-            return self._mended(
+        end, is_record_end = self._find_record_end(start + length)
+        if not is_record_end:
+            return self._read_by_digest(
                 fields, at, start, length=length, why="the record does not end where it says"
             )
         stored = StoredRecord(fields, self._window.get(start, length), self._file_offset(at))
         damaged = self._is_damaged(at, start + length, end)
-        fit = self._verify(stored)
-        if fit or (fit is None and not damaged):
+        verified = self._verify(stored)
+        if verified or (verified is None and not damaged):
             return stored, start + length
         if not damaged:
             self._report(stored.offset, "its digests do not fit: the record is damaged")
         return None, end
 
     def _reaches(self, end: int) -> bool:
-        size = self._size if self._packed is None else self._packed.size
-        return end <= size if size is not None else bool(self._window.get(end - 1, 1))
+        """Whether the content goes on up to this position."""
+        size = self._size
+        if size is not None:
+            return end <= size
+        return bool(self._window.get(end - 1, 1))
 
-    def _ends(self, at: int) -> tuple[int, bool]:
-        """Where the empty lines behind a record end, and whether that is where a record can end."""
+    def _find_record_end(self, at: int) -> tuple[int, bool]:
+        """Where the empty lines behind a record end, and whether a record can end there."""
         tail = self._window.get(at, TAIL)
         rest = tail.lstrip(b"\r\n")
         end = at + len(tail) - len(rest)
-        return end, not rest.strip(b"\0") or starts_record(rest) or self._is_member(at, end)
+        if not rest.strip(b"\0") or starts_record(rest):
+            return end, True
+        return end, self._is_whole_member(at, end)
 
-    def _is_member(self, first: int, last: int) -> bool:
-        """Is the record at the floor all that is in its member, which ends there?"""
-        starts = self._packed.starts if self._packed is not None else array("Q")
-        found = bisect_left(starts, self._window.floor or 0)
-        return (
-            found + 1 < len(starts)
-            and starts[found] == self._window.floor
-            and first <= starts[found + 1] <= last
-        )
+    def _is_whole_member(self, first: int, last: int) -> bool:
+        """Whether the record at the floor is all of its member, which ends between these two."""
+        if self._gzip is None:
+            return False
+        starts = self._gzip.starts
+        number = bisect_left(starts, self._window.floor or 0)
+        if number + 1 >= len(starts) or starts[number] != self._window.floor:
+            return False
+        return first <= starts[number + 1] <= last
 
-    def _passed(
+    def _skip_large_record(
         self, fields: dict[str, str], at: int, start: int, length: int
     ) -> tuple[StoredRecord | None, int]:
-        """Behind a record that is too big to be held."""
+        """Go on behind a record that is too large to be held, if its length is right."""
         self._window.floor = None
-        known = self._packed is None or self._packed.size is not None
-        if self._reaches(start + length) and self._ends(start + length)[1]:
+        is_size_known = self._size is not None
+        if self._reaches(start + length) and self._find_record_end(start + length)[1]:
             self._report(self._file_offset(at), f"more than {self._max} bytes in one record")
             return None, start + length
-        self._ways_back -= not known
-        if self._ways_back < 0:
+        if not is_size_known:
+            self._rewinds_left -= 1
+        if self._rewinds_left < 0:
             self._report(
                 self._file_offset(at),
                 "the lengths of its records make no sense; the rest is left out",
             )
             return None, start + length
-        return self._mended(fields, at, start, length=None, why="its length is wrong")
+        return self._read_by_digest(fields, at, start, length=None, why="its length is wrong")
 
-    def _mended(
+    def _read_by_digest(
         self, fields: dict[str, str], at: int, start: int, length: int | None, why: str
     ) -> tuple[StoredRecord | None, int]:
-        """A record that does not end where it says counts if its digest says that it does, or where
-        else.
+        """A record that seems not to end where its length says: it counts if the block digest is
+        right there, or where the next record starts.
         """
-        heard: list[str] = []
-        end = self._resumed(at, start, why, heard=heard)
+        end, problem = self._find_next_record(at, start, why)
         if fields.get("warc-block-digest") and end - start <= self._max:
             data = self._window.get(start, end - start)
             sizes = [len(data) - len(line) for line in _EMPTY_LINES if data.endswith(line)]
-            for size in [length, *sizes] if length is not None and length <= len(data) else sizes:
+            if length is not None and length <= len(data):
+                sizes.insert(0, length)
+            for size in sizes:
                 stored = StoredRecord(fields, data[:size], self._file_offset(at))
                 if self._verify(stored):
                     if size != length:
@@ -194,102 +215,130 @@ class Scanner:
                             stored.offset, "its length is wrong; by its digest it is whole"
                         )
                     return stored, start + size
-        for text in heard:
-            self._report(self._file_offset(at), text)
+        if problem:
+            self._report(self._file_offset(at), problem)
         return None, end
 
-    def _resumed(self, at: int, start: int, why: str, heard: list[str] | None = None) -> int:
-        """The next place where a record starts. Why it was needed is told, if that was not said of
-        a damaged member already.
+    def _find_next_record(self, at: int, start: int, why: str) -> tuple[int, str]:
+        """The next position from `start` on where a record starts or damage was skipped, and what
+        to report about the record at `at`: `why`, unless the damage was reported already.
         """
-        pos = start - 1
+        position = start - 1
         damaged = False
-        heard_by = (
-            heard.append if heard is not None else partial(self._report, self._file_offset(at))
-        )
-        while data := self._window.get(pos, PIECE + LINE):
-            self._window.floor = self._window.floor if pos - start < self._max else None
-            ahead = self._break(at, pos + len(data))
-            if places := [*self._starts(data, pos, start), *([] if ahead is None else [ahead])]:
-                pos = min(places)
-                damaged = ahead == min(places)
+        while data := self._window.get(position, PIECE + LINE):
+            if position - start >= self._max:
+                self._window.floor = None
+            candidates = self._record_starts(data, position, start)
+            damage = self._first_break(at, position + len(data))
+            if damage is not None:
+                candidates.append(damage)
+            if candidates:
+                position = min(candidates)
+                damaged = position == damage
                 break
-            pos += max(1, len(data) - LINE) if len(data) > LINE else len(data)
-        if pos - start > self._max:
-            heard_by(f"more than {self._max} bytes in one record")
-        elif not damaged:
-            heard_by(why)
-        return pos
+            if len(data) > LINE:
+                position += len(data) - LINE
+            else:
+                position += len(data)
+        if position - start > self._max:
+            return position, f"more than {self._max} bytes in one record"
+        if damaged:
+            return position, ""
+        return position, why
 
-    def _starts(self, data: bytes, pos: int, start: int) -> Iterator[int]:
-        """Lines that start a record, and members that do."""
-        if found := self._next.search(data):
-            yield pos + found.start(1)
-        if self._packed is not None:
-            starts = self._packed.starts
-            for each in starts[
-                bisect_left(starts, start) : bisect_right(starts, pos + len(data) - 1)
-            ]:
-                if starts_record(data[each - pos : each - pos + LINE]):
-                    yield each
-                    return
+    def _record_starts(self, data: bytes, position: int, start: int) -> list[int]:
+        """The first line in `data`, and the first member from `start` on, that start a record."""
+        found = list[int]()
+        line = self._next_record.search(data)
+        if line is not None:
+            found.append(position + line.start(1))
+        if self._gzip is None:
+            return found
+        members = self._gzip.starts
+        first = bisect_left(members, start)
+        last = bisect_right(members, position + len(data) - 1)
+        for member in members[first:last]:
+            if starts_record(data[member - position : member - position + LINE]):
+                found.append(member)
+                break
+        return found
 
-    def _break(self, at: int, end: int) -> int | None:
-        """The first place after `at`, not after `end`, where something is missing."""
-        breaks = self._packed.breaks if self._packed is not None else []
-        found = bisect_right(breaks, at)
-        return breaks[found] if found < len(breaks) and breaks[found] <= end else None
+    def _first_break(self, at: int, end: int) -> int | None:
+        """The first position after `at` and up to `end` where something is missing."""
+        if self._gzip is None:
+            return None
+        breaks = self._gzip.breaks
+        number = bisect_right(breaks, at)
+        if number == len(breaks) or breaks[number] > end:
+            return None
+        return breaks[number]
 
     def _is_damaged(self, at: int, end: int, last: int) -> bool:
-        """Is something missing in the members of a record? Where it ends there may be a break that
-        is of the next one.
+        """Whether something is missing in the members of a record.
+
+        A break behind its `end`, up to `last`, may be that of a member of the next record.
         """
-        found = self._break(at, last)
-        return (
-            found is not None
-            and self._packed is not None
-            and self._packed.broken_members[bisect_left(self._packed.breaks, found)] < end
-        )
+        found = self._first_break(at, last)
+        if found is None or self._gzip is None:
+            return False
+        number = bisect_left(self._gzip.breaks, found)
+        return self._gzip.broken_members[number] < end
 
     def _file_offset(self, at: int) -> int:
-        return at if self._packed is None else self._packed.member_offset(at)
+        """The offset in the file: that of the gzip member, if it is compressed."""
+        if self._gzip is None:
+            return at
+        return self._gzip.member_offset(at)
 
-    def _header(self, at: int) -> tuple[dict[str, str], int] | None:
-        """The fields of the record that starts there, and where its block starts."""
+    def _read_header(self, at: int) -> tuple[dict[str, str], int] | None:
+        """The fields of the record at this position, and where its block starts."""
         head = self._window.get(at, FIRST)
         if WARC.match(head):
-            if (end := _BLANK.search(head)) is None and (
-                end := _BLANK.search(head := self._window.get(at, MAX_HEADER))
-            ) is None:
-                return None
-            if (fields := _fields(head[: end.start()])) is None:
-                return None
-            self._next = _NEXT_WARC
-            return fields, at + end.end()
-        if (line := ARC.match(head)) and (fields := _arc_fields(line)) is not None:
-            self._next = _NEXT_ARC
-            return fields, at + line.end()
-        return None
+            return self._read_warc_header(at, head)
+        line = ARC.match(head)
+        if line is None:
+            return None
+        fields = _arc_fields(line)
+        if fields is None:
+            return None
+        self._next_record = _NEXT_ARC
+        return fields, at + line.end()
+
+    def _read_warc_header(self, at: int, head: bytes) -> tuple[dict[str, str], int] | None:
+        end = _EMPTY_LINE.search(head)
+        if end is None:
+            head = self._window.get(at, MAX_HEADER)
+            end = _EMPTY_LINE.search(head)
+        if end is None:
+            return None
+        fields = _warc_fields(head[: end.start()])
+        if fields is None:
+            return None
+        self._next_record = _NEXT_WARC
+        return fields, at + end.end()
 
 
-def _fields(head: bytes) -> dict[str, str] | None:
-    """Names in lower case; of several the first. None if it says two things at once, as where
-    pieces of two are run together.
+def _warc_fields(head: bytes) -> dict[str, str] | None:
+    """The fields of a header, of several the first, with names in lower case.
+
+    None if it contradicts itself, as where pieces of two headers were run together.
     """
     found: dict[str, str] = {}
     if b"\0" in head:
         return None
     for line in _FOLD.sub(b" ", head).split(b"\n")[1:]:
         name, colon, value = line.partition(b":")
+        if not colon:
+            continue
         key = name.strip().lower().decode("latin-1")
-        text = _text(value.strip())
-        if colon and found.setdefault(key, text) != text and key in ONCE:
+        text = _decode_value(value.strip())
+        if found.setdefault(key, text) != text and key in UNIQUE_FIELDS:
             return None
     return found
 
 
-def _text(value: bytes) -> str:
-    """What is not UTF-8 can only be in a URL."""
+def _decode_value(value: bytes) -> str:
+    """The text of a field's value; what is not UTF-8 can only be in a URL."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -297,18 +346,22 @@ def _text(value: bytes) -> str:
 
 
 def _arc_fields(line: re.Match[bytes]) -> dict[str, str] | None:
-    """As a WARC record would have them; None if it has no date."""
-    url, address, stamp, kind, length = (_text(part.strip()) for part in line.groups())
+    """The fields that a WARC record would have for this line; None if it has no date."""
+    parts = [_decode_value(part.strip()) for part in line.groups()]
+    url, address, stamp, content_type, length = parts
     try:
         at = datetime.strptime(stamp[:14].ljust(14, "0"), "%Y%m%d%H%M%S").replace(tzinfo=UTC)
     except ValueError:
         return None
+    kind = "response"
+    if url.startswith("filedesc:"):
+        kind = "warcinfo"
     return {
-        "warc-type": "warcinfo" if url.startswith("filedesc:") else "response",
+        "warc-type": kind,
         "warc-target-uri": url,
         "warc-date": at.isoformat(),
         "warc-ip-address": address,
         "content-length": length,
         "archive-length": length,
-        "content-type": kind.partition(" ")[0].rstrip(";"),
+        "content-type": content_type.partition(" ")[0].rstrip(";"),
     }
