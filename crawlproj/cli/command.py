@@ -93,8 +93,9 @@ def add_crawl(parser: argparse.ArgumentParser) -> None:
 
 
 def check_words(words: Sequence[str], least: int, most: int, usage: str) -> None:
-    """Raise ConfigError for an unknown option (Scrapy hands those over as words), or if there are
-    too few or too many words.
+    """Raise ConfigError for an unknown option, and for too few or too many words.
+
+    Scrapy hands unknown options over as words.
     """
     unknown = [word for word in words if word.startswith("-")]
     if unknown:
@@ -105,9 +106,7 @@ def check_words(words: Sequence[str], least: int, most: int, usage: str) -> None
 
 @contextmanager
 def exit_codes(log_file: str | None = None) -> Iterator[None]:
-    """A block whose errors end the program: with an exit code, and one line instead of a
-    traceback.
-    """
+    """A block whose errors end the program, with an exit code and one line, not a traceback."""
     if sys.stdout is None:  # `>&-`
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - it lives as long as the program
     try:

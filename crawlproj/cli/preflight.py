@@ -113,8 +113,8 @@ def make_spider(settings: BaseSettings, name: str, arguments: Mapping[str, str])
 
 
 def check_contact(config: Config, seeds: Sequence[str]) -> None:
-    """Raise ConfigError if others are to be crawled without ROBOT_CONTACT, or if the guard will
-    refuse a seed's address.
+    """Raise ConfigError for a crawl of others without ROBOT_CONTACT, and for a seed whose address
+    the guard will refuse.
     """
     if not config.robot_contact and not config.guard.allow_private:
         raise ConfigError(

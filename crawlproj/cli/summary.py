@@ -51,8 +51,8 @@ TOP = 4
 class CrawlSummary:
     """Everything that the summary is made of.
 
-    `counts` are URLs by state, `examples` a URL for each `area/reason`, `places` the paths of logs
-    and archive, `commands` what a user may type next.
+    `counts` are URLs by state, `examples` a URL for each `area/reason`, `locations` where log,
+    archive and database are, `commands` what a user may type next.
     """
 
     crawl: str
@@ -63,7 +63,7 @@ class CrawlSummary:
     counts: Mapping[str, int] = field(default_factory=dict)
     outlook: Outlook = field(default_factory=Outlook)
     examples: Mapping[str, str] = field(default_factory=dict)
-    places: Mapping[str, str] = field(default_factory=dict)
+    locations: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -75,8 +75,8 @@ def format_summary(summary: CrawlSummary, width: int = 100) -> list[str]:
     lines += _visited_lines(summary, width)
     lines += _known_lines(summary)
     lines.append("")
-    for name, place in summary.places.items():
-        lines.append(f"  {name:<10} {place}")
+    for name, location in summary.locations.items():
+        lines.append(f"  {name:<10} {location}")
     if summary.commands:
         lines += ["", "Try next:"]
         size = max(map(len, summary.commands))

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
-LOOK_S = 0.1
+CHECK_INTERVAL_S = 0.1
 """How often the processes are looked at."""
-RESTARTS = 5
-WITHIN_S = 60.0
+MAX_RESTARTS = 5
+RESTART_WINDOW_S = 60.0
 """At most so many restarts, within so many seconds."""
 COULD_NOT_RUN = 1
 STOPPED = 130
@@ -46,7 +46,7 @@ class WorkerGroup:
     commands: Mapping[int, Sequence[str]]
     say: Callable[[str], None]
     workers: list[WorkerProcess] = field(default_factory=list)
-    stops: int = 0
+    stop_signals: int = 0
     _passed_on: int = 0
     _restarted: deque[float] = field(default_factory=deque)
 
@@ -58,22 +58,22 @@ class WorkerGroup:
         with self._signals():
             try:
                 for number, command in self.commands.items():
-                    if self.stops:
+                    if self.stop_signals:
                         break
                     self.workers.append(WorkerProcess(number, command, _start(command)))
                     self.say(f"{self.workers[-1].name} started")
                 while running := self._check_workers():
                     tick(running)
-                    time.sleep(LOOK_S)
+                    time.sleep(CHECK_INTERVAL_S)
             finally:
                 self._kill()
         return max((worker.code or 0 for worker in self.workers), default=STOPPED)
 
     def _check_workers(self) -> int:
         """Pass signals on, take note of workers that have ended; returns how many run."""
-        if self.stops > self._passed_on:
-            self._passed_on = self.stops
-            self._send_signal(signal.SIGTERM if self.stops == 1 else signal.SIGKILL)
+        if self.stop_signals > self._passed_on:
+            self._passed_on = self.stop_signals
+            self._send_signal(signal.SIGTERM if self.stop_signals == 1 else signal.SIGKILL)
         running = 0
         for worker in self.workers:
             if worker.code is None:
@@ -87,7 +87,7 @@ class WorkerGroup:
         if code >= 0:
             worker.code = code
             self.say(f"{worker.name} ended with exit code {code}")
-        elif self.stops:
+        elif self.stop_signals:
             worker.code = STOPPED
             self.say(f"{worker.name} was killed")
         elif self._may_restart():
@@ -100,15 +100,15 @@ class WorkerGroup:
         else:
             worker.code = COULD_NOT_RUN
             self.say(
-                f"{worker.name} was killed by signal {-code}: given up after {RESTARTS} new starts "
-                "in a minute"
+                f"{worker.name} was killed by signal {-code}: given up after {MAX_RESTARTS} new "
+                "starts in a minute"
             )
 
     def _may_restart(self) -> bool:
         now = time.monotonic()
-        while self._restarted and now - self._restarted[0] > WITHIN_S:
+        while self._restarted and now - self._restarted[0] > RESTART_WINDOW_S:
             self._restarted.popleft()
-        if len(self._restarted) >= RESTARTS:
+        if len(self._restarted) >= MAX_RESTARTS:
             return False
         self._restarted.append(now)
         return True
@@ -127,7 +127,7 @@ class WorkerGroup:
                 signal.signal(number, handler)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        self.stops += 1
+        self.stop_signals += 1
 
     def _send_signal(self, number: signal.Signals) -> None:
         for worker in self.workers:

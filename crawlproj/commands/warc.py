@@ -39,13 +39,13 @@ from crawlproj.formatting import format_count
 from crawlproj.frontier import takedown
 from crawlproj.frontier.opening import open_for_reading, open_for_writing, open_frontier
 from crawlproj.reports.versions import (
-    as_line,
-    as_values,
     diff_captures,
     find_versions,
     last_two,
     parse_time,
     version_at,
+    version_line,
+    version_values,
 )
 from crawlproj.upkeep.imported_history import import_history
 from crawlproj.upkeep.warc_rewrite import BUSY
@@ -192,9 +192,9 @@ class Command(ProjectCommand):
     def _versions(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         _, entries = self._find_versions(config, words[0])
         if opts.json:
-            print_json([as_values(entry) for entry in entries])
+            print_json([version_values(entry) for entry in entries])
         else:
-            print_lines([as_line(entry) for entry in entries])
+            print_lines([version_line(entry) for entry in entries])
         return FINE
 
     def _get(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:

@@ -64,14 +64,14 @@ class Block(NamedTuple):
     """A run of text between two borders; never empty, white space collapsed.
 
     `path` is the chain of `tag.firstclass` of the non-inline elements around it, `main` says
-    whether the innermost landmark is main or article, `links` is the share of the text that is in
+    whether the innermost landmark is main or article, `link_share` is how much of the text is in
     links (0 to 1).
     """
 
     text: str
     path: str = ""
     main: bool = False
-    links: float = 0.0
+    link_share: float = 0.0
 
 
 @dataclass(slots=True)

@@ -147,7 +147,7 @@ class HtmlTarget:
         return text[:MAX_ANCHOR]
 
     def close_anchor(self) -> None:
-        """List the open anchor as a link; its pictures' alternative text stands in for none."""
+        """List the open anchor as a link; if it has no text, with the alt of its first picture."""
         text = self.read_anchor_text().strip() or self.anchor_alt
         self.links.append((self.anchor_href, "a", text, self.anchor_title, self.anchor_nofollow))
         self.anchor_href = ""

@@ -128,7 +128,7 @@ class Panel:
             counts=worker.counts,
             outlook=worker.outlook,
             examples=worker.examples,
-            places=self._places(),
+            locations=self._places(),
             commands=self._commands(),
         )
         for text in format_summary(end, self._screen.width):

@@ -16,7 +16,7 @@ from w3lib.encoding import http_content_type_encoding
 from crawlproj.archive import Archive, Capture
 from crawlproj.archive.cdxj import IndexEntry
 from crawlproj.archive.open_file import OPEN, SUFFIX
-from crawlproj.archive.reader import REVISIT
+from crawlproj.archive.records import REVISIT_MIME
 from crawlproj.content import charset as charsets
 from crawlproj.content.html import parse_page
 from crawlproj.database.connection import Database
@@ -117,13 +117,13 @@ def _capture_lines(capture: Capture, text: bool) -> list[str]:
     return source.decode("utf-8", "replace").splitlines()
 
 
-def as_values(entry: IndexEntry) -> dict[str, object]:
+def version_values(entry: IndexEntry) -> dict[str, object]:
     """A version as values for JSON."""
     return {
         "at": entry.at,
         "url": entry.url,
         "status": entry.status,
-        "unchanged": entry.mime == REVISIT,
+        "unchanged": entry.mime == REVISIT_MIME,
         "mime": entry.mime,
         "digest": entry.digest,
         "file": entry.file,
@@ -132,9 +132,9 @@ def as_values(entry: IndexEntry) -> dict[str, object]:
     }
 
 
-def as_line(entry: IndexEntry) -> str:
+def version_line(entry: IndexEntry) -> str:
     """A version as a line for people."""
-    kind = "unchanged" if entry.mime == REVISIT else entry.mime
+    kind = "unchanged" if entry.mime == REVISIT_MIME else entry.mime
     return (
         f"{entry.at:%Y-%m-%d %H:%M:%S}  {entry.status or '-':>3}  {kind:<24} {entry.file} "
         f"{entry.offset}"

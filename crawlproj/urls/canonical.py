@@ -234,8 +234,9 @@ def _split_port(server: str) -> tuple[str, str]:
 
 
 def _normalize_percent(text: str) -> str:
-    """The text in one spelling: unreserved characters bare, hex digits in upper case, %25 for a
-    percent sign that encodes nothing.
+    """The text with its percent-encoding in one spelling.
+
+    Unreserved characters are bare, hex digits in upper case; a bare percent sign becomes %25.
     """
     if "%" not in text:
         return text

@@ -93,7 +93,7 @@ def _seed_url(word: str) -> str | None:
 
 
 def _file_lines(path: Path) -> list[tuple[str, str]]:
-    """Where each URL stands, and the URL: one per line, but blank lines and `#` comments."""
+    """The lines of a file that hold URLs, each with its number; no blank lines and comments."""
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

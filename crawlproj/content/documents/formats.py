@@ -8,7 +8,7 @@ DocumentFormat = Literal["pdf", "office", "opendocument", "rtf", "compound", ""]
 
 OPENDOCUMENT: Final = b"mimetypeapplication/vnd.oasis.opendocument."
 _PDF_WITHIN: Final = 1024
-"""What may stand before %PDF-, as all readers of PDF allow."""
+"""How far into the file %PDF- may begin, as all readers of PDF allow."""
 
 
 def document_format(body: bytes) -> DocumentFormat:

@@ -13,7 +13,7 @@ _STRING = 4026
 _MASTER = 1016
 _LINK = 4055
 LOCKED: Final = bytes.fromhex("dfc4d1f3")
-"""What stands in the stream "Current User" of an encrypted file."""
+"""What the stream "Current User" of an encrypted file has at offset 12."""
 _HEAD: Final = struct.Struct("<HHI")
 
 

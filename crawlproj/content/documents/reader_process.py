@@ -54,7 +54,7 @@ class DocumentReader:
         self._left = 0
         self._stopped = False
         self._trouble: dict[int, tuple[int, float]] = {}
-        self.started = 0
+        self.processes_started = 0
 
     async def read(self, body: bytes, url: str, server: int = 0) -> Document:
         """Read a document; DocumentReadError if that can't be done."""
@@ -123,7 +123,7 @@ class DocumentReader:
 
     async def _start_process(self) -> Process:
         self._left = self._per_process
-        self.started += 1
+        self.processes_started += 1
         memory = self._budget.memory
         timeout_s = ceil(self._budget.timeout_s)
         numbers = (memory, timeout_s, self._per_process, os.getpid())

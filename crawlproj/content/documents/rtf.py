@@ -83,8 +83,9 @@ _CHARSETS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """What a brace saves and restores: where text goes, its codec, and how many bytes for old
-    programs follow a \\u.
+    """What a brace saves and restores.
+
+    Where text goes, its codec, and how many bytes for old programs follow a \\u.
     """
 
     into: str = "text"

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from crawlproj.cli.workers import RESTARTS, WorkerGroup
+from crawlproj.cli.workers import MAX_RESTARTS, WorkerGroup
 
 WAIT = "import time; time.sleep(60)"
 READY = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()"
@@ -64,7 +64,7 @@ def test_a_second_stop_kills(tmp_path: Path) -> None:
     stop = when_ready(tmp_path, 1, lambda: os.kill(os.getpid(), signal.SIGINT))
 
     def tick(running: int) -> None:
-        if force.stops == 1:
+        if force.stop_signals == 1:
             os.kill(os.getpid(), signal.SIGINT)
         stop(running)
 
@@ -89,7 +89,7 @@ def test_a_worker_that_dies_again_and_again_is_given_up() -> None:
         WorkerGroup(programs("import os; os.kill(os.getpid(), 9)", ""), said.append).run(nothing)
         == 1
     )
-    assert sum("started again" in line for line in said) == RESTARTS
+    assert sum("started again" in line for line in said) == MAX_RESTARTS
     assert any("given up" in line for line in said)
 
 

@@ -84,7 +84,7 @@ def test_all_kinds_are_read_by_one_process() -> None:
         for name, body in make.GOOD.items():
             assert (await desk.read(body, PAGE)).text, name
 
-    assert with_desk(do).started == 1
+    assert with_desk(do).processes_started == 1
 
 
 def test_the_loop_goes_on_meanwhile() -> None:
@@ -104,7 +104,7 @@ def test_a_process_is_replaced_after_some_documents() -> None:
         for _ in range(5):
             assert await reason(desk, make.GOOD["rtf"]) == "read"
 
-    assert with_desk(do, per_process=2).started == 3
+    assert with_desk(do, per_process=2).processes_started == 3
 
 
 def test_a_process_that_hangs_is_killed_and_the_next_document_is_read() -> None:
@@ -115,7 +115,7 @@ def test_a_process_that_hangs_is_killed_and_the_next_document_is_read() -> None:
         wait_for(lambda: is_gone(first))
         assert await reason(desk, make.GOOD["rtf"]) == "read"
 
-    assert with_desk(do, SHORT).started == 2
+    assert with_desk(do, SHORT).processes_started == 2
 
 
 def test_a_process_that_is_killed_while_it_reads_is_replaced() -> None:
@@ -219,7 +219,7 @@ def test_a_document_that_is_too_big_starts_nothing() -> None:
     async def do(desk: DocumentReader) -> None:
         assert await reason(desk, b"{\\rtf1" + bytes(10_000_000)) == "too_big"
 
-    assert with_desk(do).started == 0
+    assert with_desk(do).processes_started == 0
 
 
 def test_a_stop_ends_what_is_read_and_what_waits() -> None:

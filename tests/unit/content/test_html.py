@@ -136,7 +136,7 @@ def test_share_of_text_in_links_is_told() -> None:
         "<p>abc <a href=x>def</a></p><li> <a href=y> g  h </a> </li><p>i</p><a "
         "href=z><div>j</div><div>k</div></a>l"
     ).blocks
-    assert [(block.text, round(block.links, 2)) for block in found] == [
+    assert [(block.text, round(block.link_share, 2)) for block in found] == [
         ("abc def", 0.43), ("g h", 1.0), ("i", 0.0), ("j", 1.0), ("k", 1.0), ("l", 0.0),
     ]  # fmt: skip
 
@@ -441,7 +441,9 @@ def test_no_parser_stays_alive_in_the_document() -> None:
 def test_any_bytes_give_a_tidy_document(body: bytes, charset: str | None) -> None:
     found = parse_page(body, URL, charset)
     for block in found.blocks:
-        assert block.text and block.text == " ".join(block.text.split()) and 0 <= block.links <= 1
+        assert (
+            block.text and block.text == " ".join(block.text.split()) and 0 <= block.link_share <= 1
+        )
     for link in found.links:
         assert (
             urls.canonical_url(link.url) == link.url
