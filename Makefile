@@ -5,14 +5,16 @@ COMPILE = uv pip compile --quiet --upgrade --universal --python-version 3.11 --n
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help crawl test check bench deploy lock clean
+.PHONY: help crawl test proofs check bench growth deploy lock clean
 
 help:
 	@echo 'make crawl                     crawl the built-in demo web'
 	@echo 'make crawl SEEDS="https://example.org/" ROBOT_CONTACT="mailto:you@example.org" [ARGS="-s POLITENESS_DELAY=5"]'
-	@echo 'make test [ARGS="-k word"]     all tests'
+	@echo 'make test [ARGS="-k word"]     the tests, about ten minutes on two cores'
+	@echo 'make proofs                    long campaigns: kills, floods, full disks'
 	@echo 'make check                     ruff and mypy'
 	@echo 'make bench                     benchmarks and their floors'
+	@echo 'make growth                    a crawl of a million URLs, by hand'
 	@echo 'make deploy                    the egg to the Scrapyd that scrapy.cfg names'
 	@echo 'make lock                      new versions into requirements/*.lock (needs uv)'
 	@echo 'make clean                     remove what was built; crawled data in .crawl stays'
@@ -26,7 +28,10 @@ else
 endif
 
 test: .venv/.test
-	@$(PYTHON) -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(PYTHON) -m pytest -n 2 --dist loadfile -m 'not proof' --durations=25 $(ARGS)
+
+proofs: .venv/.test
+	@$(PYTHON) -m pytest -n 2 --dist loadfile -m proof --durations=25 $(ARGS)
 
 check: .venv/.test
 	@$(PYTHON) -m ruff check --quiet --output-format concise .
@@ -35,6 +40,9 @@ check: .venv/.test
 
 bench: .venv/.test
 	@$(PYTHON) -m benchmarks.cost $(ARGS)
+
+growth: .venv/.test
+	@$(PYTHON) -m benchmarks.growth $(ARGS)
 
 deploy: .venv/.test
 	@$(PYTHON) -m scrapyd_client.deploy $(ARGS)

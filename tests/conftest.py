@@ -133,12 +133,12 @@ def redis_server() -> Iterator[RedisServer]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whole crawls, with processes that are killed and clocks that are watched, get a second try on
-    a machine that may be busy with other things. The report says how often that was needed
-    (`rerun`): more than now and then is a fault of ours.
+    """Tests that kill processes at chosen moments (marker `kills`) get a second try: on a machine
+    that is busy with other things the moment may be missed. The report says how often that was
+    needed (`rerun`): more than now and then is a fault of ours.
     """
     for item in items:
-        if "integration" in item.path.parts:
+        if item.get_closest_marker("kills"):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 import ast
 import sys
 import tomllib
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -217,6 +219,51 @@ def test_names_say_what_a_thing_is() -> None:
         if isinstance(node, ast.ClassDef)
     ]
     assert not [name for name in classes if name.endswith(("Manager", "Helper", "Util", "Utils"))]
+
+
+def test_a_public_class_name_means_one_thing() -> None:
+    places: dict[str, set[str]] = {}
+    for path, node in nodes():
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            places.setdefault(node.name, set()).add(name_of(path))
+    del places["Command"]  # Scrapy's word, one for each command
+    assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_most_public_functions_have_names_of_two_words_or_more() -> None:
+    names = [
+        node.name
+        for _, node in nodes()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not node.name.startswith("_")
+    ]
+    short = [name for name in names if "_" not in name]
+    assert len(short) < 0.3 * len(names), Counter(short).most_common(20)
+
+
+def test_lines_stay_plain() -> None:
+    """Per 1,000 lines. Density was how limits on the length of functions were met, once."""
+    thousands = sum(len(path.read_text().splitlines()) for path in MODULES) / 1000
+    dense = Counter(kind for _, node in nodes() if (kind := density(node)))
+    assert dense["parallel assignment"] <= 3 * thousands
+    assert dense["conditional expression"] <= 12 * thousands
+    assert dense["six positional arguments"] <= 0.5 * thousands
+
+
+@cache
+def nodes() -> list[tuple[Path, ast.AST]]:
+    return [(path, node) for path in MODULES for node in ast.walk(ast.parse(path.read_text()))]
+
+
+def density(node: ast.AST) -> str:
+    if isinstance(node, ast.IfExp):
+        return "conditional expression"
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
+        return "parallel assignment" if isinstance(node.targets[0], ast.Tuple) else ""
+    if isinstance(node, ast.Call):
+        plain = [argument for argument in node.args if not isinstance(argument, ast.Starred)]
+        return "six positional arguments" if len(plain) >= 6 else ""
+    return ""
 
 
 def test_every_module_says_what_it_is_for() -> None:

@@ -224,3 +224,16 @@ def test_no_file_names_a_machine_or_a_package_registry() -> None:
 
 def text_of(path: Path) -> str:
     return path.read_bytes().decode("utf-8", "replace")
+
+
+def test_every_module_that_a_page_names_is_there() -> None:
+    """By its path or the end of it, in back-ticks."""
+    modules = [f"/{name_of(path)}" for top in ROOT.glob("[a-z]*") for path in top.rglob("*.py")]
+    missing = []
+    for page in DOCS:
+        if page.name in {"decisions.md", "CHANGELOG.md", "tutorial.md"}:
+            continue  # they tell of what was, or of what is to be written
+        for name in re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", page.read_text()):
+            if not any(module.endswith(f"/{name}") for module in modules):
+                missing.append(f"{page.name}: {name}")
+    assert not missing
