@@ -38,10 +38,10 @@ def parse_post_query(head: bytes, body: bytes) -> str:
     found = _METHOD(head)
     if found is None:
         return ""
-    return build_post_query(found[1].decode().upper(), heads.get_header(head, "Content-Type"), body)
+    return query_for(found[1].decode().upper(), heads.get_header(head, "Content-Type"), body)
 
 
-def build_post_query(method: str, content_type: str, body: bytes) -> str:
+def query_for(method: str, content_type: str, body: bytes) -> str:
     """The post query of a request with this method and content; empty for a GET."""
     if method == "GET":
         return ""

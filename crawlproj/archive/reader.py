@@ -195,7 +195,7 @@ class Archive:
     def _find_indexes(self) -> None:
         """Find out which indexes there are, if names in the folder have changed since.
 
-        The folder's time tells, but not to the nanosecond: one that is recent is not trusted.
+        The folder's time says so, but not to the nanosecond: a recent one is not trusted.
         """
         mtime_ns = self.folder.stat().st_mtime_ns if self.folder.is_dir() else 0
         if mtime_ns == self._folder_mtime_ns:
@@ -275,7 +275,7 @@ class Archive:
                 for member in iter_members(file):
                     yield path, parse_record(member)
 
-    def iter_captures(self) -> Iterator[Capture]:
+    def captures(self) -> Iterator[Capture]:
         """All versions that can be read, without the 304s."""
         for path, record in self.iter_records():
             if IndexEntry.from_stored(record, path.name) is not None:

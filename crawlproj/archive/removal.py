@@ -179,7 +179,7 @@ def unfinished_rewrites(archive: Archive) -> Iterator[RewrittenFile]:
 
 def _compare_files(old: Path, new: Path) -> RewrittenFile | None:
     """The rewrite that led from `old` to `new`, by the ids of records; None if there was none."""
-    new_places, removed = _read_successor(new)
+    new_locations, removed = _read_successor(new)
     if removed is None:
         return None
     first_name = next(iter(removed), "")
@@ -188,14 +188,14 @@ def _compare_files(old: Path, new: Path) -> RewrittenFile | None:
     missing = 0
     with old.open("rb", buffering=1 << 18) as file:
         for stored in salvage_records(file):
-            if stored.id in new_places:
-                moved[stored.offset] = new_places[stored.id]
+            if stored.id in new_locations:
+                moved[stored.offset] = new_locations[stored.id]
                 continue
             missing += 1
             if stored.kind in ("response", "resource"):
                 lost[stored.url, stored.at] = first_name
     # The successor has one record more, the note.
-    if len(moved) != len(new_places) - 1 or missing != sum(removed.values()):
+    if len(moved) != len(new_locations) - 1 or missing != sum(removed.values()):
         return None
     return RewrittenFile(old, new, removed, moved=moved, lost=lost)
 
@@ -206,14 +206,14 @@ def _read_successor(
     """Offset and length by the ids of records, and the counts of the note in the last record; None
     if the last record is no note.
     """
-    places = dict[str, tuple[int, int]]()
+    locations = dict[str, tuple[int, int]]()
     last: StoredRecord | None = None
     with path.open("rb", buffering=1 << 18) as file:
         for stored in salvage_records(file):
-            places[stored.id] = stored.offset, stored.length
+            locations[stored.id] = stored.offset, stored.length
             last = stored
     if last is None or last.kind != "metadata" or not last.block.startswith(_NOTE):
-        return places, None
+        return locations, None
     names = list[str]()
     counts = list[int]()
     for line in last.block.decode("utf-8", "replace").splitlines():
@@ -222,7 +222,7 @@ def _read_successor(
             names.append(value)
         elif name == "records":
             counts.append(int(value))
-    return places, dict(zip(names, counts, strict=False))
+    return locations, dict(zip(names, counts, strict=False))
 
 
 def _revision(path: Path) -> tuple[str, int]:

@@ -10,7 +10,7 @@ from scrapy.http import Headers, Request, Response
 from scrapy.utils._download_handlers import make_response
 
 from crawlproj.archive import Capture
-from crawlproj.archive.post_keys import FORM, JSON, build_post_query
+from crawlproj.archive.post_keys import FORM, JSON, query_for
 from crawlproj.http import heads
 from crawlproj.http.status import REDIRECTS
 from crawlproj.urls.canonical import join_href
@@ -77,7 +77,7 @@ def index_queries(request: Request) -> list[str]:
         return [""]
     content_type = (request.headers.get(b"Content-Type") or b"").decode("latin-1")
     types = (content_type, FORM, JSON, "")
-    queries = (build_post_query(request.method, each, request.body) for each in types)
+    queries = (query_for(request.method, each, request.body) for each in types)
     return list(dict.fromkeys(queries))
 
 

@@ -102,7 +102,7 @@ def test_every_exchange_is_in_the_archive_and_every_page_is_readable(
     assert result.stats["warc/exchanges"] == found.total()
     assert readable(database_url, archive) > 50
     assert readable(database_url, archive, VERSIONS) > 50
-    statuses = Counter(capture.status for capture in archive.iter_captures())
+    statuses = Counter(capture.status for capture in archive.captures())
     assert {200, 301, 404} <= statuses.keys()
     assert (tmp_path / "warc" / "index.cdxj").exists()
 

@@ -110,7 +110,7 @@ def result(folder: Path, dsn: str) -> object:
     assert not orphan_indexes(folder / "warc") and not list((folder / "warc").glob("*.part"))
     captures = sorted(
         (capture.url, capture.at, sha256(capture.content).hexdigest())
-        for capture in archive.iter_captures()
+        for capture in archive.captures()
     )
     listed = sorted((entry.url, entry.timestamp) for entry in archive.iter_entries())
     return captures, listed, ask(dsn, VERSION_ROWS), ask(dsn, RULES)

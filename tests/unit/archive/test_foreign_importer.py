@@ -34,7 +34,7 @@ def test_all_kinds_of_exchanges_come_over_with_their_content(tmp_path: Path) -> 
     assert not problems and taken == ImportCounts(new=len(all_kinds()))
     here = sound(tmp_path / "here")
     before, after = (
-        {(c.url, c.at, c.payload) for c in archive.iter_captures()} for archive in (there, here)
+        {(c.url, c.at, c.payload) for c in archive.captures()} for archive in (there, here)
     )
     assert before == after and len(after) > 5
 
@@ -91,7 +91,7 @@ def test_files_of_warcio_come_over(version: str, packed: bool, tmp_path: Path) -
     path = tmp_path / ("x.warc.gz" if packed else "x.warc")
     path.write_bytes(made(version, packed, 3))
     assert import_files([path], tmp_path / "here", lambda problem: None).new == 3
-    assert len(list(sound(tmp_path / "here").iter_captures())) == 3
+    assert len(list(sound(tmp_path / "here").captures())) == 3
 
 
 def test_a_file_that_is_not_there_or_holds_nothing_is_refused(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from crawlproj.archive.check import check_file
 from crawlproj.archive.exchange import Exchange, Original
 from crawlproj.archive.foreign.importer import import_files
 from crawlproj.archive.open_file import index_path
-from crawlproj.archive.post_keys import add_post_query, build_post_query, parse_post_query
+from crawlproj.archive.post_keys import add_post_query, query_for, parse_post_query
 from crawlproj.archive.records import compute_digest
 from crawlproj.archive.recovery import write_index
 from crawlproj.archive.removal import delete_old_files, refresh_index, remove_records, survey_files
@@ -79,16 +79,17 @@ def sent(
 def test_keys_are_those_of_pywb(method: str, kind: str, body: bytes, key: str) -> None:
     """As pywb 2.10 makes them; it makes an error of a number that is too big."""
     assert (
-        surt_key(add_post_query("http://a.org/x", build_post_query(method, kind, body))) == f"org,a)/x?{key}"
+        surt_key(add_post_query("http://a.org/x", query_for(method, kind, body)))
+        == f"org,a)/x?{key}"
     )
 
 
 def test_a_query_is_kept_and_a_get_is_as_it_was() -> None:
     assert (
-        add_post_query("http://a.org/?b=c", build_post_query("HEAD", "", b""))
+        add_post_query("http://a.org/?b=c", query_for("HEAD", "", b""))
         == "http://a.org/?b=c&__wb_method=HEAD"
     )
-    assert add_post_query(URL, build_post_query("GET", FORM, b"a=b")) == URL
+    assert add_post_query(URL, query_for("GET", FORM, b"a=b")) == URL
 
 
 @given(
@@ -97,8 +98,10 @@ def test_a_query_is_kept_and_a_get_is_as_it_was() -> None:
     st.binary(),
 )
 def test_no_content_is_too_odd(method: str, kind: str, body: bytes) -> None:
-    query = build_post_query(method, kind, body)
-    assert query.startswith(f"__wb_method={method}") and " " not in surt_key(add_post_query(URL, query))
+    query = query_for(method, kind, body)
+    assert query.startswith(f"__wb_method={method}") and " " not in surt_key(
+        add_post_query(URL, query)
+    )
     found = IndexEntry("k", "20260101000000", URL, "text/html", 200, "", 1, 0, "f").with_post_query(
         query
     )
@@ -133,11 +136,11 @@ def test_odd_parts_are_no_trouble(kind: str, field: bytes) -> None:
         + field
         + b"\r\nContent-Transfer-Encoding: base64\r\n\r\na=\xff\r\n--x--"
     )
-    assert build_post_query("POST", kind, body).startswith("__wb_method=POST")
+    assert query_for("POST", kind, body).startswith("__wb_method=POST")
 
 
 def test_nested_json_without_end_is_no_trouble() -> None:
-    assert build_post_query("POST", JSON, b"[" * 100_000 + b"]" * 100_000) == "__wb_method=POST"
+    assert query_for("POST", JSON, b"[" * 100_000 + b"]" * 100_000) == "__wb_method=POST"
 
 
 def both(folder: Path) -> Archive:
@@ -162,10 +165,10 @@ def test_a_page_is_not_the_answer_to_a_form(tmp_path: Path) -> None:
     assert [archive.read_capture(entry).content for entry in archive.versions(URL)] == [PAGE]
     found = archive.get(URL, START + 9 * DAY)
     assert found is not None and found.content == PAGE
-    (entry,) = archive.versions(URL, build_post_query("POST", FORM, b"q=1"))
+    (entry,) = archive.versions(URL, query_for("POST", FORM, b"q=1"))
     assert archive.read_capture(entry).content == b"<p>1</p>" and entry.url == URL
-    assert len(archive.versions(URL, build_post_query("HEAD", "", b""))) == 1
-    assert len(archive.versions(URL, build_post_query("PURGE", "", b""))) == 1
+    assert len(archive.versions(URL, query_for("HEAD", "", b""))) == 1
+    assert len(archive.versions(URL, query_for("PURGE", "", b""))) == 1
 
 
 def test_an_index_made_anew_is_the_same(tmp_path: Path) -> None:
@@ -223,7 +226,7 @@ def test_forms_keep_their_keys_when_something_else_goes(tmp_path: Path) -> None:
     archive = Archive(tmp_path)
     assert (
         len(archive.versions(URL)) == 1
-        and len(archive.versions(URL, build_post_query("POST", FORM, b"q=1"))) == 1
+        and len(archive.versions(URL, query_for("POST", FORM, b"q=1"))) == 1
     )
 
 
@@ -237,7 +240,7 @@ def test_forms_of_others_are_taken_once_and_are_no_pages(tmp_path: Path) -> None
     assert (again.new, again.known) == (0, 2)
     archive = Archive(tmp_path / "here")
     assert not archive.versions(URL)
-    assert [len(archive.versions(URL, build_post_query("POST", FORM, b"q=%d" % n))) for n in (1, 2)] == [
+    assert [len(archive.versions(URL, query_for("POST", FORM, b"q=%d" % n))) for n in (1, 2)] == [
         1,
         1,
     ]
@@ -282,5 +285,5 @@ def test_a_revisit_of_the_answer_to_a_form_becomes_whole(tmp_path: Path, method:
     taken = import_files([source, tmp_path / "other.warc"], tmp_path / "here", lambda problem: None)
     assert (taken.new, taken.left_out) == (2, 0)
     archive = Archive(tmp_path / "here")
-    (entry,) = archive.versions(URL, build_post_query(method, FORM, b"q=2"))
+    (entry,) = archive.versions(URL, query_for(method, FORM, b"q=2"))
     assert archive.read_capture(entry).content == form.body and entry.mime == "text/html"

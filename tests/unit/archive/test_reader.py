@@ -107,7 +107,7 @@ def test_not_modified_is_resolved_to_what_was_not_modified(tmp_path: Path) -> No
 
 
 def test_all_versions_can_be_iterated(tmp_path: Path) -> None:
-    assert [capture.content for capture in visited(tmp_path).iter_captures()] == [
+    assert [capture.content for capture in visited(tmp_path).captures()] == [
         b"one",
         b"one",
         b"two",
@@ -139,7 +139,7 @@ def test_a_revisit_whose_original_is_missing_says_so(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="/lost"):
         archive.get(PAGE_0)
     assert [problem.what for problem in check_revisits(archive)]
-    assert list(archive.iter_captures()) == []
+    assert list(archive.captures()) == []
 
 
 def test_reading_where_nothing_is_says_so(tmp_path: Path) -> None:
@@ -388,7 +388,7 @@ def test_old_versions_can_go_while_later_ones_stay(tmp_path: Path) -> None:
 def test_an_archive_that_is_not_there_is_empty(tmp_path: Path) -> None:
     archive = Archive(tmp_path / "missing")
     assert archive.get(PAGE_0) is None
-    assert not list(archive.iter_captures())
+    assert not list(archive.captures())
 
 
 def test_successors_are_numbered() -> None:

@@ -59,7 +59,7 @@ def made(folder: Path, plan: list[Visit]) -> Archive:
 
 
 def contents(archive: Archive) -> Counter[tuple[str, datetime, int, bytes]]:
-    return Counter((page.url, page.at, page.status, page.content) for page in archive.iter_captures())
+    return Counter((page.url, page.at, page.status, page.content) for page in archive.captures())
 
 
 def is_sound(archive: Archive) -> bool:

@@ -103,7 +103,11 @@ def parsed(head: bytes) -> Any:
 def test_a_sound_head_stays_as_it_is(name: str) -> None:
     head, length = SOUND[name]
     found = parse_framing(head)
-    assert found is not None and (found.head, found.length, found.is_unchanged) == (head, length, True)
+    assert found is not None and (found.head, found.length, found.is_unchanged) == (
+        head,
+        length,
+        True,
+    )
     assert parsed(found.head).code == int(head.split()[1])
 
 

@@ -100,7 +100,7 @@ def test_what_is_barred_is_neither_asked_nor_kept(vault: Archiver, tmp_path: Pat
     assert vault.is_barred(A) and not vault.is_barred(B)
     assert (vault.archive_page(page(A)), vault.archive_page(page(B))) == ("forgotten", "exchanges")
     vault.apply_takedowns(TakedownRules())
-    assert [path.url for path in Archive(tmp_path / "warc").iter_captures()] == [A, B], (
+    assert [path.url for path in Archive(tmp_path / "warc").captures()] == [A, B], (
         "what was written before is for others to remove"
     )
 
