@@ -1,5 +1,8 @@
-"""The crawl's end of the archive: each page that came over the network is put into it, and is on
+"""The crawl's side of the archive: each page that came over the network is put into it, and is on
 disk before its end counts.
+
+Pages are put in on the event loop; the database thread flushes, closes files and asks what is
+stored.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from crawlproj.archive.recovery import repair_indexes, repair_open_files
 from crawlproj.archive.writer import WarcWriter
 from crawlproj.config import Config
 from crawlproj.errors import ArchiveError
+from crawlproj.fetch.wire import WireCapture
 from crawlproj.frontier.base import Outcome, Ticket
 from crawlproj.frontier.takedown import TakedownRules
 from crawlproj.items import Page
@@ -49,8 +53,10 @@ class Archiver:
         self._writer: WarcWriter | None = None
         self._rules = TakedownRules()
         self._lock = threading.Lock()
-        self._turn = 0
+        self._rotation = 0
+        """How often the file was closed for take-downs."""
         self._unstored = Counter[int]()
+        """Rotation -> records whose position is not in the database yet."""
         self._agents = ("robots", config.robot_name.partition("/")[0].lower())
         if config.warc is not None:
             self._repair_files()
@@ -65,28 +71,34 @@ class Archiver:
     def _repair_files(self) -> None:
         try:
             for found in repair_open_files(self._folder):
-                cut = f", {found.cut_bytes} bytes cut off" if found.cut_bytes else ""
+                cut = ""
+                if found.cut_bytes:
+                    cut = f", {found.cut_bytes} bytes cut off"
                 log.info(
                     "Left open by a worker that ended, now closed: %s (%d records%s)",
                     found.file,
                     found.records,
                     cut,
                 )
-            with try_rewrite_lock(self._folder) as alone:
-                for found in repair_indexes(self._folder) if alone else ():
-                    log.info(
-                        "Its index was missing, or without a file: %s (%d records)",
-                        found.file,
-                        found.records,
-                    )
+            with try_rewrite_lock(self._folder) as locked:
+                if locked:
+                    self._repair_indexes()
         except OSError as error:
             raise ArchiveError(
                 f"The archive can't be used: {error.strerror or error} ({self._folder})"
             ) from error
 
+    def _repair_indexes(self) -> None:
+        for found in repair_indexes(self._folder):
+            log.info(
+                "Its index was missing, or without a file: %s (%d records)",
+                found.file,
+                found.records,
+            )
+
     def archive_page(self, page: Page) -> str:
-        """Queue the exchange of a page, once. What was done with it: `exchanges`, `noarchive`,
-        `forgotten` or nothing.
+        """Queue the exchange of a page, once; return what was done with it: `exchanges`,
+        `noarchive`, `forgotten` or nothing.
         """
         wire = page.wire
         page.wire = None
@@ -94,61 +106,47 @@ class Archiver:
             return ""
         if self._config.obey_noarchive and says_noarchive(page, wire, self._agents):
             return "noarchive"
-        document = page.document
-        facts = PageMetadata(document.title, document.links) if document is not None else None
-        truncated = (
-            wire.truncated
-            if wire.whole
-            else TRUNCATION_REASONS.get(page.reason.partition(":")[0], Truncated.UNSPECIFIED)
-        )
-        exchange = Exchange(
-            page.url,
-            datetime.fromtimestamp(page.started_s, UTC) if page.started_s is not None else page.at,
-            wire.head,
-            body=wire.body,
-            request=wire.request,
-            request_body=wire.request_body,
-            address=wire.address,
-            elapsed_s=page.elapsed_s,
-            truncated=truncated,
-            metadata=facts,
-        )
-        return self._queue_exchange(
-            page, exchange, page.ticket.original if isinstance(page.ticket, Ticket) else None
-        )
+        original = None
+        if isinstance(page.ticket, Ticket):
+            original = page.ticket.original
+        return self._queue_exchange(page, _exchange_of(page, wire), original)
 
     def _queue_exchange(self, page: Page, exchange: Exchange, original: Original | None) -> str:
-        """A page that is barred, or whose answer speaks of one that was removed, is not kept."""
         assert self._writer is not None
         with self._lock:
-            if self._rules and (
-                self._rules.removed_by(page.url, exchange.at)
-                or (original and self._rules.removed_by(original.url, original.at))
-            ):
+            if self._rules and self._is_removed(exchange, original):
                 return "forgotten"
             page.receipt = self._writer.put(exchange, original)
             if isinstance(page.ticket, Ticket):
-                page.receipt.rotation = self._turn
-                self._unstored[self._turn] += 1
+                page.receipt.rotation = self._rotation
+                self._unstored[self._rotation] += 1
         return "exchanges"
 
+    def _is_removed(self, exchange: Exchange, original: Original | None) -> bool:
+        """Is it to be forgotten itself, or does it refer to a page that is?"""
+        if self._rules.removed_by(exchange.url, exchange.at):
+            return True
+        return original is not None and bool(self._rules.removed_by(original.url, original.at))
+
     def is_barred(self, url: str) -> bool:
-        """It was forgotten, and may not be asked for."""
+        """Was it forgotten, so that it may not be asked for?"""
         return self._rules.is_barred(url)
 
     def apply_takedowns(self, rules: TakedownRules) -> None:
-        """From now on nothing of these is kept; the file is closed, so that what it has of them can
-        be removed.
+        """Keep nothing of these from now on, and close the file, so that what it has of them can be
+        removed.
         """
+        closed = None
         with self._lock:
             self._rules = rules
-            self._turn += 1
-            closed = self._writer.rotate_file() if self._writer is not None else None
+            self._rotation += 1
+            if self._writer is not None:
+                closed = self._writer.rotate_file()
         if closed is not None:
             closed.result()
 
     def mark_stored(self, outcomes: Iterable[Outcome]) -> None:
-        """The places of these are in the database."""
+        """Note that the positions of these records are in the database."""
         with self._lock:
             for outcome in outcomes:
                 if outcome.receipt is not None:
@@ -156,19 +154,21 @@ class Archiver:
 
     @property
     def all_stored(self) -> bool:
-        """The places of all that is in closed files are in the database."""
+        """Are the positions of all records in closed files in the database?"""
         with self._lock:
             return not any(
-                number for turn, number in self._unstored.items() if 0 <= turn < self._turn
+                number
+                for rotation, number in self._unstored.items()
+                if 0 <= rotation < self._rotation
             )
 
     @property
     def full(self) -> bool:
-        """It does not keep up: nothing more is to be fetched for a while."""
+        """Is nothing more to be fetched for a while, since the archive does not keep up?"""
         return self._writer is not None and self._writer.is_full
 
     def flush_to_disk(self) -> None:
-        """Returns when all that was kept so far is on disk; ArchiveError if the disk does not take
+        """Return when all that was put in so far is on disk; ArchiveError if the disk does not take
         it.
         """
         if self._writer is not None:
@@ -192,6 +192,31 @@ class Archiver:
                 merge_indexes(self._folder)
         except (ArchiveError, OSError) as failure:
             log.error("The archive was not closed, the next crawl will repair it: %s", failure)
+
+
+def _exchange_of(page: Page, wire: WireCapture) -> Exchange:
+    at = page.at
+    if page.started_s is not None:
+        at = datetime.fromtimestamp(page.started_s, UTC)
+    truncated = wire.truncated
+    if not wire.whole:
+        reason = page.reason.partition(":")[0]
+        truncated = TRUNCATION_REASONS.get(reason, Truncated.UNSPECIFIED)
+    metadata = None
+    if page.document is not None:
+        metadata = PageMetadata(page.document.title, page.document.links)
+    return Exchange(
+        page.url,
+        at,
+        wire.head,
+        body=wire.body,
+        request=wire.request,
+        request_body=wire.request_body,
+        address=wire.address,
+        elapsed_s=page.elapsed_s,
+        truncated=truncated,
+        metadata=metadata,
+    )
 
 
 def warcinfo_fields(config: Config, settings: Mapping[str, Any]) -> dict[str, object]:

@@ -99,7 +99,7 @@ class CrawlWorker:
                 self.frontier,
                 self.name,
                 self.archiver,
-                changed=lambda origins: self.database_thread.mark_robots_changed(origins),
+                on_robots_changed=lambda origins: self.database_thread.mark_robots_changed(origins),
             )
             notifications.start_listening()
             names = StaticNames(dict(config.dns_hosts))
@@ -112,10 +112,10 @@ class CrawlWorker:
                 self.name,
                 resolver,
                 flush_s=config.flush_s,
-                pushes=notifications.poll_pushes,
-                tell=on_message,
-                fail=on_failure,
-                agent=config.robot_name,
+                poll_pushes=notifications.poll_pushes,
+                on_message=on_message,
+                on_failure=on_failure,
+                robot_name=config.robot_name,
                 patience_s=config.database_patience_s,
                 heal=embedded.start if embedded else None,
                 rest_s=max(config.host_rules.delay_s, config.host_rules.max_delay_s),

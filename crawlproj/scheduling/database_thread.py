@@ -1,4 +1,4 @@
-"""The thread between the event loop and the frontier: it flushes, renews, leases and refills, so
+"""The thread between the event loop and the frontier: it stores, renews, leases and refills, so
 that the event loop never waits.
 
 The event loop fills a message (ToDatabase) and rings; this thread takes it, talks to the frontier,
@@ -32,19 +32,23 @@ MIN_GAP_S = 0.1
 LEASE_GAP_S = 0.5
 HEARTBEAT_GAP_S = 2.0
 RECHECK_GAP_S = 5.0
-"""How often we look for names that should be looked up again."""
+"""How often names are taken that should be looked up again."""
 PUSH_GAP_S = 0.2
-"""How often we listen for pushes while there is nothing else to do."""
+"""How often this thread listens for pushes while there is nothing else to do."""
 PREPARED_AT_ONCE = 20_000
 """So many names may wait to be looked up. Those that are known without asking never wait behind
 them.
 """
 FIRST_WANT = 8
+"""So many URLs of a host that has just been leased."""
 ORIGINS = 5_000
+"""So many origins are remembered whose stored robots.txt has been sent."""
 
 
 class DatabaseThread(threading.Thread):
-    """`tell` is called in this thread with News; `fail` once, with the error that ended it."""
+    """`on_message` is called in this thread with each reply; `on_failure` once, with the error that
+    ended it.
+    """
 
     def __init__(
         self,
@@ -52,28 +56,28 @@ class DatabaseThread(threading.Thread):
         worker: str,
         resolver: Resolver,
         flush_s: float,
-        pushes: Callable[[], Sequence[str]],
-        tell: Callable[[FromDatabase], None],
-        fail: Callable[[BaseException], None],
-        agent: str = "",
+        poll_pushes: Callable[[], Sequence[str]],
+        on_message: Callable[[FromDatabase], None],
+        on_failure: Callable[[BaseException], None],
+        robot_name: str = "",
         patience_s: float = 60.0,
         heal: Callable[[], object] | None = None,
         rest_s: float = 60.0,
         archiver: Archiver | None = None,
     ) -> None:
         """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so
-        long the servers of a worker rest that is found dead. `archiver`: what an end tells of is on
-        disk there before the end is stored.
+        long the servers of a worker rest that is found dead. `archiver`: the record of a visit is
+        on disk there before its end is stored.
         """
         super().__init__(name="database", daemon=True)
         self.frontier = frontier
         self.worker = worker
         self.resolver = resolver
         self.flush_s = flush_s
-        self._pushes = pushes
-        self._tell = tell
-        self._fail = fail
-        self._agent = agent
+        self._poll_pushes = poll_pushes
+        self._on_message = on_message
+        self._on_failure = on_failure
+        self._robot_name = robot_name
         self._outage = OutageRetry(patience_s, heal)
         self._rest = timedelta(seconds=rest_s)
         self._archiver = archiver
@@ -86,10 +90,12 @@ class DatabaseThread(threading.Thread):
         self._bell = threading.Event()
         self._end = threading.Event()
         self._held: set[int] = set()
-        self._found_some = self._pushed = False
+        self._found_some = False
+        self._pushed = False
         self._origins: set[str] = set()
         self._changed: set[str] = set()
-        self._renewed_at = self._leased_at = time.monotonic()
+        self._renewed_at = time.monotonic()
+        self._leased_at = self._renewed_at
         self._stored: list[int] = []
         self._committed: list[Committed] = []
         self._leases: list[Lease] = []
@@ -97,14 +103,14 @@ class DatabaseThread(threading.Thread):
 
     @property
     def storage_blocked(self) -> bool:
-        """The database or the archive can't store anything, or the archive does not keep up:
-        nothing more is to be handed out.
+        """Is nothing more to be handed out? The database or the archive can't store anything, or
+        the archive does not keep up.
         """
         return self._outage.away or (self._archiver is not None and self._archiver.full)
 
     def fill_message(self, fill: Callable[[ToDatabase], None], ring: bool = False) -> None:
-        """Let the event loop put something into the message; `ring` asks for a turn soon rather than
-        at the next flush.
+        """Let the event loop put something into the message; `ring` asks for a turn soon rather
+        than at the next flush.
         """
         with self._lock:
             fill(self._message)
@@ -131,33 +137,32 @@ class DatabaseThread(threading.Thread):
                 self._end.wait(max(0.0, MIN_GAP_S - self._turn_s))
             self._with_retries(self._flush_and_release)
         except BaseException as error:
-            self._fail(error)
+            self._on_failure(error)
 
     def _wait(self) -> None:
-        """Until the bell rings, a push comes, or it is time to flush: what ends now is to be stored
-        within `flush_s`.
+        """Wait until the bell rings, a push comes, or it is time to flush: what ends now is to be
+        stored within `flush_s`.
         """
         until = time.monotonic() + self.flush_s - min(self._turn_s, self.flush_s / 2)
-        while (
-            not self._pushed
-            and (left := until - time.monotonic()) > 0
-            and not self._bell.wait(min(left, PUSH_GAP_S))
-        ):
+        while not self._pushed:
+            left_s = until - time.monotonic()
+            if left_s <= 0 or self._bell.wait(min(left_s, PUSH_GAP_S)):
+                break
             self._listen()
         self._bell.clear()
 
     def _listen(self) -> None:
-        """A push that was heard is not forgotten before a turn has come to its end. One may be lost
-        with the connection.
-        """
+        """Note a push; it is not forgotten before a turn has come to its end."""
         try:
-            self._pushed = bool(self._pushes()) or self._pushed
+            if self._poll_pushes():
+                self._pushed = True
         except DatabaseError:
+            # A push may be lost with the connection.
             self._pushed = True
 
     def _with_retries(self, work: Callable[[ToDatabase], None]) -> None:
-        """A database or a disk that is away for a while is waited for; whatever was not done with
-        the message stays in it.
+        """Wait for a database or a disk that is away for a while; whatever was not done with the
+        message stays in it.
         """
         since = time.monotonic()
         while True:
@@ -190,25 +195,31 @@ class DatabaseThread(threading.Thread):
         message.clear_batch()
 
     def _rejudge(self, rows: Sequence[RobotsRow]) -> None:
-        """Before changed rules are stored, so that it is done again if we die in between."""
-        before = self.frontier.get_robots([row.origin for row in rows]) if rows else {}
+        """Let URLs be visited that rules forbade and new ones allow. Done before these are stored,
+        so that it is done again if we die in between.
+        """
+        if not rows:
+            return
+        before = self.frontier.get_robots([row.origin for row in rows])
         for row in {row.origin: row for row in rows}.values():
             rules = robots.robots_from_row(row)
-            if (
-                row.origin in before
-                and not robots.same_rules(row, before[row.origin])
-                and not rules.unreachable
-            ):
-                revived = self.frontier.rejudge_forbidden(
-                    row.origin, partial(rules.allows, agent=self._agent)
-                )
-                self._committed.append(
-                    Committed(revived=revived, hosts=frozenset({row.host} if revived else ()))
-                )
+            if row.origin not in before or rules.unreachable:
+                continue
+            if robots.same_rules(row, before[row.origin]):
+                continue
+            allows = partial(rules.allows, agent=self._robot_name)
+            revived = self.frontier.rejudge_forbidden(row.origin, allows)
+            hosts: frozenset[str] = frozenset()
+            if revived:
+                hosts = frozenset({row.host})
+            self._committed.append(Committed(revived=revived, hosts=hosts))
 
     def run_once(self, message: ToDatabase) -> None:
-        """What is released is released after the ends and clocks that came before it are stored.
-        What was leased or renewed is told, even if the database is lost before the turn is over.
+        """Do one turn: store, release, renew, lease and refill, then reply.
+
+        What is released is released after the ends and clocks that came before it are stored. What
+        was leased or renewed is reported by a later turn if the database is lost before this one is
+        over.
         """
         self._commit(message)
         self._listen()
@@ -217,25 +228,20 @@ class DatabaseThread(threading.Thread):
         )
         self._release(message)
         self._renew()
-        contested = (
-            self.frontier.contested_servers(sorted(self._renewed)) if self._renewed else set()
-        )
-        reply.others_wait = (
-            bool(self._renewed) and message.servers_wanted <= 0 and self.frontier.has_free_servers()
-        )
+        if self._renewed:
+            reply.contested = self.frontier.contested_servers(sorted(self._renewed))
+            if message.servers_wanted <= 0:
+                reply.others_wait = self.frontier.has_free_servers()
         reply.peers = self._heartbeat()
         self._lease(message, reply.pushed)
         self._borrow(message)
         reply.leases = self._leases
         reply.renewed = self._renewed
-        reply.contested = contested
-        reply.wants = message.wants + [
-            Want(h.name, x.server, x.epoch, count=FIRST_WANT) for x in reply.leases for h in x.hosts
-        ]
+        reply.wants = message.wants + _first_wants(reply.leases)
         reply.tickets = self.frontier.due_tickets(reply.wants, message.held)
-        reply.robots = self._stored_robots(reply.tickets) | self.frontier.get_robots(
-            [*message.robots_origins, *self._take_changed()]
-        )
+        reply.robots = self._stored_robots(reply.tickets)
+        origins = [*message.robots_origins, *self._take_changed()]
+        reply.robots |= self.frontier.get_robots(origins)
         if message.quiet is not None and not reply.tickets:
             reply.outlook = self.frontier.outlook(self.worker)
         self._leases = []
@@ -248,7 +254,7 @@ class DatabaseThread(threading.Thread):
         reply.committed = self._committed
         self._stored = []
         self._committed = []
-        self._tell(reply)
+        self._on_message(reply)
 
     def _release(self, message: ToDatabase) -> None:
         self.frontier.release_servers(self.worker, message.release)
@@ -258,16 +264,16 @@ class DatabaseThread(threading.Thread):
         message.yielded = []
 
     def _heartbeat(self) -> PeerSummary | None:
-        """Who else is there? Those that died on this machine are buried, so that nobody waits for
-        the end of their leases.
+        """Say that this worker lives, and hear of the others. The leases of those that died on this
+        machine are ended, so that nobody waits for them.
         """
-        if time.monotonic() - self._heartbeat_at < min(
-            HEARTBEAT_GAP_S, self.frontier.spec.lease.total_seconds() / 4
-        ):
+        gap_s = min(HEARTBEAT_GAP_S, self.frontier.spec.lease.total_seconds() / 4)
+        if time.monotonic() - self._heartbeat_at < gap_s:
             return None
         peers = self.frontier.heartbeat(self.worker, self._wanting)
         self._heartbeat_at = time.monotonic()
-        if dead := [peer.name for peer in peers if is_dead(peer.name)]:
+        dead = [peer.name for peer in peers if is_dead(peer.name)]
+        if dead:
             log.info(
                 "Died on this machine, so what they held rests and is free then: %s",
                 ", ".join(dead),
@@ -276,14 +282,13 @@ class DatabaseThread(threading.Thread):
         return summarize_peers(peer for peer in peers if peer.name not in dead)
 
     def _lease(self, message: ToDatabase, pushed: bool) -> None:
-        """Names to be resolved, hosts that came up on held servers and new leases: looked for when
-        there is reason to, else twice a second.
+        """Look for names to be resolved, hosts that came up on held servers, and servers to lease:
+        at once when there is reason to, else twice a second.
         """
         now = time.monotonic()
-        reason = (
-            pushed or message.eager or self._found_some or any(c.hosts for c in self._committed)
-        )
-        if not reason and now - self._leased_at < LEASE_GAP_S:
+        queued = any(committed.hosts for committed in self._committed)
+        has_reason = pushed or message.eager or self._found_some or queued
+        if not has_reason and now - self._leased_at < LEASE_GAP_S:
             return
         self._leased_at = now
         self._resolve()
@@ -308,16 +313,17 @@ class DatabaseThread(threading.Thread):
             self._bell.set()
 
     def _borrow(self, message: ToDatabase) -> None:
+        """Lease hosts that have no work for us, but the robots.txt of one that has."""
         if message.hosts_to_borrow:
-            leases, homeless = self.frontier.lease_for_hosts(
+            leases, unresolved = self.frontier.lease_for_hosts(
                 self.worker, message.hosts_to_borrow, message.unseen
             )
-            self.resolver.submit(homeless)
+            self.resolver.submit(unresolved)
             self._leases += leases
             self._held.update(lease.server for lease in leases)
 
     def mark_robots_changed(self, origins: Iterable[str]) -> None:
-        """Another worker has stored other rules for these; from any thread."""
+        """Note that another worker has stored other rules for these origins; from any thread."""
         with self._lock:
             self._changed |= self._origins & set(origins)
 
@@ -328,17 +334,21 @@ class DatabaseThread(threading.Thread):
         return changed
 
     def _resolve(self) -> None:
-        """Names that are stuck cost a thread each, never a turn."""
-        if (free := PREPARED_AT_ONCE - self.resolver.pending) > 0:
+        """Let names be looked up, and store what was found. One that is stuck costs a thread, never
+        a turn.
+        """
+        free = PREPARED_AT_ONCE - self.resolver.pending
+        if free > 0:
             self.resolver.submit(self.frontier.take_unresolved(free))
             if time.monotonic() - self._rechecked_at >= RECHECK_GAP_S:
                 self._rechecked_at = time.monotonic()
                 self.resolver.submit(self.frontier.take_outdated(free))
-        if found := self.resolver.take_finished():
+        found = self.resolver.take_finished()
+        if found:
             self.frontier.put_addresses(found)
 
     def _stored_robots(self, tickets: Sequence[Ticket]) -> dict[str, RobotsRow]:
-        """What is stored of origins that come up for the first time."""
+        """The stored robots.txt of origins that come up for the first time."""
         if len(self._origins) > ORIGINS:
             self._origins.clear()
         origins = {origin_of(ticket.url) for ticket in tickets} - self._origins
@@ -347,10 +357,8 @@ class DatabaseThread(threading.Thread):
         return found
 
     def _renew(self) -> None:
-        if (
-            not self._held
-            or time.monotonic() - self._renewed_at < self.frontier.spec.lease.total_seconds() / 4
-        ):
+        gap_s = self.frontier.spec.lease.total_seconds() / 4
+        if not self._held or time.monotonic() - self._renewed_at < gap_s:
             return
         self._renewed = self.frontier.renew_leases(self.worker, sorted(self._held))
         self._held &= self._renewed.keys()
@@ -361,3 +369,11 @@ class DatabaseThread(threading.Thread):
         self.frontier.release_servers(self.worker, sorted(self._held))
         self.frontier.remove_worker(self.worker)
         self._report(FromDatabase(*frontier_time(self.frontier)))
+
+
+def _first_wants(leases: Iterable[Lease]) -> list[Want]:
+    return [
+        Want(host.name, lease.server, lease.epoch, count=FIRST_WANT)
+        for lease in leases
+        for host in lease.hosts
+    ]

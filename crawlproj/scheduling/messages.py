@@ -1,4 +1,4 @@
-"""What goes between the event loop and the database thread: a message there, news back."""
+"""The messages between the event loop and the database thread: one there, its reply back."""
 
 from __future__ import annotations
 
@@ -24,33 +24,43 @@ from crawlproj.scheduling.sharing import PeerSummary
 
 @dataclass(slots=True)
 class ToDatabase:
-    """What the event loop has for the frontier since the last turn."""
+    """What the event loop has for the frontier since the last turn.
+
+    The fields up to `yielded` are work to be done, and gather until it is; the others say what is
+    wanted and held at this moment, and are set anew each time.
+    """
 
     outcomes: list[Outcome] = field(default_factory=list)
     urls: list[NewUrl] = field(default_factory=list)
     robots: list[RobotsRow] = field(default_factory=list)
     clocks: dict[str, Pause] = field(default_factory=dict)
     server_clocks: dict[int, Pause] = field(default_factory=dict)
-    wants: list[Want] = field(default_factory=list)
     release: list[int] = field(default_factory=list)
     yielded: list[int] = field(default_factory=list)
+    """Servers that are released for other crawls, which come first then."""
+    wants: list[Want] = field(default_factory=list)
     servers_wanted: int = 0
     ranked: int = 0
+    """So many of the servers wanted are leased by rank, the others by time."""
     unprepared: int = 0
+    """So many of them may be for hosts that were never asked."""
     eager: bool = False
     """There is room that was not there before: look for leases at once."""
     unseen: int = 0
+    """How often a worker that died may have asked a host after it last stored a clock."""
     held: int = 0
+    """The number of tickets that are held here."""
     hosts_to_borrow: list[str] = field(default_factory=list)
     """Hosts that are needed though they have no work here."""
     robots_origins: list[str] = field(default_factory=list)
-    """Origins whose robots.txt would spare us an errand."""
+    """Origins whose robots.txt, if it is stored, need not be fetched from another host."""
     known_hosts: list[str] = field(default_factory=list)
     quiet: int | None = None
     """Number of the moment at which nothing at all was held here; asks for the outlook."""
 
     @property
     def batch(self) -> Batch:
+        """What is to be stored."""
         return Batch(
             self.outcomes,
             self.urls,
@@ -60,7 +70,7 @@ class ToDatabase:
         )
 
     def clear_batch(self) -> None:
-        """It is stored."""
+        """Drop what is stored now."""
         self.outcomes = []
         self.urls = []
         self.robots = []
@@ -68,7 +78,7 @@ class ToDatabase:
         self.server_clocks = {}
 
     def take_back(self, older: ToDatabase) -> None:
-        """What was to be written or released and could not; what was wanted then is asked
+        """Put back what was to be stored or released and could not; what was wanted then is asked
         for anew.
         """
         self.outcomes = older.outcomes + self.outcomes
@@ -82,14 +92,14 @@ class ToDatabase:
 
 @dataclass(slots=True)
 class FromDatabase:
-    """What a turn brought. `stored`: ends that are safe now; `asked`: whose wants were answered by
-    `tickets`.
+    """What a turn brought. `stored`: ends that are safe now; `wants`: those that `tickets` are the
+    response to.
     """
 
     now: datetime
     sent_at: float
     received_at: float
-    """When the frontier was asked for its time, and when the answer was here."""
+    """`now` is the frontier's time, read between these moments of the monotonic clock."""
     stored: list[int] = field(default_factory=list)
     committed: list[Committed] = field(default_factory=list)
     leases: list[Lease] = field(default_factory=list)
@@ -107,6 +117,7 @@ class FromDatabase:
 
 
 def frontier_time(frontier: Frontier) -> tuple[datetime, float, float]:
-    """The frontier's time, and between which moments of ours it was read."""
-    asked = time.monotonic()
-    return frontier.now(), asked, time.monotonic()
+    """The frontier's time, and the moments of the monotonic clock between which it was read."""
+    sent_at = time.monotonic()
+    now = frontier.now()
+    return now, sent_at, time.monotonic()

@@ -1,8 +1,8 @@
-"""robots.txt that has moved to another host: asked there under that host's own lease and clocks,
-like everything else.
+"""Files robots.txt that have moved to another host: fetched there under that host's own lease and
+clocks, like everything else.
 
 The host whose rules are elsewhere is parked meanwhile. If it is the other host's own robots.txt
-that is meant, and that is known, nothing is asked at all.
+that is meant, and that is known, nothing is fetched at all.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from crawlproj.scheduling.window import HostWindow, Window
 from crawlproj.urls.canonical import host_of, origin_of
 
 PATIENCE_S = 60.0
-"""After so long without an answer the rules count as unreachable."""
+"""After so long without a response the rules count as unreachable."""
 
 
 @dataclass(slots=True, eq=False)
 class MovedRobotsFetch:
-    """`ticket` has no lease of its own yet; `at` is the host whose slot it waits for or uses."""
+    """One fetch for the host `home`. `ticket` has no lease before there is a `target`: the host in
+    whose queue it waits, or that it is sent to.
+    """
 
     home: HostWindow
     ticket: RobotsTicket
@@ -28,28 +30,27 @@ class MovedRobotsFetch:
 
 
 class MovedRobots:
-    """Those that are open, one at most for each host that waits."""
+    """The fetches that are open, one at most for each host that waits."""
 
     def __init__(self, window: Window) -> None:
         self._window = window
         self._open: dict[str, MovedRobotsFetch] = {}
 
     def add_fetch(self, home: HostWindow, ticket: RobotsTicket, now: float) -> None:
+        """Open a fetch, and park the host that waits for it."""
         home.parked = True
         self._window.requeue_host(home)
         self._open[home.name] = MovedRobotsFetch(home, ticket, now)
 
     def hosts_to_borrow(self) -> list[str]:
-        """Hosts that have to be borrowed for it."""
-        return [
-            name
-            for fetch in self._open.values()
-            if (name := host_of(fetch.ticket.url)) not in self._window.hosts
-        ]
+        """Hosts that have to be leased for these fetches."""
+        hosts = [host_of(fetch.ticket.url) for fetch in self._open.values()]
+        return [host for host in hosts if host not in self._window.hosts]
 
     def wanted_origins(self) -> list[str]:
-        """Origins whose own rules are meant."""
-        return [origin_of(e.ticket.url) for e in self._open.values() if is_own_robots(e.ticket.url)]
+        """Origins whose own robots.txt is what these fetches are for."""
+        urls = [fetch.ticket.url for fetch in self._open.values()]
+        return [origin_of(url) for url in urls if is_own_robots(url)]
 
     def queue_or_expire(self, now: float) -> list[MovedRobotsFetch]:
         """Put fetches into the queues of hosts that are held now; those that have waited too long
@@ -59,9 +60,7 @@ class MovedRobots:
         for fetch in list(self._open.values()):
             if self._window.hosts.get(fetch.home.name) is not fetch.home:
                 self.finish_fetch(fetch)
-            elif now - fetch.since > PATIENCE_S and (
-                fetch.target is None or fetch.target.in_flight is None
-            ):
+            elif now - fetch.since > PATIENCE_S and not _is_target_busy(fetch):
                 late.append(self.finish_fetch(fetch))
             else:
                 self._queue_at_target(fetch)
@@ -76,25 +75,26 @@ class MovedRobots:
             self._window.requeue_host(there)
 
     def find_fetch(self, ticket: RobotsTicket) -> MovedRobotsFetch | None:
+        """The open fetch that a ticket belongs to."""
         fetch = self._open.get(ticket.waiting_ticket.host)
-        return fetch if fetch is not None and fetch.ticket is ticket else None
+        if fetch is not None and fetch.ticket is ticket:
+            return fetch
+        return None
 
-    def finish_for_origin(self, place: str) -> list[MovedRobotsFetch]:
-        """The rules of an origin have become known: these need not go there any more."""
+    def finish_for_origin(self, origin: str) -> list[MovedRobotsFetch]:
+        """Finish the fetches that need not be sent any more, since the rules of an origin have
+        become known; return them.
+        """
+        robots_url = origin + "/robots.txt"
         same = [
-            e
-            for e in self._open.values()
-            if origin_of(e.ticket.url) == place
-            and is_own_robots(e.ticket.url)
-            and not self._is_out(e)
+            fetch
+            for fetch in self._open.values()
+            if fetch.ticket.url == robots_url and not _is_in_flight(fetch)
         ]
         return [self.finish_fetch(fetch) for fetch in same]
 
-    def _is_out(self, fetch: MovedRobotsFetch) -> bool:
-        return fetch.target is not None and fetch.target.in_flight is fetch.ticket
-
     def finish_fetch(self, fetch: MovedRobotsFetch) -> MovedRobotsFetch:
-        """However it ended, the host at home goes on."""
+        """Close a fetch, however it ended, and let the host that waited go on."""
         if self._open.get(fetch.home.name) is fetch:
             del self._open[fetch.home.name]
         if fetch.target is not None and fetch.ticket in fetch.target.foreign_robots:
@@ -103,6 +103,14 @@ class MovedRobots:
         fetch.home.parked = False
         self._window.requeue_host(fetch.home)
         return fetch
+
+
+def _is_in_flight(fetch: MovedRobotsFetch) -> bool:
+    return fetch.target is not None and fetch.target.in_flight is fetch.ticket
+
+
+def _is_target_busy(fetch: MovedRobotsFetch) -> bool:
+    return fetch.target is not None and fetch.target.in_flight is not None
 
 
 def is_own_robots(url: str) -> bool:

@@ -2,8 +2,8 @@
 forgotten.
 
 The first two come as notifications, and a lost one does little harm. A call to forget must not be
-lost, and whoever calls waits for the answer: so it is looked for every two seconds, and answered in
-the worker's row.
+lost, and whoever calls waits until all workers have obeyed: so it is looked for every two seconds,
+and confirmed in the worker's row. All of it runs in the database thread.
 """
 
 from __future__ import annotations
@@ -22,42 +22,45 @@ log = logging.getLogger(__name__)
 PUSHES = "crawlproj_push"
 ROBOTS = "crawlproj_robots"
 CALL_GAP_S = 2.0
+"""How often calls to forget are looked for."""
 
 
 class NotificationListener:
-    """Used by the database thread's thread. `changed` is called with origins whose robots.txt another worker
-    has read.
-    """
+    """`on_robots_changed` is called with origins whose robots.txt another worker has read."""
 
     def __init__(
         self,
         frontier: PostgresFrontier,
         worker: str,
         archiver: Archiver,
-        changed: Callable[[Iterable[str]], None],
+        on_robots_changed: Callable[[Iterable[str]], None],
     ) -> None:
         self._frontier = frontier
         self._db = frontier.db
         self._worker = worker
         self._archiver = archiver
-        self._changed = changed
+        self._on_robots_changed = on_robots_changed
         self._obeyed = -1
-        self._answered = -1
+        """The last call to forget whose rules are in force here."""
+        self._confirmed = -1
+        """The last one that was confirmed: what it is about is in closed files and in the
+        database.
+        """
         self._looked_at = 0.0
 
     def start_listening(self) -> None:
-        """Be known as a worker first: who calls then waits for our answer."""
+        """Be known as a worker first: who calls then waits until this one has obeyed."""
         self._frontier.heartbeat(self._worker, False)
         self._db.listen(PUSHES)
         self._db.listen(ROBOTS)
         self._check_takedowns()
 
     def poll_pushes(self) -> list[str]:
-        """Pushes into this crawl."""
+        """Receive what has come, and return the pushes into this crawl."""
         heard = self._db.receive_notifications()
         if time.monotonic() - self._looked_at >= CALL_GAP_S:
             self._check_takedowns()
-        self._changed(name for channel, name in heard if channel == ROBOTS)
+        self._on_robots_changed(name for channel, name in heard if channel == ROBOTS)
         return [
             name
             for channel, name in heard
@@ -65,8 +68,8 @@ class NotificationListener:
         ]
 
     def _check_takedowns(self) -> None:
-        """The rules are in force before the file is closed, so that nothing barred gets into the
-        next one.
+        """Obey a call to forget, and confirm it. The rules are in force before the file is closed,
+        so that nothing barred gets into the next one.
         """
         call = self._db.fetch_value("takedown_last_call")
         if call != self._obeyed:
@@ -77,10 +80,10 @@ class NotificationListener:
                 log.warning("The WARC file can't be closed now: %s", error)
                 self._looked_at = time.monotonic()
                 return
-        if (
-            self._answered != self._obeyed
-            and self._archiver.all_stored
-            and self._db.run("takedown_heard", worker=self._worker, call=self._obeyed)
-        ):
-            self._answered = self._obeyed
-        self._looked_at = time.monotonic() if self._answered == self._obeyed else 0.0
+        if self._confirmed != self._obeyed and self._archiver.all_stored:
+            known = self._db.run("takedown_heard", worker=self._worker, call=self._obeyed)
+            if known:
+                self._confirmed = self._obeyed
+        self._looked_at = 0.0
+        if self._confirmed == self._obeyed:
+            self._looked_at = time.monotonic()

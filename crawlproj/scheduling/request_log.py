@@ -27,12 +27,15 @@ from crawlproj.urls.canonical import origin_of
 log = logging.getLogger(__name__)
 
 FLUSH_S = 1.0
+"""So long a line waits at most until it is written."""
 PARTS = 10
 """So many parts of a run are kept, the oldest goes first; and so many times the size of a part of
 all runs together.
 """
 AT_ONCE = 1000
+"""So many lines are written without waiting."""
 YOUNG_S = 86_400.0
+"""Files that were changed in this time are never deleted."""
 RULES = ("POLITENESS_", "ROBOTS_")
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
@@ -49,7 +52,9 @@ def rules_in_force(settings: Mapping[str, Any]) -> dict[str, Any]:
         try:
             found[name] = parse_duration(value).total_seconds()
         except ValueError:
-            found[name] = value if isinstance(value, str | bool) or value is None else list(value)
+            found[name] = value
+            if not isinstance(value, str | bool | None):
+                found[name] = list(value)
     return found
 
 
@@ -62,8 +67,9 @@ def log_line(
     ticket = page.ticket
     started_s = page.started_s
     ended_s = page.ended_s
-    now = page.at
-    at = now if started_s is None else datetime.fromtimestamp(started_s, UTC)
+    at = page.at
+    if started_s is not None:
+        at = datetime.fromtimestamp(started_s, UTC)
     line: dict[str, Any] = {
         "time": at.isoformat(timespec="milliseconds"),
         "worker": worker,
@@ -75,20 +81,20 @@ def log_line(
         "host": ticket.host,
         "server": ticket.server,
         "epoch": ticket.epoch,
-        "started": started_s and round(started_s, 6),
-        "ended": ended_s and round(ended_s, 6),
+        "started": _rounded(started_s),
+        "ended": _rounded(ended_s),
         "ms": round(page.elapsed_s * 1000, 1),
         "bytes": len(page.body),
         "delay_s": delay_s,
     }
-    if asked := page.headers.get("retry-after"):
-        line["retry_after_s"] = parse_retry_after(asked, now)
+    retry_after = page.headers.get("retry-after")
+    if retry_after:
+        line["retry_after_s"] = parse_retry_after(retry_after, page.at)
     if isinstance(ticket, RobotsTicket):
-        return line | {
-            "kind": "robots",
-            "lane": "robots",
-            "origin": origin_of(ticket.waiting_ticket.url),
-        }
+        line["kind"] = "robots"
+        line["lane"] = "robots"
+        line["origin"] = origin_of(ticket.waiting_ticket.url)
+        return line
     line["kind"] = "page"
     line["lane"] = ticket.lane.name.lower()
     if robots_at is not None:
@@ -96,8 +102,16 @@ def log_line(
     return line
 
 
+def _rounded(unix_s: float | None) -> float | None:
+    if unix_s is None:
+        return None
+    return round(unix_s, 6)
+
+
 def log_file_name(worker: str) -> str:
-    return f"requests-{re.sub(r'[^A-Za-z0-9_.-]+', '_', worker).strip('.') or 'worker'}.jsonl"
+    """The name of a worker's file, made of what file systems take."""
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", worker).strip(".")
+    return f"requests-{name or 'worker'}.jsonl"
 
 
 class RequestLog:
@@ -122,12 +136,16 @@ class RequestLog:
         self._later = later
         self._clock = clock
         self._lines: list[str] = []
-        self._begun = clock()
+        self._part_began_s = clock()
         self._file: int | None = None
-        self._size = self._part = self._lost = 0
-        self._warned = self._waiting = False
+        self._size = 0
+        self._part = 0
+        self._lost = 0
+        self._warned = False
+        self._waiting = False
 
     def write(self, line: Mapping[str, Any], at_once: bool = False) -> None:
+        """Write a line within a second, or now."""
         self._lines.append(_encode(line))
         if at_once or len(self._lines) >= AT_ONCE:
             self.flush()
@@ -136,6 +154,7 @@ class RequestLog:
             self._later(FLUSH_S, self.flush)
 
     def flush(self) -> None:
+        """Write what waits."""
         self._waiting = False
         if not self._lines:
             return
@@ -146,12 +165,14 @@ class RequestLog:
                 self._open()
             if self._lost:
                 lines.insert(0, _encode({"lost": self._lost, "worker": self._header.get("worker")}))
-            self._put(lines)
+            self._append(lines)
             self._lost = 0
             if self._size >= self._max_bytes:
                 self._rotate()
         except OSError as error:
-            self._lost += len(lines) - (self._lost > 0)
+            if self._lost:
+                self._lost -= 1  # the line that says how many were lost is not one of them
+            self._lost += len(lines)
             if not self._warned:
                 log.warning(
                     "The log of requests can't be written, the crawl goes on without: %s: %s",
@@ -161,6 +182,7 @@ class RequestLog:
                 self._warned = True
 
     def close(self) -> None:
+        """Write what waits, and close the file."""
         self.flush()
         if self._file is not None:
             os.close(self._file)
@@ -172,11 +194,12 @@ class RequestLog:
             self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
         )
         self._size = os.fstat(self._file).st_size
-        self._put([_encode({**self._header, "started": round(self._begun, 6), "part": self._part})])
+        header = {**self._header, "started": round(self._part_began_s, 6), "part": self._part}
+        self._append([_encode(header)])
         self._delete_oldest()
 
-    def _put(self, lines: list[str]) -> None:
-        """All of them or none: half a line would spoil the next one too."""
+    def _append(self, lines: list[str]) -> None:
+        """Write all lines or none: half a line would spoil the next one too."""
         assert self._file is not None
         data = memoryview(("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
         try:
@@ -197,7 +220,7 @@ class RequestLog:
         os.close(self._file)
         self._file = None
         self._part += 1
-        self._begun = self._clock()
+        self._part_began_s = self._clock()
         self._path.replace(self._part_path(self._part))
         self._part_path(self._part - PARTS).unlink(missing_ok=True)
 
@@ -205,7 +228,7 @@ class RequestLog:
         return self._path.with_suffix(f".{part}.jsonl")
 
     def _delete_oldest(self) -> None:
-        """The oldest files of earlier runs go when all together are too big; never those of the
+        """Delete the oldest files of earlier runs when all together are too big, but none of the
         last day.
         """
         files = sorted(
