@@ -49,7 +49,10 @@ log = logging.getLogger(__name__)
 
 
 class CrawlWorker:
-    """`open` it before use. `counts`: URLs per state, known only when the crawl has ended."""
+    """One running worker. `open` it before use.
+
+    `counts`: URLs per state, known only when the crawl has ended.
+    """
 
     def __init__(
         self,
@@ -107,7 +110,10 @@ class CrawlWorker:
             stack.callback(resolver.close)
             stack.callback(DatabaseWatchdog(database, config.database_patience_s).stop)
             self._make_parts(timeout_s)
-            self.database_thread = self.leases.database_thread = DatabaseThread(
+            heal = None
+            if embedded:
+                heal = embedded.start
+            self.database_thread = DatabaseThread(
                 self.frontier,
                 self.name,
                 resolver,
@@ -117,10 +123,11 @@ class CrawlWorker:
                 on_failure=on_failure,
                 robot_name=config.robot_name,
                 patience_s=config.database_patience_s,
-                heal=embedded.start if embedded else None,
+                heal=heal,
                 rest_s=max(config.host_rules.delay_s, config.host_rules.max_delay_s),
                 archiver=self.archiver,
             )
+            self.leases.database_thread = self.database_thread
             if isinstance(self._spider, LearnsSeeds):
                 self._spider.learn_seeds(self.frontier.seed_urls())
             self.database_thread.start()
@@ -129,11 +136,11 @@ class CrawlWorker:
     def _make_parts(self, timeout_s: float) -> None:
         config = self.config
         count = self._count
+        wants = _wants_none
+        if isinstance(self._spider, ChoosesLinks):
+            wants = self._spider.wants
         self.seen_urls = SeenUrls(
-            config.spec.name,
-            self._spider.wants if isinstance(self._spider, ChoosesLinks) else lambda url: False,
-            config.known_urls,
-            follow_nofollow=config.follow_nofollow,
+            config.spec.name, wants, config.known_urls, follow_nofollow=config.follow_nofollow
         )
         self.leases = WorkerLeases(config, timeout_s, frontier_time(self.frontier), count=count)
         self.robots = RobotsLifecycle(config, self.leases, count, add_sitemaps=self._add_sitemaps)
@@ -171,8 +178,8 @@ class CrawlWorker:
         )
 
     def close(self, *, lost: bool) -> None:
-        """Store what is left and give everything back. `lost`: the database is gone, and that has
-        been said.
+        """Store what is left and give everything back. `lost`: the database is gone, and that is
+        logged already.
         """
         if self._opened is None:
             return
@@ -206,27 +213,31 @@ class CrawlWorker:
     def leased_address(self, host: str) -> str | None:
         """The address that a leased host is pinned to; empty: it has none; None: not leased."""
         leased = self.leases.window.hosts.get(host)
-        return address_of(leased.server.address) if leased is not None else None
+        if leased is None:
+            return None
+        return address_of(leased.server.address)
 
     def wait_s(self, ticket: Ticket | RobotsTicket) -> float:
         """How long its host must still rest; 0 or less: it may be asked now."""
         host = self.leases.window.hosts.get(ticket.host)
-        return host.clock.next_at - time.monotonic() if host is not None else 0.0
+        if host is None:
+            return 0.0
+        return host.clock.next_at - time.monotonic()
 
     def may_ask(self, ticket: Ticket | RobotsTicket) -> bool:
         """Is its lease still ours?"""
         return self.dispatcher.may_ask(ticket)
 
     def note_sent(self, host: str) -> None:
-        """A request to this host has just left, perhaps later than planned: its pause counts from
-        now on.
+        """Count the pause of a host from now: a request to it has just left, perhaps later than
+        planned.
         """
         leased = self.leases.window.hosts.get(host)
         if leased is not None:
             self.leases.window.mark_sent(leased, time.monotonic())
 
     def note_response(self, ticket: Ticket | RobotsTicket, timing: FetchTiming) -> None:
-        """Something came back, or failed: the clocks of host and server are set by it."""
+        """Set the clocks of host and server by what came back, or failed."""
         self.dispatcher.update_clocks(ticket, timing)
 
     def archive_page(self, page: Page) -> str:
@@ -242,7 +253,7 @@ class CrawlWorker:
         return stored
 
     def end_visit(self, page: Page, failed: str = "") -> None:
-        """A page has come to its end; once for each ticket."""
+        """End the ticket of a page; once for each ticket."""
         self._visits.end_visit(page, failed)
         self._wake_engine()
 
@@ -278,12 +289,16 @@ class CrawlWorker:
         self.dispatcher.add_urls(urls)
 
     def note_pushed(self) -> None:
-        """URLs were pushed into the database: look for them soon."""
+        """Look soon for URLs that were pushed into the database."""
         self.leases.mark_changed()
         self.database_thread.ring()
 
     def _add_sitemaps(self, urls: Sequence[str], depth: int) -> None:
-        """Sitemaps that a robots.txt names, whoever fetched it."""
-        addresses = [canonical_url(url) for url in urls]
-        wanted = [url for url in addresses if url and self.seen_urls.wants(url)]
+        """Hand the sitemaps to the frontier that a robots.txt names, whoever fetched it."""
+        sitemaps = [canonical_url(url) for url in urls]
+        wanted = [url for url in sitemaps if url and self.seen_urls.wants(url)]
         self.dispatcher.add_urls([self.seen_urls.new_url(url, depth) for url in wanted])
+
+
+def _wants_none(url: str) -> bool:
+    return False

@@ -1,5 +1,5 @@
-"""Which ticket goes out next, and what its end sets free: the scheduler's mind, without Scrapy and
-without waiting.
+"""Which ticket goes out next, and what its end sets free: the scheduler's decisions, without Scrapy
+and without waiting.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from crawlproj.scheduling.worker_leases import WorkerLeases
 MAX_UNSTORED = 5_000
 """So many ends may wait for the database before nothing more is handed out."""
 LATE_S = 0.05
+"""A request that starts later than this after its time is counted as late."""
 NOT_THE_SERVERS = NEVER_AGAIN | {"shutdown"}
 """Reasons why robots.txt was not read that say nothing about the URL which waits for it."""
 
 
 class Dispatcher:
-    """Lives on the event loop. What it hands out comes from `leases`; robots.txt comes first."""
+    """Hands out tickets from `leases`, robots.txt first. Lives on the event loop."""
 
     def __init__(
         self,
@@ -73,15 +74,17 @@ class Dispatcher:
         return self._robots.robots_first(host, host.pop_ticket())
 
     def _note_lateness(self, server: ServerWindow, now: float) -> None:
-        """A clock that came round since we last found nothing to do was waited for: how well?"""
+        """Count how well a clock was met that we have waited for: it came round since we last found
+        nothing to do.
+        """
         if server.entry is not None and server.entry[0] > self._looked_at:
             self._count("scheduler/awaited", 1)
             if now - server.entry[0] > LATE_S:
                 self._count("scheduler/late", 1)
 
     def _park(self, host: HostWindow) -> None:
-        """However many new hosts there are, only so many are asked for the first time at once; the
-        others wait here.
+        """Let a new host wait: however many there are, only so many are asked for the first time at
+        once.
         """
         host.parked = True
         self._parked.append(host)
@@ -126,7 +129,7 @@ class Dispatcher:
         )
 
     def put_back(self, ticket: Ticket) -> None:
-        """It was not fetched after all, and is still due."""
+        """Put a ticket back that was not fetched after all, and is still due."""
         host = self.window.hosts.get(ticket.host)
         if host is not None and host.server.epoch == ticket.epoch:
             host.add_ticket(ticket, first=True)

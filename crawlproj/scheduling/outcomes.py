@@ -78,7 +78,9 @@ class OutcomeRules:
             return self._fetched_outcome(page, ticket)
         target = _redirect_target(page)
         if target is not None:
-            again = page.at + self.gone_interval if status in TEMPORARY_REDIRECTS else None
+            again = None
+            if status in TEMPORARY_REDIRECTS:
+                again = page.at + self.gone_interval
             why = f"redirect {status}"
             return _outcome(page, ticket, State.MOVED, why=why, moved_to=target, next_visit=again)
         if status in FORBIDDEN:
@@ -98,7 +100,9 @@ class OutcomeRules:
 
     def retry_outcome(self, page: Page, ticket: Ticket, why: str) -> Outcome:
         """Try again later, each time twice as late, a few times."""
-        tries = 1 if ticket.unread else ticket.tries + 1
+        tries = 1
+        if not ticket.unread:
+            tries = ticket.tries + 1
         if tries > self.retries:
             return _outcome(page, ticket, State.DEAD, why=why, tries=tries)
         demanded_s = parse_retry_after(page.headers.get("retry-after"), page.at) or 0
@@ -131,7 +135,9 @@ class OutcomeRules:
             next_visit = min(next_visit, expires)
         tries = 0
         if page.unread:
-            tries = ticket.tries + 1 if ticket.unread else 1
+            tries = 1
+            if ticket.unread:
+                tries = ticket.tries + 1
         return _outcome(
             page,
             ticket,
@@ -145,7 +151,9 @@ class OutcomeRules:
         )
 
     def _gone_outcome(self, page: Page, ticket: Ticket) -> Outcome:
-        times = ticket.tries + 1 if ticket.state is State.GONE else 1
+        times = 1
+        if ticket.state is State.GONE:
+            times = ticket.tries + 1
         why = f"status {page.status}"
         if times >= self.gone_limit:
             return _outcome(page, ticket, State.RETIRED, why=why, tries=times)

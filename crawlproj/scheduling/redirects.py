@@ -1,5 +1,7 @@
-"""Where a redirect leads, and whether it is followed. The frontier follows them, a step at a time:
-each hop is a URL of its own, with its own host's pauses and robots.txt.
+"""Where a redirect leads, and whether it is followed.
+
+The frontier follows redirects a step at a time: each hop is a URL of its own, with its own host's
+pauses and robots.txt.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from crawlproj.fetch.requests import redirected_request
 from crawlproj.frontier.base import Lane, NewUrl, Outcome, Ticket
@@ -18,10 +21,13 @@ from crawlproj.urls.canonical import canonical_url, url_key
 CIRCLE_S = 60.0
 """A URL is made urgent by redirects at most once in this time: they may go in circles."""
 MAX_URGED = 10_000
+"""So many URLs that were made urgent are remembered."""
 
 
 class RedirectFollower:
-    """`is_onsite` is Scrapy's offsite rule, for spiders that have domains and no `wants`."""
+    """Makes a new URL of a redirect that is followed. `is_onsite` is Scrapy's offsite rule, for
+    spiders that have domains and no `wants`.
+    """
 
     def __init__(
         self, crawl: str, spider: object, seen_urls: SeenUrls, is_onsite: Callable[[str], bool]
@@ -57,7 +63,9 @@ class RedirectFollower:
         return replace(url, id=url_key(self._crawl, name), request=request)
 
     def _make_urgent(self, url: NewUrl, ticket: Ticket) -> NewUrl:
-        """Who pushed a URL wants what it leads to, also if that is known."""
+        """Let the target of an urgent URL be urgent too: who pushed a URL wants what it leads to,
+        also if that is known.
+        """
         now = time.monotonic()
         if ticket.lane is not Lane.URGENT or now - self._urged.get(url.id, -CIRCLE_S) < CIRCLE_S:
             return url
@@ -74,10 +82,14 @@ class RedirectFollower:
         request = ticket.request
         if request is None and isinstance(self._spider, ChoosesLinks):
             return self._seen_urls.wants(target)
-        meta = request["meta"] if request is not None else {}
+        if request is None:
+            meta: dict[str, Any] = {}
+            unfiltered = ticket.depth == 0
+        else:
+            meta = request["meta"]
+            unfiltered = request["dont_filter"]
         own = getattr(self._spider, "handle_httpstatus_list", ())
         taken = meta.get("handle_httpstatus_list", own)
         if meta.get("dont_redirect") or meta.get("handle_httpstatus_all") or status in taken:
             return False
-        unfiltered = request["dont_filter"] if request is not None else ticket.depth == 0
         return unfiltered or self._is_onsite(target)

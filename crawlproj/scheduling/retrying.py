@@ -1,4 +1,7 @@
-"""Waiting for a database that is away, or a disk that is full: for so long, and said once."""
+"""Waiting for a database that is away, or a disk that is full: for a limited time, and logged once.
+
+Runs in the database thread.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,10 @@ log = logging.getLogger(__name__)
 AGAIN_S = 0.5
 """Pause between two tries."""
 FULL = "53100"
+"""Postgres's code for a disk that is full."""
 CALM_S = 3.0
-"""A disk that is nearly full takes this and refuses that: it counts as back when it has refused
-nothing for so long.
+"""A disk that is nearly full takes one write and refuses the next: it counts as back when it has
+refused nothing for so long.
 """
 HOPELESS = ("22", "23", "42")
 """Classes of Postgres errors that mean a wrong statement or wrong data: another try would only
@@ -39,16 +43,21 @@ class OutageRetry:
         self.away = False
 
     def wait_or_raise(self, error: ArchiveError | DatabaseError, begun: float) -> None:
-        """Wait a little before the next try; raises when it is of no use. The first try began at
+        """Wait a little before the next try; raise when it is of no use. The first try began at
         `begun`.
         """
-        code = error.sqlstate if isinstance(error, DatabaseError) else None
-        if (code or "")[:2] in HOPELESS:
+        if isinstance(error, DatabaseError):
+            what = "database"
+            code = error.sqlstate or ""
+        else:
+            what = "archive"
+            code = ""
+        if code[:2] in HOPELESS:
             raise error
         self._failed_at = time.monotonic()
         self._full = code == FULL
         if not self.away:
-            self._what = "database" if isinstance(error, DatabaseError) else "archive"
+            self._what = what
             log.warning(
                 "Nothing is handed out, because the %s is away; waiting up to %g s: %s",
                 self._what,
@@ -61,19 +70,20 @@ class OutageRetry:
             text = (
                 f"no use of the {self._what} for {self._limit_s:g} s (DATABASE_PATIENCE): {error}"
             )
-            raise (
-                DatabaseError(text, code)
-                if isinstance(error, DatabaseError)
-                else ArchiveError(text)
-            )
+            if isinstance(error, DatabaseError):
+                raise DatabaseError(text, error.sqlstate)
+            raise ArchiveError(text)
         time.sleep(AGAIN_S)
         if self._heal is not None and isinstance(error, DatabaseError):
             with suppress(DatabaseError):
                 self._heal()
 
     def note_success(self) -> None:
-        if self.away and not (self._full and time.monotonic() - self._failed_at < CALM_S):
-            self.away = False
-            log.warning(
-                "The %s answers again after %.0f s", self._what, time.monotonic() - self._since
-            )
+        """End the outage, since something was stored, unless a full disk may refuse the next."""
+        if not self.away:
+            return
+        now = time.monotonic()
+        if self._full and now - self._failed_at < CALM_S:
+            return
+        self.away = False
+        log.warning("The %s answers again after %.0f s", self._what, now - self._since)

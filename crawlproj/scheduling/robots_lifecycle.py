@@ -76,9 +76,11 @@ class RobotsLifecycle:
     def allows(self, ticket: Ticket) -> bool:
         """Will it reach the server, or be refused before? Asked when it is handed out."""
         known = self.cache.get(ticket.url)
-        allowed = known is not None and known.allows(ticket.url, self._config.robot_name)
-        self._allowed = ticket if allowed else None
-        return allowed
+        if known is not None and known.allows(ticket.url, self._config.robot_name):
+            self._allowed = ticket
+            return True
+        self._allowed = None
+        return False
 
     def refusal(self, url: str, ticket: Ticket | RobotsTicket | None) -> str:
         """Why a request may not be sent, or nothing. What is not known is not forbidden for good.
@@ -92,7 +94,9 @@ class RobotsLifecycle:
             return "robots unread"
         if known.allows(url, self._config.robot_name):
             return ""
-        return "robots unread" if known.unreachable else "robots"
+        if known.unreachable:
+            return "robots unread"
+        return "robots"
 
     def receive_stored(self, message: FromDatabase) -> None:
         """Take in rules that are stored: of origins that are new here, or changed elsewhere."""
@@ -124,8 +128,8 @@ class RobotsLifecycle:
             self._leases.database_thread.ring()
 
     def advance_moved(self) -> None:
-        """Fetches whose rules are known meanwhile need not go; those that wait too long end as
-        unreachable.
+        """Go on with files that have moved to another host: those that are known meanwhile need not
+        be fetched; those that wait too long end as unreachable.
         """
         now = self._leases.clock.now()
         for origin in self._moved.wanted_origins():
@@ -156,8 +160,8 @@ class RobotsLifecycle:
         )
 
     def _set_crawl_delay(self, host: HostWindow, known: robots.Robots) -> None:
-        """A Crawl-delay that was not known when the clock was set counts from when the host was
-        taken over.
+        """Set the Crawl-delay of a host. One that was not known when the host was taken over counts
+        from then on.
         """
         host.set_crawl_delay(known.row.origin, known.crawl_delay_s(self._config.robot_name))
         if host.clock.reason == "taken over":
@@ -165,21 +169,29 @@ class RobotsLifecycle:
             host.clock = host.clock.resting_until(until, "taken over")
 
     def _learn(self, home: HostWindow | None, page: Page, ticket: RobotsTicket) -> None:
-        """A redirect that leads nowhere counts as no file. A file that was found on another host,
-        and is that host's own, is learned for both.
+        """Take in the rules that were fetched. A redirect that leads nowhere counts as no file; a
+        file that was found on another host, and is that host's own, is learned for both.
         """
         if page.reason == "shutdown":
             return
-        status = 404 if page.status in REDIRECTS else page.status
+        status = page.status
+        if status in REDIRECTS:
+            status = 404
         waiting = ticket.waiting_ticket
         self._apply(home, self._make_row(page, status, waiting.url, host=waiting.host), waiting)
         there = self._window.hosts.get(ticket.host)
         if ticket.has_moved and is_own_robots(page.url) and status and there is not None:
             self._apply(there, self._make_row(page, status, page.url, host=ticket.host), waiting)
-        self._count("robots/unreachable" if robots.is_unreachable(status) else "robots/fetched", 1)
+        if robots.is_unreachable(status):
+            self._count("robots/unreachable", 1)
+        else:
+            self._count("robots/fetched", 1)
 
     def _make_row(self, page: Page, status: int, url: str, *, host: str) -> RobotsRow:
-        earlier = self.cache.get(url)
+        known = self.cache.get(url)
+        earlier = None
+        if known is not None:
+            earlier = known.row
         return robots.row_from_response(
             url,
             host,
@@ -187,12 +199,12 @@ class RobotsLifecycle:
             body=page.body,
             now=page.at,
             ttl=self._config.robots_ttl,
-            earlier=earlier.row if earlier else None,
+            earlier=earlier,
             headers=page.headers,
         )
 
     def _apply(self, host: HostWindow | None, row: RobotsRow, waiting: Ticket) -> None:
-        """Rules are in force from now on, here and, once they are stored, everywhere."""
+        """Put rules in force: here from now on, and everywhere once they are stored."""
         known = self.cache.add_row(row)
         if host is not None:
             if row.status > 0 and not host.prepared:
@@ -219,7 +231,9 @@ class RobotsLifecycle:
     def fetched_at(self, url: str) -> datetime | None:
         """When the rules that hold for a URL were read."""
         known = self.cache.get(url)
-        return known.row.fetched if known is not None else None
+        if known is None:
+            return None
+        return known.row.fetched
 
 
 def _redirect_target(page: Page, ticket: RobotsTicket) -> str | None:

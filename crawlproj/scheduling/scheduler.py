@@ -1,4 +1,4 @@
-"""Frontier <-> Scrapy's engine.
+"""The scheduler that Scrapy's engine calls, between it and the frontier.
 
 `next_request` is synchronous and never waits or queries: it gives the request of the host that may
 be asked first. A thread talks to the database. Whatever goes wrong in here closes the crawl with a
@@ -152,7 +152,7 @@ class CrawlScheduler(BaseScheduler):
         yield page_of_failure(failure, self.worker.clock)
 
     async def _failed_for(self, failure: Failure, errback: Any) -> AsyncIterator[Any]:
-        """The spider's own errback, then the Page, whatever the errback does."""
+        """Give the output of the spider's own errback, then the Page, whatever the errback does."""
         try:
             output: Any = None
             if not is_followed_redirect(failure):
@@ -180,7 +180,7 @@ class CrawlScheduler(BaseScheduler):
         return True
 
     def row_of(self, request: Request) -> NewUrl | None:
-        """A row for any request that a spider may make; None, said loudly, if it can't
+        """A row for any request that a spider may make; None, and an error in the log, if it can't
         be stored.
         """
         meta = request.meta
@@ -188,7 +188,9 @@ class CrawlScheduler(BaseScheduler):
         depth = int(meta.get("depth", 0))
         parent = meta.get("parent")
         again = bool(request.dont_filter and meta.get("is_start_request"))
-        lane = Lane.URGENT if again else Lane.NEW
+        lane = Lane.NEW
+        if again:
+            lane = Lane.URGENT
         if url is None:
             self._count("requests/bad_url")
             log.error("Not a web address, refused: %s", request)
@@ -201,7 +203,9 @@ class CrawlScheduler(BaseScheduler):
             self._count("requests/unstorable")
             log.error("This request can't be stored as JSON, refused: %s: %s", request, error)
             return None
-        unique = uuid4().hex if request.dont_filter and not again else ""
+        unique = ""
+        if request.dont_filter and not again:
+            unique = uuid4().hex
         name = f"request:{self.crawler.request_fingerprinter.fingerprint(request).hex()}{unique}"
         return NewUrl(
             url_key(self.config.spec.name, name),
@@ -215,8 +219,8 @@ class CrawlScheduler(BaseScheduler):
         )
 
     def _end_replaced(self, request: Request, ticket: Ticket | RobotsTicket) -> bool:
-        """A middleware gave another request instead of a response: the ticket ends here, the
-        request starts anew.
+        """End the ticket of a request that a middleware gave instead of a response; the request
+        starts anew.
         """
         self._count("requests/replaced")
         if isinstance(ticket, RobotsTicket):
@@ -240,7 +244,7 @@ class CrawlScheduler(BaseScheduler):
         return self._enqueue(request)
 
     def _is_onsite(self, url: str) -> bool:
-        """Scrapy's own rule, if the project has that middleware."""
+        """Scrapy's own offsite rule, if the project has that middleware."""
         offsite = self.crawler.get_downloader_middleware(OffsiteMiddleware)
         return offsite is None or offsite.should_follow(Request(url), self.spider)
 
@@ -253,7 +257,7 @@ class CrawlScheduler(BaseScheduler):
             self._fail_crawl(error)
 
     def _abort_if_closing(self) -> None:
-        """The engine is closing: what is under way gets a few seconds, then it is cut off and stays
+        """Give what is under way a few seconds when the engine closes; then it is cut off and stays
         due.
         """
         stop_if_missed(self.crawler)
@@ -291,14 +295,16 @@ class CrawlScheduler(BaseScheduler):
         self._fail_crawl(error, getattr(error, "end", "scheduler_error"))
 
     def _fail_crawl(self, error: BaseException, reason: str = "scheduler_error") -> None:
-        """Never hang: say it, count it, close the crawl. What was not stored is still due in the
+        """Log the error, count it, close the crawl. What was not stored is still due in the
         database.
         """
         if self.broken:
             return
         self.broken = reason
         self._count("scheduler/errors")
-        cause = error if reason == "scheduler_error" else None
+        cause = None
+        if reason == "scheduler_error":
+            cause = error
         log.critical("The crawl ends: %s", error, exc_info=cause)
         self._loop.create_task(self.crawler.engine.close_spider_async(reason=reason))
 

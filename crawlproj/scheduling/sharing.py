@@ -40,7 +40,8 @@ class PeerSummary:
 
 
 def summarize_peers(peers: Iterable[Peer]) -> PeerSummary:
+    """Sum up those of the workers that run this crawl."""
     ours = [peer for peer in peers if peer.ours]
-    return PeerSummary(
-        len(ours), sum(peer.held for peer in ours), any(peer.wanting for peer in ours)
-    )
+    held = sum(peer.held for peer in ours)
+    wanting = any(peer.wanting for peer in ours)
+    return PeerSummary(len(ours), held, wanting)

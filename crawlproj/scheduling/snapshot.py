@@ -1,18 +1,19 @@
-"""A running crawl at one moment, in figures: taken from memory only, so that looking
-costs nothing.
+"""A running crawl at one moment, in figures: taken from memory only, so that looking costs
+nothing.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from crawlproj.formatting import format_count, format_time
 from crawlproj.frontier.base import Outlook
+from crawlproj.politeness.clocks import HostClock
 from crawlproj.scheduling.crawl_worker import CrawlWorker
 
 SHORT_WAIT_S = 2.0
@@ -48,6 +49,7 @@ class Tally:
 
 
 def count_outcomes(stats: Mapping[str, Any]) -> Tally:
+    """Read a crawl's stats as a Tally."""
     reasons: dict[str, Counter[str]] = {area: Counter() for area in AREAS}
     for name, value in stats.items():
         area, _, reason = name.partition("/")
@@ -74,8 +76,8 @@ def count_outcomes(stats: Mapping[str, Any]) -> Tally:
 
 @dataclass(frozen=True, slots=True)
 class HostSnapshot:
-    """Leased hosts: asked at this moment, or resting and why. `waits` says in words why nothing
-    happens, if so.
+    """The leased hosts: how many are asked at this moment, how many rest and why. `held`: URLs that
+    wait here. `wait_reason` says in words why nothing happens, if so.
     """
 
     known: int = 0
@@ -87,32 +89,37 @@ class HostSnapshot:
 
 def host_snapshot(worker: CrawlWorker) -> HostSnapshot:
     """What the worker's hosts do at this moment."""
-    window = worker.leases.window.hosts.values()
-    now = worker.clock.now()
-    monotonic = time.monotonic()
+    hosts = worker.leases.window.hosts.values()
+    now = time.monotonic()
     resting = [
         host.clock
-        for host in window
-        if host.in_flight is None and host.waiting and host.clock.next_at > monotonic
+        for host in hosts
+        if host.in_flight is None and host.waiting and host.clock.next_at > now
     ]
-    busy = sum(host.in_flight is not None for host in window)
-    waits = ""
+    busy = sum(host.in_flight is not None for host in hosts)
+    wait_reason = ""
     if not busy and resting:
-        first = min(resting, key=lambda clock_: clock_.next_at)
-        if first.next_at > monotonic + SHORT_WAIT_S:
-            until = format_time(worker.clock.latest_datetime(first.next_at), now)
-            waits = (
-                f"waiting for {format_count(len(resting), 'host')} until {until}: {first.reason}"
-            )
-    elif not busy and not window:
-        waits = _why_nothing(worker.outlook, now)
-    reasons = Counter(clock_.reason for clock_ in resting)
+        wait_reason = _why_resting(worker, resting, now)
+    elif not busy and not hosts:
+        wait_reason = _why_nothing_held(worker.outlook, worker.clock.now())
     return HostSnapshot(
-        len(window), busy, len(worker.leases.window), resting=reasons, wait_reason=waits
+        len(hosts),
+        busy,
+        len(worker.leases.window),
+        resting=Counter(clock.reason for clock in resting),
+        wait_reason=wait_reason,
     )
 
 
-def _why_nothing(outlook: Outlook, now: datetime) -> str:
+def _why_resting(worker: CrawlWorker, resting: Sequence[HostClock], now: float) -> str:
+    first = min(resting, key=lambda clock: clock.next_at)
+    if first.next_at <= now + SHORT_WAIT_S:
+        return ""
+    until = format_time(worker.clock.latest_datetime(first.next_at), worker.clock.now())
+    return f"waiting for {format_count(len(resting), 'host')} until {until}: {first.reason}"
+
+
+def _why_nothing_held(outlook: Outlook, now: datetime) -> str:
     if outlook.soonest is not None and outlook.soonest > now:
         until = format_time(outlook.soonest, now)
         return f"waiting until {until}: a host rests, or a retry is due then"

@@ -1,4 +1,4 @@
-"""A stop that Scrapy would forget."""
+"""Stopping a crawl that is asked to stop while it still starts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def stop_if_missed(crawler: Crawler) -> None:
-    """A stop that is asked for while the engine still starts is forgotten by Scrapy, which then
-    never ends.
+    """Stop the engine if a stop was asked for while it still started: Scrapy forgets that, and
+    would never end.
     """
     engine = crawler.engine
     if not crawler.crawling and engine is not None and engine.running:
