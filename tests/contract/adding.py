@@ -11,7 +11,7 @@ from crawlproj.frontier.base import Committed, Lane, State
 from tests.contract.worlds import Hand, World, page, request_json
 
 
-class Sieve:
+class Adding:
     def test_an_unknown_url_is_new_and_queued(self, world: World) -> None:
         frontier = world.frontier()
         url = world.url(frontier, "/x", depth=2, score=0.5, parent=7, hops=1)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from tests.contract.adding import Limits, Sieve
+from tests.contract.adding import Adding, Limits
 from tests.contract.archived import Archived
 from tests.contract.borrowing import Borrowing
 from tests.contract.commits import AllOrNothing, LateEnds, RealTime, Robots
-from tests.contract.crowds import Crowds
 from tests.contract.depths import Depths
-from tests.contract.handing import Handing, Looking
-from tests.contract.judging import Judging
-from tests.contract.leasing import Arrivals, Leasing
+from tests.contract.due_tickets import DueTickets, Reading
+from tests.contract.host_limits import HostLimits
+from tests.contract.leasing import Leasing, NewHostsOnLeases
 from tests.contract.quotas import Quotas
+from tests.contract.rejudging import Rejudging
 from tests.contract.resolving import Resolving
 from tests.contract.revival import Reopening, Revival
 from tests.contract.sharing import Sharing
@@ -19,15 +19,25 @@ from tests.contract.turns import Turns
 from tests.contract.visits import Ends
 
 
-class Entering(Sieve, Limits, Crowds, Depths, Revival, Reopening):
+class Entering(Adding, Limits, HostLimits, Depths, Revival, Reopening):
     """How URLs come in."""
 
 
-class Ending(Ends, Archived, LateEnds, AllOrNothing, Robots, Judging, RealTime):
+class Ending(Ends, Archived, LateEnds, AllOrNothing, Robots, Rejudging, RealTime):
     """How visits end."""
 
 
-class Leaving(Resolving, Leasing, Arrivals, Borrowing, Sharing, Turns, Handing, Quotas, Looking):
+class Leaving(
+    Resolving,
+    Leasing,
+    NewHostsOnLeases,
+    Borrowing,
+    Sharing,
+    Turns,
+    DueTickets,
+    Quotas,
+    Reading,
+):
     """How URLs are let out."""
 
 

@@ -267,7 +267,7 @@ class Leasing:
         assert set(one.renew_leases("one", [lease.server])) == {lease.server}
 
 
-class Arrivals:
+class NewHostsOnLeases:
     def held(self, world: World) -> tuple[Frontier, Lease]:
         """A worker's lease of a server with one host, beside which others can come up."""
         frontier = world.frontier(host_pages=5)

@@ -1,4 +1,4 @@
-"""Contract: workers know of each other, dead ones are buried, and clocks of a lease that has moved
+"""Contract: workers know of each other, leases of dead ones end, and clocks of a lease that has moved
 on do no harm.
 """
 

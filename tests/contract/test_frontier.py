@@ -10,10 +10,10 @@ PARTS = (
     "adding",
     "commits",
     "depths",
-    "handing",
-    "judging",
+    "due_tickets",
     "leasing",
     "quotas",
+    "rejudging",
     "resolving",
     "revival",
     "sharing",
@@ -27,12 +27,10 @@ from tests.contract.worlds import MemoryWorld, PostgresWorld, World, contract_da
 
 @pytest.fixture(params=["memory", "postgres-embedded", "postgres-debian"])
 def world(request: pytest.FixtureRequest, servers: Callable[[str], str]) -> Iterator[World]:
-    kind: str = request.param
-    world = (
-        MemoryWorld()
-        if kind == "memory"
-        else PostgresWorld(contract_database(servers(kind.partition("-")[2])))
-    )
+    kind, _, server = request.param.partition("-")
+    world: World = MemoryWorld()
+    if kind == "postgres":
+        world = PostgresWorld(contract_database(servers(server)))
     yield world
     world.close()
 

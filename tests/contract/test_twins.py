@@ -1,5 +1,5 @@
-"""The twin in memory and the real frontier are told the same things and must say the
-same things.
+"""Twins: the frontier in memory and the one on Postgres get the same calls and must return the
+same.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ DAY_S = 86_400
 
 
 class Clock:
-    """Time that stands still until it is told to go on."""
+    """Time that stands still until it is advanced."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -124,9 +124,9 @@ class MemoryWorld(World):
         self._store = MemoryStore()
 
     def make(self, spec: CrawlSpec, clock: Clock | None) -> Frontier:
-        return (
-            MemoryFrontier(spec, self._store, clock) if clock else MemoryFrontier(spec, self._store)
-        )
+        if clock is None:
+            return MemoryFrontier(spec, self._store)
+        return MemoryFrontier(spec, self._store, clock)
 
     def versions(self, frontier: Frontier, id_: int) -> list[datetime]:
         return [at for url, at, _ in self._store.crawls[frontier.spec.name].versions if url == id_]

@@ -6,7 +6,7 @@ from crawlproj.frontier.seen import SeenUrls
 from crawlproj.urls.canonical import MAX_URL, url_key
 
 
-def sieve(limit: int = 1000, nofollow: bool = False) -> SeenUrls:
+def seen_urls(limit: int = 1000, nofollow: bool = False) -> SeenUrls:
     return SeenUrls("c", lambda url: url.startswith("http://in/"), limit, nofollow)
 
 
@@ -15,14 +15,14 @@ def ticket(depth: int = 0, id_: int = 7) -> Ticket:
 
 
 def test_a_link_goes_through_once_and_again_only_if_it_is_nearer() -> None:
-    made = sieve()
+    seen = seen_urls()
     link = Link("http://in/a", "a", "text")
-    assert [(u.url, u.depth, u.parent) for u in made.classify_links(ticket(3), [link])[1]] == [
+    assert [(u.url, u.depth, u.parent) for u in seen.classify_links(ticket(3), [link])[1]] == [
         ("http://in/a", 4, 7)
     ]
-    assert made.classify_links(ticket(3), [link])[1] == []
-    assert made.classify_links(ticket(5), [link])[1] == []
-    assert [u.depth for u in made.classify_links(ticket(0), [link])[1]] == [1]
+    assert seen.classify_links(ticket(3), [link])[1] == []
+    assert seen.classify_links(ticket(5), [link])[1] == []
+    assert [u.depth for u in seen.classify_links(ticket(0), [link])[1]] == [1]
 
 
 def test_all_links_are_recorded_those_of_the_crawl_by_id() -> None:
@@ -31,7 +31,7 @@ def test_all_links_are_recorded_those_of_the_crawl_by_id() -> None:
         Link("http://out/b", "a", "B"),
         Link("http://in/c.png", "img", "C"),
     ]
-    kept, fresh = sieve().classify_links(ticket(), links)
+    kept, fresh = seen_urls().classify_links(ticket(), links)
     assert (kept.known, kept.known_kinds, kept.known_texts) == (
         (url_key("c", "http://in/a"),),
         ("a",),
@@ -47,51 +47,51 @@ def test_all_links_are_recorded_those_of_the_crawl_by_id() -> None:
 
 def test_nofollow_links_are_recorded_but_not_followed_unless_asked_for() -> None:
     link = Link("http://in/a", "a", nofollow=True)
-    assert sieve().classify_links(ticket(), [link])[1] == []
-    assert len(sieve().classify_links(ticket(), [link])[0].known) == 1
-    assert len(sieve(nofollow=True).classify_links(ticket(), [link])[1]) == 1
+    assert seen_urls().classify_links(ticket(), [link])[1] == []
+    assert len(seen_urls().classify_links(ticket(), [link])[0].known) == 1
+    assert len(seen_urls(nofollow=True).classify_links(ticket(), [link])[1]) == 1
 
 
 def test_a_page_that_says_nofollow_gives_no_urls() -> None:
-    assert sieve().classify_links(ticket(), [Link("http://in/a", "a")], follow=False)[1] == []
+    assert seen_urls().classify_links(ticket(), [Link("http://in/a", "a")], follow=False)[1] == []
 
 
 def test_a_link_that_was_not_followed_is_followed_when_another_page_has_it() -> None:
-    made = sieve()
-    made.classify_links(ticket(), [Link("http://in/a", "a", nofollow=True)])
-    assert len(made.classify_links(ticket(), [Link("http://in/a", "a")])[1]) == 1
+    seen = seen_urls()
+    seen.classify_links(ticket(), [Link("http://in/a", "a", nofollow=True)])
+    assert len(seen.classify_links(ticket(), [Link("http://in/a", "a")])[1]) == 1
 
 
 def test_endless_urls_are_counted_and_left_out() -> None:
-    made = sieve()
-    assert made.classify_links(ticket(), [Link("http://in/" + "x" * MAX_URL, "a")])[1] == []
-    assert made.too_long == 1
+    seen = seen_urls()
+    assert seen.classify_links(ticket(), [Link("http://in/" + "x" * MAX_URL, "a")])[1] == []
+    assert seen.too_long == 1
 
 
 def test_what_it_forgets_goes_through_again() -> None:
-    made = sieve(limit=4)
+    seen = seen_urls(limit=4)
     links = [Link(f"http://in/{n}", "a") for n in range(5)]
-    assert len(made.classify_links(ticket(), links)[1]) == 5
-    assert len(made.classify_links(ticket(), links[:1])[1]) == 1
-    made.forget_url("http://in/0")
-    assert len(made.classify_links(ticket(), links[:1])[1]) == 1
+    assert len(seen.classify_links(ticket(), links)[1]) == 5
+    assert len(seen.classify_links(ticket(), links[:1])[1]) == 1
+    seen.forget_url("http://in/0")
+    assert len(seen.classify_links(ticket(), links[:1])[1]) == 1
 
 
 def test_it_stays_within_its_limit() -> None:
-    made = sieve(limit=100)
+    seen = seen_urls(limit=100)
     for start in range(0, 1000, 50):
-        made.classify_links(
+        seen.classify_links(
             ticket(), [Link(f"http://in/{n}", "a") for n in range(start, start + 50)]
         )
-        assert len(made._known) + len(made._older) <= 100
+        assert len(seen._known) + len(seen._older) <= 100
 
 
 def test_what_is_met_again_and_again_is_not_forgotten() -> None:
-    made = sieve(limit=100)
+    seen = seen_urls(limit=100)
     often = Link("http://in/often", "a")
-    made.classify_links(ticket(), [often])
+    seen.classify_links(ticket(), [often])
     for start in range(0, 1000, 20):
-        assert made.classify_links(
+        assert seen.classify_links(
             ticket(), [*(Link(f"http://in/{n}", "a") for n in range(start, start + 20)), often]
         )[0].known[-1]
-        assert made.classify_links(ticket(), [often])[1] == []
+        assert seen.classify_links(ticket(), [often])[1] == []

@@ -1,4 +1,4 @@
-"""Contract: what a lease lets out, and what there is to see."""
+"""Contract: which tickets a lease gives, and what can be read of a crawl."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.contract.leasing import waiting
 from tests.contract.worlds import DAY_S, Hand, World, page
 
 
-class Handing:
+class DueTickets:
     def test_handing_out_writes_nothing(self, world: World) -> None:
         frontier = world.frontier()
         world.give(frontier, "/")
@@ -210,7 +210,7 @@ class Handing:
         assert {ticket.lane for ticket in later.tickets()} == {Lane.REVISIT, Lane.URGENT}
 
 
-class Looking:
+class Reading:
     def test_an_empty_crawl_has_no_outlook(self, world: World) -> None:
         assert world.frontier().outlook() == Outlook()
 

@@ -6,7 +6,7 @@ from crawlproj.frontier.base import Lane
 from tests.contract.worlds import World
 
 
-class Crowds:
+class HostLimits:
     def test_a_domain_gets_only_so_many_hosts_by_links(self, world: World) -> None:
         frontier = world.frontier(domain_hosts=3)
         first = frontier.add(

@@ -34,7 +34,7 @@ def everything(url: str) -> bool:
     return True
 
 
-class Judging:
+class Rejudging:
     def test_what_is_allowed_now_is_new_again(self, world: World) -> None:
         frontier = world.frontier()
         forbidden(world, frontier, "/a", "/b", score=0.5)
