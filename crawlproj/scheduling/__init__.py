@@ -2,16 +2,22 @@
 
 Open `crawl_worker` first: it owns the parts, and middlewares, pipelines and extensions ask nothing
 else. `scheduler` is what Scrapy's engine calls; apart from it, `stopping` and `redirects` nothing
-here touches Scrapy. What is in memory belongs to the event loop, what is in the database to the database thread; they
-exchange `messages`.
+here touches Scrapy. What is in memory belongs to the event loop, what is in the database to the
+database thread; they exchange `messages`.
 
-| Where it runs | Modules |
-|---|---|
-| event loop | scheduler, crawl_worker, dispatcher, window, worker_leases, robots_lifecycle, \
-moved_robots, visits, redirects, request_log, snapshot, stopping, gc_tuning |
-| database thread | database_thread, retrying, notifications |
-| both | messages (filled on one side, read on the other), archiver (behind a lock) |
-| pure, no thread of its own | outcomes, sharing, noarchive, spider, worker |
-
-`redis` is the optional bus, with a thread of its own.
+| module                                | runs on                                              |
+|---------------------------------------|------------------------------------------------------|
+| scheduler, crawl_worker, dispatcher   | event loop                                           |
+| window, worker_leases                 | event loop; window is pure                           |
+| robots_lifecycle, moved_robots        | event loop                                           |
+| visits, outcomes, redirects           | event loop; outcomes is pure                         |
+| request_log, noarchive, spider        | event loop                                           |
+| snapshot, stopping, gc_tuning         | event loop                                           |
+| database_thread, retrying             | database thread                                      |
+| notifications                         | database thread, once it has started                 |
+| messages                              | filled on one side, read on the other, never at once |
+| archiver                              | both: pages from the event loop, the rest from the   |
+|                                       | database thread; a lock is between them              |
+| sharing, worker                       | both; pure, or asking only the machine               |
+| redis/                                | a thread of its own, if there is a Redis             |
 """
