@@ -89,7 +89,6 @@ def readable(database_url: str, archive: Archive, query: str = PLACES) -> int:
     return len(rows)
 
 
-@pytest.mark.slow
 def test_every_exchange_is_in_the_archive_and_every_page_is_readable(
     demo: DemoServer, database_url: str, tmp_path: Path
 ) -> None:
@@ -107,7 +106,6 @@ def test_every_exchange_is_in_the_archive_and_every_page_is_readable(
     assert (tmp_path / "warc" / "index.cdxj").exists()
 
 
-@pytest.mark.slow
 def test_the_second_visit_is_a_revisit_that_leads_to_the_first(
     demo: DemoServer, database_url: str, tmp_path: Path
 ) -> None:
@@ -147,7 +145,6 @@ TRUNCATED = {
 }
 
 
-@pytest.mark.slow
 def test_what_came_before_a_failure_is_kept_and_says_why_it_ends(
     database_url: str, tmp_path: Path
 ) -> None:

@@ -29,6 +29,8 @@ from tests.support.full import small_disk
 from tests.support.kills import Kill, OwnPostgres, Scene
 from tests.support.webs import asked, demo_settings, roots, rows
 
+pytestmark = [pytest.mark.proof, pytest.mark.kills]
+
 __all__ = ["postgres"]
 HOSTS = 24
 
@@ -62,7 +64,6 @@ def mended(folder: Path) -> list[int]:
     return [int(each or 0) for each in found]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "times", "hosts", "workers"), [("kill", 40, BIG, 3), ("term", 3, HOSTS, 2)]
 )
@@ -124,7 +125,6 @@ class SharedFolder(Scene):
         super().start(number, **more)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("again", [True, False], ids=["room-again", "for-good"])
 def test_a_full_disk_of_the_archive_stops_the_crawl_and_nothing_is_lost(
     again: bool, demo: DemoServer, database_url: str, tmp_path: Path

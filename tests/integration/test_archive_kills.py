@@ -21,6 +21,8 @@ from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.recovery import repair_open_files
 from tests.support.archiving import accepted
 
+pytestmark = [pytest.mark.proof, pytest.mark.kills]
+
 KILLS = 15
 CHILD = """
 import json, random, sys
@@ -75,7 +77,6 @@ def promises(folder: Path) -> list[list[str]]:
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
-@pytest.mark.slow
 def test_what_a_flush_promised_is_there_after_a_kill(tmp_path: Path) -> None:
     folder = tmp_path / "warc"
     chance = random.Random(5)

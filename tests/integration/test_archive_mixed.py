@@ -24,6 +24,8 @@ from tests.support.replayable import PACKERS
 from tests.support.wayback import installed
 from tests.support.webs import make_due
 
+pytestmark = pytest.mark.proof
+
 PAGES = int(os.environ.get("ARCHIVE_PAGES", "300"))
 KINDS = (
     "plain",
@@ -206,7 +208,6 @@ def told(path: Path) -> Counter[str]:
         return Counter(record.headers["WARC-Type"] for record in found)
 
 
-@pytest.mark.slow
 def test_other_libraries_accept_a_crawl_of_everything(
     mixed: str, database_url: str, tmp_path: Path
 ) -> None:

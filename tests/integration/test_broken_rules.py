@@ -18,6 +18,8 @@ from tests.support.crawling import run_command, run_crawl
 from tests.support.judge import Law, violations
 from tests.support.webs import demo_settings, roots
 
+pytestmark = pytest.mark.proof
+
 LAW = Law(
     delay_s=0.2,
     server_delay_s=0.1,
@@ -93,7 +95,6 @@ def test_every_rule_can_be_broken() -> None:
     assert NOTICED.keys() == RULE.keys()
 
 
-@pytest.mark.slow
 def test_both_judges_notice_each_broken_rule_and_blame_nobody_else(
     new_database: Callable[..., str], tmp_path: Path
 ) -> None:

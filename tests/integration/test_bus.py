@@ -186,7 +186,8 @@ def test_a_push_hurries_what_it_leads_to_but_never_goes_in_circles(
     assert max(shop.asked.values()) <= 4
 
 
-@pytest.mark.slow
+@pytest.mark.proof
+@pytest.mark.kills
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_thousand_pushes_over_a_restart_of_redis_are_fetched_once_each(
     number: signal.Signals,
@@ -217,7 +218,8 @@ def test_a_thousand_pushes_over_a_restart_of_redis_are_fetched_once_each(
     )
 
 
-@pytest.mark.slow
+@pytest.mark.proof
+@pytest.mark.kills
 def test_a_worker_that_is_killed_loses_no_push_that_it_had_taken(
     demo: DemoServer, redis_server: RedisServer, database_url: str, tmp_path: Path
 ) -> None:

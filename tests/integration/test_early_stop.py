@@ -6,9 +6,13 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from crawlproj.demo import DemoServer, FrozenClock
 from tests.support.crawling import start_crawl
 from tests.support.webs import demo_settings, roots
+
+pytestmark = [pytest.mark.proof, pytest.mark.kills]
 
 
 def test_a_stop_that_comes_before_the_engine_runs_is_not_forgotten(

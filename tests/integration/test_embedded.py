@@ -25,6 +25,8 @@ from crawlproj.database.opening import open_database
 from crawlproj.errors import EmbeddedError
 from tests.support.wire import Wire
 
+pytestmark = pytest.mark.kills
+
 ROOT = Path(__file__).parents[2]
 FAST = {"fsync": "off"}
 USER = f"""

@@ -7,8 +7,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from benchmarks.fill import fill
 from benchmarks.plans import exercise, rows_read, text
 from crawlproj.database.queries import load_queries
@@ -61,7 +59,6 @@ ASKED = {
 }
 
 
-@pytest.mark.slow
 def test_no_query_of_a_worker_reads_a_whole_table_or_sorts_all_that_is_due(
     any_server: str, database_url: str
 ) -> None:

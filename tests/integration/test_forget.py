@@ -324,7 +324,8 @@ for step in range(1, 120):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.proof
+@pytest.mark.kills
 def test_a_kill_at_any_step_is_made_good_by_the_next_run(
     site: Site, database_url: str, tmp_path: Path
 ) -> None:

@@ -94,7 +94,7 @@ def as_before(folder: Path, database_url: str, versions: int) -> Archive:
     return archive
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_forget_does_what_was_left_when_there_is_room_again(
     disk: SmallDisk, folder: Path, database_url: str
 ) -> None:
@@ -111,7 +111,7 @@ def test_forget_does_what_was_left_when_there_is_room_again(
     assert "not ended" not in scrapy(folder, database_url, "forget", "--list").stdout
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_clean_frees_what_needs_no_room_even_on_a_full_disk(
     disk: SmallDisk, folder: Path, database_url: str
 ) -> None:
@@ -123,7 +123,7 @@ def test_clean_frees_what_needs_no_room_even_on_a_full_disk(
     assert set(answers(archive).values()) == {1}
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_clean_that_needs_room_can_be_done_again(
     disk: SmallDisk, folder: Path, database_url: str
 ) -> None:
@@ -149,7 +149,7 @@ def test_clean_that_needs_room_can_be_done_again(
     )
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_import_and_repair_can_be_done_again(
     disk: SmallDisk, folder: Path, database_url: str, tmp_path: Path
 ) -> None:

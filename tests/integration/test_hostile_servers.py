@@ -23,6 +23,8 @@ from tests.support.hostile import CASES, NOTHING, Hostile, serving
 from tests.support.wayback import replaying
 from tests.support.webs import make_due, rows
 
+pytestmark = pytest.mark.proof
+
 HOSTS = 12
 LATE_S = 5.0
 
@@ -110,7 +112,6 @@ def replayed(archive: Archive, folder: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-@pytest.mark.slow
 def test_every_exchange_with_a_hostile_web_is_kept_and_ends_as_it_should(
     database_url: str, tmp_path: Path
 ) -> None:

@@ -31,6 +31,8 @@ from tests.support.kills import UNTIMED_S, Evidence, Kill, OwnPostgres, Scene
 from tests.support.redis_server import RedisServer
 from tests.support.webs import in_state, roots
 
+pytestmark = [pytest.mark.proof, pytest.mark.kills]
+
 DELAY_S = 0.8
 SERVER_DELAY_S = 0.05
 FLUSH_S = 0.2
@@ -150,7 +152,6 @@ def repeats_are_explained(evidence: Evidence) -> None:
     assert max(waited, default=0.0) <= longest + FLUSH_S
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kills", [40])
 def test_workers_killed_at_random_moments_lose_nothing(
     kills: int, big: DemoServer, postgres: OwnPostgres, tmp_path: Path
@@ -165,7 +166,6 @@ def test_workers_killed_at_random_moments_lose_nothing(
     repeats_are_explained(evidence)
 
 
-@pytest.mark.slow
 def test_stopped_workers_fetch_nothing_twice(
     small: DemoServer, postgres: OwnPostgres, tmp_path: Path
 ) -> None:
@@ -178,7 +178,6 @@ def test_stopped_workers_fetch_nothing_twice(
     assert evidence.repeated().keys() <= evidence.failed()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("victim", "how", "seconds", "times"),
     [
@@ -209,7 +208,6 @@ def test_a_database_that_is_away_for_a_while_loses_nothing(
     repeats_are_explained(evidence)
 
 
-@pytest.mark.slow
 def test_redis_and_workers_killed_in_turn_lose_no_page_and_no_push(
     small: DemoServer, postgres: OwnPostgres, redis_server: RedisServer, tmp_path: Path
 ) -> None:
@@ -246,7 +244,6 @@ def test_redis_and_workers_killed_in_turn_lose_no_page_and_no_push(
     repeats_are_explained(evidence)
 
 
-@pytest.mark.slow
 def test_the_embedded_database_is_started_again_when_it_is_killed(
     small: DemoServer, tmp_path: Path
 ) -> None:
@@ -260,7 +257,6 @@ def test_the_embedded_database_is_started_again_when_it_is_killed(
     assert not (tmp_path / "shared" / "pg" / "data" / "postmaster.pid").exists()
 
 
-@pytest.mark.slow
 def test_ends_of_a_worker_that_was_paused_too_long_are_ignored_and_counted(
     postgres: OwnPostgres, tmp_path: Path
 ) -> None:
@@ -291,7 +287,6 @@ def test_ends_of_a_worker_that_was_paused_too_long_are_ignored_and_counted(
     )
 
 
-@pytest.mark.slow
 def test_a_second_worker_gets_its_part_and_when_it_is_killed_its_part_moves_back(
     small: DemoServer, postgres: OwnPostgres, tmp_path: Path
 ) -> None:
@@ -319,7 +314,6 @@ def test_a_second_worker_gets_its_part_and_when_it_is_killed_its_part_moves_back
     repeats_are_explained(evidence)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["cut", "hang"])
 def test_a_database_that_is_lost_for_good_ends_the_crawl_with_a_clear_line(
     how: str, small: DemoServer, postgres: OwnPostgres, tmp_path: Path
@@ -341,7 +335,6 @@ def test_a_database_that_is_lost_for_good_ends_the_crawl_with_a_clear_line(
     nothing_is_lost(small, evidence)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("again", [True, False], ids=["room again", "no room"])
 def test_a_full_disk_stops_the_crawl_and_nothing_is_marked_done_that_is_not(
     again: bool, small: DemoServer, tmp_path: Path
@@ -393,7 +386,6 @@ def log(crawl: Crawl) -> str:
     )
 
 
-@pytest.mark.slow
 def test_a_commit_whose_answer_was_lost_is_done_again_without_harm(postgres: OwnPostgres) -> None:
     database = Database(postgres.url)
     migrate(database)

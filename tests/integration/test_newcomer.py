@@ -17,7 +17,7 @@ import pytest
 
 from settings import base
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[2]
 NOBODY = 65534

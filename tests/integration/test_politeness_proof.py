@@ -19,6 +19,8 @@ from tests.support.crawling import Crawl, run_command, start_crawl
 from tests.support.judge import Law, violations
 from tests.support.webs import demo_settings, in_state, roots, rows
 
+pytestmark = [pytest.mark.proof, pytest.mark.kills]
+
 LAW = Law(
     delay_s=0.5,
     server_delay_s=0.2,
@@ -85,7 +87,6 @@ def wait_for(demo: DemoServer, pages: int, crawls: list[Crawl]) -> None:
         assert any(crawl.process.poll() is None for crawl in crawls), "all workers ended too early"
 
 
-@pytest.mark.slow
 def test_no_rule_is_broken_by_three_workers_and_two_crawls_over_kills_and_a_restart(
     demo: DemoServer, database_url: str, tmp_path: Path
 ) -> None:

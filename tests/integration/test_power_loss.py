@@ -26,6 +26,8 @@ from tests.support.kills import OwnPostgres
 from tests.support.power import BREAK, Disk, Loss, untimely
 from tests.support.webs import demo_settings, in_state, roots, rows
 
+pytestmark = [pytest.mark.proof, pytest.mark.kills]
+
 __all__ = ["postgres"]
 HOSTS = 16
 LOSSES = int(os.environ.get("POWER_LOSSES") or 5)
@@ -112,7 +114,6 @@ def as_sent(demo: DemoServer, archive: Archive, database_url: str) -> int:
     return len(done)
 
 
-@pytest.mark.slow
 def test_what_is_done_survives_many_losses_of_power(tmp_path: Path, postgres: OwnPostgres) -> None:
     dice = chance()
     losses = list[Loss]()
@@ -150,7 +151,6 @@ def test_what_is_done_survives_many_losses_of_power(tmp_path: Path, postgres: Ow
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("broken", sorted(BREAK))
 def test_only_what_is_synced_before_the_commit_survives_the_worst(
     broken: str, database_url: str, tmp_path: Path

@@ -38,6 +38,8 @@ from tests.support.power import Disk
 from tests.support.steps import Steps, config_of, long_ago
 from tests.support.webs import rows
 
+pytestmark = [pytest.mark.proof, pytest.mark.kills]
+
 PAGES = 12
 STEPS = int(os.environ.get("REMOVAL_STEPS") or 16)
 Visit = tuple[Exchange, Original | None]
@@ -116,7 +118,6 @@ def result(folder: Path, dsn: str) -> object:
     return captures, listed, ask(dsn, VERSION_ROWS), ask(dsn, RULES)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", ["clean", exchange(3).url], ids=["clean", "forget"])
 def test_a_kill_at_any_step_is_made_good(
     what: str, filled: str, new_database: Callable[[str], str], tmp_path: Path
@@ -151,7 +152,6 @@ def test_a_kill_at_any_step_is_made_good(
             assert result(folder, dsn) == wanted, (step, number % 3)
 
 
-@pytest.mark.slow
 def test_removals_are_killed_beside_a_crawl_that_runs(
     site: Site, database_url: str, tmp_path: Path
 ) -> None:

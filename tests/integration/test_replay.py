@@ -11,8 +11,6 @@ from typing import Any
 from urllib.parse import quote
 from urllib.request import urlopen
 
-import pytest
-
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Exchange, Original
 from crawlproj.archive.index_merge import merge_indexes
@@ -88,7 +86,6 @@ def look(browser: Browser, url: str, name: str, wanted: list[Any] | None = None)
     return seen
 
 
-@pytest.mark.slow
 def test_a_browser_sees_the_same_in_the_archive_as_live(database_url: str, tmp_path: Path) -> None:
     with Browser() as browser:
         with serving() as (base, accepted):

@@ -23,8 +23,6 @@ from scrapyd_client import ScrapydClient
 from crawlproj.demo import DemoServer
 from settings import base
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("crawlproj", "middlewares", "pipelines", "settings", "spiders")
 JOB_S = 90.0

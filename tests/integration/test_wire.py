@@ -180,7 +180,6 @@ def test_an_answer_that_nobody_asked_for_is_no_answer_to_the_next_request(
         assert (second.head, second.body) == (PLAIN, PAGE)
 
 
-@pytest.mark.slow
 def test_a_crawl_keeps_what_went_over_the_wire(
     base: str, database_url: str, tmp_path: Path
 ) -> None:
@@ -217,7 +216,6 @@ def test_a_crawl_keeps_what_went_over_the_wire(
     )  # a GET has no body, and says nothing of one
 
 
-@pytest.mark.slow
 def test_nothing_is_kept_without_an_archive(base: str, database_url: str, tmp_path: Path) -> None:
     settings = {
         "DATABASE_URL": database_url,
