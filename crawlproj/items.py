@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RobotsTicket:
-    """The right to fetch robots.txt of an origin before anything else of it. `head` is the URL that
-    waits for it; its host is another one than `host` if the file has moved there.
+    """The right to fetch the robots.txt of an origin before anything else of it.
+
+    `waiting_ticket` is the URL that waits for it; its host is not `host` if the file has moved to
+    another one.
     """
 
     url: str
@@ -32,7 +34,7 @@ class RobotsTicket:
 
     @property
     def has_moved(self) -> bool:
-        """The file has moved to another host."""
+        """Has the file moved to another host?"""
         return self.host != self.waiting_ticket.host
 
     def with_lease(self, host: str, server: int, epoch: int) -> RobotsTicket:
@@ -43,9 +45,9 @@ class RobotsTicket:
 class Page:
     """What came of handing out one ticket: exactly one Page per ticket.
 
-    `status` 0: no answer, and `reason` says why. `started_s` and `ended_s`: when the request left
-    and its answer was there, in unix seconds on the frontier's clock; None if nothing was sent. The
-    fields up to `error` are facts of the exchange; pipelines fill in the rest.
+    `status` 0: no response, and `reason` says why. `started_s` and `ended_s`: when the request left
+    and its response was there, in unix seconds on the frontier's clock; None if nothing was sent.
+    The fields up to `error` are facts of the exchange; pipelines fill in the rest.
     """
 
     ticket: Ticket | RobotsTicket
@@ -76,8 +78,7 @@ class Page:
 
     @property
     def elapsed_s(self) -> float:
-        return (
-            self.ended_s - self.started_s
-            if self.started_s is not None and self.ended_s is not None
-            else 0.0
-        )
+        """How long the exchange took; 0 if nothing was sent."""
+        if self.started_s is None or self.ended_s is None:
+            return 0.0
+        return self.ended_s - self.started_s

@@ -1,4 +1,4 @@
-"""Ask only for what has changed since the last visit."""
+"""Conditional requests: only what has changed since the last visit is asked for."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Nothing but web addresses that may be asked. The socket asks the guard again, after names are
-resolved.
+"""Requests are refused that are no web addresses, or may not be asked for.
+
+The socket asks the guard again, after names are resolved.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class GuardMiddleware:
         if worker_of(self._crawler).is_barred(request.url):
             self._crawler.stats.inc_value("refused/forgotten")
             raise RefusedError("forgotten")
-        if refusal := self._refusal(request):
+        refusal = self._refusal(request)
+        if refusal:
             self._crawler.stats.inc_value("refused/guard")
             raise RefusedError(refusal)
 
@@ -47,4 +49,6 @@ class GuardMiddleware:
         if address is None:
             return ""
         refusal = self._guard.refusal_reason(address)
-        return f"guard: {refusal}" if refusal else ""
+        if refusal:
+            return f"guard: {refusal}"
+        return ""

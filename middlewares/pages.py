@@ -1,5 +1,5 @@
-"""Spider middleware: after the callback's own output, the one Page of each exchange; links of
-requests to their parent.
+"""Spider middleware: the one Page of each exchange comes after the callback's own output, and each
+request of a callback gets to know its parent.
 
 A page that is a document (PDF and such) is read by another process and waits here for it;
 everything else goes on meanwhile.
@@ -45,17 +45,20 @@ class PagesMiddleware:
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
         request = response.request
-        ticket = request.meta.get("ticket") if request is not None else None
-        paged = False
+        ticket = None
+        if request is not None:
+            ticket = request.meta.get("ticket")
+        has_page = False
         async for output in result:
             if isinstance(output, Request) and isinstance(ticket, Ticket):
                 if "ticket" in output.meta:
                     detach_request(output, self._crawler.spider)  # type: ignore[arg-type]
                 output.meta["depth"] = ticket.depth + 1
                 output.meta["parent"] = ticket.id
-            paged = paged or isinstance(output, Page)
+            if isinstance(output, Page):
+                has_page = True
             yield output
-        if isinstance(ticket, Ticket) and not paged:
+        if isinstance(ticket, Ticket) and not has_page:
             page = self._page(response, request)
             if page.kind == "document":
                 page = await self._documents.read_document(page)
@@ -69,7 +72,7 @@ class PagesMiddleware:
         return page
 
     def spider_error(self, failure: Failure, response: Any) -> None:
-        """The callback failed, but the page was fetched: it ends like any other, and says so."""
+        """End the page of a callback that failed like any other, with the error: it was fetched."""
         request = getattr(response, "request", None)
         if request is None or not isinstance(request.meta.get("ticket"), Ticket):
             return

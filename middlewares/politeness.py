@@ -37,9 +37,11 @@ class PolitenessMiddleware:
         ticket = request.meta.get("ticket")
         if ticket is not None:
             worker = worker_of(self._crawler)
-            while (wait_s := worker.wait_s(ticket)) > 0:
+            wait_s = worker.wait_s(ticket)
+            while wait_s > 0:
                 self._crawler.stats.inc_value("politeness/held")
                 await asyncio.sleep(wait_s)
+                wait_s = worker.wait_s(ticket)
             if not worker.may_ask(ticket):
                 self._crawler.stats.inc_value("politeness/too_late")
                 raise RefusedError("shutdown")
@@ -65,7 +67,8 @@ class PolitenessMiddleware:
         ticket = request.meta.get("ticket")
         started = request.meta.get("started")
         if ticket is not None and started is not None:
-            ended = request.meta["ended"] = time.monotonic()
+            ended = time.monotonic()
+            request.meta["ended"] = ended
             timing = FetchTiming(
                 started, ended, failed, retry_after_s=retry_after_s, jitter=random()
             )

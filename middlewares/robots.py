@@ -1,5 +1,5 @@
-"""robots.txt is asked again just before each fetch. The scheduler has fetched it; here it is only
-looked up.
+"""robots.txt is checked once more just before each fetch. The scheduler has fetched it; here it is
+only looked up.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class RobotsMiddleware:
 
     def process_request(self, request: Request) -> None:
         ticket = request.meta.get("ticket")
-        if refusal := worker_of(self._crawler).robots_refusal(request.url, ticket):
+        refusal = worker_of(self._crawler).robots_refusal(request.url, ticket)
+        if refusal:
             self._crawler.stats.inc_value("refused/robots")
             raise RefusedError(refusal)

@@ -1,5 +1,5 @@
-"""Scrapy's unpacking of bodies, for servers that call a body packed that isn't, and for answers
-whose body does not matter.
+"""Scrapy's decompression of bodies, also for servers that call a body compressed that isn't, and
+for responses whose body does not matter.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ class UnpackingMiddleware(HttpCompressionMiddleware):
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None
     ) -> Request | Response:
-        """A body that was never packed is read as it is. If it is packed, but broken from its
-        start, a page has no content and fails; a redirect or an error is what its status says.
+        """Decompress a body; one that was never compressed is read as it is.
+
+        If it is compressed, but broken from its start, a page has no content and fails; a redirect
+        or an error is what its status says.
         """
         try:
             return super().process_response(request, response)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE_S = 30.0
+"""So long the Redis thread waits for the event loop."""
 
 
 class BusPipeline:
@@ -116,7 +117,7 @@ class BusPipeline:
         return item
 
     def _parse_pushes(self, payloads: Sequence[bytes | str]) -> tuple[list[NewUrl], int]:
-        """Rows for the frontier, and how many pushes made no sense."""
+        """Rows for the frontier, and the number of pushes that made no sense."""
         spider = self._crawler.spider
         rows = []
         bad = 0
@@ -125,22 +126,28 @@ class BusPipeline:
             try:
                 found = [self._row(request) for request in self._requests_of(payload, spider)]
                 rows += [row for row in found if row is not None]
-                bad += None in found
+                if None in found:
+                    bad += 1
             except Exception as error:
                 log.warning("This push makes no sense, left out: %r: %s", payload[:200], error)
                 bad += 1
         return rows, bad
 
     def _row(self, request: Request) -> NewUrl | None:
-        """A spider that learns its seeds decides by them where to go: a push is none of them. What
-        is ours in `meta` is not for others to say.
+        """The row of a pushed request, without what is ours in its `meta`.
+
+        A spider that learns its seeds decides by them where to go: a push is none of them, so it
+        has depth 1.
         """
         if len(request.url) > MAX_URL:
             raise ValueError("the URL is too long")
         for name in TICKET_META:
             request.meta.pop(name, None)
-        request.dont_filter = request.meta["is_start_request"] = True
-        request.meta["depth"] = 1 if isinstance(self._crawler.spider, LearnsSeeds) else 0
+        request.dont_filter = True
+        request.meta["is_start_request"] = True
+        request.meta["depth"] = 0
+        if isinstance(self._crawler.spider, LearnsSeeds):
+            request.meta["depth"] = 1
         return scheduler_of(self._crawler).row_of(request)
 
     def _count_pushes(self, arrived: PushResult) -> None:
@@ -159,13 +166,14 @@ class BusPipeline:
         self._frontier.db.notify(PUSHES, self._frontier.spec.name)
 
     def _on_loop(self, call: Callable[[], object]) -> object:
-        done: Future[object] = Future()
-        self._loop.call_soon_threadsafe(_into, done, call)
-        return done.result(PATIENCE_S)
+        """Make a call on the event loop, from another thread, and wait for its result."""
+        result: Future[object] = Future()
+        self._loop.call_soon_threadsafe(_set_result, result, call)
+        return result.result(PATIENCE_S)
 
 
-def _into(done: Future[object], call: Callable[[], object]) -> None:
+def _set_result(result: Future[object], call: Callable[[], object]) -> None:
     try:
-        done.set_result(call())
+        result.set_result(call())
     except BaseException as error:
-        done.set_exception(error)
+        result.set_exception(error)

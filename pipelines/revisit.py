@@ -35,14 +35,14 @@ class RevisitPipeline:
         return item
 
     def item_dropped(self, item: Any, exception: Exception) -> None:
-        """Somebody does not want to keep it: it was visited all the same."""
+        """End the visit of a page that another pipeline dropped: it was visited all the same."""
         if isinstance(item, Page) and not item.ended:
             item.content = None
             item.error = f"dropped: {exception}"
             worker_of(self._crawler).end_visit(item)
 
     def item_error(self, item: Any, failure: Failure) -> None:
-        """It was fetched, but could not be kept: try again."""
+        """Let a page be tried again that was fetched, but could not be kept."""
         if isinstance(item, Page) and not item.ended:
             item.content = None
             worker_of(self._crawler).end_visit(item, failed=f"pipeline: {error_text(failure)}")

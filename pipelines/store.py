@@ -41,14 +41,18 @@ class StorePipeline:
         same = body_digest == ticket.body_digest
         if same and not (ticket.unread and document is not None):
             return "same_bytes"
-        block_digest = document.block_digest if document is not None else body_digest
+        block_digest = body_digest
+        if document is not None:
+            block_digest = document.block_digest
         page.changed = (
             ticket.block_digest is not None and block_digest != ticket.block_digest and not same
         )
         page.content = self._content(page, ticket, body_digest, block_digest=block_digest)
         if ticket.block_digest is None:
             return "first"
-        return "changed" if page.changed else "same_text"
+        if page.changed:
+            return "changed"
+        return "same_text"
 
     def _content(
         self, page: Page, ticket: Ticket, body_digest: bytes, *, block_digest: bytes

@@ -30,12 +30,11 @@ class SiteSpider(scrapy.Spider):
         depth: str | None = None,
         **kwargs: Any,
     ) -> None:
-        strange = sorted(
-            name for name in kwargs if name != "name" and not name.startswith("_")
-        )  # Scrapyd gives _job
-        if strange:
+        # Scrapyd gives _job.
+        unknown = sorted(name for name in kwargs if name != "name" and not name.startswith("_"))
+        if unknown:
             raise ConfigError(
-                f"unknown argument {strange[0]!r}; there are: seeds, seeds_file, include, exclude, "
+                f"unknown argument {unknown[0]!r}; there are: seeds, seeds_file, include, exclude, "
                 "depth"
             )
         super().__init__(**kwargs)
@@ -46,12 +45,13 @@ class SiteSpider(scrapy.Spider):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        if depth := read_depth(kwargs.get("depth")):
+        depth = read_depth(kwargs.get("depth"))
+        if depth:
             crawler.settings.set("FRONTIER_DEPTH", depth, priority="spider")
         return super().from_crawler(crawler, *args, **kwargs)
 
     def learn_seeds(self, urls: Iterable[str]) -> None:
-        """Seeds that are known from before, or that a seed has moved to."""
+        """Take in seeds that are known from before, or that a seed has moved to."""
         self.wants.add_seeds(urls)
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
@@ -59,10 +59,11 @@ class SiteSpider(scrapy.Spider):
             yield scrapy.Request(url)
 
     def parse(self, response: Response) -> None:
-        """Nothing of its own."""
+        """Yield nothing: links and text are taken by the pipelines."""
 
 
 def read_depth(depth: str | None) -> int:
+    """The depth that the crawl is limited to; 0: it is not limited."""
     try:
         return parse_integer(depth or 0)
     except ValueError as error:

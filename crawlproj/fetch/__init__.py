@@ -1,1 +1,9 @@
-"""The network: download handler, what went over the wire, names to addresses, answers as Pages."""
+"""The network: requests go out here, and every response or failure comes back as a Page.
+
+Open `handler` first (the download handler that Scrapy calls) and `pages` (what came, as a Page).
+`wire` keeps what really went over the wire, `requests` turns tickets into Scrapy's requests, and
+these into JSON, `documents` has PDF and such read by another process, `resolver` finds the servers
+of names. This room knows Scrapy, and alone imports aiohttp; it never touches the database. All of
+it runs on the event loop, but for `resolver`: the database thread calls it, and its look-ups have
+threads of their own.
+"""

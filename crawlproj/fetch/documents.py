@@ -25,8 +25,10 @@ log = logging.getLogger(__name__)
 
 
 class PageDocuments:
-    """Lives on the event loop. The reading process is started when the first document comes, and
-    nothing of it is imported before.
+    """Lets the documents of one crawl be read. Lives on the event loop.
+
+    The reader process is started when the first document comes, and nothing of it is imported
+    before.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -59,8 +61,8 @@ class PageDocuments:
         return page
 
     def _is_due(self, page: Page, ticket: Ticket) -> bool:
-        """Other bytes than last time; or the same ones, that could not be read then, a
-        few times.
+        """Is it to be read? Other bytes than last time are; the same ones, if they could not be
+        read then, a few times.
         """
         if page.body_digest != ticket.body_digest:
             return True

@@ -1,5 +1,5 @@
-"""The download handler: Scrapy's aiohttp handler with our addresses, the guard at the socket, and
-an end at shutdown.
+"""The download handler: Scrapy's aiohttp handler with the addresses of leased hosts, the guard at
+the socket, and an end at shutdown.
 """
 
 from __future__ import annotations
@@ -57,13 +57,14 @@ class LeasedHosts(Protocol):
 
 
 def leased_hosts_of(crawler: Crawler) -> LeasedHosts:
+    """The worker that a crawler runs. `scheduler.worker_of` is above this room."""
     worker: LeasedHosts = crawler.engine.scheduler.worker  # type: ignore[union-attr]
     return worker
 
 
 class PinnedResolver(AbstractResolver):
-    """The address that a leased host is pinned to, and no other; else static names, then the
-    system's resolver in a thread.
+    """Gives the address that a leased host is pinned to, and no other. For other hosts it asks the
+    static names, then the system's resolver in a thread.
     """
 
     def __init__(self, names: StaticNames, crawler: Crawler) -> None:
@@ -81,13 +82,15 @@ class PinnedResolver(AbstractResolver):
             raise OSError(f"{host} has no address")
         if address is None:
             return await self._system.resolve(host, port, family)
-        kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+        pinned_family = socket.AF_INET
+        if ":" in address:
+            pinned_family = socket.AF_INET6
         return [
             ResolveResult(
                 hostname=host,
                 host=address,
                 port=port,
-                family=kind,
+                family=pinned_family,
                 proto=0,
                 flags=socket.AI_NUMERICHOST,
             )
@@ -101,33 +104,34 @@ _address = lru_cache(maxsize=10_000)(ip_address)
 
 
 def guarded_socket(guard: Guard) -> Any:
-    """Makes the sockets of all connections, after the name was resolved: no name and no redirect
-    gets around it.
+    """A function that makes the sockets of all connections, after the name was resolved: no name
+    and no redirect gets around the guard.
     """
 
-    def make(info: tuple[Any, ...]) -> socket.socket:
+    def make_socket(info: tuple[Any, ...]) -> socket.socket:
         family, kind, proto, _, where = info
-        if refusal := guard.refusal_reason(str(where[0])):
+        refusal = guard.refusal_reason(str(where[0]))
+        if refusal:
             raise GuardError(refusal)
         return socket.socket(family, kind, proto)
 
-    return make
+    return make_socket
 
 
 _current_request: ContextVar[Request] = ContextVar("current_request")
 """What is being downloaded in this task."""
 
 
-def response_class(crawler: Crawler, keeps: bool) -> type[_ClientResponse]:
-    """Scrapy's, which also tells the clocks when the request has left, perhaps later than planned,
-    and keeps what came over the wire, also if that is no whole head.
+def response_class(crawler: Crawler, archived: bool) -> type[_ClientResponse]:
+    """Scrapy's response class, which also notes when the request has left, perhaps later than
+    planned, and, if it is archived, keeps what came over the wire, also if that is no whole head.
     """
 
     class Timed(_ClientResponse):
         wire: WireCapture | None = None
 
         async def start(self, connection: Connection) -> aiohttp.ClientResponse:
-            end = connection.protocol
+            protocol = connection.protocol
             # The event loop writes at the end of its round: in the next one the request has left
             # for sure.
             note_sent = leased_hosts_of(crawler).note_sent
@@ -135,19 +139,26 @@ def response_class(crawler: Crawler, keeps: bool) -> type[_ClientResponse]:
             try:
                 return await super().start(connection)
             finally:
-                if keeps and (wire := capture_wire(self, end)) is not None:
-                    request = _current_request.get()
-                    peer = self._peername
-                    wire.request_body = request.body
-                    wire.address = str(peer[0]) if peer else ""
-                    request.meta["wire"] = self.wire = wire
+                if archived:
+                    self._capture(protocol)
+
+        def _capture(self, protocol: object) -> None:
+            wire = capture_wire(self, protocol)
+            if wire is None:
+                return
+            request = _current_request.get()
+            wire.request_body = request.body
+            if self._peername:
+                wire.address = str(self._peername[0])
+            request.meta["wire"] = wire
+            self.wire = wire
 
     return Timed
 
 
 class BareRequest(aiohttp.ClientRequest):
-    """An empty body is none: so a GET says no Content-Length, as in browsers, and no task is made
-    to write nothing.
+    """aiohttp's request, for which an empty body is none: so a GET says no Content-Length, as in
+    browsers, and no task is made to write nothing.
     """
 
     def __init__(self, method: str, url: Any, *, data: Any = None, **options: Any) -> None:
@@ -191,12 +202,12 @@ class GuardedHandler(AiohttpDownloadHandler):
 
     @staticmethod
     def _extract_headers(response: _ClientResponse) -> Headers:
-        """The bytes as they came: not all of them are UTF-8."""
+        """The headers in the bytes that came: not all of them are UTF-8."""
         return Headers(response.raw_headers)
 
     @staticmethod
     def _request_headers(request: Request) -> Headers:
-        """A copy, as Scrapy's own does it, but the names are right already."""
+        """A copy of the headers, as Scrapy's own does it, but their names are right already."""
         headers = Headers()
         dict.update(headers, request.headers)
         dict.pop(headers, b"Proxy-Authorization", None)
@@ -206,24 +217,32 @@ class GuardedHandler(AiohttpDownloadHandler):
     def _build_base_response_args(
         response: _ClientResponse, request: Request, headers: Headers
     ) -> Any:
-        """Called when the head of the response has come."""
+        """What is known of a response when its head has come."""
         version = response.version
         peer = response._peername
         tls = response._ssl_object
         assert peer is not None
+        certificate = None
+        if tls is not None:
+            certificate = tls.getpeercert(binary_form=True)
+        protocol = "HTTP/1.1"
+        if version:
+            protocol = f"HTTP/{version.major}.{version.minor}"
         return {
             "status": response.status,
             "url": request.url,
             "headers": headers,
-            "certificate": tls.getpeercert(binary_form=True) if tls is not None else None,
+            "certificate": certificate,
             "ip_address": _address(peer[0]),
-            "protocol": f"HTTP/{version.major}.{version.minor}" if version else "HTTP/1.1",
+            "protocol": protocol,
         }
 
     @staticmethod
     def _iter_body_chunks(response: _ClientResponse) -> AsyncIterator[bytes]:
         wire: WireCapture | None = getattr(response, "wire", None)
-        return response.content.iter_any() if wire is None else wire.record_body(response.content)
+        if wire is None:
+            return response.content.iter_any()
+        return wire.record_body(response.content)
 
     async def download_request(self, request: Request) -> Response:
         limit = asyncio.timeout(None)
@@ -239,42 +258,47 @@ class GuardedHandler(AiohttpDownloadHandler):
             _current_request.reset(token)
 
     async def _read_response(self, response: _ClientResponse, request: Request) -> Response:
-        """With `read_at_most` in its meta, a request is content with that much of the body,
-        decompressed, and hangs up after it: so a file that is huge, endless or a bomb is used as
-        far as it is wanted.
-        """
+        """Read the body, or its first bytes if the request says `read_at_most` in its meta."""
         limit = request.meta.get("read_at_most")
+        if limit is not None:
+            return await self._read_first_bytes(response, request, limit)
+        whole = await super()._read_response(response, request)
         wire: WireCapture | None = getattr(response, "wire", None)
-        if limit is None:
-            whole = await super()._read_response(response, request)
-            if wire is not None:
-                # the same bytes once
-                wire.whole = True
-                wire.chunks = [whole.body]
-                wire.truncated = next(
-                    (kind for flag, kind in PARTIAL.items() if flag in whole.flags), None
-                )
-            return whole
+        if wire is not None:
+            wire.whole = True
+            wire.chunks = [whole.body]  # so that the same bytes are in memory once
+            for flag, kind in PARTIAL.items():
+                if flag in whole.flags:
+                    wire.truncated = kind
+                    break
+        return whole
+
+    async def _read_first_bytes(
+        self, response: _ClientResponse, request: Request, limit: int
+    ) -> Response:
+        """Read so much of the body, decompressed, and hang up after it: so a file that is huge,
+        endless or a bomb is used as far as it is wanted.
+        """
+        wire: WireCapture | None = getattr(response, "wire", None)
         headers = self._extract_headers(response)
-        unpacker = BodyDecompressor.from_header(
-            headers.to_unicode_dict().get("Content-Encoding", "")
-        )
+        encoding = headers.to_unicode_dict().get("Content-Encoding", "")
+        decompressor = BodyDecompressor.from_header(encoding)
         try:
-            body, cut = await first_bytes(self._iter_body_chunks(response), limit, unpacker)
+            body, cut = await first_bytes(self._iter_body_chunks(response), limit, decompressor)
         except aiohttp.ClientPayloadError as error:
             raise ResponseDataLossError(str(error)) from error
+        flags = None
         if cut:
+            flags = ["cut"]
             response.close()
         if wire is not None:
             wire.whole = True
-            wire.truncated = Truncated.LENGTH if cut else None
-        if unpacker is not None:
+            if cut:
+                wire.truncated = Truncated.LENGTH
+        if decompressor is not None:
             headers.pop("Content-Encoding", None)
-        return make_response(
-            **self._build_base_response_args(response, request, headers),
-            body=body,
-            flags=["cut"] if cut else None,
-        )
+        known = self._build_base_response_args(response, request, headers)
+        return make_response(**known, body=body, flags=flags)
 
     def abort_downloads(self) -> int:
         """End all downloads now; they come out as "shutdown" and their URLs stay due."""

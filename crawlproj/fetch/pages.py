@@ -1,10 +1,10 @@
-"""Every exchange, failure or refusal as one Page."""
+"""Every exchange, failure or refusal becomes one Page here."""
 
 from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
 from aiohttp import (
@@ -31,7 +31,7 @@ from w3lib.encoding import http_content_type_encoding
 from crawlproj.content import feeds
 from crawlproj.content.document import Block, Document, Link
 from crawlproj.content.html import MAX_BODY, parse_page
-from crawlproj.content.robots_directives import NO_DIRECTIVES, parse_robots_headers
+from crawlproj.content.robots_directives import parse_robots_headers
 from crawlproj.fetch.wire import FramingError
 from crawlproj.frontier.clock import FrontierClock
 from crawlproj.items import Page, RobotsTicket
@@ -49,7 +49,7 @@ KEPT_HEADERS = tuple(
         "link",
     )
 )
-"""As Scrapy's Headers are keyed, and as a Page says them."""
+"""The headers that a Page has: their key in Scrapy's Headers, and their name there."""
 
 
 class RefusedError(IgnoreRequest):
@@ -82,7 +82,7 @@ REASONS: tuple[tuple[type[BaseException], str], ...] = (
 )
 
 COMPRESSION_MODULES = frozenset({"zlib", "gzip", "brotli", "zstandard", "backports", "compression"})
-"""Modules whose errors mean that a body can't be unpacked."""
+"""Modules whose errors mean that a body can't be decompressed."""
 
 
 def error_chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -95,26 +95,36 @@ def error_chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Why there is no answer, in a few words whose first (up to a colon) is one of a small set."""
+    """Why there is no response, in a few words; the first (up to a colon) is one of a small set."""
     if isinstance(error, RefusedError):
         return error.reason
     if isinstance(error, IgnoreRequest):
-        return "decompression" if "decompressed" in str(error) else f"ignored: {error}"
+        if "decompressed" in str(error):
+            return "decompression"
+        return f"ignored: {error}"
     if isinstance(error, asyncio.CancelledError):
         return "shutdown"
     if isinstance(error, DownloadCancelledError):
-        return "shutdown" if str(error) == "shutdown" else "too big"
+        if str(error) == "shutdown":
+            return "shutdown"
+        return "too big"
     chain = list(error_chain(error))
     for kind, reason in REASONS:
         for cause in chain:
             if isinstance(cause, kind):
-                return f"guard: {cause}" if kind is GuardError else reason
-    packed = any(
-        isinstance(cause, EOFError)
-        or type(cause).__module__.lstrip("_").partition(".")[0] in COMPRESSION_MODULES
-        for cause in chain
-    )
-    return "bad answer" if packed else f"error: {type(error).__name__}: {error}"
+                if kind is GuardError:
+                    return f"guard: {cause}"
+                return reason
+    if any(_is_compression_error(cause) for cause in chain):
+        return "bad answer"
+    return f"error: {type(error).__name__}: {error}"
+
+
+def _is_compression_error(error: BaseException) -> bool:
+    if isinstance(error, EOFError):
+        return True
+    module = type(error).__module__.lstrip("_").partition(".")[0]
+    return module in COMPRESSION_MODULES
 
 
 def error_text(failure: Failure) -> str:
@@ -122,45 +132,41 @@ def error_text(failure: Failure) -> str:
     return f"{type(failure.value).__name__}: {failure.getErrorMessage()}"
 
 
-def page_of_failure(failure: Failure, times: FrontierClock) -> Page:
-    """A Page without answer; or with one, if Scrapy calls the answer an error."""
+def page_of_failure(failure: Failure, clock: FrontierClock) -> Page:
+    """A Page without a response; or with one, if Scrapy calls the response an error."""
     error = failure.value
     request = failure.request  # type: ignore[attr-defined]  # Scrapy puts it there
     assert error is not None
     if isinstance(error, HttpError):
-        return page_of_response(error.response, request, times)
-    started_s, ended_s = _when(request, times)
-    wire = request.meta.get("wire")
+        return page_of_response(error.response, request, clock)
+    started_s, ended_s = _times_of(request, clock)
     return Page(
         request.meta["ticket"],
         request.url,
         0,
-        at=times.now(),
+        at=clock.now(),
         reason=reason_of(error),
         started_s=started_s,
         ended_s=ended_s,
-        wire=wire,
+        wire=request.meta.get("wire"),
     )
 
 
 def page_of_response(
     response: Response,
     request: Request,
-    times: FrontierClock,
+    clock: FrontierClock,
     agents: tuple[str, ...] = ("robots",),
 ) -> Page:
+    """A Page with what came; `agents`: whom its robots directives may address."""
     ticket = request.meta["ticket"]
-    headers = {
-        name: _text(values[-1])
-        for key, name in KEPT_HEADERS
-        if (values := dict.get(response.headers, key)) and values[-1]
-    }
-    started_s, ended_s = _when(request, times)
+    headers = _kept_headers(response)
+    started_s, ended_s = _times_of(request, clock)
     page = Page(
         ticket,
         response.url,
         response.status,
-        at=times.now(),
+        at=clock.now(),
         started_s=started_s,
         ended_s=ended_s,
         content_type=headers.get("content-type", ""),
@@ -170,17 +176,29 @@ def page_of_response(
         wire=request.meta.get("wire"),
     )
     if page.status == 304 or 200 <= page.status < 300:
-        page.directives = parse_robots_headers(
-            [value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")], agents
-        )
+        tags = [value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")]
+        page.directives = parse_robots_headers(tags, agents)
     if 200 <= page.status < 300 and not isinstance(ticket, RobotsTicket):
         page.body_digest = sha256(page.body).digest()[:16]
-        readable = decompress_body(page.body)
-        page.kind = feeds.sniff_kind(readable, page.content_type if readable is page.body else "")
+        body = decompress_body(page.body)
+        declared = ""
+        if body is page.body:
+            declared = page.content_type
+        page.kind = feeds.sniff_kind(body, declared)
         if page.body_digest != ticket.body_digest:
-            page.document = document_of(page, readable, agents)
-            page.directives |= page.document.robots if page.document is not None else NO_DIRECTIVES
+            page.document = document_of(page, body, agents)
+            if page.document is not None:
+                page.directives |= page.document.robots
     return page
+
+
+def _kept_headers(response: Response) -> dict[str, str]:
+    kept = {}
+    for key, name in KEPT_HEADERS:
+        values = dict.get(response.headers, key)
+        if values and values[-1]:
+            kept[name] = _text(values[-1])
+    return kept
 
 
 def _text(value: bytes) -> str:
@@ -191,8 +209,8 @@ def _text(value: bytes) -> str:
 
 
 def decompress_body(body: bytes) -> bytes:
-    """The inside of a file that is packed itself, as sitemaps often are; whatever can't be unpacked
-    stays as it is.
+    """The content of a file that is a gzip file itself, as sitemaps often are; whatever can't be
+    decompressed stays as it is.
     """
     if not body.startswith(b"\x1f\x8b"):
         return body
@@ -203,38 +221,36 @@ def decompress_body(body: bytes) -> bytes:
 
 
 def document_of(page: Page, body: bytes, agents: tuple[str, ...]) -> Document | None:
-    """Links and text, if it is something that can be read here and now; a document is read
-    elsewhere, see middlewares/pages.py.
+    """Links and text, if it is something that can be parsed here and now; PDF and such are read by
+    `documents`.
     """
-    kind = page.kind
     charset = http_content_type_encoding(page.content_type)
-    if kind in ("html", "text"):
-        return parse_page(
-            body,
-            page.url,
-            charset,
-            content_type=page.content_type if kind == "html" else "text/plain",
-            agents=agents,
-        )
-    if kind not in ("feed", "sitemap"):
-        return None
-    entries = feeds.parse_entries(body, page.url, charset)
-    links = [
-        Link(entry.url, "feed" if entry.kind == "feed" else "sitemap", entry.title[:200])
-        for entry in entries
-    ]
-    blocks = [
-        Block(" ".join(filter(None, (entry.url, entry.title, entry.date)))) for entry in entries
-    ]
-    return Document(page.url, page.url, links=links, blocks=blocks)
+    if page.kind == "html":
+        return parse_page(body, page.url, charset, content_type=page.content_type, agents=agents)
+    if page.kind == "text":
+        return parse_page(body, page.url, charset, content_type="text/plain", agents=agents)
+    if page.kind in ("feed", "sitemap"):
+        return _document_of_entries(page.url, feeds.parse_entries(body, page.url, charset))
+    return None
 
 
-def _when(request: Request, times: FrontierClock) -> tuple[float | None, float | None]:
+def _document_of_entries(url: str, entries: Iterable[feeds.FeedEntry]) -> Document:
+    links = []
+    blocks = []
+    for entry in entries:
+        title = entry.title[:200]
+        if entry.kind == "feed":
+            links.append(Link(entry.url, "feed", title))
+        else:
+            links.append(Link(entry.url, "sitemap", title))
+        blocks.append(Block(" ".join(filter(None, (entry.url, entry.title, entry.date)))))
+    return Document(url, url, links=links, blocks=blocks)
+
+
+def _times_of(request: Request, clock: FrontierClock) -> tuple[float | None, float | None]:
     """When the politeness middleware let it pass, and when it saw what came back."""
     started = request.meta.get("started")
     ended = request.meta.get("ended")
-    return (
-        (None, None)
-        if started is None or ended is None
-        else (times.earliest_unix(started), times.earliest_unix(ended))
-    )
+    if started is None or ended is None:
+        return None, None
+    return clock.earliest_unix(started), clock.earliest_unix(ended)

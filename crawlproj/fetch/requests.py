@@ -24,15 +24,13 @@ TICKET_META = frozenset({
     "ticket", "depth", "parent", "started", "ended", "wire",
     "download_slot", "download_latency", "download_timeout", "is_start_request",
 })  # fmt: skip
-"""Keys of `meta` that belong to one handing-out, not to the request."""
-
-
+"""Keys of `meta` that belong to one ticket, not to the request."""
 SCRAPY_META = frozenset({"dont_redirect", "dont_retry", "verbatim_url"})
-"""... and what we say there to Scrapy's own components."""
+"""Keys of `meta` that we set for Scrapy's own components."""
 
 
 def is_plain(request: Request) -> bool:
-    """A GET that needs nothing but its URL, to be parsed by the spider's `parse`."""
+    """Is it a GET that needs nothing but its URL, to be parsed by the spider's `parse`?"""
     return (
         request.method == "GET"
         and type(request) is Request
@@ -48,14 +46,14 @@ def is_plain(request: Request) -> bool:
 
 
 def dump_request(request: Request, spider: Spider) -> str:
-    """ValueError or TypeError if there is something in it that JSON can't hold, such as a lambda as
-    callback.
+    """A request as JSON. ValueError or TypeError if there is something in it that JSON can't hold,
+    such as a lambda as callback.
     """
     fields = request.to_dict(spider=spider)
     fields["meta"] = {key: value for key, value in request.meta.items() if key not in TICKET_META}
-    fields["body"] = b64encode(request.body).decode() if request.body else ""
+    fields["body"] = b64encode(request.body).decode()
     fields["headers"] = {
-        _text(name): [_text(v) for v in values] for name, values in request.headers.items()
+        _text(name): [_text(value) for value in values] for name, values in request.headers.items()
     }
     text = json.dumps(fields, allow_nan=False)
     if json.loads(text) != fields:
@@ -67,24 +65,28 @@ def dump_request(request: Request, spider: Spider) -> str:
 
 
 def load_request(fields: dict[str, Any], spider: Spider) -> Request:
-    data = {**fields, "body": b64decode(fields["body"]) if fields["body"] else b""}
+    """The request that `dump_request` made these fields of."""
+    data = dict(fields)
+    data["body"] = b64decode(fields["body"] or "")
     data["headers"] = {
-        name.encode("latin-1"): [v.encode("latin-1") for v in values]
+        name.encode("latin-1"): [value.encode("latin-1") for value in values]
         for name, values in fields["headers"].items()
     }
     return request_from_dict(data, spider=spider)
 
 
 def detach_request(request: Request, spider: Spider) -> None:
-    """A spider made this request out of one that was handed out: by copying it, or its meta. What
-    belongs to the handing-out is taken from it, what the first request had itself stays.
+    """Take from a request what belongs to the ticket of another: a spider made it out of one that
+    was handed out, by copying it, or its meta. What the first request had itself stays.
     """
     ticket = request.meta["ticket"]
     first: dict[str, Any] = getattr(ticket, "request", None) or {"meta": {}, "errback": None}
     for name in (TICKET_META | SCRAPY_META) - first["meta"].keys():
         request.meta.pop(name, None)
     if request.errback is not None and getattr(request.errback, "__self__", None) is not spider:
-        request.errback = getattr(spider, first["errback"]) if first["errback"] else None
+        request.errback = None
+        if first["errback"]:
+            request.errback = getattr(spider, first["errback"])
 
 
 def meta_of(ticket: Ticket | RobotsTicket) -> dict[str, Any]:
@@ -98,7 +100,9 @@ def meta_of(ticket: Ticket | RobotsTicket) -> dict[str, Any]:
 
 
 def request_of(ticket: Ticket, spider: Spider) -> Request:
-    """What Scrapy is given. It must not follow, repeat or filter it: that is the frontier's."""
+    """The request that Scrapy is given for a ticket. It must not follow, retry or filter it: the
+    frontier does.
+    """
     meta = {"depth": ticket.depth, **meta_of(ticket)}
     if ticket.request is None:
         return Request(ticket.url, meta=meta | {"verbatim_url": True}, dont_filter=True)
@@ -109,14 +113,17 @@ def request_of(ticket: Ticket, spider: Spider) -> Request:
 
 
 def robots_request(ticket: RobotsTicket, callback: Any, errback: Any) -> Request:
-    """One byte more than is used, so that a file which is longer is known to be."""
+    """The request for a robots.txt: for one byte more than is used, so that a file which is longer
+    is known to be.
+    """
     meta = {
         "handle_httpstatus_all": True,
         "verbatim_url": True,
         "read_at_most": MAX_BYTES + 1,
         **meta_of(ticket),
+        "dont_merge_cookies": True,
+        "allow_offsite": True,
     }
-    meta |= {"dont_merge_cookies": True, "allow_offsite": True}
     headers = {"Accept-Encoding": "gzip"}
     return Request(
         ticket.url, callback=callback, errback=errback, headers=headers, meta=meta, dont_filter=True
@@ -138,15 +145,16 @@ def redirected_request(fields: dict[str, Any], url: str, status: int) -> dict[st
 def is_followed_redirect(failure: Failure) -> bool:
     """Is it a redirect that is followed? Scrapy's spiders never hear of those."""
     error = failure.value
-    if (
-        not isinstance(error, HttpError)
-        or error.response.status not in REDIRECTS
-        or "Location" not in error.response.headers
-    ):
+    if not isinstance(error, HttpError):
         return False
-    request = getattr(error.response.meta.get("ticket"), "request", None)
+    response = error.response
+    if response.status not in REDIRECTS or "Location" not in response.headers:
+        return False
+    request = getattr(response.meta.get("ticket"), "request", None)
     return request is None or not request["meta"].get("dont_redirect")
 
 
 def _text(value: bytes | str | None) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else value or ""
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return value or ""

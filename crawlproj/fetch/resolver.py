@@ -1,4 +1,4 @@
-"""Host names to servers, off the event loop and without ever holding anybody up."""
+"""The servers of host names, looked up by threads, so that nobody ever waits for a name."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from crawlproj.politeness.guard import NO_ADDRESS, StaticNames
 from crawlproj.politeness.networks import SharedNetworks
 
 PATIENCE_S = 30.0
-"""A look-up that takes longer counts as failed; its thread is left to itself. Those that wait for a
-thread are not asked yet.
+"""A look-up that takes longer counts as failed; its thread is left to itself. The time that a name
+waits for a thread does not count.
 """
 THREADS = 64
 
 
 def address_of(server: str) -> str:
     """The address in a server's key; empty for a name without one."""
-    return "" if server.startswith(NO_ADDRESS) else server.partition(" ")[0]
+    if server.startswith(NO_ADDRESS):
+        return ""
+    return server.partition(" ")[0]
 
 
 class Resolver:
-    """`submit` names, `finished` gives servers: one pinned address per host, IPv4 before IPv6. On
-    shared networks the key is address and host; a name without address gets a key of its own
-    (`?name`).
+    """`submit` takes names, `take_finished` gives the keys of their servers.
+
+    A key is one pinned address per host, IPv4 before IPv6; on shared networks it is address and
+    host; a name without an address gets a key of its own (`?name`).
     """
 
     def __init__(
@@ -44,9 +47,11 @@ class Resolver:
 
     @property
     def pending(self) -> int:
+        """How many names are being looked up, or wait for it."""
         return len(self._wanted)
 
     def submit(self, hosts: Iterable[str]) -> None:
+        """Look these names up; what is known without asking is there at once."""
         for host in hosts:
             address = self.known_address(host)
             if address is not None:
@@ -57,38 +62,46 @@ class Resolver:
         self._start_lookups()
 
     def _start_lookups(self) -> None:
-        """As many at once as there are threads, in any order: whoever came with a thousand dead
-        names holds nobody up for long.
+        """Start as many look-ups as there are threads, in any order: whoever came with a thousand
+        dead names holds nobody up for long.
         """
         while self._waiting and len(self._running) < self._threads:
-            place = randrange(len(self._waiting))
-            self._waiting[place], self._waiting[-1] = self._waiting[-1], self._waiting[place]
-            host = self._waiting.pop()
+            chosen = randrange(len(self._waiting))
+            host = self._waiting[chosen]
+            self._waiting[chosen] = self._waiting[-1]
+            self._waiting.pop()
             self._running[host] = (time.monotonic(), self._pool.submit(look_up, host))
 
     def take_finished(self) -> dict[str, str]:
+        """Take out what was found since the last call: host -> key of its server."""
         now = time.monotonic()
-        for host, (since, answer) in list(self._running.items()):
-            if answer.done() or now - since > PATIENCE_S:
-                del self._running[host]
-                self._wanted.discard(host)
-                self._found[host] = self.server_key(
-                    host, answer.result() if answer.done() and not answer.cancelled() else None
-                )
-                answer.cancel()
+        for host, (since, lookup) in list(self._running.items()):
+            if not lookup.done() and now - since <= PATIENCE_S:
+                continue
+            del self._running[host]
+            self._wanted.discard(host)
+            address = None
+            if lookup.done() and not lookup.cancelled():
+                address = lookup.result()
+            self._found[host] = self.server_key(host, address)
+            lookup.cancel()
         self._start_lookups()
         found = self._found
         self._found = {}
         return found
 
     def server_key(self, host: str, address: str | None) -> str:
+        """The key of the server that a host is on."""
         if address is None:
             return NO_ADDRESS + host
-        return f"{address} {host}" if address in self._shared else address
+        if address in self._shared:
+            return f"{address} {host}"
+        return address
 
     def known_address(self, host: str) -> str | None:
         """The address of a static name or of a literal, without asking anyone."""
-        if (static := self._names.find_address(host)) is not None:
+        static = self._names.find_address(host)
+        if static is not None:
             return static
         literal = host.strip("[]")
         try:
@@ -102,11 +115,13 @@ class Resolver:
 
 
 def look_up(host: str) -> str | None:
+    """Ask the system for the address of a name; always the same one of several."""
     try:
-        answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return None
-    addresses = sorted(
-        (family != socket.AF_INET, str(where[0])) for family, _, _, _, where in answers
-    )
-    return addresses[0][1] if addresses else None
+    addresses = [(family != socket.AF_INET, str(where[0])) for family, _, _, _, where in found]
+    if not addresses:
+        return None
+    _, address = min(addresses)
+    return address

@@ -1,9 +1,9 @@
-"""What really went over the wire: the head of an answer byte by byte, the request as it was sent,
+"""What really went over the wire: the head of a response byte by byte, the request as it was sent,
 the body as it came.
 
 aiohttp's parser gives headers in their order and case, but not the status line, odd spaces or line
 ends, and refuses what browsers read. The bytes are there for a moment, when they are received;
-keeping those of the head costs one look at the first piece of each answer.
+keeping those of the head costs one look at the first piece of each response.
 """
 
 from __future__ import annotations
@@ -34,18 +34,20 @@ MAX_HEAD: Final = 1_000_000
 
 
 class FramingError(Exception):
-    """What came was no HTTP any more; `at` is the piece of it."""
+    """What came is not HTTP; `data` is the piece that the parser refused."""
 
-    def __init__(self, why: str, at: bytes) -> None:
+    def __init__(self, why: str, data: bytes) -> None:
         super().__init__(why)
-        self.data = at
+        self.data = data
 
 
 @dataclass(slots=True)
 class WireCapture:
-    """`chunks` are the pieces of the body that have come: unpacked from their frames, but not from
-    their Content-Encoding. `whole`: all that was wanted has come; `truncated`: that is not all
-    there was.
+    """One request and its response as they went over the wire.
+
+    `chunks` are the pieces of the body that have come: without the frames of a Transfer-Encoding,
+    but still in their Content-Encoding. `whole`: all that was wanted has come; `truncated`: that is
+    not all there was.
     """
 
     request: bytes
@@ -61,7 +63,7 @@ class WireCapture:
         return b"".join(self.chunks)
 
     async def record_body(self, content: StreamReader) -> AsyncIterator[bytes]:
-        """Passes on what comes and keeps it, so that it is there if the rest never comes."""
+        """Pass on what comes and keep it, so that it is there if the rest never comes."""
         try:
             async for chunk in content.iter_any():
                 self.chunks.append(chunk)
@@ -74,7 +76,7 @@ class WireCapture:
 
 
 def unread_chunks(content: StreamReader) -> list[bytes]:
-    """What has come and nobody will read: a stream that has failed says so first."""
+    """What a stream has received that nobody will read: once it has failed, reading raises."""
     first, *rest = content._buffer or [b""]
     return [first[content._buffer_offset :], *rest]
 
@@ -84,27 +86,36 @@ def _may_be_http(word: bytes) -> bool:
 
 
 class CaptureProtocol(ResponseHandler):
-    """aiohttp's end of a connection, which keeps the head of an answer, and passes it on when it is
-    whole, in a form that the parser takes. `head` is all that has come, if that is no whole head;
-    `rest` is what came behind one that was refused.
+    """aiohttp's protocol of a connection, which also keeps the head of a response, and passes it on
+    when it is whole, in a form that the parser takes.
+
+    `head` is all that has come, if that is no whole head; `rest` is what came behind one that was
+    refused.
     """
 
     def __init__(self, loop: Any) -> None:
         super().__init__(loop)
-        self.head = self.rest = self._interim = b""
-        self._reads_head = self._bodiless = False
+        self.head = b""
+        self.rest = b""
+        self._interim = b""
+        """The 1xx responses that came before the head."""
+        self._reads_head = False
+        self._bodiless = False
         self._left: int | None = None
+        """The bytes of the body that are still to come; None if that is not known."""
 
     @property
     def received_head(self) -> bytes:
-        """The head; if there is none, the 1xx that came in place of one, and what came
-        behind it.
+        """The head; if there is none, the 1xx that came in place of one, and what came behind
+        it.
         """
-        return self.head if not self._interim or is_http(self.head) else self._interim + self.head
+        if self._interim and not is_http(self.head):
+            return self._interim + self.head
+        return self.head
 
     def is_connected(self) -> bool:
         """Whether it can be used. An idle connection on which something has come is out of step, or
-        at its end: the next page would get the answer to another question. The event loop may not
+        at its end: the next page would get the response to another request. The event loop may not
         have seen it yet.
         """
         return super().is_connected() and not (self._is_idle and self._is_readable())
@@ -115,15 +126,17 @@ class CaptureProtocol(ResponseHandler):
 
     def _is_readable(self) -> bool:
         assert self.transport is not None
-        end = poll()
-        end.register(self.transport.get_extra_info("socket").fileno(), POLLIN)
-        return bool(end.poll(0))
+        poller = poll()
+        poller.register(self.transport.get_extra_info("socket").fileno(), POLLIN)
+        return bool(poller.poll(0))
 
     def set_response_params(self, **params: Any) -> None:
-        """A request is about to be sent. An answer that is here already is to no question
-        of ours.
+        """Begin anew: a request is about to be sent. A response that is here already belongs to no
+        request of ours.
         """
-        self.head = self.rest = self._interim = b""
+        self.head = b""
+        self.rest = b""
+        self._interim = b""
         self._reads_head = True
         self._bodiless = params.get("skip_payload", False)
         self._left = None
@@ -131,6 +144,7 @@ class CaptureProtocol(ResponseHandler):
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
+        """Take in what has come: of a head, or of a body."""
         # What comes before there is a parser is kept by aiohttp and comes again; nothing at all
         # means that its parser may go on.
         if self._parser is None or not data:
@@ -142,53 +156,69 @@ class CaptureProtocol(ResponseHandler):
 
     def _read_head(self, data: bytes) -> None:
         start = max(0, len(self.head) - 3)
-        self.head = self.head + data if self.head else data
-        while (end := _END.search(self.head, max(start, _LEAD(self.head).end()))) is not None:  # type: ignore[union-attr]
+        if self.head:
+            self.head += data
+        else:
+            self.head = data
+        end = _head_end(self.head, start)
+        while end is not None:
             if not _INTERIM(self.head):
-                self._finish_head(end.end())
+                self._finish_head(end)
                 return
-            self._interim += self.head[: end.end()]
-            self.head = self.head[end.end() :]
-            start = 0
+            self._interim += self.head[:end]
+            self.head = self.head[end:]
+            end = _head_end(self.head, 0)
         if len(self.head) + len(self._interim) > MAX_HEAD:
             self._refuse("endless head")
         elif not _may_be_http(self.head.lstrip(b"\r\n")[:5].upper()):
             self._refuse("no HTTP")
 
     def _finish_head(self, end: int) -> None:
-        """The head is whole. It goes to the parser on its own, or what is wrong in the body would
-        spoil it, unless the length of the body is known and nothing can be wrong.
+        """Pass on a head that is whole.
+
+        It goes to the parser on its own, or what is wrong in the body would spoil it, unless the
+        length of the body is known and nothing can be wrong.
         """
-        whole = self.head
+        received = self.head
+        body_bytes = len(received) - end
         self._reads_head = False
-        self.head = whole[:end]
-        made = parse_framing(whole[:end])
-        if made is None:
+        self.head = received[:end]
+        framing = parse_framing(self.head)
+        if framing is None:
             self._refuse("no sound head")
+            self._keep_refused(received, end)
+            return
+        self._left = framing.length
+        if self._bodiless:
+            self._left = 0
+        if framing.is_unchanged and self._left is not None and body_bytes <= self._left:
+            self._left -= body_bytes
+            super().data_received(received)
+            self._keep_refused(received, end)
+            return
+        if not framing.is_unchanged or self._left is not None:
+            # The head was mended, or more has come than it says.
+            self.force_close()
+        super().data_received(framing.head)
+        if body_bytes and self._exception is None:
+            self._pass_on(received[end:])
         else:
-            self._left = 0 if self._bodiless else made.length
-            fits = made.is_unchanged and self._left is not None and len(whole) - end <= self._left
-            if not fits and (
-                not made.is_unchanged or self._left is not None
-            ):  # mended, or more comes than it says
-                self.force_close()
-            if fits and self._left:
-                self._left -= len(whole) - end
-            super().data_received(whole if fits else made.head)
-            if not fits and len(whole) > end and self._exception is None:
-                self._pass_on(whole[end:])
-                return
+            self._keep_refused(received, end)
+
+    def _keep_refused(self, received: bytes, end: int) -> None:
         if self._exception is not None:
-            self.rest = whole[end:]
+            self.rest = received[end:]
 
     def _pass_on(self, data: bytes) -> None:
-        """The body, and no more. A server that goes on talking is not asked on this connection
-        again.
+        """Pass on the body, and no more. A server that goes on talking is not asked on this
+        connection again.
         """
-        over = self._left == 0 or self._is_idle
-        if over or (self._left is not None and len(data) > self._left):
+        if self._left == 0 or self._is_idle:
             self.force_close()
-            data = b"" if over else data[: self._left]
+            data = b""
+        elif self._left is not None and len(data) > self._left:
+            self.force_close()
+            data = data[: self._left]
         if self._left is not None:
             self._left -= len(data)
         if data:
@@ -198,13 +228,13 @@ class CaptureProtocol(ResponseHandler):
         if self._exception is not None:
             self._fail(FramingError(str(self._exception), data))
 
-    def _fail(self, why: BaseException) -> None:
-        """aiohttp leaves the reader of a body without an end waiting for it, or takes it
-        for whole.
+    def _fail(self, cause: BaseException) -> None:
+        """End a body that has no end with an error: aiohttp would leave its reader waiting, or take
+        it for whole.
         """
         if self._payload is not None and not self._payload.is_eof():
-            error = aiohttp.ClientPayloadError(str(why))
-            error.__cause__ = why
+            error = aiohttp.ClientPayloadError(str(cause))
+            error.__cause__ = cause
             self._payload.set_exception(error)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -219,28 +249,38 @@ class CaptureProtocol(ResponseHandler):
         self.set_exception(HttpProcessingError(code=400, message=why))
 
 
+def _head_end(data: bytes, start: int) -> int | None:
+    """Where a head ends: behind its empty line, which is looked for from `start` on."""
+    lead = _LEAD(data)
+    assert lead is not None  # it matches also what begins with no line end
+    end = _END.search(data, max(start, lead.end()))
+    if end is None:
+        return None
+    return end.end()
+
+
 def install_capture(connector: aiohttp.BaseConnector | None) -> None:
-    """Let a connector make such ends."""
+    """Let a connector make its connections with a CaptureProtocol."""
     assert connector is not None
-    make: Any = partial(CaptureProtocol, loop=connector._loop)
-    connector._factory = make
+    make_protocol: Any = partial(CaptureProtocol, loop=connector._loop)
+    connector._factory = make_protocol
 
 
 def request_head(info: aiohttp.RequestInfo) -> bytes:
     """The head of a request as aiohttp wrote it (not through a proxy): made again of the same parts
     by the same function.
     """
-    return bytes(_serialize_headers(f"{info.method} {info.url.raw_path_qs} HTTP/1.1", info.headers))  # type: ignore[arg-type]
+    request_line = f"{info.method} {info.url.raw_path_qs} HTTP/1.1"
+    return bytes(_serialize_headers(request_line, info.headers))  # type: ignore[arg-type]
 
 
-def capture_wire(response: aiohttp.ClientResponse, end: object) -> WireCapture | None:
-    """Of an answer whose head has come, or has failed to come, at that end of a connection; None if
-    nobody listened.
+def capture_wire(response: aiohttp.ClientResponse, protocol: object) -> WireCapture | None:
+    """The exchange of a response whose head has come, or has failed to come; None if the connection
+    is not captured.
     """
-    return (
-        WireCapture(
-            request_head(response.request_info), end.received_head, [end.rest] if end.rest else []
-        )
-        if isinstance(end, CaptureProtocol)
-        else None
-    )
+    if not isinstance(protocol, CaptureProtocol):
+        return None
+    wire = WireCapture(request_head(response.request_info), protocol.received_head)
+    if protocol.rest:
+        wire.chunks.append(protocol.rest)
+    return wire
