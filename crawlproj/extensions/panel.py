@@ -142,7 +142,10 @@ class Panel:
             f"our own Postgres in {config.crawl_dir / 'pg'} (scrapy db "
             f"url{option_words(config, settings)})"
         )
-        places = {"Database": worker_of(self._crawler).database.location if config.database_url else own}
+        if config.database_url:
+            places = {"Database": worker_of(self._crawler).database.location}
+        else:
+            places = {"Database": own}
         if config.warc is not None:
             places["Archive"] = str(config.warc_dir)
         log_file = settings.get("LOG_FILE")

@@ -18,7 +18,7 @@ from crawlproj.archive.check import check_file
 from crawlproj.archive.exchange import Exchange, Original
 from crawlproj.archive.foreign.importer import import_files
 from crawlproj.archive.open_file import index_path
-from crawlproj.archive.post_keys import add_post_query, query_for, parse_post_query
+from crawlproj.archive.post_keys import add_post_query, parse_post_query, query_for
 from crawlproj.archive.records import compute_digest
 from crawlproj.archive.recovery import write_index
 from crawlproj.archive.removal import delete_old_files, refresh_index, remove_records, survey_files
