@@ -76,6 +76,10 @@ class BusPipeline:
         frontier = worker_of(self._crawler).frontier
         assert spider is not None
         stop_spider_polling(spider)
+        # A spider that learns its seeds decides by them where to go: a push is none of them.
+        self._depth = 0
+        if isinstance(spider, LearnsSeeds):
+            self._depth = 1
         self._loop = asyncio.get_running_loop()
         self._requests_of = requests_from_push
         self._out = RedisPipeline.from_settings(settings)
@@ -134,20 +138,14 @@ class BusPipeline:
         return rows, bad
 
     def _row(self, request: Request) -> NewUrl | None:
-        """The row of a pushed request, without what is ours in its `meta`.
-
-        A spider that learns its seeds decides by them where to go: a push is none of them, so it
-        has depth 1.
-        """
+        """The row of a pushed request, without what is ours in its `meta`."""
         if len(request.url) > MAX_URL:
             raise ValueError("the URL is too long")
         for name in TICKET_META:
             request.meta.pop(name, None)
         request.dont_filter = True
         request.meta["is_start_request"] = True
-        request.meta["depth"] = 0
-        if isinstance(self._crawler.spider, LearnsSeeds):
-            request.meta["depth"] = 1
+        request.meta["depth"] = self._depth
         return scheduler_of(self._crawler).row_of(request)
 
     def _count_pushes(self, arrived: PushResult) -> None:

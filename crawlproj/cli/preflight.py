@@ -27,6 +27,7 @@ from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.install_check import different_folders
 from crawlproj.politeness.guard import StaticNames
 from crawlproj.revisit.policies import choose_policy
+from crawlproj.scheduling.spider import LearnsSeeds, seeds_of
 from crawlproj.urls.canonical import host_of
 
 LOG_BYTES = 50_000_000
@@ -56,12 +57,12 @@ def run_preflight(
     check_copies()
     config = check_settings(settings, spider_name)
     spider = make_spider(settings, spider_name, arguments)
-    seeds: list[str] = getattr(spider, "seeds", None) or list(getattr(spider, "start_urls", ()))
+    seeds = seeds_of(spider)
     check_contact(config, seeds)
     check_folder(config.crawl_dir)
     check_folder(config.log_dir)
     check_log(settings)
-    needs_stored_seeds = hasattr(spider, "learn_seeds") and not seeds and not config.redis_url
+    needs_stored_seeds = isinstance(spider, LearnsSeeds) and not seeds and not config.redis_url
     embedded = check_database(config, needs_stored_seeds)
     log_name = re.sub(r"[^\w.-]", "_", config.spec.name) + ".log"
     return PreflightResult(config, embedded, config.log_dir / log_name)
@@ -107,7 +108,7 @@ def make_spider(settings: BaseSettings, name: str, arguments: Mapping[str, str])
         raise ConfigError(
             f"there is no spider {name!r}; there are: {', '.join(sorted(loader.list()))}"
         ) from None
-    if not hasattr(spidercls, "learn_seeds"):
+    if not issubclass(spidercls, LearnsSeeds):
         return spidercls
     return spidercls(**arguments)
 

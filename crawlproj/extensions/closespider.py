@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy.extensions.closespider import CloseSpider
 
 from crawlproj.items import Page, RobotsTicket
+from crawlproj.scheduling.spider import chooses_links
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -44,4 +45,4 @@ class CloseCrawl(CloseSpider):
 
 def _is_counted(item: Any, spider: Spider) -> bool:
     """Whether an item counts: an ordinary spider knows of no Pages, only of what it yields."""
-    return not isinstance(item, Page) or hasattr(spider, "wants")
+    return not isinstance(item, Page) or chooses_links(spider)

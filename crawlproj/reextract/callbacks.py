@@ -6,6 +6,7 @@ from scrapy import Request, Spider
 from scrapy.link import Link
 from scrapy.spiders import CrawlSpider, SitemapSpider
 
+from crawlproj.scheduling.spider import chooses_links
 from crawlproj.urls.canonical import host_of
 
 
@@ -40,9 +41,8 @@ def spider_wants(spider: Spider, url: str) -> bool:
 
     The spider's own method `wants` decides; without one, its `allowed_domains`.
     """
-    own_method = getattr(spider, "wants", None)
-    if own_method is not None:
-        return bool(own_method(url))
+    if chooses_links(spider):
+        return bool(spider.wants(url))
     domains = [domain.lower() for domain in getattr(spider, "allowed_domains", None) or ()]
     host = host_of(url)
     return not domains or any(host == domain or host.endswith(f".{domain}") for domain in domains)

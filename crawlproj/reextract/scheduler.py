@@ -25,7 +25,7 @@ from scrapy.squeues import FifoMemoryQueue, PickleFifoDiskQueue
 
 from crawlproj.archive import Archive, Capture
 from crawlproj.archive.cdxj import IndexEntry
-from crawlproj.config import read_config
+from crawlproj.config import config_of
 from crawlproj.errors import CrawlprojError
 from crawlproj.fetch.requests import TICKET_META, is_plain, load_request
 from crawlproj.frontier.opening import NoCrawlYet, open_for_reading
@@ -34,6 +34,7 @@ from crawlproj.reextract.captures import CaptureSelector, ReextractOptions
 from crawlproj.reextract.done_set import NumberSet
 from crawlproj.reextract.handler import index_queries, redirect_target, redirected_request
 from crawlproj.reextract.known_requests import BATCH_ROWS, KnownRequests
+from crawlproj.scheduling.spider import LearnsSeeds
 from crawlproj.urls.canonical import canonical_url, url_key
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class ArchiveScheduler(BaseScheduler):
         assert crawler.spider is not None
         self.crawler = crawler
         self.spider = crawler.spider
-        self.config = read_config(crawler.settings, crawler.spider.name)
+        self.config = config_of(crawler)
         self.options: ReextractOptions = crawler.settings.get(OPTIONS_SETTING) or ReextractOptions()
         self.selector = CaptureSelector(
             Archive(self.config.warc_dir),
@@ -142,9 +143,8 @@ class ArchiveScheduler(BaseScheduler):
                 name,
             )
             return None
-        learn_seeds = getattr(self.spider, "learn_seeds", None)
-        if learn_seeds:
-            learn_seeds(known.seed_urls())
+        if isinstance(self.spider, LearnsSeeds):
+            self.spider.learn_seeds(known.seed_urls())
         return known
 
     def close(self, reason: str) -> None:

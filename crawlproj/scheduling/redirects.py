@@ -15,7 +15,7 @@ from typing import Any
 from crawlproj.fetch.requests import redirected_request
 from crawlproj.frontier.base import Lane, NewUrl, Outcome, Ticket
 from crawlproj.frontier.seen import SeenUrls
-from crawlproj.scheduling.spider import ChoosesLinks, LearnsSeeds
+from crawlproj.scheduling.spider import LearnsSeeds, chooses_links
 from crawlproj.urls.canonical import canonical_url, url_key
 
 CIRCLE_S = 60.0
@@ -80,7 +80,7 @@ class RedirectFollower:
         it was a start or not to be filtered.
         """
         request = ticket.request
-        if request is None and isinstance(self._spider, ChoosesLinks):
+        if request is None and chooses_links(self._spider):
             return self._seen_urls.wants(target)
         if request is None:
             meta: dict[str, Any] = {}
