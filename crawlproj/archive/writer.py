@@ -161,8 +161,10 @@ class WarcWriter:
 
     def _work(self) -> None:
         while True:
+            # Read before: what is put between an empty take and a close is taken next time.
+            closed = self._queue.closed
             self._taken = self._queue.take_all(self._seconds_left())
-            if not self._taken and self._queue.closed:
+            if not self._taken and closed:
                 break
             try:
                 self._process_taken()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from crawlproj.archive import Archive
 from crawlproj.archive.check import check_file
 from crawlproj.archive.open_file import OpenFile, file_name, sizes_by_prefix
 from crawlproj.archive.recovery import repair_open_files
+from crawlproj.archive.write_queue import WriteQueue
 from crawlproj.archive.writer import WarcWriter, WriterOptions
 from crawlproj.errors import ArchiveError
 from tests.support.archiving import PAGE, START, accepted, exchange, write
@@ -338,3 +340,27 @@ def test_files_are_counted_for_what_they_are_named_after(tmp_path: Path) -> None
         path.write_bytes(b"x" * 10**number)
     assert sizes_by_prefix(tmp_path) == {"news": 101, "news-de": 10}
     assert sizes_by_prefix(tmp_path / "absent") == {}
+
+
+def test_what_is_put_just_before_the_close_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer's thread has found nothing to do; before it looks whether the queue is closed, a
+    page is put and the queue closed.
+    """
+    take_all = WriteQueue.take_all
+    late: list[Callable[[], object]] = []
+
+    def take_then_let_others_go_on(queue: WriteQueue, timeout_s: float | None) -> Any:
+        taken = take_all(queue, 0.01)
+        while not taken and late:
+            late.pop(0)()
+        return taken
+
+    monkeypatch.setattr(WriteQueue, "take_all", take_then_let_others_go_on)
+    writer = WarcWriter(tmp_path, "test", "w", {})
+    late += [lambda: writer.put(exchange(1, PAGE)), writer._queue.close]
+    while late:
+        time.sleep(0.001)
+    writer.close()
+    assert len(list(Archive(tmp_path).captures())) == 1
