@@ -1,5 +1,5 @@
-"""Scrapy's decompression of bodies, also for servers that call a body compressed that isn't, and
-for responses whose body does not matter.
+"""Scrapy's decompression of bodies, which stops bombs at DOWNLOAD_MAXSIZE; also for servers that
+call a body compressed that isn't, and for responses whose body does not matter.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The first bytes of a body, decompressed while it is received.
 
-No more is read, and no more is decompressed, than is wanted: a decompression bomb stops here.
+No more is read, and no more is decompressed, than is wanted, even of a decompression bomb. Only
+robots.txt is read like this; pages are decompressed by `middlewares/unpacking.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """When to come back: revisit policies behind one small interface, and the shares between new pages
 and revisits.
 
-Open `base` first (what a policy is given and returns), then `policies` (which there are); `shares`
-divides the requests of a worker. Pure: no database, no Scrapy, no thread, and no clock but what is
-passed in. A running crawl calls it from its event loop, the import of archives from a command.
+Open `base` first (what a policy is given and returns), then `adaptive` (the default: how the next
+interval is computed) and `policies` (which there are); `shares` divides the requests of a worker.
+Pure: no database, no Scrapy, no thread, and no clock but what is passed in. A running crawl calls
+it from its event loop, the import of archives from a command.
 """
