@@ -106,6 +106,7 @@ def test_every_exchange_is_in_the_archive_and_every_page_is_readable(
     assert (tmp_path / "warc" / "index.cdxj").exists()
 
 
+@pytest.mark.proof
 def test_the_second_visit_is_a_revisit_that_leads_to_the_first(
     demo: DemoServer, database_url: str, tmp_path: Path
 ) -> None:

@@ -22,6 +22,8 @@ from crawlproj.database.connection import Database
 from crawlproj.demo import DemoServer
 from tests.support.crawling import ROOT, Result, run_command, run_crawl
 
+pytestmark = pytest.mark.proof
+
 HERE = "seeds=http://127.0.0.1:9/"
 PR_CAPBSET_DROP = 24
 CAP_DAC_OVERRIDE = 1

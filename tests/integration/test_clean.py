@@ -9,6 +9,8 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Original
 from crawlproj.archive.index_merge import merge_indexes
@@ -21,6 +23,8 @@ from tests.integration.test_robots import Site, crawl, pass_a_day, states
 from tests.integration.test_robots import site as site
 from tests.support.archiving import PAGE, exchange, write
 from tests.support.crawling import start_crawl
+
+pytestmark = pytest.mark.proof
 
 DAY = timedelta(days=1)
 URL = exchange(0).url

@@ -6,6 +6,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Original
 from crawlproj.archive.records import compute_digest
@@ -14,6 +16,8 @@ from tests.integration.test_clean import DAY, URL
 from tests.integration.test_forget import ask, scrapy
 from tests.integration.test_robots import Site, crawl, pass_a_day, site, states
 from tests.support.archiving import PAGE, exchange, write
+
+pytestmark = pytest.mark.proof
 
 __all__ = ["site"]
 

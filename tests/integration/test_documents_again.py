@@ -9,11 +9,15 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.integration.test_documents import counted, crawl, reader_of, serve, site, start, ticks
 from tests.integration.test_robots import Site
 from tests.support import documents as make
 from tests.support.crawling import Result, run_command
 from tests.support.webs import make_due, rows
+
+pytestmark = pytest.mark.proof
 
 __all__ = ["site"]
 

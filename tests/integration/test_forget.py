@@ -20,6 +20,8 @@ from tests.integration.test_robots import site as site
 from tests.support.crawling import ROOT, Crawl, Result, run_command, start_crawl
 from tests.support.webs import rows
 
+pytestmark = pytest.mark.proof
+
 LEFT = (
     "select (select count(*) from crawlproj.page p join crawlproj.url u on u.id = p.url where {0}),"
     " (select count(*) from crawlproj.page_version p join crawlproj.url u on u.id = p.url where "
@@ -324,7 +326,6 @@ for step in range(1, 120):
 """
 
 
-@pytest.mark.proof
 @pytest.mark.kills
 def test_a_kill_at_any_step_is_made_good_by_the_next_run(
     site: Site, database_url: str, tmp_path: Path

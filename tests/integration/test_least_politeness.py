@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+import pytest
 from scrapy.core.engine import ExecutionEngine
 
 from crawlproj.demo import DemoServer, FrozenClock, grid_profile
@@ -16,6 +17,8 @@ from crawlproj.demo.log import AccessRecord
 from crawlproj.demo.model import HostSpec
 from tests.support.judge import Law, violations
 from tests.support.webs import crawl_demo
+
+pytestmark = pytest.mark.proof
 
 SLACK_S = 0.01
 """The server sees a request a little later than it was sent."""

@@ -11,10 +11,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from crawlproj.archive.exchange import Original
 from crawlproj.archive.records import compute_digest
 from tests.support.archiving import PACKED, PAGE, START, exchange, head, write
 from tests.support.crawling import Crawl, Result, run_command
+
+pytestmark = pytest.mark.proof
 
 DAY = timedelta(days=1)
 PAGES = [f"https://example.org/page/{number}" for number in range(10)]

@@ -14,6 +14,8 @@ import pytest
 from tests.support import zoo
 from tests.support.crawling import ROOT, Result, run_command
 
+pytestmark = pytest.mark.proof
+
 SETTINGS = {
     "SPIDER_MODULES": "tests.spiders",
     "FRONTIER_FLUSH": 0.2,
