@@ -86,6 +86,7 @@ def items_of(
     return sorted(found, key=lambda item: json.dumps(item, sort_keys=True))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("spider", ["rules", "map", "login"])
 def test_a_stock_spider_gives_the_same_items_as_before(
     spider: str, project: Path, shop: type[web.Shop], database_url: str
@@ -254,6 +255,7 @@ def test_a_project_without_twisted_s_reactor_joins_too(
     )
 
 
+@pytest.mark.proof
 def test_a_spider_of_scrapy_redis_runs_with_its_scheduler_taken_out(
     project: Path,
     shop: type[web.Shop],
@@ -302,6 +304,7 @@ def test_a_spider_of_scrapy_redis_runs_with_its_scheduler_taken_out(
     )
 
 
+@pytest.mark.proof
 def test_a_crawlspider_of_scrapy_redis_follows_its_rules_from_what_is_pushed(
     project: Path, shop: type[web.Shop], redis_server: RedisServer, database_url: str
 ) -> None:

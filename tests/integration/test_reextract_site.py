@@ -6,10 +6,14 @@ import json
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.integration.test_reextract_spiders import SETTINGS, run, web
 from tests.support import zoo
 from tests.support.crawling import run_command, start_crawl
 from tests.support.webs import make_due
+
+pytestmark = pytest.mark.proof
 
 __all__ = ["web"]
 

@@ -11,6 +11,8 @@ from typing import Any
 from urllib.parse import quote
 from urllib.request import urlopen
 
+import pytest
+
 from crawlproj.archive import Archive
 from crawlproj.archive.exchange import Exchange, Original
 from crawlproj.archive.index_merge import merge_indexes
@@ -21,6 +23,8 @@ from tests.support.crawling import run_crawl
 from tests.support.replayable import PAGES, serving
 from tests.support.wayback import replaying
 from tests.support.webs import make_due
+
+pytestmark = pytest.mark.proof
 
 FOUND = b"<p>found by the form</p>"
 SHOWN = [path for path in PAGES if not path.endswith((".js", ".css", ".png"))]

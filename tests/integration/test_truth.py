@@ -56,6 +56,7 @@ def test_every_reachable_page_is_fetched_once_and_nothing_forbidden(
     assert result.stats.get("politeness/held", 0) == 0
 
 
+@pytest.mark.proof
 def test_the_second_run_revisits_and_sees_what_has_changed(
     demo: DemoServer, database_url: str, tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_the_second_run_revisits_and_sees_what_has_changed(
     assert result.stats["pages/not_modified"] == len(unchanged)
 
 
+@pytest.mark.proof
 def test_five_interruptions_lose_nothing_and_fetch_nothing_twice(
     demo: DemoServer, database_url: str, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from crawlproj.demo import DemoServer, FrozenClock, HostSpec, grid_profile
 from tests.support.crawling import Crawl, run_command
 from tests.support.webs import asked, demo_settings, in_state, roots, rows
 
-pytestmark = pytest.mark.kills
+pytestmark = [pytest.mark.proof, pytest.mark.kills]
 
 DELAY_S = 0.15
 LEASE_S = 3.0
