@@ -60,8 +60,7 @@ def test_orders_to_one_robot_are_not_those_to_the_next() -> None:
 def test_reading_pages_leaves_nothing_to_the_garbage_collector() -> None:
     """In a process of its own: threads of other tests may leave something at any moment."""
     code = f"""
-import subprocess
-import sys
+import gc
 from crawlproj.content.html import parse_page
 parse_page({PAGE!r}, {URL!r})
 gc.collect()
