@@ -163,15 +163,15 @@ class RequestLog:
         try:
             if self._file is None:
                 self._open()
+            gap = []
             if self._lost:
-                lines.insert(0, _encode({"lost": self._lost, "worker": self._header.get("worker")}))
-            self._append(lines)
+                gap = [_encode({"lost": self._lost, "worker": self._header.get("worker")})]
+            self._append(gap + lines)
             self._lost = 0
+            lines = []
             if self._size >= self._max_bytes:
                 self._rotate()
         except OSError as error:
-            if self._lost:
-                self._lost -= 1  # the line that says how many were lost is not one of them
             self._lost += len(lines)
             if not self._warned:
                 log.warning(

@@ -217,6 +217,38 @@ def test_a_full_disk_is_said_once_and_what_was_lost_is_counted(
     assert read(path)[1:] == [{"n": 1}, {"lost": 3, "worker": "w"}, {"n": 5}]
 
 
+def test_lines_are_counted_as_lost_while_the_file_can_not_be_opened(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "log"
+    folder.write_text("a file")
+    log = make(folder / "requests-w.jsonl")
+    for number in range(3):
+        log.write({"n": number}, at_once=True)
+    folder.unlink()
+    log.write({"n": 3}, at_once=True)
+    log.close()
+    assert read(folder / "requests-w.jsonl")[1:] == [{"lost": 3, "worker": "w"}, {"n": 3}]
+
+
+def test_lines_that_were_written_are_not_lost_if_the_next_part_can_not_be_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(self: Path, target: Path) -> Path:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    path = tmp_path / "requests-w.jsonl"
+    log = make(path, max_bytes=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", refuse)
+        log.write({"n": 1}, at_once=True)
+    log.write({"n": 2}, at_once=True)
+    log.close()
+    lines = [line for file in tmp_path.glob("*.jsonl") for line in read(file)]
+    assert not [line for line in lines if "lost" in line]
+    assert {line["n"] for line in lines if "n" in line} == {1, 2}
+
+
 def test_a_folder_that_can_not_be_written_never_stops_a_crawl(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
