@@ -31,6 +31,8 @@ _WITH_VALUE: Final = ("max-snippet", "max-image-preview", "max-video-preview")
 _UNTIL: Final = "unavailable_after"
 _ROBOT: Final = re.compile(r"\s*([A-Za-z*][\w.*-]*)\s*:(.*)", re.S)
 _UTC: Final = re.compile(r"\s*(?:\bUTC|\bGMT|Z)$", re.I)
+MAX_DATE: Final = 100
+"""Characters of a date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,13 @@ NO_DIRECTIVES: Final = RobotsDirectives()
 def parse_date(text: str) -> datetime | None:
     """The date as mail, HTTP or ISO 8601 write it; None if it is none of these.
 
-    Without a zone it is UTC, without a time midnight.
+    Without a zone it is UTC, without a time midnight. What is longer than any date is none: the
+    search below takes quadratic time in blanks.
     """
-    bare = _UTC.sub("", text.strip())
+    text = text.strip()
+    if len(text) > MAX_DATE:
+        return None
+    bare = _UTC.sub("", text)
     for parse, form in (
         (datetime.fromisoformat, bare),
         (parsedate_to_datetime, bare),

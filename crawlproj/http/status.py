@@ -25,8 +25,8 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
         return float(text[:10])
     try:
         at = parsedate_to_datetime(text)
-    except (ValueError, IndexError, TypeError):
+        if at.tzinfo is None:
+            at = at.replace(tzinfo=now.tzinfo)
+        return max(0.0, (at - now).total_seconds())
+    except (ValueError, IndexError, TypeError, OverflowError):
         return None
-    if at.tzinfo is None:
-        at = at.replace(tzinfo=now.tzinfo)
-    return max(0.0, (at - now).total_seconds())

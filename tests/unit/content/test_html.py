@@ -280,6 +280,14 @@ def test_dates_of_orders(text: str, date: datetime | None) -> None:
     assert robots_directives.parse_date(text) == date
 
 
+def test_a_date_that_is_mostly_blanks_takes_no_time() -> None:
+    """In a quadratic search a page of 500 KB would take days."""
+    blanks = "2030-01-01" + " " * 500_000 + "x"
+    assert robots_directives.parse_date(blanks) is None
+    page = parse_page(f"<meta name=robots content='unavailable_after: {blanks}'>".encode(), URL)
+    assert page.robots.expires is None
+
+
 @given(st.text(max_size=60) | st.text("noindex,:_ after0123456789-GMT", max_size=60))
 def test_any_text_gives_orders(text: str) -> None:
     found = robots_directives.parse_robots_meta(text) | robots_directives.parse_robots_headers(

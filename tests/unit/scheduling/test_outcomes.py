@@ -197,6 +197,9 @@ def test_every_end_is_consistent(status: int, state: State, tries: int, reason: 
         ("Wed, 31 Dec 2025 00:00:00 GMT", 0),
         ("٣", None),
         ("1e3", None),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
+        ("Mon, 01 Jan 2026 00:00:00 +9999999999999", None),
+        ("Fri, 31 Dec 9999 23:59:59 -9999", None),
     ],
 )
 def test_retry_after_is_read_as_seconds_or_date(value: str | None, seconds: float | None) -> None:
