@@ -7,9 +7,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from benchmarks.fill import fill
 from benchmarks.plans import exercise, rows_read, text
 from crawlproj.database.queries import load_queries
+
+pytestmark = pytest.mark.proof
 
 BIG = {"url", "host", "server", "origin", "crawl_host", "page", "page_version", "page_links"}
 BOUND = 5_000

@@ -13,6 +13,8 @@ import pytest
 from tests.support.crawling import run_crawl
 from tests.support.webs import rows
 
+pytestmark = pytest.mark.proof
+
 SETTINGS = {
     "FRONTIER_FLUSH": 0.2,
     "CRAWL_PATIENCE": 0,

@@ -125,6 +125,7 @@ def test_what_is_said_now_goes_before_what_was_noted_then(
     assert {item["via"] for item in again} == {"new"}
 
 
+@pytest.mark.proof
 def test_a_method_that_is_gone_is_counted_or_replaced(
     project: Path, shop: type[web.Shop], database_url: str
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_method_that_is_gone_is_counted_or_replaced(
     assert len([item for item in again if item["kind"] == "account"]) > 4
 
 
+@pytest.mark.proof
 def test_spiders_of_scrapy_redis_need_no_redis_and_leave_what_waits_there(
     project: Path, shop: type[web.Shop], redis_server: RedisServer, database_url: str
 ) -> None:
