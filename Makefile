@@ -35,7 +35,8 @@ proofs: .venv/.test
 
 check: .venv/.test
 	@$(PYTHON) -m ruff check --quiet --output-format concise .
-	@$(PYTHON) -m ruff format --quiet --check . || { echo 'ruff format would change some files: .venv/bin/ruff format .' >&2; exit 1; }
+	@$(PYTHON) -m ruff format --quiet --check . || \
+		{ echo 'ruff format would change some files: .venv/bin/ruff format .' >&2; exit 1; }
 	@$(PYTHON) -m mypy --no-error-summary
 
 bench: .venv/.test

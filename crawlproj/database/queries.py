@@ -171,13 +171,6 @@ class Queries:
         rows = self._execute(name, args)[1]
         return rows[0] if rows else None
 
-    def fetch_row_as(self, name: str, row_type: type[Row], /, **args: Any) -> Row | None:
-        """The first row as a NamedTuple, as by `fetch_rows_as`, or None."""
-        row = self.fetch_row(name, **args)
-        if row is None:
-            return None
-        return row_type._make(row)
-
     def fetch_value(self, name: str, /, **args: Any) -> Any:
         """The first column of the first row of the named query, or None."""
         row = self.fetch_row(name, **args)

@@ -162,8 +162,9 @@ class Leases:
             args = {"crawl": self.crawl, "names": array_literal(names), "soon": now + SOON}
             tx.run("add_hosts", names=array_literal(names))
             wanted = {server for server, *_ in tx.fetch_rows("named_hosts", **args)} - {None}
-            rows = tx.fetch_rows("held_servers", worker=worker, servers=array_literal(wanted))
-            servers = [LeasedServer(*row) for row in rows]
+            servers = tx.fetch_rows_as(
+                "held_servers", LeasedServer, worker=worker, servers=array_literal(wanted)
+            )
             free = wanted - {server.id for server in servers}
             servers += self._take(tx, worker, free, now=now, unseen=unseen)
             # Taking a server may have changed the clocks of its hosts.
@@ -174,15 +175,15 @@ class Leases:
     def _take(
         self, tx: Transaction, worker: str, servers: Collection[int], now: datetime, unseen: int
     ) -> list[LeasedServer]:
-        rows = tx.fetch_rows(
+        taken = tx.fetch_rows_as(
             "lease_take",
+            LeasedServer,
             crawl=self.crawl,
             worker=worker,
             servers=array_literal(servers),
             now=now,
             until=now + self._spec.lease,
         )
-        taken = [LeasedServer(*row) for row in rows]
         dead = [server.id for server in taken if server.was_dead]
         if unseen and dead:
             tx.run("count_unseen", servers=array_literal(dead), unseen=unseen)

@@ -162,8 +162,7 @@ class UrlWriter:
             return []
         full = set(self.full_hosts(tx, sorted(set(host_ids.values()))))
         columns = self._new_url_columns(list(batch.values()), host_ids, full)
-        rows = tx.fetch_rows("add_urls", crawl=self.crawl, now=now, **columns)
-        return [AddedUrl(*row) for row in rows]
+        return tx.fetch_rows_as("add_urls", AddedUrl, crawl=self.crawl, now=now, **columns)
 
     def full_hosts(self, tx: Transaction, hosts: Sequence[int]) -> list[int]:
         """Those of the hosts that are over their quota."""
@@ -249,8 +248,9 @@ class UrlWriter:
         """Shorten the depths of known URLs that were found nearer."""
         if not urls:
             return []
-        rows = tx.fetch_rows(
+        return tx.fetch_rows_as(
             "nearer_urls",
+            NearerUrl,
             ordering=self.spec.order,
             id=array_literal([url.id for url in urls]),
             canonical=array_literal([url.url for url in urls]),
@@ -258,7 +258,6 @@ class UrlWriter:
             parent=array_literal([url.parent for url in urls]),
             score=array_literal([url.score for url in urls]),
         )
-        return [NearerUrl(*row) for row in rows]
 
     def _revive(
         self, tx: Transaction, urls: Sequence[NewUrl], since: datetime | None
@@ -266,8 +265,9 @@ class UrlWriter:
         """Queue known URLs again that are urgent, retired, or no longer too deep."""
         if not urls:
             return []
-        rows = tx.fetch_rows(
+        return tx.fetch_rows_as(
             "revive_urls",
+            ChangedUrl,
             ordering=self.spec.order,
             max_depth=self.spec.max_depth,
             since=since,
@@ -275,7 +275,6 @@ class UrlWriter:
             canonical=array_literal([url.url for url in urls]),
             urgent=array_literal([url.lane is Lane.URGENT for url in urls]),
         )
-        return [ChangedUrl(*row) for row in rows]
 
     def _spread(
         self, tx: Transaction, nearer: Iterable[tuple[int, int]], touched: set[int]
@@ -301,13 +300,13 @@ class UrlWriter:
                 rings[depth + 1].update(id_ for id_, _ in rows)
         if not moved or not self.spec.max_depth:
             return []
-        rows = tx.fetch_rows(
+        return tx.fetch_rows_as(
             "revive_depths",
+            ChangedUrl,
             ordering=self.spec.order,
             max_depth=self.spec.max_depth,
             ids=array_literal(sorted(moved)),
         )
-        return [ChangedUrl(*row) for row in rows]
 
 
 @dataclass(slots=True)

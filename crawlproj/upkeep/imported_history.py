@@ -34,7 +34,6 @@ from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.frontier.seen import depth_score
 from crawlproj.http.status import REDIRECTS
 from crawlproj.items import Page
-from crawlproj.revisit.policies import choose_policy
 from crawlproj.scheduling.outcomes import OutcomeRules
 from crawlproj.upkeep.takedown import refresh_hosts
 from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of, url_key
@@ -133,16 +132,7 @@ class CaptureReplay:
     """Replays captures by the rules of a crawl."""
 
     def __init__(self, crawl: str, config: Config, archive: Archive) -> None:
-        policy = choose_policy(
-            config.policy, config.bounds, config.increase, decrease=config.decrease
-        )
-        self._outcome_rules = OutcomeRules(
-            policy,
-            config.retries,
-            config.retry_delay,
-            gone_limit=config.gone_limit,
-            gone_interval=config.bounds.interval,
-        )
+        self._outcome_rules = OutcomeRules.from_config(config)
         self._crawl = crawl
         self._config = config
         self._archive = archive
@@ -192,8 +182,6 @@ class CaptureReplay:
         if 200 <= page.status < 300:
             self._read(history, page, entry, capture=capture, stored=stored)
         outcome = self._outcome_rules.decide_outcome(page, ticket)
-        if outcome.state is State.WAITING and page.kind not in self._config.revisit_filter:
-            outcome = replace(outcome, next_visit=None)
         if outcome.status in REDIRECTS and outcome.moved_to is not None:
             # Where it leads is for the spider to follow.
             outcome = replace(outcome, next_visit=page.at + self._config.bounds.interval)

@@ -136,7 +136,7 @@ def refresh_hosts(tx: Transaction, touched: Sequence[tuple[int, int]]) -> None:
 
 def stored_rules(db: Queries) -> list[StoredRule]:
     """All rules that were ever stored, oldest first."""
-    return [StoredRule(*row) for row in db.fetch_rows("takedown_rules")]
+    return db.fetch_rows_as("takedown_rules", StoredRule)
 
 
 def pending_rules(db: Queries) -> TakedownRules:

@@ -4,9 +4,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from scrapy import Spider
 from scrapy.settings import Settings
+from scrapy.utils.test import get_crawler
 
-from crawlproj.config import parse_duration, parse_size, read_config
+from crawlproj.config import config_of, parse_duration, parse_size, read_config
 from crawlproj.errors import ConfigError
 from crawlproj.politeness.networks import SharedNetworks
 from settings import base
@@ -120,3 +122,10 @@ def test_the_shipped_networks_are_networks() -> None:
 def test_networks_that_are_none_are_refused(value: object) -> None:
     with pytest.raises(ConfigError, match="POLITENESS_SHARED_NETWORKS"):
         read_config(settings(POLITENESS_SHARED_NETWORKS=value), "site")
+
+
+def test_the_settings_of_a_crawler_are_read_once_and_those_of_another_apart() -> None:
+    first = get_crawler(Spider, {**OURS, "FRONTIER_RETRIES": 1})
+    second = get_crawler(Spider, {**OURS, "FRONTIER_RETRIES": 2})
+    assert config_of(first) is config_of(first)
+    assert (config_of(first).retries, config_of(second).retries) == (1, 2)

@@ -8,7 +8,10 @@ from typing import Any
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from scrapy.settings import BaseSettings
-from scrapy_redis.connection import SETTINGS_PARAMS_MAP, get_redis_from_settings  # type: ignore[import-untyped]
+from scrapy_redis.connection import (  # type: ignore[import-untyped]
+    SETTINGS_PARAMS_MAP,
+    get_redis_from_settings,
+)
 
 log = logging.getLogger(__name__)
 
