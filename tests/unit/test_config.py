@@ -125,7 +125,10 @@ def test_networks_that_are_none_are_refused(value: object) -> None:
 
 
 def test_the_settings_of_a_crawler_are_read_once_and_those_of_another_apart() -> None:
-    first = get_crawler(Spider, {**OURS, "FRONTIER_RETRIES": 1})
-    second = get_crawler(Spider, {**OURS, "FRONTIER_RETRIES": 2})
+    class SiteLike(Spider):
+        name = "site"
+
+    first = get_crawler(SiteLike, {**OURS, "FRONTIER_RETRIES": 1})
+    second = get_crawler(SiteLike, {**OURS, "FRONTIER_RETRIES": 2})
     assert config_of(first) is config_of(first)
     assert (config_of(first).retries, config_of(second).retries) == (1, 2)
