@@ -62,7 +62,8 @@ def command_of(
         ]
     # Scrapy's cookies would ask the internet for a list of domains.
     ours = {"PYTHONPATH": str(ROOT), "https_proxy": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
-    env = {name: value for name, value in os.environ.items() if name not in defaults.OURS} | ours
+    alien = {*defaults.OURS, "SCRAPY_SETTINGS_MODULE"}
+    env = {name: value for name, value in os.environ.items() if name not in alien} | ours
     return command, env
 
 

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from scrapy.utils.project import get_project_settings
+from scrapy.settings import Settings
 
 from crawlproj.archive import index_merge, recovery, removal
 from crawlproj.config import Config, read_config
@@ -86,7 +86,8 @@ def work(what: str, folder: Path, dsn: str) -> None:
 
 
 def config_of(folder: Path, dsn: str) -> Config:
-    settings = get_project_settings()
+    settings = Settings()
+    settings.setmodule("settings.local", priority="project")
     settings.setdict(
         {"CRAWL_DIR": str(folder), "DATABASE_URL": dsn, "GUARD_ALLOW_PRIVATE": True},
         priority="cmdline",
