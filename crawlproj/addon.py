@@ -1,8 +1,9 @@
-"""The add-on brings crawlproj into an existing Scrapy project with one line of its settings.
+"""Add-ons, which Scrapy calls when a spider's own settings are known: what is missing is merged.
 
-The line is ADDONS = {"crawlproj.addon.CrawlprojAddon": 100}. Everything is set with the priority of
-add-ons, below the project's own settings: what a project sets itself, it keeps. Scrapy's own
-components stay on, except those whose work the frontier does.
+`ProjectAddon` is that of crawlproj's own settings. `CrawlprojAddon` brings crawlproj into an
+existing Scrapy project with one line, ADDONS = {"crawlproj.addon.CrawlprojAddon": 100}. It sets
+everything with the priority of add-ons, below the project's own settings: what a project sets
+itself, it keeps. Scrapy's own components stay on, except those whose work the frontier does.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ from importlib import import_module
 from typing import Any
 
 from scrapy.settings import BaseSettings
-from scrapy.utils.misc import load_object
 
-from crawlproj.errors import ConfigError, CrawlprojError
+from crawlproj.components import DEFAULTS, check_components, merge_components
+from crawlproj.errors import CrawlprojError
 from crawlproj.install_check import different_folders, package_files
 
-DEFAULTS = "settings.base"
 SCRAPY_SETTINGS = (
     "SCHEDULER",
     "DUPEFILTER_CLASS",
@@ -47,12 +47,21 @@ KEPT_MODULES = (
     "logstats",
 )
 """Modules of Scrapy's components that are off in our own settings, but stay on with the add-on."""
-COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
 REDIS_PIPELINE = "scrapy_redis.pipelines.RedisPipeline"
 
 
+class ProjectAddon:
+    """Of this project itself: components that a spider or the command line sets come on top of
+    ours, and don't replace them.
+    """
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        merge_components(settings)
+        check_components(settings)
+
+
 class CrawlprojAddon:
-    """The add-on. Scrapy makes one per crawl.
+    """The add-on for other projects. Scrapy makes one per crawl.
 
     It calls `update_pre_crawler_settings` first, once per process.
     """
@@ -75,19 +84,8 @@ class CrawlprojAddon:
 
     def update_settings(self, settings: BaseSettings) -> None:
         self.update_pre_crawler_settings(settings)
-        base = import_module(DEFAULTS)
-        if settings["SCHEDULER"] != base.SCHEDULER:
-            raise ConfigError(
-                f"SCHEDULER = {settings['SCHEDULER']!r}: take that line out, crawlproj needs its "
-                "own scheduler"
-            )
-        for name in COMPONENTS:
-            for path, order in getattr(base, name).items():
-                module = path.split(".")[-2]
-                if module not in KEPT_MODULES:
-                    settings.setdefault_in_component_priority_dict(name, load_object(path), order)
-        handlers = {**base.DOWNLOAD_HANDLERS, **settings.getdict("DOWNLOAD_HANDLERS")}
-        settings.set("DOWNLOAD_HANDLERS", handlers, _priority(settings, "DOWNLOAD_HANDLERS"))
+        merge_components(settings, KEPT_MODULES)
+        check_components(settings)
         self._remove_redis_pipeline(settings)
 
     def _remove_redis_pipeline(self, settings: BaseSettings) -> None:

@@ -64,6 +64,12 @@ class Page:
     kind: str = ""
     body_digest: bytes = b""
     document: Document | None = field(default=None, repr=False)
+    answered: int | None = None
+    """The status that came, also if a middleware failed with it and `status` is 0; None: nothing
+    was asked.
+    """
+    retry_after_s: float | None = None
+    """What that response asked for."""
     error: str = ""
     content: Content | None = field(default=None, repr=False)
     changed: bool = False

@@ -18,7 +18,6 @@ from crawlproj.config import config_of
 from crawlproj.fetch.requests import TICKET_META
 from crawlproj.frontier.base import NewUrl
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.items import Page
 from crawlproj.scheduling.notifications import PUSHES
 from crawlproj.scheduling.scheduler import scheduler_of, worker_of
 from crawlproj.scheduling.spider import LearnsSeeds
@@ -114,7 +113,7 @@ class BusPipeline:
             raise DontCloseSpider
 
     def process_item(self, item: Any) -> Any:
-        if self._items and not isinstance(item, Page):
+        if self._items:
             self._redis_thread.send_item(
                 self._out.item_key(item, self._crawler.spider), self._out.serialize(item)
             )

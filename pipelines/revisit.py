@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 class RevisitPipeline:
+    wants_pages = True
+
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         crawler.signals.connect(self.item_dropped, signal=signals.item_dropped)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 class StorePipeline:
+    wants_pages = True
+
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
 

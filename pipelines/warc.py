@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 class WarcPipeline:
+    wants_pages = True
+
     def __init__(self, crawler: Crawler) -> None:
         if not crawler.settings.getbool("WARC_ENABLED"):
             raise NotConfigured

@@ -106,6 +106,7 @@ OURS = frozenset(name for name in dir() if name.isupper() and name not in (*SCRA
 """crawlproj's own settings: documented, and open to the environment."""
 
 # --- Scrapy ---
+ADDONS = {"crawlproj.addon.ProjectAddon": 0}  # merges what spiders set with what is here
 SCHEDULER = "crawlproj.scheduling.scheduler.CrawlScheduler"
 DUPEFILTER_CLASS = "scrapy.dupefilters.BaseDupeFilter"
 DOWNLOADER = "crawlproj.extensions.overrides.DirectDownloader"

@@ -30,6 +30,7 @@ LAYERS = (
     "politeness",
     "items",
     "config",
+    "components",
     "fetch",
     "scheduling",
     "addon",
@@ -53,7 +54,16 @@ ONLY_IN = {
 """Libraries that one place speaks to."""
 
 SCRAPY = {"scrapy", "twisted"}
-KNOW_SCRAPY = {"addon", "fetch", "scheduling", "cli", "extensions", "reextract", "commands"}
+KNOW_SCRAPY = {
+    "addon",
+    "components",
+    "fetch",
+    "scheduling",
+    "cli",
+    "extensions",
+    "reextract",
+    "commands",
+}
 """Rooms that Scrapy calls or that speak its language. All others are free of it."""
 KNOW_SCRAPY_IN_SCHEDULING = {
     "crawlproj/scheduling/redis/connection.py",

@@ -13,7 +13,9 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 from scrapy.spiderloader import get_spider_loader
+from scrapy.utils.misc import load_object
 
+from crawlproj.addon import CrawlprojAddon, ProjectAddon
 from crawlproj.cli.screen import MODES
 from crawlproj.config import Config, SettingsReader, one_of, parse_seconds, read_config
 from crawlproj.database.connection import Database
@@ -57,6 +59,7 @@ def run_preflight(
     check_copies()
     config = check_settings(settings, spider_name)
     spider = make_spider(settings, spider_name, arguments)
+    check_addons(settings, spider)
     seeds = seeds_of(spider)
     check_contact(config, seeds)
     check_folder(config.crawl_dir)
@@ -111,6 +114,22 @@ def make_spider(settings: BaseSettings, name: str, arguments: Mapping[str, str])
     if not issubclass(spidercls, LearnsSeeds):
         return spidercls
     return spidercls(**arguments)
+
+
+def check_addons(settings: BaseSettings, spider: Any) -> None:
+    """Raise ConfigError if a spider's own settings leave out our add-on, which merges them with
+    those that keep the crawl polite, or if they can't be merged.
+    """
+    final = settings.copy()
+    spider.update_settings(final)
+    addons = [load_object(addon) for addon in final.getdict("ADDONS")]
+    ours = [addon for addon in addons if addon in (ProjectAddon, CrawlprojAddon)]
+    if not ours:
+        raise ConfigError(
+            "ADDONS: those of the spider leave out crawlproj's: put "
+            "'crawlproj.addon.ProjectAddon': 0 into them"
+        )
+    ours[0]().update_settings(final)
 
 
 def check_contact(config: Config, seeds: Sequence[str]) -> None:

@@ -1,22 +1,21 @@
-"""Feeds and the pipelines of other projects get what spiders yield, but no Pages.
+"""Feeds and the pipelines of people get what spiders yield, but no Pages.
 
 Pages are stored in the database, and are too long for a line of JSON.
 """
 
 from __future__ import annotations
 
-from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 from scrapy.extensions.feedexport import FeedExporter
 from scrapy.pipelines import ItemPipelineManager
+from scrapy.utils.defer import ensure_awaitable
+from scrapy.utils.python import global_object_name
 
 from crawlproj.items import Page
 
 if TYPE_CHECKING:
     from scrapy import Spider
-
-OUR_PACKAGES = ("crawlproj", "pipelines")
 
 
 class ItemFeeds(FeedExporter):
@@ -28,18 +27,29 @@ class ItemFeeds(FeedExporter):
 
 
 class SpiderItems(ItemPipelineManager):
-    """The add-on's ITEM_PROCESSOR: Pages go through our own pipelines only.
+    """Pipelines see what spiders yield; Pages only those that ask for them: `wants_pages = True`.
 
-    The pipelines of the project that the add-on joins don't know them.
+    A pipeline is awaited only if need be: most return the item as it came.
     """
 
+    async def open_spider_async(self) -> None:
+        self._page_methods = [
+            method
+            for method in self.methods["process_item"]
+            if getattr(getattr(method, "__self__", None), "wants_pages", False)
+        ]
+        await super().open_spider_async()
+
     async def process_item_async(self, item: Any) -> Any:
-        if not isinstance(item, Page):
-            return await super().process_item_async(item)
-        for pipeline in self.middlewares:
-            package = type(pipeline).__module__.partition(".")[0]
-            if package in OUR_PACKAGES and hasattr(pipeline, "process_item"):
-                item = pipeline.process_item(item)
-                if isawaitable(item):
-                    item = await item
+        methods = self.methods["process_item"]
+        if isinstance(item, Page):
+            methods = self._page_methods  # type: ignore[assignment]
+        for method in methods:
+            assert method is not None
+            if method in self._mw_methods_requiring_spider:
+                result = method(item, self._spider)
+            else:
+                result = method(item)
+            if result is not item:
+                item = await ensure_awaitable(result, _warn=global_object_name(method))
         return item

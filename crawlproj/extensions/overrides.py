@@ -26,7 +26,6 @@ from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.core.scraper import Scraper
 from scrapy.exceptions import _InvalidOutput
 from scrapy.http import Response
-from scrapy.pipelines import ItemPipelineManager
 from scrapy.signalmanager import SignalManager
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils import signal as scrapy_signals
@@ -34,6 +33,8 @@ from scrapy.utils.defer import aiter_errback, deferred_from_coro, ensure_awaitab
 from scrapy.utils.misc import warn_on_generator_with_return_value
 from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
+
+from crawlproj.extensions.feedexport import SpiderItems
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -240,8 +241,8 @@ def _checked(result: Any, method: Callable[..., Any]) -> Response | Request:
     raise _InvalidOutput(f"Middleware {name} must return Response or Request, got {type(result)}")
 
 
-class DirectItems(ItemPipelineManager):
-    """Pipelines that are awaited only if need be: most return the item as it came."""
+class DirectItems(SpiderItems):
+    """Pipelines as the add-on has them, which also put the direct scraper in."""
 
     async def open_spider_async(self) -> None:
         assert self.crawler is not None and self.crawler.engine is not None
@@ -250,17 +251,6 @@ class DirectItems(ItemPipelineManager):
             scraper.__class__ = DirectScraper
         scrapers.warn_on_generator_with_return_value = warn_once  # type: ignore[attr-defined]
         await super().open_spider_async()
-
-    async def process_item_async(self, item: Any) -> Any:
-        for method in self.methods["process_item"]:
-            assert method is not None
-            if method in self._mw_methods_requiring_spider:
-                result = method(item, self._spider)
-            else:
-                result = method(item)
-            if result is not item:
-                item = await _awaitable(result, method)
-        return item
 
 
 _checked_callbacks: set[FunctionType] = set()

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from functools import lru_cache
 from ipaddress import ip_address
+from random import random
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import aiohttp
@@ -24,7 +26,12 @@ from crawlproj.archive.exchange import Truncated
 from crawlproj.config import config_of
 from crawlproj.fetch.pages import GuardError
 from crawlproj.fetch.wire import WireCapture, capture_wire, install_capture
+from crawlproj.frontier.base import Ticket
+from crawlproj.frontier.clock import FrontierClock
 from crawlproj.http.limited_body import BodyDecompressor, first_bytes
+from crawlproj.http.status import RETRYABLE, parse_retry_after
+from crawlproj.items import RobotsTicket
+from crawlproj.politeness.clocks import FetchTiming
 from crawlproj.politeness.guard import Guard, StaticNames
 
 if TYPE_CHECKING:
@@ -54,6 +61,16 @@ class LeasedHosts(Protocol):
 
     def note_sent(self, host: str) -> None:
         """A request to this host has just left."""
+
+    def note_response(self, ticket: Ticket | RobotsTicket, timing: FetchTiming) -> None:
+        """What came back, or that nothing did: the clocks are set by it."""
+
+    def note_extra(self, url: str, status: int, timing: FetchTiming) -> None:
+        """The same of a request without a ticket."""
+
+    @property
+    def clock(self) -> FrontierClock:
+        """The frontier's time."""
 
 
 def leased_hosts_of(crawler: Crawler) -> LeasedHosts:
@@ -172,7 +189,9 @@ class GuardedHandler(AiohttpDownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
+        self._crawler = crawler
         config = config_of(crawler)
+        self._user_agent = config.user_agent.encode()
         self._session.detach()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
@@ -205,12 +224,15 @@ class GuardedHandler(AiohttpDownloadHandler):
         """The headers in the bytes that came: not all of them are UTF-8."""
         return Headers(response.raw_headers)
 
-    @staticmethod
-    def _request_headers(request: Request) -> Headers:
-        """A copy of the headers, as Scrapy's own does it, but their names are right already."""
+    def _request_headers(self, request: Request) -> Headers:  # type: ignore[override]
+        """A copy of the headers, as Scrapy's own does it, but their names are right already.
+
+        Who asks is always said: no request and no middleware asks in another name.
+        """
         headers = Headers()
         dict.update(headers, request.headers)
         dict.pop(headers, b"Proxy-Authorization", None)
+        dict.__setitem__(headers, b"User-Agent", [self._user_agent])
         return headers
 
     @staticmethod
@@ -248,14 +270,42 @@ class GuardedHandler(AiohttpDownloadHandler):
         limit = asyncio.timeout(None)
         token = _current_request.set(request)
         self._running.add(limit)
+        request.meta["started"] = time.monotonic()
+        response = None
         try:
             async with limit:
-                return await super().download_request(request)
+                response = await super().download_request(request)
+                return response
         except TimeoutError:
             raise DownloadCancelledError("shutdown") from None
         finally:
+            self._note_end(request, response)
             self._running.discard(limit)
             _current_request.reset(token)
+
+    def _note_end(self, request: Request, response: Response | None) -> None:
+        """Set the clocks here at the network: whatever middlewares make of it, it was asked."""
+        ended = time.monotonic()
+        request.meta["ended"] = ended
+        worker = leased_hosts_of(self._crawler)
+        status = 0
+        retry_after_s = None
+        if response is not None:
+            status = response.status
+        failed = status == 0 or status in RETRYABLE
+        if failed and response is not None:
+            header = response.headers.get("Retry-After") or b""
+            retry_after_s = parse_retry_after(header.decode("latin-1"), worker.clock.now())
+        timing = FetchTiming(
+            request.meta["started"], ended, failed, retry_after_s=retry_after_s, jitter=random()
+        )
+        request.meta["answered"] = status
+        request.meta["retry_after_s"] = retry_after_s
+        ticket = request.meta.get("ticket")
+        if ticket is None:
+            worker.note_extra(request.url, status, timing)
+        else:
+            worker.note_response(ticket, timing)
 
     async def _read_response(self, response: _ClientResponse, request: Request) -> Response:
         """Read the body, or its first bytes if the request says `read_at_most` in its meta."""

@@ -35,6 +35,7 @@ from crawlproj.content.robots_directives import parse_robots_headers
 from crawlproj.fetch.wire import FramingError
 from crawlproj.frontier.clock import FrontierClock
 from crawlproj.items import Page, RobotsTicket
+from crawlproj.politeness.log_reader import CACHED
 
 KEPT_HEADERS = tuple(
     (name.title().encode(), name)
@@ -148,6 +149,8 @@ def page_of_failure(failure: Failure, clock: FrontierClock) -> Page:
         reason=reason_of(error),
         started_s=started_s,
         ended_s=ended_s,
+        answered=request.meta.get("answered"),
+        retry_after_s=request.meta.get("retry_after_s"),
         wire=request.meta.get("wire"),
     )
 
@@ -173,8 +176,12 @@ def page_of_response(
         headers=headers,
         body=response.body,
         address=str(response.ip_address or ""),
+        answered=request.meta.get("answered"),
+        retry_after_s=request.meta.get("retry_after_s"),
         wire=request.meta.get("wire"),
     )
+    if started_s is None and CACHED in response.flags:
+        page.reason = CACHED
     if page.status == 304 or 200 <= page.status < 300:
         tags = [value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")]
         page.directives = parse_robots_headers(tags, agents)
@@ -248,7 +255,7 @@ def _document_of_entries(url: str, entries: Iterable[feeds.FeedEntry]) -> Docume
 
 
 def _times_of(request: Request, clock: FrontierClock) -> tuple[float | None, float | None]:
-    """When the politeness middleware let it pass, and when it saw what came back."""
+    """When the download handler began and ended; None if it was never asked."""
     started = request.meta.get("started")
     ended = request.meta.get("ended")
     if started is None or ended is None:

@@ -17,6 +17,9 @@ from crawlproj.urls.canonical import canonical_url, host_of, origin_of
 
 Network = IPv4Network | IPv6Network
 
+CACHED = "cached"
+"""The reason in the line of an answer that a cache of the user's gave, and no server."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoggedRules:
@@ -163,9 +166,11 @@ def _parse_line(fields: Mapping[str, Any], location: str, rules: LoggedRules) ->
     url = canonical_url(fields["url"])
     if url is None:
         raise ValueError(f"not a web address: {fields['url']!r}")
-    sent = fields["started"] is not None
+    timed = fields["started"] is not None
+    # An answer without times did come from somewhere, unless it is said to be from a cache.
+    sent = timed or (int(fields["status"]) != 0 and fields["reason"] != CACHED)
     robots = fields["kind"] == "robots"
-    if sent:
+    if timed:
         start = _time(fields["started"])
         end = _time(fields["ended"])
     else:
@@ -188,7 +193,7 @@ def _parse_line(fields: Mapping[str, Any], location: str, rules: LoggedRules) ->
         ip=intern(str(fields["ip"])),
         server=int(fields["server"]),
         epoch=int(fields["epoch"]),
-        status=int(fields["status"]),
+        status=int(fields.get("answered", fields["status"])),
         reason=str(fields["reason"]),
         robots=robots,
         delay_s=float(fields["delay_s"]),

@@ -6,13 +6,12 @@ see which components there are.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from scrapy.settings import BaseSettings
 from scrapy.utils.python import global_object_name
 
-from crawlproj.addon import DEFAULTS
+from crawlproj.components import COMPONENTS, default_setting
 
 PRIORITY = 1_000
 """Above the command line: no setting leads to the network."""
@@ -31,7 +30,6 @@ FIXED: dict[str, Any] = {
     "REMOTE_CONTROL_ENABLED": False,
 }
 HANDLER = "crawlproj.reextract.handler.ArchiveHandler"
-COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
 DECOMPRESSORS = (
     "middlewares.unpacking.UnpackingMiddleware",
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware",
@@ -66,7 +64,7 @@ def kept_components(name: str, components: BaseSettings) -> dict[Any, Any]:
 
     Those of ours that work for the frontier go, and so do Scrapy's own downloader middlewares.
     """
-    defaults = getattr(import_module(DEFAULTS), name)
+    defaults = default_setting(name)
     ours = {path for path in defaults if not path.startswith("scrapy.")}
     kept = {}
     for component, order in components.items():

@@ -22,7 +22,7 @@ from crawlproj.database.opening import open_database
 from crawlproj.database.watchdog import DatabaseWatchdog
 from crawlproj.errors import DatabaseError
 from crawlproj.fetch.resolver import Resolver, address_of
-from crawlproj.frontier.base import Links, NewUrl, Outlook, Ticket
+from crawlproj.frontier.base import Lane, Links, NewUrl, Outlook, State, Ticket
 from crawlproj.frontier.clock import FrontierClock
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.frontier.seen import SeenUrls
@@ -43,7 +43,7 @@ from crawlproj.scheduling.spider import ChoosesLinks, LearnsSeeds
 from crawlproj.scheduling.visits import VisitEnds
 from crawlproj.scheduling.worker import worker_name
 from crawlproj.scheduling.worker_leases import WorkerLeases
-from crawlproj.urls.canonical import MAX_URL, canonical_url
+from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of
 
 log = logging.getLogger(__name__)
 
@@ -224,6 +224,16 @@ class CrawlWorker:
             return 0.0
         return host.clock.next_at - time.monotonic()
 
+    def take_turn(self, url: str) -> float | None:
+        """How long a request without a ticket, such as that of a media pipeline, must still wait;
+        0: it goes now. None: its host is not leased to us, so it may not be asked at all.
+        """
+        host = self.leases.window.hosts.get(host_of(url))
+        now = time.monotonic()
+        if host is None or now >= host.server.deadline:
+            return None
+        return self.leases.window.take_turn(host, now)
+
     def may_ask(self, ticket: Ticket | RobotsTicket) -> bool:
         """Is its lease still ours?"""
         return self.dispatcher.may_ask(ticket)
@@ -238,7 +248,31 @@ class CrawlWorker:
 
     def note_response(self, ticket: Ticket | RobotsTicket, timing: FetchTiming) -> None:
         """Set the clocks of host and server by what came back, or failed."""
-        self.dispatcher.update_clocks(ticket, timing)
+        self.dispatcher.update_clocks(ticket.host, timing)
+
+    def note_extra(self, url: str, status: int, timing: FetchTiming) -> None:
+        """The same for a request without a ticket, whose only trace is its line in the log."""
+        host = self.leases.window.hosts.get(host_of(url))
+        if host is None:
+            return
+        lease = host.server
+        stand_in = Ticket(
+            0,
+            url,
+            host.name,
+            server=lease.id,
+            epoch=lease.epoch,
+            visit=0,
+            lane=Lane.URGENT,
+            state=State.NEW,
+        )
+        page = Page(stand_in, url, status, at=self.clock.now())
+        page.started_s = self.clock.earliest_unix(timing.started)
+        page.ended_s = self.clock.earliest_unix(timing.ended)
+        if not status:
+            page.reason = "failed"
+        self._visits.log_extra(page)
+        self.dispatcher.update_clocks(host.name, timing)
 
     def archive_page(self, page: Page) -> str:
         """Put the exchange into the archive; return what became of it, for a stat."""

@@ -113,9 +113,9 @@ class Dispatcher:
             self._leases.mark_changed()
             self._leases.database_thread.fill_message(lambda message: message.urls.extend(urls))
 
-    def update_clocks(self, ticket: Ticket | RobotsTicket, timing: FetchTiming) -> None:
-        """Set the clocks of host and server from what came back."""
-        host = self.window.hosts.get(ticket.host)
+    def update_clocks(self, name: str, timing: FetchTiming) -> None:
+        """Set the clocks of a host and of its server from what came back."""
+        host = self.window.hosts.get(name)
         if host is not None:
             self.window.update_clocks(host, timing)
 

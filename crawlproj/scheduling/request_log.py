@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from crawlproj.config import parse_duration, parse_networks
-from crawlproj.http.status import parse_retry_after
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.urls.canonical import origin_of
 
@@ -87,9 +86,10 @@ def log_line(
         "bytes": len(page.body),
         "delay_s": delay_s,
     }
-    retry_after = page.headers.get("retry-after")
-    if retry_after:
-        line["retry_after_s"] = parse_retry_after(retry_after, page.at)
+    if page.answered is not None and page.answered != page.status:
+        line["answered"] = page.answered
+    if page.retry_after_s is not None:
+        line["retry_after_s"] = page.retry_after_s
     if isinstance(ticket, RobotsTicket):
         line["kind"] = "robots"
         line["lane"] = "robots"

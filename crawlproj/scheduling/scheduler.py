@@ -21,6 +21,7 @@ from scrapy.http import Request, Response
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
+from crawlproj.components import check_components
 from crawlproj.config import config_of
 from crawlproj.fetch.handler import ABORT
 from crawlproj.fetch.pages import page_of_failure, page_of_response
@@ -69,6 +70,7 @@ class CrawlScheduler(BaseScheduler):
 
     def __init__(self, crawler: Crawler) -> None:
         assert crawler.spider is not None
+        check_components(crawler.settings)
         self.crawler = crawler
         self.spider = crawler.spider
         self.config = config_of(crawler)

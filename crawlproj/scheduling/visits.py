@@ -134,6 +134,11 @@ class VisitEnds:
             robots_at=robots_at,
         )
 
+    def log_extra(self, page: Page) -> None:
+        """Log a request that was made without a ticket; that of the page stands in for one."""
+        if self._request_log is not None:
+            self._request_log.write(self._log_line(page) | {"lane": "extra"})
+
     def _add_robots_facts(self, page: Page, ticket: RobotsTicket, line: dict[str, Any]) -> None:
         """What robots.txt demands, if this response was the last word and not a redirect on
         the way.

@@ -296,6 +296,18 @@ class Window:
         host.server.clock = host.server.clock.after_start(now, self._server_rules)
         self._requeue_server(host.server)
 
+    def take_turn(self, host: HostWindow, now: float) -> float:
+        """How long a request without a ticket must still wait; 0: it goes now, and both clocks
+        count it, so that no other starts with it.
+        """
+        wait_s = max(host.clock.next_at, host.server.clock.next_at) - now
+        if wait_s > 0:
+            return wait_s
+        host.clock = host.clock.resting_until(now + host.clock.delay_s(self._rules), "delay")
+        host.server.clock = host.server.clock.after_start(now, self._server_rules)
+        self.requeue_host(host)
+        return 0.0
+
     def _clear_unsent(self, host: HostWindow) -> None:
         if host.server.unsent is host:
             host.server.unsent = None

@@ -33,6 +33,7 @@ LAW = Law(
 )
 NOTICED = {
     "host_delay": ("s asked for", "host delay"),
+    "forgotten_answers": ("s asked for", "host delay"),
     "crawl_delay": ("0.4 s asked for", "crawl-delay"),
     "slowdown": ("after a slow answer", "slowdown"),
     "retry_after": ("before Retry-After", "retry-after"),

@@ -10,11 +10,12 @@ from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
 from crawlproj.items import Page
-from settings import base
 
 
 class Spoiler:
     """A pipeline before ours that drops or fails."""
+
+    wants_pages = True
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.url.endswith("end=drop"):
@@ -27,6 +28,8 @@ class Spoiler:
 class LateSpoiler:
     """A pipeline after ours."""
 
+    wants_pages = True
+
     def process_item(self, item: Any) -> Any:
         if isinstance(item, Page) and item.url.endswith("end=late-drop"):
             raise DropItem("too late")
@@ -36,8 +39,10 @@ class LateSpoiler:
 class EndsSpider(scrapy.Spider):
     name = "ends"
     custom_settings = {  # noqa: RUF012
-        "ITEM_PIPELINES": base.ITEM_PIPELINES
-        | {"tests.spiders.ends.Spoiler": 350, "tests.spiders.ends.LateSpoiler": 950},
+        "ITEM_PIPELINES": {
+            "tests.spiders.ends.Spoiler": 350,
+            "tests.spiders.ends.LateSpoiler": 950,
+        },
     }
 
     def __init__(self, urls: str = "", **kwargs: Any) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from crawlproj.fetch.handler import GuardedHandler
 from crawlproj.politeness.clocks import FetchTiming, HostClock, HostRules, ServerClock
 from crawlproj.scheduling.robots_lifecycle import RobotsLifecycle
 from crawlproj.scheduling.window import ServerWindow
@@ -31,6 +32,12 @@ def _after(change: Callable[[FetchTiming, HostRules], tuple[FetchTiming, HostRul
 @breaks
 def host_delay() -> None:
     _after(lambda answer, rules: (replace(answer, sent=answer.started - rules.delay_s), rules))
+
+
+@breaks
+def forgotten_answers() -> None:
+    """No clock is set and the log has no times, as when a middleware fails, or is switched off."""
+    GuardedHandler._note_end = lambda self, request, response: None  # type: ignore[method-assign]
 
 
 @breaks

@@ -89,6 +89,22 @@ def judge(
     return find_violations(evidence, tolerance_s)
 
 
+def test_an_answer_without_times_was_asked_for_all_the_same() -> None:
+    """So it is logged when parts that keep the rules are missing, or have failed."""
+    untimed = {"started": None, "ended": None, "robots_at": None}
+    found = judge([line(1, **untimed), line(1.5, **untimed)])
+    assert {violation.rule for violation in found} == {"host delay", "robots.txt first"}
+    assert judge([line(1, **untimed, reason="cached"), line(1.5, **untimed, reason="cached")]) == []
+
+
+def test_a_status_that_a_middleware_failed_with_counts_as_it_came() -> None:
+    failed = line(1, status=0, reason="error: KeyError: 1")
+    assert [violation.rule for violation in judge([failed, line(3.2)])] == ["back-off"]
+    assert judge([failed | {"answered": 200}, line(3.2)]) == []
+    asked = failed | {"answered": 503, "retry_after_s": 60}
+    assert "retry-after" in {violation.rule for violation in judge([asked, line(30)])}
+
+
 # --- Legal schedules
 # --------------------------------------------------------------------------------------------------
 @dataclass

@@ -54,7 +54,7 @@ def make(path: Path, max_bytes: int = 10**6, timer: Timer | None = None) -> Requ
 
 def test_a_line_says_who_asked_whom_when_and_what_came_of_it() -> None:
     line = log_line(
-        page(body=b"12345", address="192.0.2.1", headers={"retry-after": "7"}),
+        page(body=b"12345", address="192.0.2.1", retry_after_s=7.0, answered=503),
         "w:1",
         "site",
         "x",
@@ -77,6 +77,7 @@ def test_a_line_says_who_asked_whom_when_and_what_came_of_it() -> None:
         "ms": 125.0,
         "bytes": 5,
         "delay_s": 2.5,
+        "answered": 503,
         "retry_after_s": 7.0,
         "kind": "page",
         "lane": "new",
