@@ -89,7 +89,7 @@ def _logs(folder: Path) -> list[str]:
         (
             "DOWNLOADER_MIDDLEWARES",
             {"middlewares.politeness.PolitenessMiddleware": None},
-            "DOWNLOADER_MIDDLEWARES: middlewares.politeness.PolitenessMiddleware must stay at 950",
+            "DOWNLOADER_MIDDLEWARES: middlewares.politeness.PolitenessMiddleware can't be",
         ),
         ("SCHEDULER", "scrapy.core.scheduler.Scheduler", "SCHEDULER = "),
         (
