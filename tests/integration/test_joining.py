@@ -158,7 +158,7 @@ POLITENESS_DELAY = 7
 ROBOT_NAME = "shopbot"
 COOKIES_ENABLED = False
 DOWNLOADER_MIDDLEWARES = {"scrapy.downloadermiddlewares.retry.RetryMiddleware": 551, "middlewares.robots.RobotsMiddleware": 250}
-DOWNLOAD_HANDLERS = {"https": "scrapy.core.downloader.handlers.http.HTTPDownloadHandler"}
+DOWNLOAD_HANDLERS = {"data": "scrapy.core.downloader.handlers.datauri.DataURIDownloadHandler"}
 ITEM_PIPELINES = {"shop.pipelines.PricePipeline": 300, "scrapy_redis.pipelines.RedisPipeline": 400}
 """
     join(project, more)
@@ -211,7 +211,7 @@ print(json.dumps({name: settings[name] for name in names} | {
     assert {"offsite.OffsiteMiddleware", "cookies.CookiesMiddleware"} <= {
         ".".join(name.split(".")[-2:]) for name in down
     }
-    assert found["handlers"]["https"] == "scrapy.core.downloader.handlers.http.HTTPDownloadHandler"
+    assert found["handlers"]["data"].endswith(".DataURIDownloadHandler")
     assert found["handlers"]["http"] == "crawlproj.fetch.handler.GuardedHandler"
     assert found["items"] == {
         "shop.pipelines.PricePipeline": 300,
