@@ -117,7 +117,10 @@ def run_to_end(
 
 
 def has_ended(crawler: Crawler) -> bool:
-    return crawler.spider is not None and crawler.stats.get_value("finish_reason") is not None
+    try:
+        return crawler.stats.get_value("finish_reason") is not None
+    except RuntimeError:  # it could not even begin, so there are no stats
+        return False
 
 
 def failure_of(task: Any) -> BaseException | None:
