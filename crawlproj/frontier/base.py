@@ -344,6 +344,8 @@ class Committed:
     """URLs that were left out, since their domain has too many hosts already."""
     hosts: frozenset[str] = frozenset()
     """Hosts that have queued URLs which this commit added or revived."""
+    set_aside: int = 0
+    """Ends and URLs that the database refused for what is in them."""
 
 
 MAX_READY = 100
@@ -407,12 +409,17 @@ class Frontier(Protocol):
         """
 
     def add(self, urls: Sequence[NewUrl]) -> Committed:
-        """The same as a commit of nothing but URLs."""
+        """The same as commits of nothing but URLs; many are cut into several."""
 
     def commit(self, batch: Batch, worker: str = "") -> Committed:
         """Write all of it or nothing. Outcomes whose visit or epoch is no longer current, or whose
         server `worker` does not hold, are ignored and counted as late; clocks of a server that
         `worker` does not hold can only make a pause longer.
+        """
+
+    def try_to_write(self) -> None:
+        """Write a harmless URL with its page and its robots.txt, and take all of it back: raises
+        what any commit would raise now.
         """
 
     def take_unresolved(self, limit: int) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -32,6 +33,7 @@ from crawlproj.frontier.base import (
     Ticket,
     Want,
 )
+from crawlproj.frontier.batches import harmless_page, split_batch, sum_commits
 from crawlproj.frontier.leases import Leases
 from crawlproj.frontier.outlook import read_outlook
 from crawlproj.frontier.quotas import PageQuota
@@ -55,6 +57,10 @@ them, which is then simply repeated.
 """
 SUM_EVERY = 1000
 """Commits after which what they have counted is summed up."""
+
+
+class _TakenBack(Exception):
+    """Rolls a transaction back that has done its duty."""
 
 
 class PostgresFrontier:
@@ -123,7 +129,7 @@ class PostgresFrontier:
         self._settle(tx, tx.fetch_value("all_hosts", crawl=crawl) or [], {}, now=self._now(tx))
 
     def add(self, urls: Sequence[NewUrl]) -> Committed:
-        return self.commit(Batch(urls=urls))
+        return sum_commits([self.commit(piece) for piece in split_batch(Batch(urls=urls))])
 
     def commit(self, batch: Batch, worker: str = "") -> Committed:
         return self._retry_conflicts(lambda tx: self._commit(tx, batch, worker))
@@ -139,6 +145,17 @@ class PostgresFrontier:
                     raise
                 log.info("A commit met another one and is done again")
         raise AssertionError("unreachable")
+
+    def try_to_write(self) -> None:
+        def write_and_take_back(tx: Transaction) -> None:
+            harmless = harmless_page(self.spec.name, self._now(tx))
+            self._commit(tx, Batch(urls=[harmless.url], robots=[harmless.robots]), "")
+            put_contents(tx, [harmless.outcome], {harmless.url.id})
+            raise _TakenBack
+
+        with suppress(_TakenBack):
+            self._retry_conflicts(write_and_take_back)
+        self._writer.forget_hosts()
 
     def _commit(self, tx: Transaction, batch: Batch, worker: str) -> Committed:
         now = self._now(tx)

@@ -9,17 +9,17 @@ in the database belongs to this thread.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 
 from crawlproj.errors import ArchiveError, DatabaseError
 from crawlproj.fetch.resolver import Resolver
-from crawlproj.frontier.base import Committed, Frontier, Lease, RobotsRow, Ticket, Want
-from crawlproj.politeness import robots
+from crawlproj.frontier.base import Frontier, Lease, RobotsRow, Ticket, Want
 from crawlproj.scheduling.archiver import Archiver
+from crawlproj.scheduling.batch_writer import BatchWriter
 from crawlproj.scheduling.messages import FromDatabase, ToDatabase, frontier_time
 from crawlproj.scheduling.retrying import OutageRetry
 from crawlproj.scheduling.sharing import PeerSummary, summarize_peers
@@ -29,6 +29,10 @@ from crawlproj.urls.canonical import origin_of
 log = logging.getLogger(__name__)
 
 MIN_GAP_S = 0.1
+STORE_S = 1.0
+"""About so long a turn stores before it goes on to renew and to lease."""
+MAX_URLS = 100_000
+"""So many new URLs may wait for the database before nothing more is handed out."""
 LEASE_GAP_S = 0.5
 HEARTBEAT_GAP_S = 2.0
 RECHECK_GAP_S = 5.0
@@ -77,8 +81,8 @@ class DatabaseThread(threading.Thread):
         self._poll_pushes = poll_pushes
         self._on_message = on_message
         self._on_failure = on_failure
-        self._robot_name = robot_name
         self._outage = OutageRetry(patience_s, heal)
+        self._writer = BatchWriter(frontier, worker, self._outage, archiver, robot_name=robot_name)
         self._rest = timedelta(seconds=rest_s)
         self._archiver = archiver
         self._heartbeat_at = -HEARTBEAT_GAP_S
@@ -86,6 +90,8 @@ class DatabaseThread(threading.Thread):
         self._wanting = False
         self._turn_s = 0.0
         self._message = ToDatabase()
+        self._taken = ToDatabase()
+        """The message of this turn."""
         self._lock = threading.Lock()
         self._bell = threading.Event()
         self._end = threading.Event()
@@ -96,17 +102,17 @@ class DatabaseThread(threading.Thread):
         self._changed: set[str] = set()
         self._renewed_at = time.monotonic()
         self._leased_at = self._renewed_at
-        self._stored: list[int] = []
-        self._committed: list[Committed] = []
         self._leases: list[Lease] = []
         self._renewed: dict[int, datetime] | None = None
 
     @property
     def storage_blocked(self) -> bool:
         """Is nothing more to be handed out? The database or the archive can't store anything, or
-        the archive does not keep up.
+        does not keep up.
         """
-        return self._outage.away or (self._archiver is not None and self._archiver.full)
+        if self._outage.away or len(self._message.urls) + len(self._taken.urls) > MAX_URLS:
+            return True
+        return self._archiver is not None and self._archiver.full
 
     def fill_message(self, fill: Callable[[ToDatabase], None], ring: bool = False) -> None:
         """Let the event loop put something into the message; `ring` asks for a turn soon rather
@@ -169,59 +175,26 @@ class DatabaseThread(threading.Thread):
             with self._lock:
                 message = self._message
                 self._message = ToDatabase()
+                self._taken = message
             try:
                 work(message)
                 break
             except (ArchiveError, DatabaseError) as error:
                 with self._lock:
                     self._message.take_back(message)
+                    self._taken = ToDatabase()
                 self._pushed = True
                 self._outage.wait_or_raise(error, since)
         self._outage.note_success()
-
-    def _commit(self, message: ToDatabase) -> None:
-        batch = message.batch
-        if not (
-            batch.outcomes or batch.urls or batch.robots or batch.clocks or batch.server_clocks
-        ):
-            return
-        if self._archiver is not None:
-            self._archiver.flush_to_disk()
-        self._rejudge(batch.robots)
-        self._committed.append(self.frontier.commit(batch, self.worker))
-        self._stored += [outcome.id for outcome in batch.outcomes]
-        if self._archiver is not None:
-            self._archiver.mark_stored(batch.outcomes)
-        message.clear_batch()
-
-    def _rejudge(self, rows: Sequence[RobotsRow]) -> None:
-        """Let URLs be visited that rules forbade and new ones allow. Done before these are stored,
-        so that it is done again if we die in between.
-        """
-        if not rows:
-            return
-        before = self.frontier.get_robots([row.origin for row in rows])
-        for row in {row.origin: row for row in rows}.values():
-            rules = robots.robots_from_row(row)
-            if row.origin not in before or rules.unreachable:
-                continue
-            if robots.same_rules(row, before[row.origin]):
-                continue
-            allows = partial(rules.allows, agent=self._robot_name)
-            revived = self.frontier.rejudge_forbidden(row.origin, allows)
-            hosts: frozenset[str] = frozenset()
-            if revived:
-                hosts = frozenset({row.host})
-            self._committed.append(Committed(revived=revived, hosts=hosts))
 
     def run_once(self, message: ToDatabase) -> None:
         """Do one turn: store, release, renew, lease and refill, then reply.
 
         What is released is released after the ends and clocks that came before it are stored. What
         was leased or renewed is reported by a later turn if the database is lost before this one is
-        over.
+        over. What is too much for one turn is left for the next, which then comes at once.
         """
-        self._commit(message)
+        self._writer.store_message(message, time.monotonic() + STORE_S)
         self._listen()
         reply = FromDatabase(
             *frontier_time(self.frontier), quiet=message.quiet, pushed=self._pushed
@@ -242,26 +215,38 @@ class DatabaseThread(threading.Thread):
         reply.robots = self._stored_robots(reply.tickets)
         origins = [*message.robots_origins, *self._take_changed()]
         reply.robots |= self.frontier.get_robots(origins)
-        if message.quiet is not None and not reply.tickets:
+        if message.quiet is not None and not reply.tickets and not message.unfinished:
             reply.outlook = self.frontier.outlook(self.worker)
         self._leases = []
         self._renewed = None
         self._pushed = False
+        self._put_back_rest(message)
         self._report(reply)
 
+    def _put_back_rest(self, message: ToDatabase) -> None:
+        """Leave what was not done to the next turn."""
+        if message.unfinished:
+            with self._lock:
+                self._message.take_back(message)
+                self._taken = ToDatabase()
+            self._bell.set()
+
     def _report(self, reply: FromDatabase) -> None:
-        reply.stored = self._stored
-        reply.committed = self._committed
-        self._stored = []
-        self._committed = []
+        reply.stored = self._writer.stored
+        reply.committed = self._writer.committed
+        self._writer.stored = []
+        self._writer.committed = []
         self._on_message(reply)
 
     def _release(self, message: ToDatabase) -> None:
-        self.frontier.release_servers(self.worker, message.release)
-        self.frontier.release_servers(self.worker, message.yielded, yielding=True)
-        self._held.difference_update(message.release, message.yielded)
-        message.release = []
-        message.yielded = []
+        """Give servers back, but those that have ends or clocks here which are not stored yet."""
+        release = [server for server in message.release if not message.has_work_of(server)]
+        yielded = [server for server in message.yielded if not message.has_work_of(server)]
+        self.frontier.release_servers(self.worker, release)
+        self.frontier.release_servers(self.worker, yielded, yielding=True)
+        self._held.difference_update(release, yielded)
+        message.release = [server for server in message.release if server not in release]
+        message.yielded = [server for server in message.yielded if server not in yielded]
 
     def _heartbeat(self) -> PeerSummary | None:
         """Say that this worker lives, and hear of the others. The leases of those that died on this
@@ -286,7 +271,7 @@ class DatabaseThread(threading.Thread):
         at once when there is reason to, else twice a second.
         """
         now = time.monotonic()
-        queued = any(committed.hosts for committed in self._committed)
+        queued = any(committed.hosts for committed in self._writer.committed)
         has_reason = pushed or message.eager or self._found_some or queued
         if not has_reason and now - self._leased_at < LEASE_GAP_S:
             return
@@ -365,7 +350,7 @@ class DatabaseThread(threading.Thread):
         self._renewed_at = time.monotonic()
 
     def _flush_and_release(self, message: ToDatabase) -> None:
-        self._commit(message)
+        self._writer.store_message(message, math.inf)
         self.frontier.release_servers(self.worker, sorted(self._held))
         self.frontier.remove_worker(self.worker)
         self._report(FromDatabase(*frontier_time(self.frontier)))

@@ -69,13 +69,32 @@ class ToDatabase:
             server_clocks=self.server_clocks,
         )
 
-    def clear_batch(self) -> None:
-        """Drop what is stored now."""
-        self.outcomes = []
-        self.urls = []
-        self.robots = []
-        self.clocks = {}
-        self.server_clocks = {}
+    def replace_batch(self, batch: Batch) -> None:
+        """Keep only this of what is to be stored."""
+        self.outcomes = list(batch.outcomes)
+        self.urls = list(batch.urls)
+        self.robots = list(batch.robots)
+        self.clocks = dict(batch.clocks)
+        self.server_clocks = dict(batch.server_clocks)
+
+    @property
+    def unfinished(self) -> bool:
+        """Is something left that is to be stored or released?"""
+        return bool(
+            self.outcomes
+            or self.urls
+            or self.robots
+            or self.clocks
+            or self.server_clocks
+            or self.release
+            or self.yielded
+        )
+
+    def has_work_of(self, server: int) -> bool:
+        """Is something left that must be stored before this server is released?"""
+        if self.clocks or self.server_clocks:
+            return True
+        return any(outcome.server == server for outcome in self.outcomes)
 
     def take_back(self, older: ToDatabase) -> None:
         """Put back what was to be stored or released and could not; what was wanted then is asked

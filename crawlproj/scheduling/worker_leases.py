@@ -105,7 +105,7 @@ class WorkerLeases:
             if host is not None:
                 host.held_ids.discard(key)
         for committed in reply.committed:
-            for name in ("late", "added", "revived", "nearer", "refused"):
+            for name in ("late", "added", "revived", "nearer", "refused", "set_aside"):
                 number = getattr(committed, name)
                 if number:
                     self._count(f"frontier/{name}", number)

@@ -99,6 +99,9 @@ class MemoryFrontier:
             self._crawl.refresh_waiting(self.now())
             return writer.make_committed()
 
+    def try_to_write(self) -> None:
+        """Nothing here is ever refused."""
+
     def _put_robots(self, rows: Sequence[RobotsRow]) -> None:
         hosts = self.store.hosts
         for row in rows:

@@ -19,6 +19,7 @@ from redis.exceptions import RedisError
 
 from crawlproj.errors import DatabaseError
 from crawlproj.frontier.base import Batch, Frontier, NewUrl
+from crawlproj.frontier.batches import blames_content, halve_batch, refuse_giants, split_batch
 from crawlproj.scheduling.redis.connection import RedisConnection
 from crawlproj.scheduling.redis.push_queue import PushBatch, PushQueue
 
@@ -33,8 +34,6 @@ ITEMS = 10_000
 SNAPSHOT = timedelta(hours=1)
 """How old a snapshot may be that Redis starts from; by default it saves at least that often."""
 STOP_TIMEOUT_S = 5.0
-NONSENSE = ("22", "23", "54")
-"""Classes of SQLSTATE: bad data, broken constraint, too big."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,16 +168,24 @@ class RedisThread(threading.Thread):
         visit may end at this very moment: the frontier looks at `since` again when it has locked
         the rows.
         """
-        try:
-            self._frontier.commit(Batch(urls=rows, since=since))
-        except DatabaseError as error:
-            if not (error.sqlstate or "").startswith(NONSENSE):
-                raise
-            if len(rows) > 1:
-                return sum(self._add([row], since) for row in rows)
-            log.warning("This push can't be stored, left out: %s: %s", rows[0].url[:200], error)
-            return 1
-        return 0
+        refused = 0
+        pieces = split_batch(Batch(urls=rows, since=since))
+        while pieces:
+            piece = pieces.pop(0)
+            try:
+                refuse_giants(piece)
+                self._frontier.commit(piece)
+            except Exception as error:
+                if not blames_content(error):
+                    raise
+                if len(piece.urls) > 1:
+                    pieces[:0] = halve_batch(piece)
+                    continue
+                self._frontier.try_to_write()
+                url = piece.urls[0].url[:200]
+                log.warning("This push can't be stored, left out: %s: %s", url, error)
+                refused += 1
+        return refused
 
     def _rows(self, batch: PushBatch) -> tuple[list[NewUrl], int]:
         """Rows of a batch, and how many pushes make no sense."""

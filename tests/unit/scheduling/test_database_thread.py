@@ -277,8 +277,8 @@ class Stuck:
 
 def with_archive(desk: Desk, failures: int, patience_s: float = 60.0) -> Stuck:
     vault: Any = Stuck(desk, failures)
-    desk.keeper._archiver = vault
-    desk.keeper._outage = OutageRetry(patience_s)
+    desk.keeper._archiver = desk.keeper._writer.archiver = vault
+    desk.keeper._outage = desk.keeper._writer.outage = OutageRetry(patience_s)
     return vault  # type: ignore[no-any-return]
 
 
