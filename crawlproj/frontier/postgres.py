@@ -139,9 +139,10 @@ class PostgresFrontier:
             try:
                 with self.db.transaction() as tx:
                     return work(tx)
-            except DatabaseError as error:
+            except Exception as error:
                 self._writer.forget_hosts()
-                if not tries_left or error.sqlstate not in CONFLICTS:
+                conflict = isinstance(error, DatabaseError) and error.sqlstate in CONFLICTS
+                if not tries_left or not conflict:
                     raise
                 log.info("A commit met another one and is done again")
         raise AssertionError("unreachable")
@@ -155,7 +156,6 @@ class PostgresFrontier:
 
         with suppress(_TakenBack):
             self._retry_conflicts(write_and_take_back)
-        self._writer.forget_hosts()
 
     def _commit(self, tx: Transaction, batch: Batch, worker: str) -> Committed:
         now = self._now(tx)

@@ -29,8 +29,8 @@ from crawlproj.scheduling.retrying import OutageRetry
 
 log = logging.getLogger(__name__)
 
-CANCELED = "57014"
-"""Postgres's code for a statement that was canceled, perhaps because it took too long."""
+INTERRUPTED = ("08", "57")
+"""Classes of Postgres errors of a connection or statement that was ended by someone."""
 LOSSES = 2
 """So often the connection may be lost while something is stored before that is taken for the
 cause.
@@ -194,7 +194,9 @@ class BatchWriter:
 
 def _is_silent(error: Exception) -> bool:
     """Does an error not say whether the database or what it was sent is at fault?"""
-    return isinstance(error, DatabaseError) and (not error.sqlstate or error.sqlstate == CANCELED)
+    if not isinstance(error, DatabaseError):
+        return False
+    return not error.sqlstate or error.sqlstate.startswith(INTERRUPTED)
 
 
 def _printable(text: str) -> str:
