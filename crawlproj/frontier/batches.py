@@ -25,8 +25,8 @@ from crawlproj.frontier.base import (
 )
 from crawlproj.urls.canonical import url_key
 
-PIECE_CHARS = 4_000_000
-"""About so many characters are stored in one transaction."""
+PIECE_CHARS = 2_000_000
+"""About so many characters are stored in one transaction: some 4,000 URLs, half a second."""
 LARGEST_CHARS = 16_000_000
 """No single end or URL may have more: the driver needs several times its size in memory."""
 URL_CHARS = 400
@@ -215,8 +215,9 @@ def _end_weight(outcome: Outcome) -> int:
     links = content.links
     weight += len(content.title) + len(content.content_type) + len(content.language)
     weight += LINK_CHARS * (len(links.known) + len(links.other))
-    weight += sum(map(len, links.known_texts))
-    return weight + sum(map(len, links.other)) + sum(map(len, links.other_texts))
+    # Joining is several times faster than adding up lengths, and each page is weighed.
+    weight += len("".join(links.known_texts))
+    return weight + len("".join(links.other)) + len("".join(links.other_texts))
 
 
 def _robots_weight(row: RobotsRow) -> int:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from crawlproj.frontier.base import Batch, Committed, Frontier, Outcome, Pause, RobotsRow, State
+from crawlproj.frontier.batches import HARMLESS_HOST, PIECE_CHARS, split_batch, sum_commits
 from tests.contract.visits import handed_out
 from tests.contract.worlds import DAY_S, Hand, World, page
 
@@ -220,6 +221,62 @@ class Robots:
         row = self.row(world, body="Disallow: /\0x")
         frontier.commit(Batch(robots=[row]))
         assert frontier.get_robots([row.origin])[row.origin].body == "Disallow: /x"
+
+
+class Pieces:
+    """What is too much for one commit is cut into several."""
+
+    def ended(self, world: World, crawl: str, most_chars: int) -> list[tuple[object, ...]]:
+        """All URLs of a crawl after one batch, which was stored in pieces of that size."""
+        frontier, hand, tickets = handed_out(world, "/1", "/2", "/3", "/4", crawl=crawl)
+        first, second, third, fourth = tickets
+        links = [world.url(frontier, f"/{n}", depth=4, parent=first.id) for n in range(5, 15)]
+        again = world.url(frontier, "/3", depth=3, parent=second.id)
+        nearer = world.url(frontier, "/7", depth=2, parent=second.id)
+        ids = [url.id for url in links]
+        outcomes = [
+            hand.outcome(first, content=page(*ids), depth=9),
+            hand.outcome(second, content=page(again.id, nearer.id)),
+            hand.outcome(third, State.RETIRED, content=page()),
+            hand.outcome(fourth, State.DEAD, why="status 400"),
+        ]
+        clocks = {world.host("a"): Pause(world.clock.now, "delay")}
+        batch = Batch(outcomes, [*links, again, nearer], clocks=clocks)
+        pieces = split_batch(batch, most_chars)
+        assert len(pieces) == (1 if most_chars > 1 else 17)
+        done = [frontier.commit(piece, hand.name) for piece in pieces]
+        assert sum_commits(done).done == {ticket.id for ticket in tickets}
+        frontier.release_servers(hand.name, [first.server])
+        stored = frontier.get_urls([*ids, *(ticket.id for ticket in tickets)])
+        return sorted(
+            (url.url, url.state, url.lane, url.rank, url.depth, url.visit, url.why)
+            for url in stored.values()
+        )
+
+    def test_a_batch_in_pieces_does_the_same(self, world: World) -> None:
+        whole = self.ended(world, "whole", PIECE_CHARS)
+        assert self.ended(world, "pieces", 1) == whole
+        retired = next(row for row in whole if str(row[0]).endswith("/3"))
+        assert retired[1] is State.NEW, "the link to it was found after it had retired"
+
+    def test_the_end_of_a_page_comes_after_its_links_and_after_smaller_pages(
+        self, world: World
+    ) -> None:
+        frontier, hand, (big, small) = handed_out(world, "/big", "/small")
+        links = [world.url(frontier, f"/{n}", depth=1, parent=big.id) for n in range(9)]
+        links.append(world.url(frontier, "/x", depth=1, parent=small.id))
+        pieces = split_batch(Batch([hand.outcome(big), hand.outcome(small)], links), 1)
+        order = [item.id for piece in pieces for item in (*piece.urls, *piece.outcomes)]
+        assert order == [links[-1].id, small.id, *(link.id for link in links[:-1]), big.id]
+
+    def test_a_write_that_is_only_tried_leaves_nothing(self, world: World) -> None:
+        frontier, _, _ = handed_out(world)
+        before = frontier.count_urls()
+        frontier.try_to_write()
+        assert frontier.count_urls() == before
+        assert frontier.get_robots([f"http://{HARMLESS_HOST}"]) == {}
+        world.give(frontier, "/after", host=HARMLESS_HOST)
+        assert frontier.count_urls()["known"] == before["known"] + 1
 
 
 class RealTime:

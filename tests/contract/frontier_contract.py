@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.contract.adding import Adding, Limits
 from tests.contract.archived import Archived
 from tests.contract.borrowing import Borrowing
-from tests.contract.commits import AllOrNothing, LateEnds, RealTime, Robots
+from tests.contract.commits import AllOrNothing, LateEnds, Pieces, RealTime, Robots
 from tests.contract.depths import Depths
 from tests.contract.due_tickets import DueTickets, Reading
 from tests.contract.host_limits import HostLimits
@@ -23,7 +23,7 @@ class Entering(Adding, Limits, HostLimits, Depths, Revival, Reopening):
     """How URLs come in."""
 
 
-class Ending(Ends, Archived, LateEnds, AllOrNothing, Robots, Rejudging, RealTime):
+class Ending(Ends, Archived, LateEnds, AllOrNothing, Pieces, Robots, Rejudging, RealTime):
     """How visits end."""
 
 

@@ -18,9 +18,11 @@ from crawlproj.frontier.base import (
 from tests.contract.worlds import DAY_S, Hand, World, page
 
 
-def handed_out(world: World, *paths: str) -> tuple[Frontier, Hand, list[Ticket]]:
+def handed_out(
+    world: World, *paths: str, crawl: str = "one"
+) -> tuple[Frontier, Hand, list[Ticket]]:
     """A frontier with these URLs, a worker, and a ticket for each."""
-    frontier = world.frontier()
+    frontier = world.frontier(crawl)
     world.give(frontier, *(paths or ("/",)))
     hand = Hand(world, frontier)
     return frontier, hand, [hand.ticket(path) for path in paths or ("/",)]

@@ -212,6 +212,46 @@ def test_the_end_gives_back_everything_although_the_connection_is_lost(desk: Des
     assert desk.frontier.due_tickets([Want(done.host, done.server, done.epoch, 5)]) == []
 
 
+def test_what_is_too_much_for_a_turn_is_left_and_its_server_is_kept(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("crawlproj.scheduling.database_thread.STORE_S", 0.0)
+    monkeypatch.setattr("crawlproj.scheduling.database_thread.MAX_URLS", 5_000)
+    desk.turn(ask_for(2))
+    big, small = desk.news[0].tickets
+    urls = [
+        NewUrl(10 + n, f"http://a.test/{n:04}{'x' * 600}", "a.test", 1, parent=big.id)
+        for n in range(5_001)
+    ]
+    blocked: list[bool] = []
+
+    def fill(tray: ToDatabase) -> None:
+        ask_for(0)(tray)
+        tray.urls += urls
+        tray.outcomes += [desk.outcome(big), desk.outcome(small)]
+        tray.release += [big.server, small.server]
+        tray.quiet = 7
+
+    def store_some() -> FromDatabase:
+        blocked.append(desk.keeper.storage_blocked)
+        desk.turn(fill if len(desk.news) == 1 else ask_for(0))
+        return desk.news[-1]
+
+    first = store_some()
+    assert first.stored == [small.id] and first.outlook is None
+    assert desk.frontier.store.servers[small.server].worker is None
+    assert desk.frontier.store.servers[big.server].worker == "w"
+    assert desk.keeper._bell.is_set(), "the next turn comes at once"
+    while not desk.frontier.get_urls([big.id])[big.id].visit:
+        assert desk.frontier.store.servers[big.server].worker == "w"
+        store_some()
+    assert desk.news[-1].stored == [big.id] and len(desk.news) > 3
+    assert desk.frontier.store.servers[big.server].worker is None
+    assert len(desk.frontier.get_urls([url.id for url in urls])) == 5_001
+    desk.keeper.fill_message(lambda tray: tray.urls.extend(urls))
+    assert desk.keeper.storage_blocked and not any(blocked), "more than the limit waits"
+
+
 def test_patience_ends_with_a_clear_line(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
