@@ -81,6 +81,7 @@ class BatchWriter:
         if self.archiver is not None:
             self.archiver.flush_to_disk()
         pieces = split_batch(batch)
+        losses = self._losses
         try:
             while pieces:
                 parts = self._store_or_divide(pieces[0])
@@ -89,7 +90,7 @@ class BatchWriter:
                     break
         finally:
             message.replace_batch(join_batches(pieces))
-        if not pieces:
+        if not pieces or self._losses == losses:
             self._losses = 0
 
     def _store_or_divide(self, piece: Batch) -> list[Batch]:
@@ -116,7 +117,8 @@ class BatchWriter:
                     return [piece]
             self._lost_alone = 0
             self._set_aside(piece, error)
-        self.outage.note_success()
+        if self._losses > LOSSES:
+            self.outage.note_success()
         return []
 
     def _commit(self, batch: Batch, taken: Batch) -> None:
@@ -168,6 +170,7 @@ class BatchWriter:
         try:
             if self._losses:
                 self._await_database()
+            name = self._name(culprit)
             self.frontier.try_to_write()
             self._commit(harmless, culprit)
         except Exception as second:
@@ -177,7 +180,7 @@ class BatchWriter:
         self.committed.append(Committed(set_aside=1))
         self._lines += 1
         if self._lines <= MAX_LINES:
-            log.error("Set aside, the database refuses it: %s: %s", self._name(culprit), reason)
+            log.error("Set aside, the database refuses it: %s: %s", name, reason)
         if self._lines == MAX_LINES:
             log.error("More that is set aside is only counted (frontier/set_aside)")
 

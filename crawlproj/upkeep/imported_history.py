@@ -39,6 +39,8 @@ from crawlproj.upkeep.takedown import refresh_hosts
 from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of, url_key
 
 BATCH_PAGES = 200
+MAX_VERSIONS = 5_000
+"""So many versions are stored in one statement: a page may have any number of captures."""
 DEPTH = 1
 """The depth of a pushed URL: no seed, so that its host does not become part of the crawl."""
 HEADERS = ("location", "retry-after", "content-type", "x-robots-tag")
@@ -351,7 +353,9 @@ def _import_batch(
     with db.transaction() as tx:
         hosts = _add_hosts(tx, crawl, {history.ticket.host for history in histories})
         rows = tx.fetch_rows("import_urls", crawl=crawl, **_url_columns(histories, hosts))
-        counts.versions += tx.run("import_versions", **_version_columns(versions))
+        for start in range(0, len(versions), MAX_VERSIONS):
+            piece = versions[start : start + MAX_VERSIONS]
+            counts.versions += tx.run("import_versions", **_version_columns(piece))
         tx.run("import_pages", **_page_columns(latest))
         refresh_hosts(tx, [(crawl, host_id) for _, host_id, _ in rows])
         for _, _, is_new in rows:

@@ -216,12 +216,12 @@ def test_what_is_too_much_for_a_turn_is_left_and_its_server_is_kept(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("crawlproj.scheduling.database_thread.STORE_S", 0.0)
-    monkeypatch.setattr("crawlproj.scheduling.database_thread.MAX_URLS", 5_000)
+    monkeypatch.setattr("crawlproj.scheduling.database_thread.MAX_URLS", 2_000)
     desk.turn(ask_for(2))
     big, small = desk.news[0].tickets
     urls = [
-        NewUrl(10 + n, f"http://a.test/{n:04}{'x' * 600}", "a.test", 1, parent=big.id)
-        for n in range(5_001)
+        NewUrl(10 + n, f"http://a.test/{n:04}{'x' * 1_900}", "a.test", 1, parent=big.id)
+        for n in range(2_001)
     ]
     blocked: list[bool] = []
 
@@ -247,7 +247,7 @@ def test_what_is_too_much_for_a_turn_is_left_and_its_server_is_kept(
         store_some()
     assert desk.news[-1].stored == [big.id] and len(desk.news) > 3
     assert desk.frontier.store.servers[big.server].worker is None
-    assert len(desk.frontier.get_urls([url.id for url in urls])) == 5_001
+    assert len(desk.frontier.get_urls([url.id for url in urls])) == 2_001
     desk.keeper.fill_message(lambda tray: tray.urls.extend(urls))
     assert desk.keeper.storage_blocked and not any(blocked), "more than the limit waits"
 
