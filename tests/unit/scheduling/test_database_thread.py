@@ -230,6 +230,7 @@ def test_what_is_too_much_for_a_turn_is_left_and_its_server_is_kept(
         tray.urls += urls
         tray.outcomes += [desk.outcome(big), desk.outcome(small)]
         tray.release += [big.server, small.server]
+        tray.known_hosts = list(NAMES)
         tray.quiet = 7
 
     def store_some() -> FromDatabase:
