@@ -33,6 +33,7 @@ from crawlproj.http.status import RETRYABLE, parse_retry_after
 from crawlproj.items import RobotsTicket
 from crawlproj.politeness.clocks import FetchTiming
 from crawlproj.politeness.guard import Guard, StaticNames
+from crawlproj.urls.canonical import canonical_url, host_of
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -139,6 +140,15 @@ _current_request: ContextVar[Request] = ContextVar("current_request")
 """What is being downloaded in this task."""
 
 
+def host_asked(request: Request) -> str:
+    """The host that a request goes to, by the name under which it is leased."""
+    ticket = request.meta.get("ticket")
+    if ticket is not None:
+        name: str = ticket.host
+        return name
+    return host_of(canonical_url(request.url) or request.url)
+
+
 def response_class(crawler: Crawler, archived: bool) -> type[_ClientResponse]:
     """Scrapy's response class, which also notes when the request has left, perhaps later than
     planned, and, if it is archived, keeps what came over the wire, also if that is no whole head.
@@ -149,15 +159,22 @@ def response_class(crawler: Crawler, archived: bool) -> type[_ClientResponse]:
 
         async def start(self, connection: Connection) -> aiohttp.ClientResponse:
             protocol = connection.protocol
-            # The event loop writes at the end of its round: in the next one the request has left
-            # for sure.
-            note_sent = leased_hosts_of(crawler).note_sent
-            asyncio.get_running_loop().call_soon(note_sent, self.url.raw_host or "")
+            if self._writer is None:
+                self._note_sent()
+            else:  # its body is being written
+                self._writer.add_done_callback(self._note_sent)
             try:
                 return await super().start(connection)
             finally:
                 if archived:
                     self._capture(protocol)
+
+        def _note_sent(self, _: object = None) -> None:
+            """The event loop writes at the end of its round: in the next one the request has left
+            for sure.
+            """
+            note_sent = leased_hosts_of(crawler).note_sent
+            asyncio.get_running_loop().call_soon(note_sent, host_asked(_current_request.get()))
 
         def _capture(self, protocol: object) -> None:
             wire = capture_wire(self, protocol)

@@ -313,9 +313,15 @@ class Window:
             host.server.unsent = None
 
     def update_clocks(self, host: HostWindow, timing: FetchTiming) -> None:
-        """Set the clocks of a host and of its server by how a fetch went."""
-        if host.sent_at is not None:
-            timing = replace(timing, sent=max(host.sent_at, timing.started))
+        """Set the clocks of a host and of its server by how a fetch went.
+
+        One that ended without having left, as far as we know, may have reached the server as a
+        connection at any moment up to its end: the pauses count from there.
+        """
+        if host.sent_at is None:
+            self.mark_sent(host, timing.ended)
+        assert host.sent_at is not None
+        timing = replace(timing, sent=max(host.sent_at, timing.started))
         clock = host.clock.after_fetch(timing, self._rules)
         host.server.clock, host.clock = host.server.clock.after_fetch(
             clock, timing.ended, self._server_rules

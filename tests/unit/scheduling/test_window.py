@@ -59,6 +59,17 @@ def test_pauses_begin_when_the_request_has_left() -> None:
     assert made.hosts["a"].clock.next_at == 8
 
 
+def test_pauses_begin_at_the_end_of_a_request_that_was_not_seen_leaving() -> None:
+    """Its connection may have reached the server at any moment: a handshake that failed, say."""
+    made = window("a", "b", rules=ServerRules(delay_s=1, hosts=4, pause_after=0), servers=1)
+    made.add_tickets([ticket(1), ticket(2, "b"), ticket(3)])
+    assert hand_out(made, 0, leaves=False) == 1
+    made.update_clocks(made.hosts["a"], FetchTiming(0, 6.5))
+    made.finish_request(made.hosts["a"])
+    assert made.due_host(7.4) is None
+    assert hand_out(made, 7.5) == 2
+
+
 def test_a_request_that_never_leaves_holds_nobody_up_after_its_end() -> None:
     made = window("a", "b", rules=ServerRules(delay_s=1, hosts=4, pause_after=0), servers=1)
     made.add_tickets([ticket(1), ticket(2, "b")])
