@@ -15,6 +15,7 @@ from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from crawlproj.archive.writer import WriterOptions
@@ -31,6 +32,8 @@ T = TypeVar("T")
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?")
+SECRET = frozenset({"DATABASE_URL", "REDIS_URL"})
+"""Settings that may hold a password: they are never quoted."""
 YES = {"1", "true", "yes", "on"}
 NO = {"0", "false", "no", "off", "", "none"}
 
@@ -173,7 +176,10 @@ class SettingsReader:
         try:
             return parse(given)
         except ValueError as error:
-            raise ConfigError(f"{name} = {value!r} makes no sense: it must be {error}") from None
+            said = name
+            if name not in SECRET:
+                said = f"{name} = {value!r}"
+            raise ConfigError(f"{said} makes no sense: it must be {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,9 +322,24 @@ def crawl_dir(settings: Any) -> Path:
 
 
 def parse_redis_url(value: object) -> str:
-    if value and not str(value).startswith(("redis://", "rediss://", "unix://")):
+    """A URL of which every client reads the same parts: one that it can't read may have parts of
+    the password in its error.
+    """
+    text = str(value)
+    if text and not text.startswith(("redis://", "rediss://", "unix://")):
         raise ValueError("a URL such as redis://host:6379/0, rediss://... or unix:///path")
-    return str(value)
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018 - it raises if there is none
+        unclear = "@" in parts.path + parts.query + parts.fragment or "#" in text
+    except ValueError:
+        unclear = True
+    if unclear or re.search(r"[\s\x00-\x1f\x7f]", text):
+        raise ValueError(
+            "a URL such as redis://user:password@host:6379/0 (in a password write / as %2F, @ as "
+            "%40, : as %3A, # as %23, ? as %3F)"
+        )
+    return text
 
 
 def parse_robot_name(value: object) -> str:

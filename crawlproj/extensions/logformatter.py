@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 
 
 PASSWORD = re.compile(r"(://[^\s:/@'\"]*:)[^\s/'\"]+@")
+DATABASE = re.compile(r"((?:redis|rediss|unix|postgres|postgresql)://[^\s:/@'\"]*:)[^\s'\"]+@")
+"""Its password may have any character, also one that should have been escaped."""
+OPTION = re.compile(r"([?&\s](?:\w*password|pass|secret)=)[^\s&'\"]+", re.IGNORECASE)
 
 
 def without_passwords(record: logging.LogRecord) -> bool:
     """A filter of the log that blots out passwords in URLs, as in that of the database."""
     text = record.getMessage()
     if "://" in text:
-        record.msg = PASSWORD.sub(r"\1***@", text)
+        text = PASSWORD.sub(r"\1***@", DATABASE.sub(r"\1***@", text))
+        record.msg = OPTION.sub(r"\1***", text)
         record.args = None
     return True
 

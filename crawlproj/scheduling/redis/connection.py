@@ -6,12 +6,15 @@ import logging
 from typing import Any
 
 from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
 from redis.retry import Retry
 from scrapy.settings import BaseSettings
 from scrapy_redis.connection import (  # type: ignore[import-untyped]
     SETTINGS_PARAMS_MAP,
     get_redis_from_settings,
 )
+
+from crawlproj.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
@@ -22,14 +25,19 @@ def connect_redis(settings: BaseSettings) -> Any:
     """A client by scrapy-redis's settings; nothing is sent yet.
 
     A Redis that hangs costs two seconds, not thirty, unless REDIS_PARAMS says otherwise. The client
-    never retries: taking pushes must not be repeated without our knowing.
+    never retries: taking pushes must not be repeated without our knowing. ConfigError, which does
+    not quote them, if the settings make no client.
     """
     short_timeouts = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
     no_retries = {"retry_on_timeout": False, "retry": Retry(NoBackoff(), 0)}
     given = {name: settings.get(name) for name in SETTINGS_PARAMS_MAP if settings.get(name)}
     own = BaseSettings(given)
     own.set("REDIS_PARAMS", short_timeouts | settings.getdict("REDIS_PARAMS") | no_retries)
-    return get_redis_from_settings(own)
+    try:
+        return get_redis_from_settings(own)
+    except (RedisError, TypeError, ValueError):
+        pass  # its text may quote the URL, and so may the chain of an error that is raised here
+    raise ConfigError("REDIS_URL or REDIS_PARAMS: redis-py can't read an option in it")
 
 
 def redis_location(client: Any) -> str:
@@ -49,14 +57,16 @@ class RedisConnection:
         self.client = client
         self.location = redis_location(client)
         self.away = False
+        self._password = str(client.connection_pool.connection_kwargs.get("password") or "")
 
     def note_failure(self, error: Exception) -> None:
         if not self.away:
             self.away = True
+            text = str(error)
+            if self._password:
+                text = text.replace(self._password, "***")
             log.warning(
-                "Redis at %s does not answer, the crawl goes on without it: %s",
-                self.location,
-                error,
+                "Redis at %s does not answer, the crawl goes on without it: %s", self.location, text
             )
 
     def note_success(self) -> None:

@@ -18,6 +18,8 @@ from crawlproj.extensions.logformatter import without_passwords
             "'REDIS_URL': 'redis://:secret@127.0.0.1/0', 'X': 'http://a/'",
             "'REDIS_URL': 'redis://:***@127.0.0.1/0', 'X': 'http://a/'",
         ),
+        ("'redis://:se/c@ret@127.0.0.1/0'", "'redis://:***@127.0.0.1/0'"),
+        ("'redis://h/0?password=secret&db=1'", "'redis://h/0?password=***&db=1'"),
         ("see http://example.org:80/a@b", "see http://example.org:80/a@b"),
         ("'postgresql:///news?host=/tmp'", "'postgresql:///news?host=/tmp'"),
         ("100 % of nothing", "100 % of nothing"),
