@@ -19,6 +19,18 @@ def format_count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {many or one + 's'}"
 
 
+def printable(text: str) -> str:
+    """The text with escapes for what is not to be printed: control, bidi and other such characters.
+
+    What others wrote can't steer a terminal then, nor make lines of its own.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
 def format_bytes(size: int) -> str:
     """A size in its largest unit: `12.3 MB`."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):

@@ -16,6 +16,7 @@ from scrapy.exceptions import DontCloseSpider, NotConfigured
 
 from crawlproj.config import config_of
 from crawlproj.fetch.requests import TICKET_META
+from crawlproj.formatting import printable
 from crawlproj.frontier.base import NewUrl
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.scheduling.notifications import PUSHES
@@ -132,7 +133,8 @@ class BusPipeline:
                 if None in found:
                     bad += 1
             except Exception as error:
-                log.warning("This push makes no sense, left out: %r: %s", payload[:200], error)
+                why = printable(str(error))[:200]
+                log.warning("This push is left out: %r: %s", payload[:200], why)
                 bad += 1
         return rows, bad
 

@@ -78,7 +78,8 @@ def test_urls_and_json_of_any_kind_of_key_are_fetched(
         json.dumps(
             {"url": second, "meta": {"word": "hello", "parent": "x", "depth": [], "ticket": 1}}
         ),
-        "not a url",
+        "not a url \x1b[31m\n2026 forged",
+        json.dumps({"url": first, "meta": {"proxy": "http://127.0.0.1:9/"}}),
         "[1]",
         '{"meta": {}}',
         first + "x" * 2000,
@@ -96,10 +97,13 @@ def test_urls_and_json_of_any_kind_of_key_are_fetched(
     result = run_crawl(["modules"], live(demo, database_url, redis_server.url), tmp_path)
     assert result.code == 0, result.stderr + result.log
     assert (result.stats["bus/taken"], result.stats["bus/bad"], result.stats["bus/items"]) == (
-        8,
-        4,
+        9,
+        5,
         4,
     )
+    assert "may not set 'proxy'" in result.log
+    assert "\x1b" not in result.log
+    assert "\n2026 forged" not in result.log
     items = {item["url"]: item for item in map(json.loads, client.lrange("modules:items", 0, -1))}
     assert {url: (item["method"], item["body"], item["word"]) for url, item in items.items()} == {
         first: ("GET", "", None), second: ("GET", "", "hello"), third: ("POST", "a=b", None),

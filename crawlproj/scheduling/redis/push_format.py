@@ -3,13 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from scrapy import FormRequest, Request, Spider
 from scrapy.settings import BaseSettings
 from scrapy_redis.defaults import START_URLS_KEY  # type: ignore[import-untyped]
 from scrapy_redis.spiders import RedisMixin  # type: ignore[import-untyped]
+
+from crawlproj.fetch.requests import TICKET_META
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+MAX_PUSH = 1_000_000
+"""Characters of a push."""
+SETTABLE_META = frozenset({
+    "cookiejar", "dont_merge_cookies", "dont_redirect", "handle_httpstatus_all",
+    "handle_httpstatus_list",
+})  # fmt: skip
+"""Keys with a meaning for Scrapy that a push may set: they change what the spider sees."""
+RESERVED_META = frozenset({
+    "archived_at", "autothrottle_dont_adjust_delay", "cache_timestamp", "depth_reset",
+    "give_up_log_level", "is_secure", "priority_adjust", "read_at_most", "referrer_policy", "rule",
+    "verbatim_url",
+})  # fmt: skip
+"""Keys with a meaning for Scrapy or for us that a push may not set: they change how a request goes
+out.
+"""
+RESERVED_STARTS = (
+    "_", "allow_", "bind", "cached", "dns_", "dont_", "download_", "ftp_", "handle_", "http_",
+    "max_retry", "playwright", "proxy", "redirect_", "retry_", "splash", "zyte",
+)  # fmt: skip
+"""... and families of such keys, also of Scrapy's to come and of well-known plugins."""
+LIMITS = {"download_maxsize": "DOWNLOAD_MAXSIZE", "download_timeout": "DOWNLOAD_TIMEOUT"}
+"""Limits that a push may lower; the settings that say how high they are."""
 
 
 def requests_from_push(payload: bytes | str, spider: Spider) -> Iterator[Request]:
@@ -21,11 +47,11 @@ def requests_from_push(payload: bytes | str, spider: Spider) -> Iterator[Request
     inherited = getattr(type(spider), "make_request_from_data", None)
     if make is not None and inherited is not RedisMixin.make_request_from_data:
         made = make(payload)
-    elif isinstance(payload, str):
-        made = parse_push(payload)
     else:
-        encoding = getattr(spider, "redis_encoding", None) or "utf-8"
-        made = parse_push(payload.decode(encoding))
+        if not isinstance(payload, str):
+            payload = payload.decode(getattr(spider, "redis_encoding", None) or "utf-8")
+        made = parse_push(payload)
+        check_meta(made.meta, getattr(spider, "settings", {}))
     if isinstance(made, Iterable):
         for request in made:
             yield simplify_request(request)
@@ -35,6 +61,8 @@ def requests_from_push(payload: bytes | str, spider: Spider) -> Iterator[Request
 
 def parse_push(text: str) -> Request:
     """A bare URL, or {"url": ..., "method": ..., "meta": {...}}; all other keys are form data."""
+    if len(text) > MAX_PUSH:
+        raise ValueError(f"more than {MAX_PUSH:,} characters")
     try:
         fields: Any = json.loads(text)
     except ValueError:
@@ -43,8 +71,35 @@ def parse_push(text: str) -> Request:
         raise ValueError("neither a URL nor a JSON object with one")
     url = fields.pop("url")
     method = str(fields.pop("method", "GET")).upper()
+    if method not in METHODS:
+        raise ValueError(f"the method is none of {', '.join(sorted(METHODS))}")
     meta = fields.pop("meta", None)
     return FormRequest(url, method=method, meta=meta, formdata=fields)
+
+
+def check_meta(meta: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """ValueError if a push sets a key of `meta` that is not its to set.
+
+    Keys that mean nothing to Scrapy or to us are data for the spider's callbacks, and free. Those
+    that belong to one ticket (`TICKET_META`) are dropped later: who pushes what a response of
+    Scrapy's had in its `meta` has them too.
+    """
+    for key, value in meta.items():
+        if key in LIMITS:
+            _check_limit(key, value, settings.get(LIMITS[key]))
+        elif key in SETTABLE_META or key in TICKET_META:
+            continue
+        elif key in RESERVED_META or key.startswith(RESERVED_STARTS):
+            raise ValueError(f"a push may not set {key!r} in meta")
+
+
+def _check_limit(key: str, value: object, limit: Any) -> None:
+    """A limit may be lowered, and never be raised or lifted (0)."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not value > 0:  # type: ignore[operator]
+        raise ValueError(f"{key} in meta must be a number, more than 0")
+    if float(limit or 0) and value > float(limit):  # type: ignore[operator]
+        raise ValueError(f"{key} in meta is more than {LIMITS[key]} = {limit}")
 
 
 def simplify_request(request: Request) -> Request:

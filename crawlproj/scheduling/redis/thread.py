@@ -18,6 +18,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from crawlproj.errors import DatabaseError
+from crawlproj.formatting import printable
 from crawlproj.frontier.base import Batch, Frontier, NewUrl
 from crawlproj.frontier.batches import blames_content, halve_batch, refuse_giants, split_batch
 from crawlproj.scheduling.redis.connection import RedisConnection
@@ -183,7 +184,8 @@ class RedisThread(threading.Thread):
                     continue
                 self._frontier.try_to_write()
                 url = piece.urls[0].url[:200]
-                log.warning("This push can't be stored, left out: %s: %s", url, error)
+                why = printable(str(error))
+                log.warning("This push can't be stored, left out: %s: %s", url, why)
                 refused += 1
         return refused
 

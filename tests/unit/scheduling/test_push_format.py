@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import FormRequest, Request, Spider
-from scrapy.settings import BaseSettings
+from scrapy.settings import BaseSettings, Settings
 from scrapy_redis.spiders import RedisSpider
 
 from crawlproj.fetch.requests import is_plain
@@ -93,6 +93,59 @@ def test_json_has_meta_method_and_form_data() -> None:
 def test_nonsense_is_refused(text: str) -> None:
     with pytest.raises((ValueError, TypeError)):
         made(text)
+
+
+class Limited(Spider):
+    name = "limited"
+    settings = Settings({"DOWNLOAD_MAXSIZE": 1000, "DOWNLOAD_TIMEOUT": 60})
+
+
+@pytest.mark.parametrize(
+    ("meta", "allowed"),
+    [
+        ({"job": 7, "tags": ["a"], "page_download": 1, "é": {"x": None}}, True),
+        ({"handle_httpstatus_list": [404], "cookiejar": 1, "dont_merge_cookies": True}, True),
+        ({"depth": 9, "ticket": 1, "download_slot": "x", "parent": 1, "wire": ""}, True),
+        ({"download_maxsize": 1000, "download_timeout": 5}, True),
+        ({"download_maxsize": 1001}, False),
+        ({"download_maxsize": 0}, False),
+        ({"download_maxsize": -1}, False),
+        ({"download_maxsize": "9"}, False),
+        ({"download_maxsize": True}, False),
+        ({"download_timeout": 61}, False),
+        *(
+            ({key: "x"}, False)
+            for key in (
+                "proxy", "bindaddress", "read_at_most", "verbatim_url", "dont_obey_robotstxt",
+                "dont_retry", "allow_offsite", "download_warnsize", "download_fail_on_dataloss",
+                "max_retry_times", "retry_times", "redirect_urls", "http_user", "http_auth_domain",
+                "ftp_user", "_auth_proxy", "_scheme_proxy", "dont_cache", "archived_at",
+                "referrer_policy", "proxy_headers", "playwright", "handle_something_new",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_pushes_set_no_meta_that_changes_how_a_request_goes_out(
+    meta: dict[str, Any], allowed: bool
+) -> None:
+    push = json.dumps({"url": "http://a.test/", "meta": meta})
+    if allowed:
+        (request,) = made(push, Limited())
+        assert request.meta == meta
+    else:
+        with pytest.raises(ValueError, match=next(iter(meta))):
+            made(push, Limited())
+
+
+@pytest.mark.parametrize("method", ["CONNECT", "TRACE", "GET / HTTP/1.1\r\nX:", "", "\x1b[31m"])
+def test_methods_are_those_of_browsers(method: str) -> None:
+    with pytest.raises(ValueError, match="method"):
+        made(json.dumps({"url": "http://a.test/", "method": method}))
+
+
+def test_huge_pushes_are_refused() -> None:
+    with pytest.raises(ValueError, match="characters"):
+        made(json.dumps({"url": "http://a.test/", "meta": {"job": "x" * 1_000_001}}))
 
 
 @given(
