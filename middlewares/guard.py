@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from crawlproj.config import config_of
 from crawlproj.fetch.pages import RefusedError
+from crawlproj.politeness.guard import bad_port
 from crawlproj.scheduling.scheduler import worker_of
 from crawlproj.urls.canonical import MAX_URL
 
@@ -36,6 +37,10 @@ class GuardMiddleware:
         if refusal:
             self._crawler.stats.inc_value("refused/guard")
             raise RefusedError(refusal)
+        port = bad_port(request.url)
+        if port is not None:
+            self._crawler.stats.inc_value("refused/port")
+            raise RefusedError(f"port: {port} is not for the web")
 
     def _refusal(self, request: Request) -> str:
         if not request.url.startswith(("http://", "https://")):

@@ -29,6 +29,7 @@ ENDINGS = {
 ADVICE = {
     "forbidden/guard": "private addresses are refused unless GUARD_ALLOW_PRIVATE=1; all others "
     "need ROBOT_CONTACT",
+    "forbidden/port": "browsers refuse this port too: what listens there is no web server",
     "failed/dns": "the name of the host could not be resolved",
     "failed/refused": "no server listens there",
     "failed/unreachable": "the server could not be reached",

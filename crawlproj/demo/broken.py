@@ -16,7 +16,7 @@ from crawlproj.demo.model import DemoLink, DemoPage
 from crawlproj.demo.site import LONG_AGO, Maker, PathMaker, Site
 
 LONG_URL_CHARS = 10_000
-REFUSED = "http://refused.fault.demo.test:1/"
+REFUSED = "http://refused.fault.demo.test:2/"
 """Nobody listens there."""
 STATUSES = (200, 301, 304, 400, 401, 403, 404, 410, 418, 429, 451, 500, 502, 503, 504, 599)
 ODD = (

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from ipaddress import ip_address
 from random import randrange
 
-from crawlproj.politeness.guard import NO_ADDRESS, StaticNames
+from crawlproj.politeness.guard import NO_ADDRESS, StaticNames, plain_address
 from crawlproj.politeness.networks import SharedNetworks
 
 PATIENCE_S = 30.0
@@ -94,6 +94,7 @@ class Resolver:
         """The key of the server that a host is on."""
         if address is None:
             return NO_ADDRESS + host
+        address = plain_address(address)
         if address in self._shared:
             return f"{address} {host}"
         return address

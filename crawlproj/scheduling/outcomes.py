@@ -26,7 +26,7 @@ from crawlproj.urls.canonical import join_href
 
 NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression"})
 """Reasons without a response that another try would only repeat."""
-REFUSALS = frozenset({"robots", "guard", "forgotten"})
+REFUSALS = frozenset({"robots", "guard", "port", "forgotten"})
 LONGEST_RETRY = timedelta(days=1)
 
 

@@ -17,6 +17,7 @@ from crawlproj.frontier.base import RobotsRow, Ticket
 from crawlproj.http.status import REDIRECTS
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.politeness import robots
+from crawlproj.politeness.guard import bad_port
 from crawlproj.scheduling.messages import FromDatabase
 from crawlproj.scheduling.moved_robots import is_own_robots
 from crawlproj.scheduling.window import HostWindow
@@ -53,12 +54,14 @@ class RobotsLifecycle:
     def robots_first(self, host: HostWindow, ticket: Ticket) -> Ticket | RobotsTicket | None:
         """Return the ticket, or robots.txt before it, or neither while robots.txt can't be reached.
 
-        An address that the guard will refuse is not asked for robots.txt either.
+        An address or a port that the guard will refuse is not asked for robots.txt either.
         """
         if self._config.guard.refusal_reason(address_of(host.server.address)):
             return ticket
         known = self.cache.get_fresh(ticket.url, self._leases.clock.now())
         if known is None:
+            if bad_port(ticket.url) is not None:
+                return ticket
             origin = origin_of(ticket.url)
             url, hops = self._redirected.get(origin, (origin + "/robots.txt", 0))
             return self._make_ticket(host, ticket, url, hops=hops)

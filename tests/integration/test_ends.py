@@ -12,6 +12,7 @@ from tests.support.crawling import run_crawl
 from tests.support.webs import asked, demo_settings, make_due, rows
 
 PRIVATE = "http://10.0.0.1/"
+MAIL = "http://ok.fault.demo.test:25/"
 NOWHERE = "http://nowhere.invalid/"
 
 
@@ -54,6 +55,7 @@ def test_every_kind_of_end_is_one_end_in_the_right_state(database_url: str, tmp_
             demo.url("reset.fault", "/reset"): ("retry", 0, "reset"),
             REFUSED: ("retry", 0, "refused"),
             NOWHERE: ("retry", 0, "dns"),
+            MAIL: ("forbidden", 0, "port: 25 is not for the web"),
             demo.url("huge.fault", "/huge"): ("dead", 0, "too big"),
             demo.url("bomb.fault", "/bomb"): ("dead", 0, "decompression"),
             demo.url("ok.fault", "/ok?end=callback"): (
@@ -87,6 +89,7 @@ def test_every_kind_of_end_is_one_end_in_the_right_state(database_url: str, tmp_
     ends = sum(number for name, number in stats.items() if name.startswith("end/"))  # type: ignore[misc]
     assert ends == sum(row.visits for row in found.values())
     assert stats.get("politeness/held", 0) == 0
+    assert (stats["refused/port"], stats["forbidden/port"]) == (1, 1)
 
 
 def test_the_guard_refuses_private_addresses_before_and_after_names_are_resolved(
