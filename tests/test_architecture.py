@@ -19,6 +19,7 @@ MODULES = sorted(path for name in OURS for path in (ROOT / name).rglob("*.py"))
 LAYERS = (
     "errors",
     "formatting",
+    "private_files",
     "install_check",
     "http",
     "urls",

@@ -6,6 +6,8 @@ import errno
 import os
 from pathlib import Path
 
+from crawlproj.private_files import make_private_folder
+
 
 def sync_folder(folder: Path) -> None:
     """Bring the names in a folder to disk, so that they survive a loss of power."""
@@ -22,7 +24,7 @@ def make_folder(folder: Path) -> None:
         return
     make_folder(folder.parent)
     try:
-        folder.mkdir(exist_ok=True)
+        make_private_folder(folder)
     except FileExistsError:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from None
     sync_folder(folder.parent)

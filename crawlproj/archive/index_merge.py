@@ -18,6 +18,7 @@ from typing import IO
 
 from crawlproj.archive.fsync import sync_folder
 from crawlproj.archive.locks import create_locked
+from crawlproj.private_files import open_lock
 
 RUN_BYTES = 4 << 20
 MAX_RUNS = 64
@@ -122,7 +123,7 @@ def merge_indexes(folder: Path) -> Path:
     Workers that do it at once wait for each other. Another file says which indexes it covers and in
     which state: for a WARC file that is new or was changed, its own index is read instead.
     """
-    with (folder / LOCK).open("ab") as lock:
+    with open(folder / LOCK, "ab", opener=open_lock) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         cover = _states(folder)
         with ExitStack() as stack:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from crawlproj.archive.fsync import make_folder
 from crawlproj.errors import ArchiveError
+from crawlproj.private_files import open_lock, open_private
 
 PAUSE_S = 0.002
 REWRITE = "rewrite.lock"
@@ -24,7 +25,7 @@ REWRITE = "rewrite.lock"
 def lock_file(path: Path, flags: int = os.O_RDWR) -> int | None:
     """The file, locked; None if another process has it, or if it is gone or was renamed."""
     try:
-        file = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        file = open_private(path, flags)
     except FileNotFoundError:
         return None
     try:
@@ -52,7 +53,7 @@ def create_locked(path: Path) -> int:
 def try_rewrite_lock(folder: Path) -> Iterator[bool]:
     """The same as rewrite_lock without waiting: the value says whether we have the lock."""
     make_folder(folder)
-    with (folder / REWRITE).open("ab") as lock:
+    with open(folder / REWRITE, "ab", opener=open_lock) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -70,7 +71,7 @@ def rewrite_lock(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
     """
     try:
         make_folder(folder)
-        with (folder / REWRITE).open("ab") as lock:
+        with open(folder / REWRITE, "ab", opener=open_lock) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

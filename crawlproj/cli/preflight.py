@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -16,6 +18,7 @@ from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.misc import load_object
 
 from crawlproj.addon import CrawlprojAddon, ProjectAddon
+from crawlproj.cli.command import print_error
 from crawlproj.cli.screen import MODES
 from crawlproj.config import Config, SettingsReader, one_of, parse_seconds, read_config
 from crawlproj.database.connection import Database
@@ -28,6 +31,7 @@ from crawlproj.frontier.base import CrawlSpec
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.install_check import different_folders
 from crawlproj.politeness.guard import StaticNames
+from crawlproj.private_files import make_crawl_dir, make_private_folder, open_private
 from crawlproj.revisit.policies import choose_policy
 from crawlproj.scheduling.spider import LearnsSeeds, seeds_of
 from crawlproj.urls.canonical import host_of
@@ -62,7 +66,7 @@ def run_preflight(
     check_addons(settings, spider)
     seeds = seeds_of(spider)
     check_contact(config, seeds)
-    check_folder(config.crawl_dir)
+    check_crawl_dir(config.crawl_dir)
     check_folder(config.log_dir)
     check_log(settings)
     needs_stored_seeds = isinstance(spider, LearnsSeeds) and not seeds and not config.redis_url
@@ -171,10 +175,18 @@ def _is_loopback(address: str) -> bool:
         return False
 
 
+def check_crawl_dir(folder: Path) -> None:
+    """Make CRAWL_DIR if need be, for its user alone, and write to it."""
+    with suppress(OSError):  # `check_folder` says what is wrong
+        if make_crawl_dir(folder):
+            print_error(f"{folder} was open to other users of this machine; it is private now")
+    check_folder(folder)
+
+
 def check_folder(folder: Path) -> None:
     """Make the folder if need be, and write to it: permissions do not always tell the truth."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         tempfile.TemporaryFile(dir=folder).close()
     except (FileExistsError, NotADirectoryError):
         raise CrawlprojError(f"CRAWL_DIR: cannot write to {folder}: it is not a folder") from None
@@ -232,6 +244,9 @@ def has_seeds(database: Database, spec: CrawlSpec) -> bool:
 
 
 def rotate_log(log_file: Path) -> None:
-    """Set a log aside that has grown very long, so that a new one begins."""
+    """Set a log aside that has grown very long, so that a new one begins; make it, for its user
+    alone.
+    """
     if log_file.exists() and log_file.stat().st_size > LOG_BYTES:
         log_file.replace(log_file.with_suffix(".log.1"))
+    os.close(open_private(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND))

@@ -6,7 +6,7 @@ import argparse
 import os
 
 from crawlproj.cli.command import check_words, exit_codes
-from crawlproj.cli.preflight import check_folder
+from crawlproj.cli.preflight import check_crawl_dir
 from crawlproj.commands import crawl
 from crawlproj.config import crawl_dir
 from crawlproj.demo.session import DemoSession
@@ -69,7 +69,7 @@ class Command(crawl.Command):
                     "seeds=URL"
                 )
             folder = crawl_dir(settings)
-            check_folder(folder)
+            check_crawl_dir(folder)
             self.session = DemoSession(folder / "demo.json", opts.port)
             self.session.start()
             demo_settings = {

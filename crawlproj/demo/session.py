@@ -14,6 +14,7 @@ from crawlproj.demo.process import DemoProcess
 from crawlproj.demo.profiles import find_profile, loopback_addresses
 from crawlproj.demo.server import PortInUse, bind_sockets
 from crawlproj.errors import ConfigError, CrawlprojError
+from crawlproj.private_files import open_private
 
 PORTS = range(8780, 8880)
 """Below those that systems give to outgoing connections, so that it is likely to be free the next
@@ -55,7 +56,8 @@ class DemoSession:
             self._process = self._stack.enter_context(process)
         except RuntimeError as error:
             raise CrawlprojError(str(error)) from None
-        self._file.write_text(json.dumps(asdict(saved)) + "\n")
+        with open(self._file, "w", opener=open_private) as file:
+            file.write(json.dumps(asdict(saved)) + "\n")
 
     def __enter__(self) -> DemoSession:
         return self

