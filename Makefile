@@ -1,5 +1,12 @@
 # Everything starts here and needs nothing but make and Python 3.11 (or uv). Variables given to make reach the commands as
 # environment variables, so any of crawlproj's settings can be given: make crawl SEEDS=https://example.org/ POLITENESS_DELAY=5
+# A value reaches them as it was written: make would expand a $ in it, and run what stands in $(shell ...).
+define as_written
+override $(1) := $$(value $(1))
+export $(1)
+endef
+$(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(eval $(call as_written,$(name)))))
+
 PYTHON := .venv/bin/python
 COMPILE = uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --no-emit-find-links
 MAKEFLAGS += --no-print-directory
@@ -21,17 +28,17 @@ help:
 
 # Seeds may be parted by commas or spaces.
 crawl: .venv/.run
-ifneq ($(strip $(SEEDS)),)
-	@$(PYTHON) -m scrapy crawl site -a seeds="$$(printf %s "$$SEEDS" | tr -s '[:space:]' ,)" $(ARGS)
+ifneq ($(strip $(value SEEDS)),)
+	@$(PYTHON) -m scrapy crawl site -a seeds="$$(printf %s "$$SEEDS" | tr -s '[:space:]' ,)" $(value ARGS)
 else
-	@$(PYTHON) -m scrapy demo $(ARGS)
+	@$(PYTHON) -m scrapy demo $(value ARGS)
 endif
 
 test: .venv/.test
-	@$(PYTHON) -m pytest -n 2 --dist loadfile -m 'not proof' --durations=25 $(ARGS)
+	@$(PYTHON) -m pytest -n 2 --dist loadfile -m 'not proof' --durations=25 $(value ARGS)
 
 proofs: .venv/.test
-	@$(PYTHON) -m pytest -n 2 --dist loadfile -m proof --durations=25 $(ARGS)
+	@$(PYTHON) -m pytest -n 2 --dist loadfile -m proof --durations=25 $(value ARGS)
 
 check: .venv/.test
 	@$(PYTHON) -m ruff check --quiet --output-format concise .
@@ -40,13 +47,13 @@ check: .venv/.test
 	@$(PYTHON) -m mypy --no-error-summary
 
 bench: .venv/.test
-	@$(PYTHON) -m benchmarks.cost $(ARGS)
+	@$(PYTHON) -m benchmarks.cost $(value ARGS)
 
 growth: .venv/.test
-	@$(PYTHON) -m benchmarks.growth $(ARGS)
+	@$(PYTHON) -m benchmarks.growth $(value ARGS)
 
 deploy: .venv/.test
-	@$(PYTHON) -m scrapyd_client.deploy $(ARGS)
+	@$(PYTHON) -m scrapyd_client.deploy $(value ARGS)
 
 lock:
 	@command -v uv >/dev/null || { echo 'make lock needs uv' >&2; exit 1; }
