@@ -34,6 +34,9 @@ UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?")
 SECRET = frozenset({"DATABASE_URL", "REDIS_URL"})
 """Settings that may hold a password: they are never quoted."""
+ROBOT_NAME = re.compile(r"[A-Za-z0-9_\-.]+(/[A-Za-z0-9_\-.]+)?")
+MAX_NAME = 100
+MAX_CONTACT = 300
 YES = {"1", "true", "yes", "on"}
 NO = {"0", "false", "no", "off", "", "none"}
 
@@ -246,7 +249,7 @@ class Config:
 
 def read_config(settings: Any, crawl_name: str) -> Config:
     read = SettingsReader(settings)
-    contact = read("ROBOT_CONTACT", str).strip()
+    contact = read("ROBOT_CONTACT", parse_contact)
     bounds = Bounds(
         read("REVISIT_INTERVAL", parse_duration),
         read("REVISIT_MIN", parse_duration),
@@ -275,7 +278,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         shared_networks=read("POLITENESS_SHARED_NETWORKS", parse_networks),
         prepare=max(1, read("FRONTIER_PREPARE", parse_integer)),
         robots_ttl=read("ROBOTS_TTL", parse_duration),
-        spec=_crawl_spec(read, settings.get("CRAWL_NAME") or crawl_name),
+        spec=_crawl_spec(read, read("CRAWL_NAME", parse_crawl_name) or _spider_name(crawl_name)),
         flush_s=read("FRONTIER_FLUSH", parse_seconds),
         servers=max(1, read("FRONTIER_SERVERS", parse_integer)),
         window=max(1, read("FRONTIER_WINDOW", parse_integer)),
@@ -343,9 +346,40 @@ def parse_redis_url(value: object) -> str:
 
 
 def parse_robot_name(value: object) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_\-.]+(/[\w.\-]+)?", str(value)):
+    text = str(value)
+    if not ROBOT_NAME.fullmatch(text) or len(text) > MAX_NAME:
         raise ValueError("a plain product name such as crawlproj or crawlproj/1.0")
-    return str(value)
+    return text
+
+
+def parse_contact(value: object) -> str:
+    """A contact goes into the User-Agent header of each request."""
+    text = str(value).strip()
+    if not text.isprintable() or len(text) > MAX_CONTACT:
+        raise ValueError(f"one line of at most {MAX_CONTACT} characters that can be printed")
+    return text
+
+
+def parse_crawl_name(value: object) -> str:
+    """A name goes into names of files, onto terminals and into the log."""
+    text = str(value)
+    is_plain = text.isprintable() and text == text.strip() and "/" not in text
+    if not is_plain or len(text) > MAX_NAME or text in (".", ".."):
+        raise ValueError(
+            f"a name of at most {MAX_NAME} characters that can be printed, without a slash"
+        )
+    return text
+
+
+def _spider_name(name: str) -> str:
+    """The spider's name, as the name of its crawl."""
+    try:
+        return parse_crawl_name(name)
+    except ValueError as error:
+        raise ConfigError(
+            f"the spider's name {name!r} can't name its crawl: that must be {error} (CRAWL_NAME "
+            "gives it another)"
+        ) from None
 
 
 def _host_rules(read: SettingsReader) -> HostRules:

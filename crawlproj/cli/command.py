@@ -22,9 +22,10 @@ from types import FrameType
 from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand
 
-from crawlproj.config import Config, read_config
+from crawlproj.config import Config, SettingsReader, parse_crawl_name, read_config
 from crawlproj.database.connection import Database
 from crawlproj.errors import ConfigError, CrawlprojError
+from crawlproj.formatting import printable
 from crawlproj.frontier.takedown import barred_urls
 from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of
 
@@ -67,8 +68,10 @@ class ProjectCommand(ScrapyCommand):
         assert self.settings is not None
         names: list[str] = [name for (name,) in database.fetch_rows("crawl_names")]
         given = opts.crawl or self.settings.get("CRAWL_NAME")
-        if given:
+        if given in names:  # an earlier version may have made it
             return str(given)
+        if given:
+            return SettingsReader({"--crawl": given})("--crawl", parse_crawl_name)
         if len(names) > 1:
             raise ConfigError(
                 f"there are several crawls ({', '.join(names)}): say which with --crawl NAME"
@@ -139,7 +142,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def print_error(text: str, log_file: str | None = None) -> None:
     """Print one line, and append it to the log file if there is one: all that Scrapyd shows."""
-    line = f"crawlproj: {' '.join(text.split())}"
+    line = f"crawlproj: {printable(' '.join(text.split()))}"
     print(line, file=sys.stderr)
     if log_file:
         with suppress(OSError), Path(log_file).open("a") as log:

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
+from crawlproj.formatting import printable
+
 
 @cache
 def machine_id() -> str:
@@ -23,12 +25,18 @@ def machine_id() -> str:
     return hashlib.sha256(f"{boot} {namespace}".encode()).hexdigest()[:8]
 
 
+@cache
+def host_name() -> str:
+    """The name of this machine, as it can be printed."""
+    return printable(socket.gethostname())[:64]
+
+
 def worker_name() -> str:
     """A new name: host:process:machine and a random part.
 
     Machine and process are for `is_dead`, the rest is for people.
     """
-    return f"{socket.gethostname()}:{os.getpid()}:{machine_id() or 'unknown'}-{uuid4().hex[:6]}"
+    return f"{host_name()}:{os.getpid()}:{machine_id() or 'unknown'}-{uuid4().hex[:6]}"
 
 
 def is_dead(worker: str) -> bool:
@@ -40,7 +48,7 @@ def is_dead(worker: str) -> bool:
     host, _, process = rest.rpartition(":")
     if not machine_id() or machine.partition("-")[0] != machine_id():
         return False
-    if host != socket.gethostname() or not process.isdigit():
+    if host != host_name() or not process.isdigit():
         return False
     return not _is_alive(int(process))
 

@@ -99,6 +99,39 @@ def test_nonsense_is_refused_with_the_name_of_the_setting(name: str, value: obje
         read_config(settings(**{name: value}), "site")
 
 
+ODD_NAMES = [
+    "a\nb", "a\rb", "\x1b[31mred", "a\0", "\u202egnp.exe", "a\u200bb", "a\u2028b", "\x9b31m", "\ud800",
+    "a" * 101, "../etc", "a/b", "..", ".", " ", "a ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_names_that_could_steer_a_terminal_or_a_path_are_refused_in_one_line(name: str) -> None:
+    for given, spider in (({"CRAWL_NAME": name}, "site"), ({}, name)):
+        with pytest.raises(ConfigError, match="name") as refused:
+            read_config(settings(**given), spider)
+        assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize("name", ["news", "Nachrichten 2026", "новости", "a-b_c.d", "a..b", "x:y"])
+def test_other_names_of_crawls_are_taken(name: str) -> None:
+    assert read_config(settings(CRAWL_NAME=name), "site").spec.name == name
+    assert read_config(settings(), name).spec.name == name
+
+
+@pytest.mark.parametrize("text", ["a@b.org\r\nX-Evil: 1", "a\x1b[2J", "\u202ea@b.org", "a" * 301])
+def test_a_contact_is_one_line_that_can_be_printed(text: str) -> None:
+    with pytest.raises(ConfigError, match="ROBOT_CONTACT") as refused:
+        read_config(settings(ROBOT_CONTACT=text), "site")
+    assert str(refused.value).isprintable()
+
+
+@pytest.mark.parametrize("name", ["a\n", "a/1\n", "a/\u0661", "x" * 101, "a/b/c", "a\x1b"])
+def test_the_robots_name_is_a_plain_word(name: str) -> None:
+    with pytest.raises(ConfigError, match="ROBOT_NAME"):
+        read_config(settings(ROBOT_NAME=name), "site")
+
+
 def test_a_relative_folder_is_refused_under_scrapyd() -> None:
     with pytest.raises(ConfigError, match="CRAWL_DIR"):
         read_config(settings(CRAWL_DIR_ABSOLUTE=True), "site")
