@@ -92,7 +92,7 @@ def articles() -> Pages:
 
 
 def report(pages: Pages) -> None:
-    read = {url: html._parse_html(charset.to_utf8(body)[0], ("robots",))[0] for url, body in pages}
+    read = {url: html._parse_html(charset.to_utf8(body)[0], ("robots",)) for url, body in pages}
     links = {url: [link.url for link in html.parse_page(body, url).links] for url, body in pages}
     parts: dict[str, Callable[[str, bytes], object]] = {
         "lxml tree alone, to compare": lambda url, body: etree.fromstring(

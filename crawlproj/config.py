@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from crawlproj.archive.writer import WriterOptions
+from crawlproj.content.document import LinkLimits
 from crawlproj.content.documents.budget import DocumentBudget
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.base import ORDERS, CrawlSpec
@@ -86,6 +87,13 @@ def parse_integer(value: object) -> int:
     if number != int(number):
         raise ValueError("a whole number, 0 or more")
     return int(number)
+
+
+def parse_positive(value: object) -> int:
+    number = parse_integer(value)
+    if not number:
+        raise ValueError("a whole number, 1 or more")
+    return number
 
 
 def parse_mapping(value: object) -> dict[str, Any]:
@@ -224,6 +232,7 @@ class Config:
     decrease: float
     revisit_filter: frozenset[str]
     follow_nofollow: bool
+    link_limits: LinkLimits
     log_requests: bool
     log_requests_bytes: int
     warc: WriterOptions | None
@@ -293,6 +302,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         decrease=read("REVISIT_DECREASE", parse_fraction),
         revisit_filter=read("REVISIT_FILTER", parse_kinds),
         follow_nofollow=read("FOLLOW_NOFOLLOW", parse_boolean),
+        link_limits=_link_limits(read),
         log_requests=read("LOG_REQUESTS", parse_boolean),
         log_requests_bytes=read("LOG_REQUESTS_MAX_SIZE", parse_size),
         warc=_archive_options(read),
@@ -397,6 +407,13 @@ def _server_rules(read: SettingsReader) -> ServerRules:
         hosts=max(1, read("POLITENESS_HOSTS_PER_SERVER", parse_integer)),
         pause_after=read("POLITENESS_PAUSE_AFTER", parse_integer),
         pause_s=read("POLITENESS_PAUSE", parse_seconds),
+    )
+
+
+def _link_limits(read: SettingsReader) -> LinkLimits:
+    return LinkLimits(
+        links=read("LINKS_PER_PAGE", parse_positive),
+        characters=read("LINKS_CHARACTERS", parse_positive),
     )
 
 

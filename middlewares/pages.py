@@ -1,21 +1,25 @@
 """Spider middleware: the one Page of each exchange comes after the callback's own output, and each
 request of a callback gets to know its parent.
 
-A page that is a document (PDF and such) is read by another process and waits here for it;
-everything else goes on meanwhile.
+A page that is a document (PDF and such) is read by another process and waits here for it; a big
+page, or one with very many links, is read here in slices, one such page at a time. Everything else
+goes on meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
 
+from crawlproj.config import config_of
 from crawlproj.fetch.documents import PageDocuments
-from crawlproj.fetch.pages import error_text, page_of_response
+from crawlproj.fetch.pages import error_text, page_in_slices
 from crawlproj.fetch.requests import detach_request
+from crawlproj.fetch.slices import first_slice, run_slices
 from crawlproj.frontier.base import Ticket
 from crawlproj.items import Page
 from crawlproj.scheduling.scheduler import worker_of
@@ -27,6 +31,13 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.python.failure import Failure
 
+    from crawlproj.content.slices import Slices
+
+log = logging.getLogger(__name__)
+
+REQUESTS_AT_ONCE = 100
+"""After so many requests of one callback the event loop does something else."""
+
 
 class PagesMiddleware:
     def __init__(self, crawler: Crawler) -> None:
@@ -34,6 +45,9 @@ class PagesMiddleware:
         name = crawler.settings.get("ROBOT_NAME", "").partition("/")[0].lower()
         self._agents = ("robots", name)
         self._documents = PageDocuments(crawler)
+        self._limits = config_of(crawler).link_limits
+        self._big_page = asyncio.Lock()
+        """Held by the one page that is read in slices."""
         self._reading: set[asyncio.Task[None]] = set()
         crawler.signals.connect(self.spider_error, signal=signals.spider_error)
 
@@ -49,26 +63,47 @@ class PagesMiddleware:
         if request is not None:
             ticket = request.meta.get("ticket")
         has_page = False
+        requests = 0
         async for output in result:
             if isinstance(output, Request) and isinstance(ticket, Ticket):
                 if "ticket" in output.meta:
                     detach_request(output, self._crawler.spider)  # type: ignore[arg-type]
                 output.meta["depth"] = ticket.depth + 1
                 output.meta["parent"] = ticket.id
+                requests += 1
+                if requests % REQUESTS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
             if isinstance(output, Page):
                 has_page = True
             yield output
-        if isinstance(ticket, Ticket) and not has_page:
-            page = self._page(response, request)
-            if page.kind == "document":
-                page = await self._documents.read_document(page)
-            yield page
+        if not isinstance(ticket, Ticket) or has_page:
+            return
+        slices = self._page_slices(response, request)
+        page = first_slice(slices)
+        if page is None:
+            # The lock is held until the pipelines are done with the page: then its memory is free.
+            async with self._big_page:
+                yield self._count_limits(await run_slices(slices))
+        elif page.kind == "document":
+            yield self._count_limits(await self._documents.read_document(page))
+        else:
+            yield self._count_limits(page)
 
-    def _page(self, response: Response, request: Request | None, error: str = "") -> Page:
+    def _page_slices(self, response: Response, request: Request | None) -> Slices[Page]:
         assert request is not None
         clock = worker_of(self._crawler).clock
-        page = page_of_response(response, request, clock, agents=self._agents)
-        page.error = error
+        return page_in_slices(response, request, clock, agents=self._agents, limits=self._limits)
+
+    def _count_limits(self, page: Page) -> Page:
+        """Count a page of which something was left out."""
+        document = page.document
+        if document is not None:
+            if document.cut:
+                self._crawler.stats.inc_value("pages/cut")
+                log.info("Not read to its end: %s", page.url)
+            if document.too_many_links:
+                self._crawler.stats.inc_value("links/too_many")
+                log.info("More links than are taken: %s", page.url)
         return page
 
     def spider_error(self, failure: Failure, response: Any) -> None:
@@ -78,22 +113,33 @@ class PagesMiddleware:
             return
         if not hasattr(response, "status"):
             return
-        page = self._page(response, request, f"callback: {error_text(failure)}")
+        error = f"callback: {error_text(failure)}"
+        slices = self._page_slices(response, request)
+        page = first_slice(slices)
         scraper = self._crawler.engine.scraper
-        if page.kind != "document":
-            scraper._start_itemproc_nowait(page)
+        if page is not None and page.kind != "document":
+            page.error = error
+            scraper._start_itemproc_nowait(self._count_limits(page))
             return
         assert scraper.slot is not None
         scraper.slot.itemproc_size += 1  # so that the crawl does not end meanwhile
-        task = asyncio.get_running_loop().create_task(self._read_later(page))
+        task = asyncio.get_running_loop().create_task(self._read_later(page, slices, error))
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
 
-    async def _read_later(self, page: Page) -> None:
+    async def _read_later(self, page: Page | None, slices: Slices[Page], error: str) -> None:
+        """Read a document or, if there is no page yet, a big page; then the pipelines get it."""
         scraper = self._crawler.engine.scraper
         assert scraper.slot is not None
         try:
-            page = await self._documents.read_document(page)
+            if page is None:
+                async with self._big_page:
+                    page = self._count_limits(await run_slices(slices))
+                page.error = error
+            else:
+                page.error = error
+                page = self._count_limits(await self._documents.read_document(page))
         finally:
             scraper.slot.itemproc_size -= 1
-            scraper._start_itemproc_nowait(page)
+            if page is not None:
+                scraper._start_itemproc_nowait(page)

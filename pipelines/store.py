@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crawlproj.frontier.base import Content, Ticket
+from crawlproj.content.document import Document
+from crawlproj.content.slices import MANY_LINKS
+from crawlproj.fetch.slices import run_slices
+from crawlproj.frontier.base import Content, Links, Ticket
 from crawlproj.items import Page
 from crawlproj.scheduling.scheduler import worker_of
 
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from scrapy.crawler import Crawler
+
+NO_LINKS = Links()
 
 
 class StorePipeline:
@@ -27,14 +32,33 @@ class StorePipeline:
         return cls(crawler)
 
     def process_item(self, item: Any) -> Any:
+        """Return the item; if it has very many links, a coroutine that does."""
         if isinstance(item, Page) and isinstance(item.ticket, Ticket):
             if 200 <= item.status < 300:
-                self._crawler.stats.inc_value(f"pages/{self._store(item, item.ticket)}")
+                document = item.document
+                if document is not None and len(document.links) > MANY_LINKS:
+                    return self._store_in_slices(item, item.ticket, document)
+                links = NO_LINKS
+                if document is not None:
+                    links = worker_of(self._crawler).add_links(
+                        item.ticket, document.links, follow=not item.directives.nofollow
+                    )
+                self._store(item, item.ticket, links)
             elif item.status == 304:
                 self._crawler.stats.inc_value("pages/not_modified")
         return item
 
-    def _store(self, page: Page, ticket: Ticket) -> str:
+    async def _store_in_slices(self, page: Page, ticket: Ticket, document: Document) -> Page:
+        worker = worker_of(self._crawler)
+        follow = not page.directives.nofollow
+        slices = worker.add_links_in_slices(ticket, document.links, follow=follow)
+        self._store(page, ticket, await run_slices(slices))
+        return page
+
+    def _store(self, page: Page, ticket: Ticket, links: Links) -> None:
+        self._crawler.stats.inc_value(f"pages/{self._compare(page, ticket, links)}")
+
+    def _compare(self, page: Page, ticket: Ticket, links: Links) -> str:
         """Fill in `content` if there is something new to keep, and say how the page compares with
         the last visit.
         """
@@ -49,43 +73,39 @@ class StorePipeline:
         page.changed = (
             ticket.block_digest is not None and block_digest != ticket.block_digest and not same
         )
-        page.content = self._content(page, ticket, body_digest, block_digest=block_digest)
+        page.content = _content_of(page, block_digest, links)
         if ticket.block_digest is None:
             return "first"
         if page.changed:
             return "changed"
         return "same_text"
 
-    def _content(
-        self, page: Page, ticket: Ticket, body_digest: bytes, *, block_digest: bytes
-    ) -> Content:
-        document = page.document
-        directives = page.directives
-        kind = page.content_type[:200]
-        size = len(page.body)
-        expired = directives.expires is not None and directives.expires <= page.at
-        noindex = directives.noindex or expired
-        if document is None:
-            return Content(
-                body_digest,
-                block_digest,
-                content_type=kind,
-                length=size,
-                noindex=noindex,
-                noarchive=directives.noarchive,
-            )
-        links = worker_of(self._crawler).add_links(
-            ticket, document.links, follow=not directives.nofollow
-        )
+
+def _content_of(page: Page, block_digest: bytes, links: Links) -> Content:
+    document = page.document
+    directives = page.directives
+    kind = page.content_type[:200]
+    size = len(page.body)
+    expired = directives.expires is not None and directives.expires <= page.at
+    noindex = directives.noindex or expired
+    if document is None:
         return Content(
-            body_digest,
+            page.body_digest,
             block_digest,
-            document.title[:1000],
             content_type=kind,
-            charset=document.charset,
-            language=document.language[:35],
             length=size,
             noindex=noindex,
-            links=links,
             noarchive=directives.noarchive,
         )
+    return Content(
+        page.body_digest,
+        block_digest,
+        document.title[:1000],
+        content_type=kind,
+        charset=document.charset,
+        language=document.language[:35],
+        length=size,
+        noindex=noindex,
+        links=links,
+        noarchive=directives.noarchive,
+    )

@@ -28,6 +28,8 @@ ROBOT_CONTACT = ""  # mailto: or web page; without it only loopback may be crawl
 GUARD_ALLOW_PRIVATE = False  # private, loopback and link-local addresses
 DNS_HOSTS: dict[str, str] = {}  # static names, wildcards allowed: {"*.test": "127.0.0.1"}
 FOLLOW_NOFOLLOW = False  # follow links that say rel=nofollow
+LINKS_PER_PAGE = 50_000  # the first links of a page, feed or sitemap are taken
+LINKS_CHARACTERS = 10_000_000  # of these links together, joined with the page's base
 
 # --- Politeness ---
 POLITENESS_DELAY = 2  # seconds between two requests to a host
@@ -129,7 +131,7 @@ DOWNLOAD_DELAY = 0  # pauses are the scheduler's
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
-# Bytes of responses that wait, which only documents do; then no more are fetched.
+# Bytes of responses that wait, which only documents and big pages do; then no more are fetched.
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64_000_000
 REDIRECT_MAX_TIMES = 20
 COOKIES_ENABLED = False

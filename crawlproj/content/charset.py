@@ -13,6 +13,8 @@ from typing import Final
 
 from w3lib.encoding import resolve_encoding
 
+from crawlproj.content.slices import BIG_BODY, Slices
+
 UTF8: Final = "utf-8"
 FALLBACK: Final = "cp1252"
 
@@ -112,6 +114,24 @@ def to_utf8(body: bytes, label: str | None = None) -> tuple[bytes, str]:
     return _recode(body, name), web_name(name)
 
 
+def to_utf8_in_slices(body: bytes, label: str | None = None) -> Slices[tuple[bytes, str]]:
+    """As `to_utf8`, in slices if the body is big."""
+    if len(body) <= BIG_BODY:
+        return to_utf8(body, label)
+    for mark, name in _BOMS:
+        if body.startswith(mark):
+            text = yield from _recode_in_slices(body[len(mark) :], name)
+            return text, web_name(name)
+    valid = body.isascii() or _is_valid(body)
+    yield
+    name = _choose_codec(body, label, valid)
+    yield
+    if name == UTF8 and valid:
+        return body.replace(b"\0", b""), UTF8
+    text = yield from _recode_in_slices(body, name)
+    return text, web_name(name)
+
+
 def web_name(codec: str) -> str:
     """The name of a codec as the web writes it."""
     return codec.replace("cp125", "windows-125").replace("iso8859", "iso-8859").replace("_", "-")
@@ -195,3 +215,14 @@ def _find_utf16(head: bytes) -> str | None:
 
 def _recode(body: bytes, name: str) -> bytes:
     return body.decode(name, "replace").replace("\0", "").encode(UTF8, "replace")
+
+
+def _recode_in_slices(body: bytes, name: str) -> Slices[bytes]:
+    decoder = codecs.getincrementaldecoder(name)("replace")
+    pieces = []
+    for start in range(0, len(body), BIG_BODY):
+        end = start + BIG_BODY
+        text = decoder.decode(body[start:end], end >= len(body))
+        pieces.append(text.replace("\0", "").encode(UTF8, "replace"))
+        yield
+    return b"".join(pieces)

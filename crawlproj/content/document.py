@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Final, Literal, NamedTuple, get_args
 
 from crawlproj.content.robots_directives import NO_DIRECTIVES, RobotsDirectives
+from crawlproj.content.slices import SLICE_CHARACTERS, Slices, cut_text
 
 LinkKind = Literal[
     "a",
@@ -74,6 +75,19 @@ class Block(NamedTuple):
     link_share: float = 0.0
 
 
+class LinkLimits(NamedTuple):
+    """How many links of a page are taken, and how many characters their URLs may have together.
+
+    The first ones are kept. A sitemap may name 50,000 URLs.
+    """
+
+    links: int = 50_000
+    characters: int = 10_000_000
+
+
+DEFAULT_LIMITS: Final = LinkLimits()
+
+
 @dataclass(slots=True)
 class Document:
     """One page or document, read.
@@ -91,7 +105,9 @@ class Document:
     links: list[Link] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     cut: bool = False
-    """The page was longer or nested deeper than we read."""
+    """The page was longer, nested deeper or had more elements than we read."""
+    too_many_links: bool = False
+    """It had more links than we take."""
     _digest: bytes = field(default=b"", repr=False, compare=False)
 
     @property
@@ -106,9 +122,31 @@ class Document:
         Case, layout and invisible joiners do not count.
         """
         if not self._digest:
-            text = remove_characters(self.text.lower(), JOINERS)
-            self._digest = blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
+            self._digest = blake2b(_digested(self.text), digest_size=16).digest()
         return self._digest
+
+    def find_digest_in_slices(self) -> Slices[None]:
+        """Find the block digest of a long text, so that it is there when it is asked for.
+
+        A piece ends before a space or a newline, and nothing beyond one decides how a letter is
+        written in lower case.
+        """
+        hasher = blake2b(digest_size=16)
+        waiting: list[str] = []
+        characters = 0
+        for number, block in enumerate(self.blocks):
+            for piece in cut_text(block[0]):
+                waiting.append(piece)
+                characters += len(piece) + 1
+                if characters > SLICE_CHARACTERS:
+                    hasher.update(_digested("".join(waiting)))
+                    waiting.clear()
+                    characters = 0
+                    yield
+            if number < len(self.blocks) - 1:
+                waiting.append("\n")
+        hasher.update(_digested("".join(waiting)))
+        self._digest = hasher.digest()
 
     @property
     def letter_count(self) -> int:
@@ -117,3 +155,7 @@ class Document:
         if text.isascii():
             return len(text.encode().translate(None, _NO_LETTERS))
         return sum(map(len, _WORD.findall(text)))
+
+
+def _digested(text: str) -> bytes:
+    return remove_characters(text.lower(), JOINERS).encode("utf-8", "replace")

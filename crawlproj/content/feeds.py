@@ -9,16 +9,32 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from crawlproj.content.charset import looks_binary, to_utf8
+from crawlproj.content.charset import looks_binary, to_utf8, to_utf8_in_slices
+from crawlproj.content.document import DEFAULT_LIMITS, LinkLimits
 from crawlproj.content.documents.formats import document_format
 from crawlproj.content.html import MAX_BODY
+from crawlproj.content.slices import (
+    BIG_BODY,
+    MANY_LINKS,
+    NEWLINE,
+    SLICE_ITEMS,
+    Slices,
+    cut_text,
+    run_at_once,
+)
 from crawlproj.urls.canonical import Joiner
 
-MAX_ENTRIES: Final = 50_000
+MAX_XML_ELEMENTS: Final = 500_000
+"""Elements that are read of a feed or sitemap; 10 MB that are honest have fewer."""
+MAX_JSON_VALUES: Final = 400_000
+"""A JSON feed with more is not read: that would be one call of a second."""
+_XML_PIECE: Final = 65_536
+_MAX_NEWS_PARTS: Final = 100
 
 BodyKind = Literal["html", "feed", "sitemap", "text", "document", "binary", "other"]
 EntryKind = Literal["feed", "sitemap", "sitemapindex", "alternate"]
@@ -68,6 +84,17 @@ class FeedEntry(NamedTuple):
     """Whether it is in a news sitemap."""
 
 
+class FeedEntries(NamedTuple):
+    """The entries of a feed or sitemap, each URL once.
+
+    `too_many`: there were more than we take. `cut`: it was longer than we read.
+    """
+
+    entries: list[FeedEntry]
+    too_many: bool
+    cut: bool
+
+
 def sniff_kind(body: bytes, content_type: str = "") -> BodyKind:
     """The kind of a body; the server's Content-Type decides only where the bytes do not."""
     if looks_binary(body):
@@ -94,27 +121,49 @@ def sniff_kind(body: bytes, content_type: str = "") -> BodyKind:
     return "document" if document_format(body) else "other"
 
 
-def parse_entries(body: bytes, url: str, charset: str | None = None) -> list[FeedEntry]:
+def parse_entries(
+    body: bytes, url: str, charset: str | None = None, limits: LinkLimits = DEFAULT_LIMITS
+) -> list[FeedEntry]:
     """The entries of a feed (RSS, RDF, Atom, JSON), a sitemap or a sitemap index, each URL once.
 
     A sitemap that is plain text has one URL per line. Broken ones give what can be read.
     """
-    text = to_utf8(body[:MAX_BODY], charset)[0].lstrip()
+    return run_at_once(parse_entries_in_slices(body, url, charset, limits)).entries
+
+
+def parse_entries_in_slices(
+    body: bytes, url: str, charset: str | None, limits: LinkLimits
+) -> Slices[FeedEntries]:
+    """As `parse_entries`; a short one is read in one slice."""
+    text, _ = yield from to_utf8_in_slices(body[:MAX_BODY], charset)
+    text = text.lstrip()
+    cut = False
     if text.startswith(b"<"):
-        entries = _parse_xml(text, url)
+        root, cut = yield from _parse_xml(text)
+        entries = _xml_entries(root, url)
     elif text.startswith(b"{"):
-        entries = _parse_json(text, url)
+        feed, cut = _parse_json(text)
+        entries = _json_entries(feed, url)
     else:
-        entries = _parse_lines(text, url)
+        entries = _line_entries(text.decode(), url)
     unique: dict[str, FeedEntry] = {}
-    for entry in entries:
-        unique.setdefault(entry.url, entry)
-        if len(unique) >= MAX_ENTRIES:
+    characters_left = limits.characters
+    too_many = False
+    for number, entry in enumerate(entries):
+        if entry is None or _is_time_to_pause(number):
+            yield
+        if entry is None or entry.url in unique:
+            continue
+        characters_left -= len(entry.url)
+        if len(unique) == limits.links or characters_left < 0:
+            too_many = True
             break
-    return list(unique.values())
+        unique[entry.url] = entry
+    return FeedEntries(list(unique.values()), too_many, cut or len(body) > MAX_BODY)
 
 
-def _parse_xml(text: bytes, url: str) -> Iterator[FeedEntry]:
+def _parse_xml(text: bytes) -> Slices[tuple[Any, bool]]:
+    """The tree, or None; and whether it was cut."""
     parser = etree.XMLParser(
         encoding="utf-8",
         recover=True,
@@ -126,22 +175,40 @@ def _parse_xml(text: bytes, url: str) -> Iterator[FeedEntry]:
         remove_pis=True,
         strip_cdata=True,
     )
+    cut = False
     try:
-        root = etree.fromstring(text, parser)
+        if len(text) <= BIG_BODY:
+            return etree.fromstring(text, parser), False
+        elements = 0
+        for start in range(0, len(text), _XML_PIECE):
+            piece = text[start : start + _XML_PIECE]
+            elements += piece.count(b"<") - piece.count(b"</")
+            if elements > MAX_XML_ELEMENTS:
+                cut = True
+                break
+            parser.feed(piece)
+            yield
+        return parser.close(), cut
     except etree.LxmlError:
-        return
+        return None, cut
+
+
+def _xml_entries(root: Any, url: str) -> Iterator[FeedEntry | None]:
+    """The entries in order; None where there is time for something else."""
     if root is None:
         return
-    for element in root.iter(*(f"{{*}}{name}" for name in _ENTRY_KINDS)):
+    for number, element in enumerate(root.iter(*(f"{{*}}{name}" for name in _ENTRY_KINDS))):
+        if _is_time_to_pause(number):
+            yield None
         yield from _element_entries(element, _local_name(element), Joiner(_base(element, url)))
 
 
-def _element_entries(element: Any, name: str, join: Joiner) -> Iterator[FeedEntry]:
+def _element_entries(element: Any, name: str, join: Joiner) -> Iterator[FeedEntry | None]:
     """The entry of one element, and those of the page's other languages."""
     texts: dict[str, str] = {}
     href = ""
     news = False
-    for child in element:
+    for number, child in enumerate(element):
         tag = _local_name(child)
         if tag == "link" and child.get("href"):
             # In a sitemap it names other languages of the page, see below.
@@ -149,9 +216,12 @@ def _element_entries(element: Any, name: str, join: Joiner) -> Iterator[FeedEntr
                 href = href or child.get("href")
         elif tag == "news":
             news = True
-            texts.update({_local_name(part): (part.text or "").strip() for part in child})
+            parts = islice(child, _MAX_NEWS_PARTS)
+            texts.update({_local_name(part): (part.text or "").strip() for part in parts})
         else:
             texts.setdefault(tag, (child.text or "").strip())
+        if _is_time_to_pause(number):
+            yield None
     href = href or texts.get("link") or texts.get("loc") or _guid_url(texts)
     if href:
         found = join(href)
@@ -159,7 +229,9 @@ def _element_entries(element: Any, name: str, join: Joiner) -> Iterator[FeedEntr
             date = next((texts[key] for key in _DATES if texts.get(key)), "")
             title = " ".join(texts.get("title", "").split())
             yield FeedEntry(found, _ENTRY_KINDS[name], title, date=date, news=news)
-    for child in element.iterchildren("{http://www.w3.org/1999/xhtml}link"):
+    for number, child in enumerate(element.iterchildren("{http://www.w3.org/1999/xhtml}link")):
+        if _is_time_to_pause(number):
+            yield None
         if child.get("rel") == "alternate":
             other = join(child.get("href") or "")
             if other:
@@ -194,18 +266,26 @@ def _base(element: Any, url: str) -> str:
     return url
 
 
-def _parse_json(text: bytes, url: str) -> Iterator[FeedEntry]:
+def _parse_json(text: bytes) -> tuple[Any, bool]:
+    """The value, or None; and whether it is too much to be read."""
+    if len(text) > BIG_BODY and sum(map(text.count, (b",", b"[", b"{"))) > MAX_JSON_VALUES:
+        return None, True
     try:
-        feed = json.loads(text)
+        return json.loads(text), False
     except (ValueError, RecursionError):
-        return
+        return None, False
+
+
+def _json_entries(feed: Any, url: str) -> Iterator[FeedEntry | None]:
     if not isinstance(feed, dict):
         return
     items = feed.get("items")
     if not isinstance(items, list):
         return
     join = Joiner(url)
-    for item in items:
+    for number, item in enumerate(items):
+        if _is_time_to_pause(number):
+            yield None
         if not isinstance(item, dict):
             continue
         href = item.get("url") or item.get("external_url")
@@ -217,10 +297,18 @@ def _parse_json(text: bytes, url: str) -> Iterator[FeedEntry]:
             yield FeedEntry(found, "feed", str(item.get("title") or ""), date=str(date))
 
 
-def _parse_lines(text: bytes, url: str) -> Iterator[FeedEntry]:
+def _line_entries(text: str, url: str) -> Iterator[FeedEntry | None]:
     join = Joiner(url)
-    for line in text.decode().split("\n"):
-        if line.startswith(("http://", "https://")):
-            found = join(line.strip())
-            if found:
-                yield FeedEntry(found, "sitemap")
+    for number, piece in enumerate(cut_text(text, NEWLINE)):
+        if number:
+            yield None
+        for line in piece.split("\n"):
+            if line.startswith(("http://", "https://")):
+                found = join(line.strip())
+                if found:
+                    yield FeedEntry(found, "sitemap")
+
+
+def _is_time_to_pause(number: int) -> bool:
+    """After how many elements something else may be done; never in an ordinary feed."""
+    return number > MANY_LINKS and number % SLICE_ITEMS == 0

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 PATH_DEPTH: Final = 64
 MAX_ANCHOR: Final = 200
 MAX_CLASS: Final = 60
+MAX_TITLE: Final = 10_000
+"""Characters that are read of a title."""
 
 Attrs: TypeAlias = Mapping[str, str]
 Start: TypeAlias = "Callable[[HtmlTarget, str, Attrs], None]"
@@ -232,9 +234,10 @@ def _skip_end(target: HtmlTarget, tag: str) -> None:
     target.skip_depth -= 1
     if not target.skip_depth and len(target.buffer) > target.skip_start:
         if tag == "script":
-            target.scripts += target.buffer[target.skip_start :]
+            target.scripts.append("".join(target.buffer[target.skip_start :]))
         elif tag == "title" and not target.title:
-            target.title = " ".join("".join(target.buffer[target.skip_start :]).split())
+            title = "".join(target.buffer[target.skip_start :])[:MAX_TITLE]
+            target.title = " ".join(title.split())
         del target.buffer[target.skip_start :]
 
 

@@ -16,10 +16,18 @@ from crawlproj.content.document import LinkKind
 from crawlproj.content.html_elements import ENDS, MAX_ANCHOR, STARTS, Attrs, close_block, open_block
 from crawlproj.content.robots_directives import NO_DIRECTIVES, RobotsDirectives
 from crawlproj.content.script_urls import find_handler_urls
+from crawlproj.content.slices import SLICE_CHARACTERS
 
 MAX_DEPTH: Final = 512
 """Pages with very many tags are read no deeper: a closing tag costs libxml2 time in proportion to
 the depth.
+"""
+
+MAX_ELEMENTS: Final = 200_000
+"""Elements that are read of a page, and links."""
+MAX_SEPARATORS: Final = 200_000
+"""What may stand between attributes of one tag. A tag with more is not waited for: libxml2 reads it
+in one go, half a second for a million attributes.
 """
 
 RawLink: TypeAlias = tuple[str, LinkKind, str, str, bool]
@@ -28,8 +36,8 @@ _start_of: Final = STARTS.get
 _end_of: Final = ENDS.get
 
 
-class TooDeepError(Exception):
-    """Stops the parser; what was read so far is kept."""
+class StopReadingError(Exception):
+    """Stops the parser: too deep, or too many elements. What was read so far is kept."""
 
 
 class HtmlTarget:
@@ -161,21 +169,91 @@ class HtmlTarget:
         return self
 
 
-class GuardedHtmlTarget(HtmlTarget):
-    """A target for pages with very many tags, which stops the parser in the depth."""
+class BigHtmlTarget(HtmlTarget):
+    """A target for big pages and those with many tags, which are read piece by piece.
 
-    __slots__ = ("depth",)
+    It stops the parser in the depth and after `MAX_ELEMENTS`. No step of it takes long, however
+    long a text is: the white space of long blocks is left for later. `long_blocks` are their
+    indexes; such a block has the number of its linked characters where others have their share.
+    """
 
-    def __init__(self, agents: tuple[str, ...]) -> None:
-        self.depth = 0
+    __slots__ = (
+        "_depth",
+        "_elements",
+        "_joined",
+        "_max_depth",
+        "_progress",
+        "_separators",
+        "long_blocks",
+    )
+
+    def __init__(self, agents: tuple[str, ...], max_depth: int) -> None:
+        self.long_blocks: list[int] = []
+        self._depth = 0
+        self._elements = 0
+        self._joined = 0
+        self._max_depth = max_depth
+        self._progress = (0, 0, 0, 0)
+        self._separators = 0
         super().__init__(agents)
 
     def start(self, tag: str, attrib: Attrs) -> None:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise TooDeepError
+        self._depth += 1
+        self._elements += 1
+        if self._depth > self._max_depth or self._elements > MAX_ELEMENTS:
+            raise StopReadingError
         super().start(tag, attrib)
 
     def end(self, tag: str) -> None:
-        self.depth -= 1
+        self._depth -= 1
         super().end(tag)
+
+    def note_piece(self, piece: bytes) -> bool:
+        """Called after each piece of the page; returns False if no more is to be read."""
+        progress = (self._elements, self._depth, len(self.buffer), len(self.blocks))
+        if progress != self._progress:
+            self._join_texts()
+            self._progress = (self._elements, self._depth, len(self.buffer), len(self.blocks))
+            self._separators = 0
+        else:
+            # The parser waits for the end of a tag (or of a comment).
+            self._separators += len(piece) - len(piece.translate(None, b" \t\n\r\f/"))
+            self._separators += (piece.count(b"'") + piece.count(b'"')) // 2
+        return self._separators <= MAX_SEPARATORS and len(self.links) <= MAX_ELEMENTS
+
+    def _join_texts(self) -> None:
+        """Make one of the texts that came since the last time, as far as they belong together."""
+        start = min(self._joined, len(self.buffer))
+        if self.anchor_href:
+            start = max(start, self.anchor_start)
+        if self.skip_depth:
+            start = max(start, self.skip_start)
+        if len(self.buffer) > start + 1:
+            self.buffer[start:] = ["".join(self.buffer[start:])]
+        self._joined = len(self.buffer)
+
+    def flush_block(self) -> None:
+        if sum(map(len, self.buffer)) <= SLICE_CHARACTERS:
+            super().flush_block()
+            return
+        if self.anchor_href:
+            self.anchor_text = self.read_anchor_text()
+            self.anchor_start = 0
+        text = "".join(self.buffer).strip()
+        self.buffer.clear()
+        if text:
+            self.long_blocks.append(len(self.blocks))
+            self.blocks.append((text, self.path, self.in_main, float(self.linked_characters)))
+            self.linked_characters = 0
+
+    def read_anchor_text(self) -> str:
+        """As for other pages. Of a very long text only the start is read, and all of it counted."""
+        texts = self.buffer[self.anchor_start :]
+        characters = sum(map(len, texts))
+        if characters <= SLICE_CHARACTERS:
+            return super().read_anchor_text()
+        self.linked_characters += characters
+        start = " ".join("".join(texts)[:SLICE_CHARACTERS].split())
+        if self.anchor_text:
+            start = f"{self.anchor_text} {start}"
+        return start[:MAX_ANCHOR]

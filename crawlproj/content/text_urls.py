@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from crawlproj.content.slices import SLICE_ITEMS, Slices, run_at_once
+
 MAX_TEXT_URLS: Final = 5_000
 
-_URL: Final = re.compile(r"https?://[^\s<>\"'`{}|\\^\u2018-\u201f\xab\xbb]{4,2000}", re.I)
+_SCHEME: Final = re.compile(r"https?\Z", re.I).search
+_URL: Final = re.compile(r"https?://[^\s<>\"'`{}|\\^\u2018-\u201f\xab\xbb]{4,2000}", re.I).match
 _AFTER: Final = ".,;:!?*_\u2026"
 _MAX_TRIMMED: Final = 8
 _PAIRS: Final = {")": "(", "]": "["}
@@ -18,13 +21,29 @@ def find_text_urls(text: str) -> list[str]:
 
     What ends the sentence or closes a bracket around a URL is not part of it.
     """
-    if "://" not in text:
-        return []
+    return run_at_once(find_text_urls_in_slices(text))
+
+
+def find_text_urls_in_slices(text: str) -> Slices[list[str]]:
+    """As `find_text_urls`, for a text of any length."""
     found: dict[str, None] = {}
-    for match in _URL.finditer(text):
-        found[_trim_end(match[0])] = None
-        if len(found) >= MAX_TEXT_URLS:
-            break
+    colons = 0
+    end = 0
+    colon = text.find("://")
+    while colon >= 0 and len(found) < MAX_TEXT_URLS:
+        scheme = _SCHEME(text, max(end, colon - 5), colon)
+        url = None
+        if scheme:
+            url = _URL(text, scheme.start())
+        if url:
+            end = url.end()
+            found[_trim_end(url[0])] = None
+        else:
+            end = colon + 3
+        colon = text.find("://", end)
+        colons += 1
+        if colons % SLICE_ITEMS == 0:
+            yield
     return list(found)
 
 

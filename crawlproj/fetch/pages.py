@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 
 from aiohttp import (
@@ -29,9 +29,10 @@ from twisted.python.failure import Failure
 from w3lib.encoding import http_content_type_encoding
 
 from crawlproj.content import feeds
-from crawlproj.content.document import Block, Document, Link
-from crawlproj.content.html import MAX_BODY, parse_page
+from crawlproj.content.document import DEFAULT_LIMITS, Block, Document, Link, LinkLimits
+from crawlproj.content.html import MAX_BODY, parse_in_slices
 from crawlproj.content.robots_directives import parse_robots_headers
+from crawlproj.content.slices import BIG_BODY, MANY_LINKS, Slices, run_at_once
 from crawlproj.fetch.wire import FramingError
 from crawlproj.frontier.clock import FrontierClock
 from crawlproj.items import Page, RobotsTicket
@@ -155,13 +156,22 @@ def page_of_failure(failure: Failure, clock: FrontierClock) -> Page:
     )
 
 
-def page_of_response(
+def page_of_response(response: Response, request: Request, clock: FrontierClock) -> Page:
+    """A Page with what came, without a pause: for robots.txt and errors, which are not parsed."""
+    return run_at_once(page_in_slices(response, request, clock))
+
+
+def page_in_slices(
     response: Response,
     request: Request,
     clock: FrontierClock,
     agents: tuple[str, ...] = ("robots",),
-) -> Page:
-    """A Page with what came; `agents`: whom its robots directives may address."""
+    limits: LinkLimits = DEFAULT_LIMITS,
+) -> Slices[Page]:
+    """A Page with what came; an ordinary one takes one slice.
+
+    `agents`: whom its robots directives may address; `limits`: how many links are taken.
+    """
     ticket = request.meta["ticket"]
     headers = _kept_headers(response)
     started_s, ended_s = _times_of(request, clock)
@@ -193,7 +203,7 @@ def page_of_response(
             declared = page.content_type
         page.kind = feeds.sniff_kind(body, declared)
         if page.body_digest != ticket.body_digest:
-            page.document = document_of(page, body, agents)
+            page.document = yield from document_in_slices(page, body, agents, limits)
             if page.document is not None:
                 page.directives |= page.document.robots
     return page
@@ -228,30 +238,52 @@ def decompress_body(body: bytes) -> bytes:
 
 
 def document_of(page: Page, body: bytes, agents: tuple[str, ...]) -> Document | None:
-    """Links and text, if it is something that can be parsed here and now; PDF and such are read by
-    `documents`.
+    """As `document_in_slices`, without a pause."""
+    return run_at_once(document_in_slices(page, body, agents, DEFAULT_LIMITS))
+
+
+def document_in_slices(
+    page: Page, body: bytes, agents: tuple[str, ...], limits: LinkLimits
+) -> Slices[Document | None]:
+    """Links and text, if it is something that can be parsed in this process; PDF and such are read
+    by `documents`.
     """
+    kind = page.kind
+    if kind not in ("html", "text", "feed", "sitemap"):
+        return None
+    if len(body) > BIG_BODY:
+        yield  # so that nothing of it is made before it is its turn
     charset = http_content_type_encoding(page.content_type)
-    if page.kind == "html":
-        return parse_page(body, page.url, charset, content_type=page.content_type, agents=agents)
-    if page.kind == "text":
-        return parse_page(body, page.url, charset, content_type="text/plain", agents=agents)
-    if page.kind in ("feed", "sitemap"):
-        return _document_of_entries(page.url, feeds.parse_entries(body, page.url, charset))
-    return None
+    if kind in ("feed", "sitemap"):
+        found = yield from feeds.parse_entries_in_slices(body, page.url, charset, limits)
+        document = yield from _document_of_entries(page.url, found)
+        return document
+    content_type = page.content_type
+    if kind == "text":
+        content_type = "text/plain"
+    document = yield from parse_in_slices(
+        body, page.url, charset, content_type=content_type, agents=agents, limits=limits
+    )
+    return document
 
 
-def _document_of_entries(url: str, entries: Iterable[feeds.FeedEntry]) -> Document:
+def _document_of_entries(url: str, found: feeds.FeedEntries) -> Slices[Document]:
     links = []
     blocks = []
-    for entry in entries:
+    for number, entry in enumerate(found.entries, 1):
         title = entry.title[:200]
         if entry.kind == "feed":
             links.append(Link(entry.url, "feed", title))
         else:
             links.append(Link(entry.url, "sitemap", title))
         blocks.append(Block(" ".join(filter(None, (entry.url, entry.title, entry.date)))))
-    return Document(url, url, links=links, blocks=blocks)
+        if number % MANY_LINKS == 0:
+            yield
+    document = Document(
+        url, url, links=links, blocks=blocks, cut=found.cut, too_many_links=found.too_many
+    )
+    yield from document.find_digest_in_slices()
+    return document
 
 
 def _times_of(request: Request, clock: FrontierClock) -> tuple[float | None, float | None]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from crawlproj.content.document import PAGE_KINDS, Link
+from crawlproj.content.slices import SLICE_ITEMS, Slices
 from crawlproj.frontier.base import Lane, Links, NewUrl, Ticket
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
 
@@ -23,6 +24,22 @@ NEVER = 1 << 30
 def depth_score(depth: int) -> float:
     """The score of a URL by its depth alone: the nearer the better."""
     return 1.0 / (1 + depth)
+
+
+class SortedLinks:
+    """The links of one page: known to the crawl or not, and those that are new to it."""
+
+    __slots__ = ("fresh", "inside", "outside")
+
+    def __init__(self) -> None:
+        self.inside: list[tuple[int, str, str]] = []
+        self.outside: list[tuple[str, str, str]] = []
+        self.fresh: list[NewUrl] = []
+
+    @property
+    def stored(self) -> Links:
+        """The links as they are stored with the page."""
+        return Links(*_columns(self.inside), *_columns(self.outside))  # type: ignore[arg-type]
 
 
 class SeenUrls:
@@ -62,13 +79,29 @@ class SeenUrls:
         )
 
     def classify_links(
-        self, ticket: Ticket, links: Iterable[Link], follow: bool = True
+        self, ticket: Ticket, links: Sequence[Link], follow: bool = True
     ) -> tuple[Links, list[NewUrl]]:
         """The links as they are stored, and the URLs that the frontier may not know yet."""
+        sorted_links = SortedLinks()
+        self._sort_links(ticket, links, follow, sorted_links)
+        return sorted_links.stored, sorted_links.fresh
+
+    def classify_in_slices(
+        self, ticket: Ticket, links: Sequence[Link], follow: bool = True
+    ) -> Slices[tuple[Links, list[NewUrl]]]:
+        """As `classify_links`, for a page with very many links."""
+        sorted_links = SortedLinks()
+        for start in range(0, len(links), SLICE_ITEMS):
+            self._sort_links(ticket, links[start : start + SLICE_ITEMS], follow, sorted_links)
+            yield
+        return sorted_links.stored, sorted_links.fresh
+
+    def _sort_links(
+        self, ticket: Ticket, links: Iterable[Link], follow: bool, into: SortedLinks
+    ) -> None:
         depth = ticket.depth + 1
-        inside: list[tuple[int, str, str]] = []
-        outside: list[tuple[str, str, str]] = []
-        fresh: list[NewUrl] = []
+        inside = into.inside
+        outside = into.outside
         known = self._known
         for url, kind, text, _, nofollow in links:
             if kind not in FOLLOWED:
@@ -85,7 +118,7 @@ class SeenUrls:
             inside.append((id_, kind, text))
             if seen >> 64 > depth and follow and (not nofollow or self._follow_nofollow):
                 known[hash(url)] = depth << 64 | id_ + SIGN
-                fresh.append(
+                into.fresh.append(
                     NewUrl(
                         id_,
                         url,
@@ -95,7 +128,6 @@ class SeenUrls:
                         parent=ticket.id,
                     )
                 )
-        return Links(*_columns(inside), *_columns(outside)), fresh  # type: ignore[arg-type]
 
     def forget_url(self, url: str) -> None:
         """Let a URL through again that is no longer queued: a new link may bring it back."""

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from crawlproj.urls.canonical import join_href
+from crawlproj.urls.canonical import Joiner
 
 MAX_BYTES: Final = 500 * 1024
 """RFC 9309 lets a robot stop reading here."""
@@ -30,6 +30,8 @@ DISALLOW = "disallow"
 DELAY = "delay"
 RATE = "rate"
 SITEMAP = "sitemap"
+MAX_SITEMAPS = 5_000
+"""Sitemaps that are taken of one robots.txt."""
 _FIELDS: Final = {
     "useragent": AGENT,
     "useragents": AGENT,
@@ -320,8 +322,17 @@ def parse_request_rate(value: str) -> float | None:
 
 
 def parse_sitemaps(text: str, url: str) -> list[str]:
-    """Sitemaps that the file at `url` names, each once, as absolute URLs."""
-    found = (
-        join_href(url, value) for kind, value in parse_directives(text) if kind == SITEMAP and value
-    )
-    return list(dict.fromkeys(name for name in found if name))
+    """Sitemaps that the file at `url` names, each once, as absolute URLs.
+
+    Those beyond MAX_SITEMAPS are not looked at; one of them is returned to show that there are.
+    """
+    join = Joiner(url)
+    found: dict[str, None] = {}
+    for kind, value in parse_directives(text):
+        if kind == SITEMAP and value:
+            name = join(value)
+            if name:
+                found[name] = None
+            if len(found) > MAX_SITEMAPS:
+                break
+    return list(found)

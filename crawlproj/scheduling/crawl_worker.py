@@ -16,6 +16,7 @@ from typing import Any
 
 from crawlproj.config import Config
 from crawlproj.content.document import Link
+from crawlproj.content.slices import Slices
 from crawlproj.database.connection import Database
 from crawlproj.database.migrations import migrate
 from crawlproj.database.opening import open_database
@@ -30,6 +31,7 @@ from crawlproj.items import Page, RobotsTicket
 from crawlproj.politeness.clocks import FetchTiming
 from crawlproj.politeness.guard import StaticNames
 from crawlproj.politeness.networks import SharedNetworks
+from crawlproj.politeness.robotstxt import MAX_SITEMAPS
 from crawlproj.scheduling.archiver import Archiver
 from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
@@ -43,7 +45,7 @@ from crawlproj.scheduling.spider import ChoosesLinks, LearnsSeeds
 from crawlproj.scheduling.visits import VisitEnds
 from crawlproj.scheduling.worker import worker_name
 from crawlproj.scheduling.worker_leases import WorkerLeases
-from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of
+from crawlproj.urls.canonical import MAX_URL, host_of
 
 log = logging.getLogger(__name__)
 
@@ -286,6 +288,14 @@ class CrawlWorker:
         self.dispatcher.add_urls(urls)
         return stored
 
+    def add_links_in_slices(
+        self, ticket: Ticket, links: Sequence[Link], *, follow: bool
+    ) -> Slices[Links]:
+        """As `add_links`, for a page with very many of them."""
+        stored, urls = yield from self.seen_urls.classify_in_slices(ticket, links, follow=follow)
+        self.dispatcher.add_urls(urls)
+        return stored
+
     def end_visit(self, page: Page, failed: str = "") -> None:
         """End the ticket of a page; once for each ticket."""
         self._visits.end_visit(page, failed)
@@ -329,8 +339,10 @@ class CrawlWorker:
 
     def _add_sitemaps(self, urls: Sequence[str], depth: int) -> None:
         """Hand the sitemaps to the frontier that a robots.txt names, whoever fetched it."""
-        sitemaps = [canonical_url(url) for url in urls]
-        wanted = [url for url in sitemaps if url and self.seen_urls.wants(url)]
+        limit = min(MAX_SITEMAPS, self.config.link_limits.links)
+        if len(urls) > limit:
+            self._count("links/too_many", 1)
+        wanted = [url for url in urls[:limit] if self.seen_urls.wants(url)]
         self.dispatcher.add_urls([self.seen_urls.new_url(url, depth) for url in wanted])
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.content.feeds import MAX_ENTRIES, FeedEntry, parse_entries, sniff_kind
+from crawlproj.content.document import DEFAULT_LIMITS
+from crawlproj.content.feeds import FeedEntry, parse_entries, sniff_kind
 from crawlproj.urls import canonical
 
 URL = "https://example.org/feeds/all.xml"
@@ -98,8 +99,8 @@ def test_deep_xml_and_deep_json_are_harmless() -> None:
 
 
 def test_a_list_is_cut_at_the_limit() -> None:
-    body = b"".join(b"https://example.org/%d\n" % n for n in range(MAX_ENTRIES + 10))
-    assert len(parse_entries(body, URL)) == MAX_ENTRIES
+    body = b"".join(b"https://example.org/%d\n" % n for n in range(DEFAULT_LIMITS.links + 10))
+    assert len(parse_entries(body, URL)) == DEFAULT_LIMITS.links
 
 
 @pytest.mark.parametrize(

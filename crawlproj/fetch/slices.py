@@ -1,0 +1,38 @@
+"""Long work on the event loop, in slices: between two of them everything else goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final, TypeVar
+
+from crawlproj.content.slices import Slices
+
+T = TypeVar("T")
+
+SLICE_S: Final = 0.005
+"""The loop does something else when work has gone on for so long."""
+
+
+def first_slice(slices: Slices[T]) -> T | None:
+    """The result if one slice is enough, as it is for nearly every page; else None."""
+    try:
+        next(slices)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    return None
+
+
+async def run_slices(slices: Slices[T]) -> T:
+    """The result, with the event loop in between."""
+    started = time.monotonic()
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if time.monotonic() - started > SLICE_S:
+            await asyncio.sleep(0)
+            started = time.monotonic()
