@@ -8,7 +8,13 @@ from hashlib import blake2b
 from typing import Final, Literal, NamedTuple, get_args
 
 from crawlproj.content.robots_directives import NO_DIRECTIVES, RobotsDirectives
-from crawlproj.content.slices import SLICE_CHARACTERS, Slices, cut_text
+from crawlproj.content.slices import (
+    ANYWHERE,
+    SLICE_CHARACTERS,
+    WHITE_SPACE,
+    Slices,
+    cut_text,
+)
 
 LinkKind = Literal[
     "a",
@@ -39,6 +45,7 @@ PAGE_KINDS: Final[frozenset[str]] = frozenset(
 
 JOINERS: Final = "\u200c\u200d\u200e\u200f"
 INVISIBLE: Final = "\u200b\u2060\ufeff\xad"
+_SIGMA: Final = "\u03a3"
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _NO_LETTERS: Final = bytes(n for n in range(256) if not chr(n).isalpha() or n > 127)
 
@@ -128,14 +135,15 @@ class Document:
     def find_digest_in_slices(self) -> Slices[None]:
         """Find the block digest of a long text, so that it is there when it is asked for.
 
-        A piece ends before a space or a newline, and nothing beyond one decides how a letter is
-        written in lower case.
+        How a letter is written in lower case does not depend on those around it; only a sigma does,
+        which is another one at the end of a word.
         """
         hasher = blake2b(digest_size=16)
         waiting: list[str] = []
         characters = 0
         for number, block in enumerate(self.blocks):
-            for piece in cut_text(block[0]):
+            border = WHITE_SPACE if _SIGMA in block[0] else ANYWHERE
+            for piece in cut_text(block[0], border):
                 waiting.append(piece)
                 characters += len(piece) + 1
                 if characters > SLICE_CHARACTERS:

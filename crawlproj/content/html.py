@@ -48,7 +48,7 @@ MAX_SPARE: Final = 4
 _LONG: Final = 100_000
 _MANY_TAGS: Final = 8_000
 _VERY_MANY_TAGS: Final = 20_000
-_PIECE: Final = 8_192
+_PIECE: Final = 4_096
 _ODD_SPACES: Final = "\r\f\v\x1c\x1d\x1e\x1f"
 _spare_targets: Final[list[HtmlTarget]] = []
 """Targets to be used again, of pages that are read at once; each thread has one of its own."""
@@ -141,7 +141,7 @@ def _parse_plain_text(text: str, url: str, charset: str, limits: LinkLimits) -> 
     urls = yield from find_text_urls_in_slices(text)
     found = PageLinks(limits)
     yield from found.add_in_slices([(url, kind, "", "", False) for url in urls], Joiner(url))
-    blocks, cut = yield from _paragraphs(text)
+    blocks, cut = yield from _paragraphs(text.replace("\r\n", "\n"))
     document = Document(
         url,
         url,
@@ -195,25 +195,35 @@ def _parse_in_pieces(text: bytes, agents: tuple[str, ...]) -> Slices[tuple[BigHt
     except etree.LxmlError:
         pass
     target.close()
+    yield
     for index in target.long_blocks:
         raw, path, main, linked = target.blocks[index]
         clean = yield from _collapse_in_slices(raw)
-        share = 0.0
-        if clean:
-            share = min(1.0, linked / len(clean))
+        share = min(1.0, linked / max(1, len(clean)))
         target.blocks[index] = (clean, path, main, share)
+    if target.long_blocks:
+        target.blocks = [block for block in target.blocks if block[0]]
     return target, cut
 
 
 def _collapse_in_slices(text: str) -> Slices[str]:
-    """A long text without characters that nobody sees, and with single spaces."""
-    pieces = []
-    for piece in cut_text(remove_characters(text, INVISIBLE)):
+    """A long text without characters that nobody sees, and with single spaces.
+
+    It is cut anywhere; a word that was cut is put together again.
+    """
+    text = remove_characters(text, INVISIBLE)
+    pieces: list[str] = []
+    in_word = False
+    for start in range(0, len(text), SLICE_CHARACTERS):
+        piece = text[start : start + SLICE_CHARACTERS]
         collapsed = " ".join(piece.split())
         if collapsed:
+            if pieces and not (in_word and not piece[0].isspace()):
+                pieces.append(" ")
             pieces.append(collapsed)
+        in_word = not piece[-1].isspace()
         yield
-    return " ".join(pieces)
+    return "".join(pieces)
 
 
 def _raw_links(target: HtmlTarget) -> list[RawLink]:
@@ -282,7 +292,7 @@ def resolve_links(
 def _paragraphs(text: str) -> Slices[tuple[list[Block], bool]]:
     """The paragraphs of a plain text as blocks, and whether there were too many of them."""
     blocks: list[Block] = []
-    for piece in cut_text(text.replace("\r\n", "\n"), PARAGRAPH):
+    for piece in cut_text(text, PARAGRAPH):
         raw: list[RawBlock] = []
         for part in piece.split("\n\n"):
             if len(part) > SLICE_CHARACTERS:

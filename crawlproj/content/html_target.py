@@ -25,6 +25,8 @@ the depth.
 
 MAX_ELEMENTS: Final = 200_000
 """Elements that are read of a page, and links."""
+MAX_ANCHOR_READ: Final = 100_000
+"""Characters of an anchor among which its text is looked for."""
 MAX_SEPARATORS: Final = 200_000
 """What may stand between attributes of one tag. A tag with more is not waited for: libxml2 reads it
 in one go, half a second for a million attributes.
@@ -217,8 +219,8 @@ class BigHtmlTarget(HtmlTarget):
             self._separators = 0
         else:
             # The parser waits for the end of a tag (or of a comment).
-            self._separators += len(piece) - len(piece.translate(None, b" \t\n\r\f/"))
-            self._separators += (piece.count(b"'") + piece.count(b'"')) // 2
+            quotes = piece.count(b"'") + piece.count(b'"')
+            self._separators += len(piece.split()) + piece.count(b"/") + quotes // 2
         return self._separators <= MAX_SEPARATORS and len(self.links) <= MAX_ELEMENTS
 
     def _join_texts(self) -> None:
@@ -253,7 +255,15 @@ class BigHtmlTarget(HtmlTarget):
         if characters <= SLICE_CHARACTERS:
             return super().read_anchor_text()
         self.linked_characters += characters
-        start = " ".join("".join(texts)[:SLICE_CHARACTERS].split())
+        text = "".join(texts)
+        start = text[:MAX_ANCHOR_READ]
+        if _has_odd_space(text):
+            start = " ".join(start.split())
         if self.anchor_text:
             start = f"{self.anchor_text} {start}"
         return start[:MAX_ANCHOR]
+
+
+def _has_odd_space(text: str) -> bool:
+    """Whether its white space may not be single spaces."""
+    return "\n" in text or "  " in text or not text.isascii() or "\t" in text

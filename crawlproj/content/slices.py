@@ -17,7 +17,7 @@ BIG_BODY: Final = 256 * 1024
 """Bodies of more bytes are read in slices."""
 MANY_LINKS: Final = 500
 """So many links are handled at once, more of them in slices."""
-SLICE_CHARACTERS: Final = 200_000
+SLICE_CHARACTERS: Final = 100_000
 """About so much text is handled at once."""
 SLICE_ITEMS: Final = 200
 """So many links or entries are handled at once where there are many."""
@@ -25,6 +25,7 @@ SLICE_ITEMS: Final = 200
 WHITE_SPACE: Final = re.compile(r"\s")
 NEWLINE: Final = re.compile("\n")
 PARAGRAPH: Final = re.compile("\n\n")
+ANYWHERE: Final = re.compile("")
 
 
 def run_at_once(slices: Slices[T]) -> T:
@@ -37,7 +38,7 @@ def run_at_once(slices: Slices[T]) -> T:
             return result
 
 
-def cut_text(text: str, border: re.Pattern[str] = WHITE_SPACE) -> Iterator[str]:
+def cut_text(text: str, border: re.Pattern[str]) -> Iterator[str]:
     """The text in pieces, each cut just before a border; what has no border is not cut."""
     start = 0
     while len(text) - start > SLICE_CHARACTERS:

@@ -12,6 +12,8 @@ T = TypeVar("T")
 
 SLICE_S: Final = 0.005
 """The loop does something else when work has gone on for so long."""
+PAUSE_S: Final = 0.001
+"""For so long at least: what others do takes several turns of the loop."""
 
 
 def first_slice(slices: Slices[T]) -> T | None:
@@ -34,5 +36,5 @@ async def run_slices(slices: Slices[T]) -> T:
             result: T = end.value
             return result
         if time.monotonic() - started > SLICE_S:
-            await asyncio.sleep(0)
+            await asyncio.sleep(PAUSE_S)
             started = time.monotonic()
