@@ -95,3 +95,20 @@ def test_what_is_met_again_and_again_is_not_forgotten() -> None:
             ticket(), [*(Link(f"http://in/{n}", "a") for n in range(start, start + 20)), often]
         )[0].known[-1]
         assert seen.classify_links(ticket(), [often])[1] == []
+
+
+def test_links_in_slices_are_sorted_as_at_once_also_when_other_pages_come_between() -> None:
+    links = [Link(f"http://{('in', 'out')[n % 3 == 0]}/{n % 700}", "a", str(n)) for n in range(900)]
+    whole = seen_urls().classify_links(ticket(), links)
+    seen = seen_urls(limit=300)
+    slices = seen.classify_in_slices(ticket(), links)
+    others = []
+    try:
+        while True:
+            next(slices)
+            others += seen.classify_links(ticket(id_=8), [Link("http://in/697", "a")])[1]
+    except StopIteration as end:
+        stored, fresh = end.value
+    assert stored == whole[0]
+    assert sorted({url.url for url in fresh + others}) == sorted(url.url for url in whole[1])
+    assert others
