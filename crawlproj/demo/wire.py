@@ -17,6 +17,8 @@ from crawlproj.demo.model import DemoRequest, DemoResponse, Fault
 
 MAX_HEAD_BYTES = 64 * 1024
 IDLE_S = 75.0
+TRIES = 5
+PROMPT_S = 0.002
 LAST_DATA_SENT = 44
 LAST_DATA_RECEIVED = 52
 TCP_INFO_BYTES = 56
@@ -97,13 +99,22 @@ class DemoConnection:
         It is as the kernel saw it, where it says so: this process may have been too busy to look.
         """
         ago_s = 0.0
+        now = time.monotonic()
         if sys.platform == "linux":
             with contextlib.suppress(OSError):
-                facts = self.writer.get_extra_info("socket").getsockopt(
-                    socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES
-                )
-                ago_s = struct.unpack_from("=I", facts, offset)[0] / 1000
-        return time.monotonic() - ago_s, time.time() - ago_s
+                ago_s, now = self._seconds_since(offset)
+        return now - ago_s, time.time() - (time.monotonic() - now) - ago_s
+
+    def _seconds_since(self, offset: int) -> tuple[float, float]:
+        """How long ago it was, and when that was asked; once more if we had to wait meanwhile."""
+        sock = self.writer.get_extra_info("socket")
+        for _ in range(TRIES):
+            before = time.monotonic()
+            facts = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
+            after = time.monotonic()
+            if after - before < PROMPT_S:
+                break
+        return struct.unpack_from("=I", facts, offset)[0] / 1000, after
 
     async def send(self, data: bytes) -> None:
         self.writer.write(data)
