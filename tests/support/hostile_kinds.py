@@ -676,10 +676,16 @@ LETTERS = (
     Kind("right-to-left", fill("<p>\u202e\u05d0\u0301", 5 * MB), pages=2),
 )  # fmt: skip
 
+CROWD = tuple(
+    Kind(f"crowd-{number}", lambda site, path: raw(head() + SMALL, end="hang"), pages=9)
+    for number in range(150)
+)
+"""More hosts than may be asked at a time, and all let us wait."""
+
 KINDS = {
     kind.name: kind
     for kind in (
-        *QUADRATIC, *HUGE, *FEEDS, *ROBOTS, *DOCUMENTS, *ENCODINGS, *WIRE, *HEADERS, *LETTERS,
+        *QUADRATIC, *HUGE, *FEEDS, *ROBOTS, *DOCUMENTS, *ENCODINGS, *WIRE, *HEADERS, *LETTERS, *CROWD,
     )
 }  # fmt: skip
 

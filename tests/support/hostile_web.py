@@ -3,7 +3,7 @@ does not disturb the crawl that is measured.
 
 By hand:
     python -m tests.support.hostile_web --list
-    python -m tests.support.hostile_web --kinds classes,links-base   # one crawl of these
+    python -m tests.support.hostile_web --kinds classes,links-*      # one crawl of these
     python -m tests.support.hostile_web --each 1 --kinds classes,...   # one crawl for each
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import fnmatch
 import itertools
 import random
 import signal
@@ -209,14 +210,14 @@ def serve(hosts: Sequence[Host], addresses: dict[str, str], log_path: Path) -> N
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--kinds", default="*")
     parser.add_argument("--each", type=int, default=0)
     parser.add_argument("--honest", type=int, default=HONEST_HOSTS)
     parser.add_argument("--pages", type=int, default=HONEST_PAGES)
     parser.add_argument("--serve", choices=("hostile", "honest"))
     parser.add_argument("--log", type=Path)
     options = parser.parse_args()
-    names = options.kinds.split(",")
+    names = [name for form in options.kinds.split(",") for name in fnmatch.filter(KINDS, form)]
     kinds: list[Kind] = [KINDS[name] for name in names]
     if options.list:
         print("\n".join(KINDS))

@@ -86,11 +86,11 @@ def _place(frame: FrameType | None) -> str:
 
 def _url(frame: FrameType | None) -> str:
     """The URL of what is at hand, if some function on the way has one in a variable."""
-    for outer in _outwards(frame):
-        values = outer.f_locals
-        for name in ("url", "page", "item", "response", "request"):
-            value = values.get(name)
-            url = value if isinstance(value, str) else getattr(value, "url", "")
-            if isinstance(url, str) and url.startswith("http"):
-                return url
+    for names in (("page", "item", "response", "request"), ("url",)):
+        for outer in _outwards(frame):
+            for name in names:
+                value = outer.f_locals.get(name)
+                url = value if isinstance(value, str) else getattr(value, "url", "")
+                if isinstance(url, str) and url.startswith("http"):
+                    return url
     return ""
