@@ -14,7 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
@@ -145,12 +145,12 @@ def largest_gap_s(records: Iterable[AccessRecord]) -> float:
     return max((after - before for before, after in pairwise(times)), default=0.0)
 
 
-def broken_rules(records: Sequence[AccessRecord], hostile: Sequence[str]) -> list[str]:
+def broken_rules(records: Sequence[AccessRecord]) -> list[str]:
     """What the servers saw: delays and robots.txt, by the judge; and who asked."""
     names = {record.host.partition(":")[0] for record in records}
-    forbidden = dict.fromkeys(names, ("/private/",))
-    law = Law(**{name: getattr(LAW, name) for name in Law.__slots__} | {"disallow": forbidden})
-    found = violations(records, law)
+    lawless = {kind.host for kind in KINDS.values() if not kind.forbids}
+    forbidden = dict.fromkeys(names - lawless, ("/private/",))
+    found = violations(records, replace(LAW, disallow=forbidden))
     for record in records:
         if not record.user_agent.startswith("campaign") or "robot@" not in record.user_agent:
             found.append(f"{record.host}: {record.path} was asked by {record.user_agent!r}")
@@ -288,7 +288,7 @@ def _judge(figures: Figures, webs: Webs, begun: float, folder: Path) -> None:
         where = f"{_host(lag['url']) or '?'} {lag['where']}"
         lags[where] = max(lags[where], lag["late_s"])
     figures.lags = dict(sorted(lags.items(), key=lambda pair: -pair[1]))
-    figures.broken = broken_rules([*webs.honest.records(), *hostile], ())
+    figures.broken = broken_rules([*webs.honest.records(), *hostile])
     logs = [str(path) for path in folder.glob("crawl/log/requests-*.jsonl")]
     audited = run_command(["politeness", "audit", *logs], folder)
     figures.audit = (audited.stdout + audited.stderr).strip() or f"exit {audited.code}"

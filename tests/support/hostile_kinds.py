@@ -74,13 +74,14 @@ def front_page(pages: int) -> Attack:
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A hostile host: `attack` is what all its pages are but the front page, which links to so many
-    of them.
+    of them. `forbids`: its robots.txt has rules that can be read, so that /private/ is forbidden.
     """
 
     name: str
     attack: Attack
     pages: int = 3
     robots: Attack = field(default=small_robots)
+    forbids: bool = True
 
     @property
     def host(self) -> str:
@@ -418,7 +419,12 @@ ROBOTS = (
         ),
         pages=20,
     ),
-    Kind("robots-garbage", PLAIN_PAGE, robots=robots(lambda: bytes(range(256)) * 30_000)),
+    Kind(
+        "robots-garbage",
+        PLAIN_PAGE,
+        robots=robots(lambda: bytes(range(256)) * 30_000),
+        forbids=False,
+    ),
     Kind(
         "robots-line",
         PLAIN_PAGE,
@@ -428,8 +434,9 @@ ROBOTS = (
         "robots-bomb",
         PLAIN_PAGE,
         robots=once(lambda: page(gzip_bomb(), "Content-Encoding: gzip", type=PLAIN)),
+        forbids=False,
     ),
-    Kind("robots-forever", PLAIN_PAGE, robots=redirect_on),
+    Kind("robots-forever", PLAIN_PAGE, robots=redirect_on, forbids=False),
     Kind(
         "robots-endless",
         PLAIN_PAGE,
