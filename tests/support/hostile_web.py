@@ -114,8 +114,8 @@ class Server:
         sent = 0
         try:
             for number, data in enumerate(answer.chunks()):
-                if number and answer.pause_s:
-                    await asyncio.sleep(answer.pause_s)
+                if number and answer.pause_s and await _has_gone(connection, answer.pause_s):
+                    break
                 await connection.send(data)
                 sent += len(data)
             if answer.end == "hang":
@@ -134,6 +134,13 @@ class Server:
         if host is None:
             return page(b"no such host", status="404 Not Found")
         return host.respond(Site(name, self.port), request.target)
+
+
+async def _has_gone(connection: DemoConnection, pause_s: float) -> bool:
+    """Pause; True as soon as the client has hung up: what is sent later it does not see."""
+    with contextlib.suppress(TimeoutError):
+        return not await asyncio.wait_for(connection.reader.read(1), pause_s)
+    return False
 
 
 def addresses_of(hosts: Sequence[str], network: int, per_address: int) -> dict[str, str]:
