@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,15 +25,15 @@ class LoopLag:
     """Extension: a line of JSON in the file that the setting LAG_FILE names, each time that the
     loop was late.
 
-    A thread looks where the loop is once it is late. While code in C holds the interpreter it has
-    to wait, and then sees who called that code.
+    A thread looks where the loop is while it is late; where it was seen most is written. While code
+    in C holds the interpreter the thread has to wait, and then sees who called that code.
     """
 
     def __init__(self, path: str) -> None:
         self._file = Path(path).open("a", buffering=1)  # noqa: SIM115
         self._task: asyncio.Task[None] | None = None
         self._beat = time.monotonic()
-        self._seen: tuple[str, str] | None = None
+        self._seen: Counter[tuple[str, str]] = Counter()
         self._loop_thread = threading.get_ident()
 
     @classmethod
@@ -52,18 +53,18 @@ class LoopLag:
             await asyncio.sleep(TICK_S)
             late_s = time.monotonic() - self._beat - TICK_S
             if late_s > LATE_S:
-                url, where = self._seen or ("", "")
+                url, where = max(self._seen, key=self._seen.__getitem__, default=("", ""))
                 line = {"at": self._beat, "late_s": round(late_s, 3), "url": url, "where": where}
                 self._file.write(json.dumps(line) + "\n")
-            self._seen = None
+            self._seen = Counter()
 
     def _watch(self) -> None:
         while True:
             time.sleep(TICK_S)
-            if self._seen is None and time.monotonic() - self._beat > TICK_S + LATE_S:
+            if time.monotonic() - self._beat > TICK_S + LATE_S:
                 frame = sys._current_frames().get(self._loop_thread)
                 with suppress(RuntimeError):  # a frame may go on meanwhile
-                    self._seen = (_url(frame), _place(frame))
+                    self._seen[_url(frame), _place(frame)] += 1
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
@@ -77,7 +78,7 @@ def _place(frame: FrameType | None) -> str:
     first = ""
     for outer in _outwards(frame):
         code = outer.f_code
-        name = f"{Path(code.co_filename).stem}.{code.co_qualname}:{outer.f_lineno}"
+        name = f"{Path(code.co_filename).stem}.{code.co_qualname}"
         first = first or name
         if any(part in code.co_filename for part in OURS):
             return name
