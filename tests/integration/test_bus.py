@@ -344,7 +344,7 @@ def test_a_bad_redis_url_is_refused_at_start(
         live(demo, database_url, "localhost:6379"),
         tmp_path,
     )
-    assert (result.code, "REDIS_URL = 'localhost:6379' makes no sense" in result.stderr) == (
+    assert (result.code, "REDIS_URL makes no sense" in result.stderr) == (
         2,
         True,
     ), result.stderr
