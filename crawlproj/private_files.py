@@ -73,7 +73,7 @@ def _give_to_owner_of_parent(made: int | Path, path: Path) -> None:
 
 def make_crawl_dir(folder: Path) -> bool:
     """Make CRAWL_DIR for its user alone; one that an earlier version made, and left open to all,
-    becomes private. Return True if it had to.
+    becomes private. Return True if there was something to see in it.
 
     Rights of a group are kept where others have none: somebody has given them. So is what is not
     ours: a folder with other things in it, and links to other places.
@@ -82,7 +82,7 @@ def make_crawl_dir(folder: Path) -> bool:
     names = {path.name for path in folder.iterdir()}
     closed = False
     if all(_is_ours(name) for name in names):
-        closed = _close_folder(folder, passage=_is_foreign(folder / DATABASE))
+        closed = _close_folder(folder, passage=_is_foreign(folder / DATABASE)) and bool(names)
     for name in sorted(names - {DATABASE}):
         if _is_ours(name):
             closed |= _close(folder / name)
@@ -122,13 +122,16 @@ def _close(path: Path) -> bool:
 
 
 def _close_folder(folder: Path, *, passage: bool = False) -> bool:
-    """Take the rights of all others from a folder of ours; True if they had some."""
+    """Take the rights of all others from a folder of ours; True if they had some. One that we may
+    not write to is not of our making.
+    """
     info = folder.stat()
     allowed = 0o700
     if passage:
         allowed |= PASSAGE
     is_open = info.st_mode & OTHERS & ~allowed
-    if info.st_uid != os.geteuid() or info.st_mode & stat.S_ISVTX or not is_open:
+    is_made_by_us = info.st_uid == os.geteuid() and info.st_mode & 0o700 == 0o700
+    if not is_made_by_us or info.st_mode & stat.S_ISVTX or not is_open:
         return False
     folder.chmod(stat.S_IMODE(info.st_mode) & ~(ALL ^ allowed))
     return True

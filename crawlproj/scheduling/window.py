@@ -20,6 +20,8 @@ from crawlproj.revisit.shares import Shares
 
 SHARE_CLASSES = {Lane.NEW: "new", Lane.REVISIT: "revisit", Lane.BACKFILL: "backfill"}
 HeapEntry = tuple[float, int]
+UNSENT_WAIT_S = 0.02
+"""Until one looks again whether another request has left: nobody knows how long its pause is."""
 
 
 def share_class(ticket: Ticket) -> str:
@@ -301,6 +303,8 @@ class Window:
         count it, so that no other starts with it.
         """
         wait_s = max(host.clock.next_at, host.server.clock.next_at) - now
+        if host.server.unsent is not None:
+            wait_s = max(wait_s, UNSENT_WAIT_S)
         if wait_s > 0:
             return wait_s
         host.clock = host.clock.resting_until(now + host.clock.delay_s(self._rules), "delay")
@@ -318,10 +322,11 @@ class Window:
         One that ended without having left, as far as we know, may have reached the server as a
         connection at any moment up to its end: the pauses count from there.
         """
-        if host.sent_at is None:
-            self.mark_sent(host, timing.ended)
-        assert host.sent_at is not None
-        timing = replace(timing, sent=max(host.sent_at, timing.started))
+        sent_at = host.sent_at
+        if sent_at is None or sent_at < timing.started:  # that of the request before
+            sent_at = timing.ended
+            self.mark_sent(host, sent_at)
+        timing = replace(timing, sent=sent_at)
         clock = host.clock.after_fetch(timing, self._rules)
         host.server.clock, host.clock = host.server.clock.after_fetch(
             clock, timing.ended, self._server_rules

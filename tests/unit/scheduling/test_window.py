@@ -70,6 +70,19 @@ def test_pauses_begin_at_the_end_of_a_request_that_was_not_seen_leaving() -> Non
     assert hand_out(made, 7.5) == 2
 
 
+def test_a_request_without_a_ticket_waits_until_that_of_another_host_has_left() -> None:
+    made = window("a", "b", rules=ServerRules(delay_s=1, hosts=4, pause_after=0), servers=1)
+    made.add_tickets([ticket(1), ticket(2, "b")])
+    assert hand_out(made, 0, leaves=False) == 1
+    assert made.take_turn(made.hosts["b"], 5.0) > 0, "nobody knows how long the pause is"
+    made.mark_sent(made.hosts["a"], 5.0)
+    assert made.take_turn(made.hosts["b"], 5.5) == 0.5
+    assert made.take_turn(made.hosts["b"], 6.0) == 0
+    made.hosts["b"].sent_at = 1.0
+    made.update_clocks(made.hosts["b"], FetchTiming(6.0, 9.0))
+    assert made.hosts["b"].server.clock.next_at == 10.0, "it was not seen leaving"
+
+
 def test_a_request_that_never_leaves_holds_nobody_up_after_its_end() -> None:
     made = window("a", "b", rules=ServerRules(delay_s=1, hosts=4, pause_after=0), servers=1)
     made.add_tickets([ticket(1), ticket(2, "b")])
