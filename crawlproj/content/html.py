@@ -45,6 +45,8 @@ from crawlproj.urls.canonical import Joiner
 MAX_BODY: Final = 10_000_000
 """Bytes that are read of a page."""
 MAX_SPARE: Final = 4
+_MIDDLING: Final = 50_000
+"""Only longer pages are looked at for many tags: to count them is a hundredth of the reading."""
 _LONG: Final = 100_000
 _MANY_TAGS: Final = 8_000
 _VERY_MANY_TAGS: Final = 20_000
@@ -94,7 +96,7 @@ def parse_in_slices(
         document = yield from _parse_plain_text(text.decode(), url, name, limits)
         document.cut |= len(body) > MAX_BODY
         return document
-    if big or (len(text) > 3 * _MANY_TAGS and text.count(b"<") > _MANY_TAGS):
+    if big or (len(text) > _MIDDLING and text.count(b"<") > _MANY_TAGS):
         target, cut = yield from _parse_in_pieces(text, agents)
     else:
         target, cut = _parse_html(text, agents), False
@@ -256,19 +258,22 @@ class PageLinks:
         """Take a few hundred links; with the first that is one too many it ends."""
         links = self.links
         indexes = self._indexes
+        max_links = self._max_links
+        characters_left = self._characters_left
         urls = join.join_all([link[0] for link in raw])
         for url, (_, kind, text, title, nofollow) in zip(urls, raw, strict=True):
             if url is None:
                 continue
             index = indexes[kind].setdefault(url, len(links))
             if index == len(links):
-                self._characters_left -= len(url)
-                if index == self._max_links or self._characters_left < 0:
+                characters_left -= len(url)
+                if index == max_links or characters_left < 0:
                     self.too_many = True
                     return
                 links.append(_make_link((url, kind, text, title, nofollow)))
             elif text and not links[index][2]:
                 links[index] = _make_link((url, kind, text, title, nofollow))
+        self._characters_left = characters_left
 
     def add_in_slices(self, raw: list[RawLink], join: Joiner) -> Slices[None]:
         """Take any number of links. Those after the last one that is kept are never joined."""
