@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from functools import lru_cache
 from ipaddress import ip_address
+from math import inf
 from random import random
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -25,10 +26,10 @@ from scrapy.utils._download_handlers import make_response
 from crawlproj.archive.exchange import Truncated
 from crawlproj.config import config_of
 from crawlproj.fetch.pages import GuardError
-from crawlproj.fetch.wire import WireCapture, capture_wire, install_capture
+from crawlproj.fetch.wire import MAX_HEAD, WireCapture, capture_wire, install_capture
 from crawlproj.frontier.base import Ticket
 from crawlproj.frontier.clock import FrontierClock
-from crawlproj.http.limited_body import BodyDecompressor, first_bytes
+from crawlproj.http.limited_body import BodyDecompressor, first_bytes, most_received
 from crawlproj.http.status import RETRYABLE, parse_retry_after
 from crawlproj.items import RobotsTicket
 from crawlproj.politeness.clocks import FetchTiming
@@ -229,12 +230,22 @@ class GuardedHandler(AiohttpDownloadHandler):
             max_field_size=MAX_HEADER,
             max_headers=MAX_HEADERS,
         )
-        install_capture(self._session.connector)
+        install_capture(self._session.connector, self._wire_limit)
         # A second try that nobody planned would come without a pause; another try is the frontier's
         # to make.
         self._session._retry_connection = False
         self._running: set[asyncio.Timeout] = set()
         crawler.signals.connect(self.abort_downloads, signal=ABORT)
+
+    def _wire_limit(self) -> float:
+        """How many bytes the current request may bring: its body, as large as it may be, and as
+        much around it as a head may have.
+        """
+        meta = _current_request.get().meta
+        wanted: int | None = meta.get("read_at_most")
+        if wanted is not None:
+            return most_received(wanted) + MAX_HEAD
+        return (meta.get("download_maxsize", self._default_maxsize) or inf) + MAX_HEAD
 
     @staticmethod
     def _extract_headers(response: _ClientResponse) -> Headers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import zlib
 from collections.abc import Iterator
 from hashlib import sha256
 
@@ -33,11 +32,14 @@ from crawlproj.content.document import DEFAULT_LIMITS, Block, Document, Link, Li
 from crawlproj.content.html import MAX_BODY, parse_in_slices
 from crawlproj.content.robots_directives import parse_robots_headers
 from crawlproj.content.slices import BIG_BODY, MANY_LINKS, Slices, run_at_once
-from crawlproj.fetch.wire import FramingError
+from crawlproj.fetch.wire import FramingError, HeadLimitError, WireLimitError
 from crawlproj.frontier.clock import FrontierClock
+from crawlproj.http.encodings import decode_body
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.politeness.log_reader import CACHED
 
+MAX_WORK_S = 0.15
+"""Time for decompressing a file: the event loop waits for it. 10 MB take half of it."""
 KEPT_HEADERS = tuple(
     (name.title().encode(), name)
     for name in (
@@ -68,6 +70,8 @@ class GuardError(OSError):
 
 REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (GuardError, "guard"),
+    (WireLimitError, "too big"),
+    (HeadLimitError, "bad answer"),
     (DownloadTimeoutError, "timeout"),
     (ClientConnectorDNSError, "dns"),
     (CannotResolveHostError, "dns"),
@@ -114,6 +118,8 @@ def reason_of(error: BaseException) -> str:
     for kind, reason in REASONS:
         for cause in chain:
             if isinstance(cause, kind):
+                if isinstance(cause, HeadLimitError):
+                    return f"{reason}: {cause.message}"
                 if kind is GuardError:
                     return f"guard: {cause}"
                 return reason
@@ -227,14 +233,11 @@ def _text(value: bytes) -> str:
 
 def decompress_body(body: bytes) -> bytes:
     """The content of a file that is a gzip file itself, as sitemaps often are; whatever can't be
-    decompressed stays as it is.
+    decompressed, or takes too long, stays as it is.
     """
     if not body.startswith(b"\x1f\x8b"):
         return body
-    try:
-        return zlib.decompressobj(zlib.MAX_WBITS + 16).decompress(body, MAX_BODY)
-    except zlib.error:
-        return body
+    return decode_body(body, "gzip", MAX_BODY, max_work_s=MAX_WORK_S) or body
 
 
 def document_of(page: Page, body: bytes, agents: tuple[str, ...]) -> Document | None:

@@ -4,14 +4,18 @@ the body as it came.
 aiohttp's parser gives headers in their order and case, but not the status line, odd spaces or line
 ends, and refuses what browsers read. The bytes are there for a moment, when they are received;
 keeping those of the head costs one look at the first piece of each response.
+
+Here is also the place where all bytes of an exchange are counted. A body has a limit of its own,
+but around it there may be any number of others: interim heads, extensions of chunks, trailers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from select import POLLIN, poll
 from typing import Any, Final
 
@@ -30,7 +34,14 @@ _LEAD: Final = re.compile(rb"[\r\n]*").match
 _INTERIM: Final = re.compile(
     rb"[\r\n]*(?:HTTP/|ICY|RTSP/)[^ \r\n]* +1(?!01)[0-9][0-9](?![0-9])", re.IGNORECASE
 ).match
-MAX_HEAD: Final = 1_000_000
+MAX_HEAD: Final = 262_144
+"""Bytes of a head and the 1xx responses before it, as in browsers."""
+MAX_INTERIM: Final = 32
+"""1xx responses before the head."""
+MAX_CHUNKS: Final = 1_000
+"""Pieces of a body, which may come byte by byte, before they are joined: each takes memory."""
+MAX_LEAD: Final = 1_000
+"""Line ends before the head."""
 
 
 class FramingError(Exception):
@@ -39,6 +50,14 @@ class FramingError(Exception):
     def __init__(self, why: str, data: bytes) -> None:
         super().__init__(why)
         self.data = data
+
+
+class WireLimitError(Exception):
+    """More has come than an exchange may take from the wire."""
+
+
+class HeadLimitError(HttpProcessingError):
+    """A head without an end, or too many before it."""
 
 
 @dataclass(slots=True)
@@ -67,6 +86,8 @@ class WireCapture:
         try:
             async for chunk in content.iter_any():
                 self.chunks.append(chunk)
+                if len(self.chunks) > MAX_CHUNKS:
+                    self.chunks = [self.body]
                 yield chunk
         except aiohttp.ClientError as error:
             self.chunks += unread_chunks(content)
@@ -90,15 +111,19 @@ class CaptureProtocol(ResponseHandler):
     when it is whole, in a form that the parser takes.
 
     `head` is all that has come, if that is no whole head; `rest` is what came behind one that was
-    refused.
+    refused. `get_limit` says how many bytes the exchange that begins may take from the wire.
     """
 
-    def __init__(self, loop: Any) -> None:
+    def __init__(self, loop: Any, get_limit: Callable[[], float] = lambda: inf) -> None:
         super().__init__(loop)
-        self.head = b""
+        self.head: bytes | bytearray = b""
         self.rest = b""
+        self._get_limit = get_limit
+        self._bytes_allowed = inf
+        """How many more bytes may come of this exchange."""
         self._interim = b""
         """The 1xx responses that came before the head."""
+        self._interim_heads = 0
         self._reads_head = False
         self._bodiless = False
         self._left: int | None = None
@@ -109,9 +134,10 @@ class CaptureProtocol(ResponseHandler):
         """The head; if there is none, the 1xx that came in place of one, and what came behind
         it.
         """
-        if self._interim and not is_http(self.head):
-            return self._interim + self.head
-        return self.head
+        head = bytes(self.head)
+        if self._interim and not is_http(head):
+            return self._interim + head
+        return head
 
     def is_connected(self) -> bool:
         """Whether it can be used. An idle connection on which something has come is out of step, or
@@ -136,7 +162,9 @@ class CaptureProtocol(ResponseHandler):
         """
         self.head = b""
         self.rest = b""
+        self._bytes_allowed = self._get_limit()
         self._interim = b""
+        self._interim_heads = 0
         self._reads_head = True
         self._bodiless = params.get("skip_payload", False)
         self._left = None
@@ -149,29 +177,43 @@ class CaptureProtocol(ResponseHandler):
         # means that its parser may go on.
         if self._parser is None or not data:
             super().data_received(data)
-        elif self._reads_head:
+            return
+        self._bytes_allowed -= len(data)
+        if self._reads_head:
             self._read_head(data)
+        elif self._bytes_allowed < 0 and not self._is_idle:
+            self._fail(WireLimitError("too many bytes on the wire"))
+            self.force_close()
+            self._close_transport()
         else:
             self._pass_on(data)
 
     def _read_head(self, data: bytes) -> None:
         start = max(0, len(self.head) - 3)
-        if self.head:
-            self.head += data
-        else:
+        if not self.head:
             self.head = data
-        end = _head_end(self.head, start)
+        else:
+            if not isinstance(self.head, bytearray):
+                self.head = bytearray(self.head)  # it may come byte by byte
+            self.head += data
+        lead = _lead_bytes(self.head)
+        end = _head_end(self.head, max(start, lead))
         while end is not None:
             if not _INTERIM(self.head):
                 self._finish_head(end)
                 return
             self._interim += self.head[:end]
-            self.head = self.head[end:]
-            end = _head_end(self.head, 0)
+            self._interim_heads += 1
+            self.head = bytes(self.head[end:])
+            if self._interim_heads > MAX_INTERIM:
+                self._refuse(HeadLimitError(message="too many interim responses"))
+                return
+            lead = _lead_bytes(self.head)
+            end = _head_end(self.head, lead)
         if len(self.head) + len(self._interim) > MAX_HEAD:
-            self._refuse("endless head")
-        elif not _may_be_http(self.head.lstrip(b"\r\n")[:5].upper()):
-            self._refuse("no HTTP")
+            self._refuse(HeadLimitError(message="endless head"))
+        elif lead > MAX_LEAD or not _may_be_http(bytes(self.head[lead : lead + 5]).upper()):
+            self._refuse(HttpProcessingError(code=400, message="no HTTP"))
 
     def _finish_head(self, end: int) -> None:
         """Pass on a head that is whole.
@@ -179,13 +221,13 @@ class CaptureProtocol(ResponseHandler):
         It goes to the parser on its own, or what is wrong in the body would spoil it, unless the
         length of the body is known and nothing can be wrong.
         """
-        received = self.head
+        received = bytes(self.head)
         body_bytes = len(received) - end
         self._reads_head = False
         self.head = received[:end]
         framing = parse_framing(self.head)
         if framing is None:
-            self._refuse("no sound head")
+            self._refuse(HttpProcessingError(code=400, message="no sound head"))
             self._keep_refused(received, end)
             return
         self._left = framing.length
@@ -223,8 +265,8 @@ class CaptureProtocol(ResponseHandler):
             self._left -= len(data)
         if data:
             super().data_received(data)
-        elif self.transport is not None:
-            self.transport.close()
+        else:
+            self._close_transport()
         if self._exception is not None:
             self._fail(FramingError(str(self._exception), data))
 
@@ -242,27 +284,39 @@ class CaptureProtocol(ResponseHandler):
             self._fail(exc)
         super().connection_lost(exc)
 
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, error: HttpProcessingError) -> None:
         self._reads_head = False
+        self._close_transport()
+        self.set_exception(error)
+
+    def _close_transport(self) -> None:
         if self.transport is not None:
             self.transport.close()
-        self.set_exception(HttpProcessingError(code=400, message=why))
 
 
-def _head_end(data: bytes, start: int) -> int | None:
-    """Where a head ends: behind its empty line, which is looked for from `start` on."""
+def _lead_bytes(data: bytes | bytearray) -> int:
+    """How many line ends come before the head."""
     lead = _LEAD(data)
     assert lead is not None  # it matches also what begins with no line end
-    end = _END.search(data, max(start, lead.end()))
+    return lead.end()
+
+
+def _head_end(data: bytes | bytearray, start: int) -> int | None:
+    """Where a head ends: behind its empty line, which is looked for from `start` on."""
+    end = _END.search(data, start)
     if end is None:
         return None
     return end.end()
 
 
-def install_capture(connector: aiohttp.BaseConnector | None) -> None:
-    """Let a connector make its connections with a CaptureProtocol."""
+def install_capture(
+    connector: aiohttp.BaseConnector | None, get_limit: Callable[[], float] = lambda: inf
+) -> None:
+    """Let a connector make its connections with a CaptureProtocol. `get_limit` is called in the
+    task of a request that is about to be sent, and says how many bytes its exchange may take.
+    """
     assert connector is not None
-    make_protocol: Any = partial(CaptureProtocol, loop=connector._loop)
+    make_protocol: Any = partial(CaptureProtocol, loop=connector._loop, get_limit=get_limit)
     connector._factory = make_protocol
 
 

@@ -21,6 +21,10 @@ INPUT_BYTES = 4_096
 SLACK_BYTES = 1_000
 """For headers and trailers of compressed streams."""
 GZIP_MAGIC = b"\x1f\x8b"
+MAX_INNER_BYTES = 1_100_000
+"""What layers inside of others may have, all together: a little more than the largest robots.txt
+may come with. They are small on the wire, and decompressing them may take long and give nothing.
+"""
 
 
 class CompressionLayer:
@@ -67,6 +71,12 @@ class BodyDecompressor:
             self._fallbacks.append([CompressionLayer(-zlib.MAX_WBITS)])
         self._head = bytearray()
         self._started = False
+        self._inner_bytes = 0
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether so much has been decompressed inside that no more is worth it."""
+        return self._inner_bytes > MAX_INNER_BYTES
 
     @classmethod
     def from_header(cls, header: str) -> Self | None:
@@ -98,6 +108,7 @@ class BodyDecompressor:
         if number == len(self._layers):
             return data[:limit]
         layer = self._layers[number]
+        is_inner = number + 1 < len(self._layers)
         out = bytearray()
         # A little at a time: a member copies the input that it leaves, and there may be many.
         for start in range(0, len(data), INPUT_BYTES):
@@ -105,6 +116,9 @@ class BodyDecompressor:
             piece = b""
             while (rest or len(piece) == OUTPUT_BYTES) and len(out) < limit and not layer.done:
                 piece, rest = layer.decompress_piece(rest)
+                if is_inner:
+                    self._inner_bytes += len(piece)
+                    layer.done = layer.done or self.is_exhausted
                 out += self._decompress(number + 1, piece, limit - len(out))
         return bytes(out)
 
@@ -116,6 +130,7 @@ async def first_bytes(
 
     A body that is larger compressed than not is given up, too.
     """
+    most = most_received(limit)
     body = bytearray()
     received = 0
     async for chunk in chunks:
@@ -123,6 +138,13 @@ async def first_bytes(
         if decompressor is not None:
             chunk = decompressor.feed(chunk, limit - len(body))
         body += chunk
-        if len(body) >= limit or received >= 2 * limit + SLACK_BYTES:
+        if len(body) >= limit or received >= most:
             return bytes(body[:limit]), True
+        if decompressor is not None and decompressor.is_exhausted:
+            return bytes(body), True
     return bytes(body), False
+
+
+def most_received(limit: int) -> int:
+    """How many bytes of a body may come for its first `limit` bytes."""
+    return 2 * limit + SLACK_BYTES

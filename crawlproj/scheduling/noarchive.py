@@ -17,6 +17,8 @@ from crawlproj.items import Page
 
 LOOK: Final = 256_000
 """Bytes of a body, decompressed, in which a meta element is looked for."""
+MAX_WORK_S: Final = 0.1
+"""Time for decompressing them."""
 _WORDS: Final = re.compile(rb"no(?:archive|cache)", re.IGNORECASE).search
 
 
@@ -43,7 +45,8 @@ def _response_says_noarchive(wire: WireCapture, url: str, agents: tuple[str, ...
         head = b""
     if _WORDS(head) and parse_robots_headers(_robots_tags(head), agents).noarchive:
         return True
-    text = decode_body(body, heads.get_header(head, "Content-Encoding"), LOOK)
+    encoding = heads.get_header(head, "Content-Encoding")
+    text = decode_body(body, encoding, LOOK, max_work_s=MAX_WORK_S)
     return _WORDS(text) is not None and parse_page(text, url, agents=agents).robots.noarchive
 
 
