@@ -434,6 +434,7 @@ def _document_budget(read: SettingsReader) -> DocumentBudget | None:
         read("DOCUMENTS_TIMEOUT", parse_seconds),
         read("DOCUMENTS_MEMORY", parse_size),
         read("DOCUMENTS_MAX_SIZE", parse_size),
+        max_waiting_bytes=read("DOCUMENTS_MAX_WAITING", parse_size),
     )
     if budget.timeout_s < 1 or budget.memory < 100_000_000:
         raise ConfigError(

@@ -75,6 +75,8 @@ class Page:
     changed: bool = False
     unread: bool = False
     """It is a document that could not be read this time; another time it may."""
+    lacked_room: bool = False
+    """It was not read only because too much waited to be read: it comes again soon."""
     ended: bool = False
     directives: RobotsDirectives = NO_DIRECTIVES
     """What headers and meta elements say; of a page that was not read again, the headers only."""

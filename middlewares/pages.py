@@ -1,7 +1,8 @@
 """Spider middleware: the one Page of each exchange comes after the callback's own output, and each
 request of a callback gets to know its parent.
 
-A page that is a document (PDF and such) is read by another process and waits here for it; a big
+A page that is a document (PDF and such) is read by another process. It waits for that apart from
+its response, which Scrapy then counts as done: Scrapy stops fetching if many responses wait. A big
 page, or one with very many links, is read here in slices, one such page at a time. Everything else
 goes on meanwhile.
 """
@@ -84,8 +85,8 @@ class PagesMiddleware:
             # The lock is held until the pipelines are done with the page: then its memory is free.
             async with self._big_page:
                 yield self._count_limits(await run_slices(slices))
-        elif page.kind == "document":
-            yield self._count_limits(await self._documents.read_document(page))
+        elif self._documents.is_due(page):
+            self._read_apart(page, slices)
         else:
             yield self._count_limits(page)
 
@@ -116,11 +117,17 @@ class PagesMiddleware:
         error = f"callback: {error_text(failure)}"
         slices = self._page_slices(response, request)
         page = first_slice(slices)
-        scraper = self._crawler.engine.scraper
-        if page is not None and page.kind != "document":
-            page.error = error
-            scraper._start_itemproc_nowait(self._count_limits(page))
+        if page is None or self._documents.is_due(page):
+            self._read_apart(page, slices, error)
             return
+        page.error = error
+        self._crawler.engine.scraper._start_itemproc_nowait(self._count_limits(page))
+
+    def _read_apart(self, page: Page | None, slices: Slices[Page], error: str = "") -> None:
+        """Let a document be read or, if there is no page yet, a big page, apart from its
+        response.
+        """
+        scraper = self._crawler.engine.scraper
         assert scraper.slot is not None
         scraper.slot.itemproc_size += 1  # so that the crawl does not end meanwhile
         task = asyncio.get_running_loop().create_task(self._read_later(page, slices, error))
@@ -140,6 +147,7 @@ class PagesMiddleware:
                 page.error = error
                 page = self._count_limits(await self._documents.read_document(page))
         finally:
-            scraper.slot.itemproc_size -= 1
             if page is not None:
-                scraper._start_itemproc_nowait(page)
+                await scraper.start_itemproc_async(page, response=None)
+            scraper.slot.itemproc_size -= 1
+            scraper._check_if_closing()

@@ -98,6 +98,9 @@ DOCUMENTS_ENABLED = True  # text and links of PDF, office and RTF files, in a pr
 DOCUMENTS_TIMEOUT = "20s"  # for one document; then the process is killed and replaced
 DOCUMENTS_MEMORY = "512MB"  # of that process
 DOCUMENTS_MAX_SIZE = "20MB"  # bigger ones are archived, but not read
+DOCUMENTS_MAX_WAITING = (
+    "64MB"  # of all that wait for that process; then the biggest come again later
+)
 
 # --- Panel ---
 PANEL = "auto"  # auto, live, lines, off
@@ -131,7 +134,8 @@ DOWNLOAD_DELAY = 0  # pauses are the scheduler's
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
-# Bytes of responses that wait, which only documents and big pages do; then no more are fetched.
+# Bytes of responses that wait: big pages for their turn, callbacks for whatever they await; then no
+# more are fetched.
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64_000_000
 REDIRECT_MAX_TIMES = 20
 COOKIES_ENABLED = False

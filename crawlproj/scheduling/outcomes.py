@@ -106,9 +106,14 @@ class OutcomeRules:
         if tries > self.retries:
             return _outcome(page, ticket, State.DEAD, why=why, tries=tries)
         demanded_s = parse_retry_after(page.headers.get("retry-after"), page.at) or 0
-        pause = max(self.retry_delay * 2 ** min(tries - 1, 20), timedelta(seconds=demanded_s))
+        pause = max(self._retry_pause(tries), timedelta(seconds=demanded_s))
         pause = min(pause, LONGEST_RETRY)
         return _outcome(page, ticket, State.RETRY, why=why, tries=tries, next_visit=page.at + pause)
+
+    def _retry_pause(self, tries: int) -> timedelta:
+        """Twice as long each time."""
+        times: int = 2 ** min(tries - 1, 20)
+        return self.retry_delay * times
 
     def _fetched_outcome(self, page: Page, ticket: Ticket) -> Outcome:
         interval = None
@@ -138,6 +143,8 @@ class OutcomeRules:
             tries = 1
             if ticket.unread:
                 tries = ticket.tries + 1
+        if page.lacked_room:
+            next_visit = min(next_visit, page.at + self._retry_pause(tries))
         return _outcome(
             page,
             ticket,

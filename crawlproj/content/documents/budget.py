@@ -14,3 +14,5 @@ class DocumentBudget:
     """Bytes of address space of the reader process."""
     max_bytes: int
     """The size of a document; bigger ones are kept, but not read."""
+    max_waiting_bytes: int = 64_000_000
+    """The size of all documents that wait for the reader process."""

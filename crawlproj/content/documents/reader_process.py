@@ -58,11 +58,9 @@ class DocumentReader:
 
     async def read(self, body: bytes, url: str, server: int = 0) -> Document:
         """Read a document; DocumentReadError if that can't be done."""
-        if len(body) > self._budget.max_bytes:
-            raise DocumentReadError("too_big")
+        self.check_document(len(body), server)
         async with self._turn:
-            if self._is_trouble(server):
-                raise DocumentReadError("given_up")
+            self.check_document(len(body), server)
             reply = await self._read_reply(body, server)
             try:
                 return parse_reply(reply, url)
@@ -70,6 +68,15 @@ class DocumentReader:
                 if str(error) in ("garbage", "memory"):
                     self._kill_process()
                 raise
+
+    def check_document(self, size: int, server: int) -> None:
+        """Raise DocumentReadError if a document of that size and server is not read for now."""
+        if self._stopped:
+            raise DocumentReadError("shutdown")
+        if size > self._budget.max_bytes:
+            raise DocumentReadError("too_big")
+        if self._is_trouble(server):
+            raise DocumentReadError("given_up")
 
     async def read_with_retry(self, body: bytes, url: str, server: int = 0) -> Document:
         """Read a document; a second time, by a new process, if the first one ended over it."""

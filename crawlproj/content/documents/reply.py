@@ -17,7 +17,7 @@ PROCESS_FAILURES: Final = frozenset(("crashed", "garbage", "memory"))
 """Reasons with which the process ended. An earlier document may have spoilt it, or somebody killed
 it.
 """
-TRANSIENT_FAILURES: Final = PROCESS_FAILURES | {"timeout", "given_up"}
+TRANSIENT_FAILURES: Final = PROCESS_FAILURES | {"timeout", "given_up", "no_room"}
 """Reasons that need not hold the next time; all others are in the document itself."""
 
 
