@@ -247,9 +247,9 @@ def _brotli(body: bytes, limit: int) -> LayerSteps:
         if before_junk or out:
             return _Layer(before_junk or out, True)
         return _Layer(body, False)
-    if not out and body.isascii():
+    if not out and not is_whole and body.isascii():
         # Nothing distinguishes a short text from the start of a stream.
-        return _Layer(body, is_whole)
+        return _Layer(body, False)
     return _Layer(out, is_whole or bool(out))
 
 

@@ -2,8 +2,9 @@
 
 One process reads for all servers, and a document may take it any time up to its timeout. So the
 next one is of the server that has had the least of the reader's time, and of those that have had
-equally much the one that came first. A server that begins to wait starts from where the others
-are: it neither owes nor is owed anything.
+equally much the one that came first. A server that begins to wait starts from an equal share of
+the time so far: it neither owes nor is owed anything, and who waits is not overtaken for ever by
+servers that are new.
 
 All that wait share one budget of bytes. When it is exceeded, the server with the most bytes loses
 its last document, so small ones always have room.
@@ -52,8 +53,8 @@ class WaitingDocuments:
         self._clock = clock
         self._servers: dict[int, _WaitingServer] = {}
         self._used_s: dict[int, float] = {}
-        self._reached_s = 0.0
-        """The time that the server had had whose document is read now, or was read last."""
+        self._share_s = 0.0
+        """The time that a server would have had that always waited, if all had had the same."""
         self._is_reading = False
         self._number = 0
         self.size = 0
@@ -68,13 +69,11 @@ class WaitingDocuments:
             await self._wait(server, size)
         else:
             self._is_reading = True
-        start_s = max(self._used_s.get(server, 0.0), self._reached_s)
-        self._reached_s = start_s
         began_s = self._clock()
         try:
             yield
         finally:
-            self._note_time(server, start_s + self._clock() - began_s)
+            self._note_time(server, self._clock() - began_s)
             self._start_next()
 
     async def _wait(self, server: int, size: int) -> None:
@@ -94,8 +93,7 @@ class WaitingDocuments:
         place = _Place(self._number, size, asyncio.get_running_loop().create_future())
         waiting = self._servers.get(server)
         if waiting is None:
-            used_s = max(self._used_s.get(server, 0.0), self._reached_s)
-            waiting = self._servers[server] = _WaitingServer(used_s)
+            waiting = self._servers[server] = _WaitingServer(self._time_had(server))
         waiting.places.append(place)
         waiting.size += size
         self.size += size
@@ -130,11 +128,17 @@ class WaitingDocuments:
         self._remove(server, place)
         place.turn.set_result(None)
 
-    def _note_time(self, server: int, used_s: float) -> None:
-        self._used_s[server] = used_s
+    def _time_had(self, server: int) -> float:
+        return max(self._used_s.get(server, 0.0), self._share_s)
+
+    def _note_time(self, server: int, taken_s: float) -> None:
+        """A document of this server took the reader so long, while others waited."""
+        used_s = self._time_had(server) + taken_s
         waiting = self._servers.get(server)
         if waiting is not None:
-            waiting.used_s = used_s
+            used_s = waiting.used_s = waiting.used_s + taken_s
+        self._used_s[server] = used_s
+        self._share_s += taken_s / len(self._servers.keys() | {server})
         if len(self._used_s) > MAX_REMEMBERED:
-            ahead = {key: used for key, used in self._used_s.items() if used > self._reached_s}
+            ahead = {key: used for key, used in self._used_s.items() if used > self._share_s}
             self._used_s = ahead if len(ahead) <= MAX_REMEMBERED else {}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crawlproj.demo.faults import gzip_bomb
 from crawlproj.http.encodings import decode_body
-from crawlproj.http.limited_body import BodyDecompressor, first_bytes
+from crawlproj.http.limited_body import MAX_INNER_BYTES, BodyDecompressor, first_bytes
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -178,3 +178,12 @@ def test_pieces_of_any_size_come_out_whole(parts: list[bytes], name: str, cut: i
     assert wanted.startswith(decode_body(body[: len(body) - cut], name)) or len(body) <= cut + 20
     if name == "gzip":
         assert read(body, name, limit=200_000, size=5_000) == (wanted, False)
+
+
+def test_a_bomb_inside_of_another_layer_is_given_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """4 MB of members of nothing, in a layer around them 8 KB: all of them were decompressed."""
+    counting = Counting()
+    monkeypatch.setattr(zlib, "decompressobj", counting)
+    body = gzip.compress(gzip.compress(b"") * 200_000, 9)
+    assert read(body, "gzip, gzip", limit=500_000, size=len(body)) == (b"", True)
+    assert counting.given < 110 * MAX_INNER_BYTES

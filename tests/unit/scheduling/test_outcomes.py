@@ -204,3 +204,21 @@ def test_every_end_is_consistent(status: int, state: State, tries: int, reason: 
 )
 def test_retry_after_is_read_as_seconds_or_date(value: str | None, seconds: float | None) -> None:
     assert parse_retry_after(value, NOW) == seconds
+
+
+def test_a_document_that_only_lacked_room_comes_again_soon() -> None:
+    """A few times, each time twice as late; one that could not be read, at its next visit."""
+    tries = 0
+    pauses = []
+    for _ in range(6):
+        known = ticket(state=State.WAITING, tries=tries)
+        fetched = page(200, known)
+        fetched.unread = fetched.lacked_room = True
+        outcome = ENDS.decide_outcome(fetched, known)
+        assert outcome.state is State.WAITING and outcome.next_visit is not None
+        pauses.append((outcome.next_visit - NOW) / HOUR)
+        tries = outcome.tries
+    assert pauses == [1, 2, 4, 5, 5, 5]
+    fetched = page(200, ticket())
+    fetched.unread = True
+    assert ENDS.decide_outcome(fetched, ticket()).next_visit == NOW + 5 * HOUR

@@ -1,0 +1,87 @@
+"""The middleware that decompresses: at once if it is quick, otherwise beside everything else."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import zlib
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.http import HtmlResponse, Response
+from scrapy.utils.test import get_crawler
+
+from crawlproj.fetch.pages import RefusedError
+from middlewares.unpacking import UnpackingMiddleware
+from tests.support.spam import gzip_spam
+
+PAGE = b"<html><p>Some text of a page.</p></html>"
+MB = 1_000_000
+LIMIT = 10 * MB
+REQUEST = Request("http://example.org/")
+
+
+def unpack(body: bytes, *encodings: str, status: int = 200) -> Any:
+    crawler = get_crawler(settings_dict={"DOWNLOAD_MAXSIZE": LIMIT})
+    headers = {"Content-Type": "text/html", "Content-Encoding": list(encodings)}
+    response = Response(REQUEST.url, status=status, headers=headers, body=body)  # type: ignore[arg-type]
+    return UnpackingMiddleware.from_crawler(crawler).process_response(REQUEST, response)
+
+
+def test_an_ordinary_page_is_decompressed_at_once() -> None:
+    found = unpack(gzip.compress(PAGE), "gzip")
+    assert isinstance(found, HtmlResponse) and found.body == PAGE
+    assert "Content-Encoding" not in found.headers
+    assert unpack(PAGE, "gzip").body == PAGE
+    assert unpack(b"", "br").body == b""
+    assert unpack(zlib.compress(gzip.compress(PAGE)), "gzip", "deflate").body == PAGE
+    unknown = unpack(gzip.compress(PAGE), "rot13", "gzip")
+    assert (unknown.body, unknown.headers["Content-Encoding"]) == (PAGE, b"rot13")
+
+
+@pytest.mark.parametrize(
+    ("body", "encodings", "reason"),
+    [
+        (b"x" * 100, ["gzip"] * 2_000, "decompression: more than 5 encodings"),
+        (b"x" * 100, [", ".join(["br"] * 6)], "decompression: more than 5 encodings"),
+        (gzip.compress(bytes(LIMIT + 1)), ["gzip"], "decompression"),
+        (gzip.compress(gzip.compress(bytes(LIMIT + 1))), ["gzip", "gzip"], "decompression"),
+    ],
+    ids=["lines", "one line", "a bomb", "a bomb in a layer"],
+)
+def test_what_costs_too_much_is_refused(body: bytes, encodings: list[str], reason: str) -> None:
+    async def run() -> None:
+        with pytest.raises(RefusedError) as refusal:
+            await unpack(body, *encodings)
+        assert refusal.value.reason == reason
+
+    asyncio.run(run())
+
+
+def test_a_broken_body_fails_as_a_page_but_not_as_an_error() -> None:
+    broken = gzip.compress(PAGE)[:12]
+    with pytest.raises(zlib.error):
+        unpack(broken, "gzip")
+    assert unpack(broken, "gzip", status=404).status == 404
+
+
+def test_everything_else_goes_on_while_a_body_takes_long() -> None:
+    """30 KB around 10 MB that keep the decoder busy for a second and give nothing."""
+    rounds = 0
+
+    async def count_rounds() -> None:
+        nonlocal rounds
+        while True:
+            await asyncio.sleep(0)
+            rounds += 1
+
+    async def run() -> None:
+        counting = asyncio.create_task(count_rounds())
+        slow = unpack(gzip.compress(gzip_spam(4 * MB) + gzip.compress(PAGE)), "gzip", "gzip")
+        with pytest.raises((zlib.error, RefusedError)):
+            await slow
+        counting.cancel()
+
+    asyncio.run(run())
+    assert rounds >= 5
