@@ -1,10 +1,10 @@
 """Documents that wait for the reader process: whose turn is next, and which have no room.
 
 One process reads for all servers, and a document may take it any time up to its timeout. So the
-next one is of the server that has had the least of the reader's time, and of those that have had
-equally much the one that came first. A server that begins to wait starts from an equal share of
-the time so far: it neither owes nor is owed anything, and who waits is not overtaken for ever by
-servers that are new.
+next one is of the server that has had the least of the reader's time, with what its document may
+take by its size; of several that have had equally much it is the one that came first. A server
+that begins to wait starts from an equal share of the time so far: it neither owes nor is owed
+anything, and who waits is not overtaken for ever by servers that are new.
 
 All that wait share one budget of bytes. When it is exceeded, the server with the most bytes loses
 its last document, so small ones always have room.
@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 
 from crawlproj.content.documents.reply import DocumentReadError
 
+BYTES_PER_S = 1_000_000
+"""How fast a document is read, roughly: large ones let small ones pass."""
 MAX_REMEMBERED = 10_000
 """Servers whose time is remembered."""
 
@@ -121,9 +123,7 @@ class WaitingDocuments:
         self._is_reading = bool(self._servers)
         if not self._servers:
             return
-        server, waiting = min(
-            self._servers.items(), key=lambda item: (item[1].used_s, item[1].places[0].number)
-        )
+        server, waiting = min(self._servers.items(), key=_expected_end)
         place = waiting.places[0]
         self._remove(server, place)
         place.turn.set_result(None)
@@ -142,3 +142,10 @@ class WaitingDocuments:
         if len(self._used_s) > MAX_REMEMBERED:
             ahead = {key: used for key, used in self._used_s.items() if used > self._share_s}
             self._used_s = ahead if len(ahead) <= MAX_REMEMBERED else {}
+
+
+def _expected_end(item: tuple[int, _WaitingServer]) -> tuple[float, int]:
+    """How much time a server will have had after its next document; and when that came."""
+    waiting = item[1]
+    place = waiting.places[0]
+    return waiting.used_s + place.size / BYTES_PER_S, place.number

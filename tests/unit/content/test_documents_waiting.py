@@ -66,6 +66,17 @@ def test_servers_take_turns_by_the_time_that_they_have_had() -> None:
     run(do)
 
 
+def test_a_small_document_does_not_wait_for_large_ones_of_servers_that_had_as_little() -> None:
+    async def do() -> None:
+        line = Line(max_bytes=100_000_000)
+        for name, size in (("r0", 1), ("a1", 10_000_000), ("b1", 9_000_000), ("z1", 50_000)):
+            await line.come(name, size)
+        await line.end()
+        assert line.read == ["r0", "z1", "b1", "a1"]
+
+    run(do)
+
+
 def test_a_newcomer_is_neither_ahead_nor_behind_for_what_was_before() -> None:
     """One that has waited for long gets its turn though there are always others that are new."""
 
