@@ -169,8 +169,8 @@ def crawl(port: int, hosts: list[str], database_url: str, folder: Path) -> Resul
         "DOWNLOAD_MAXSIZE": MAX_SIZE,
         "DOWNLOAD_TIMEOUT": 4,
         "DOCUMENTS_TIMEOUT": "1s",
-        "DOCUMENTS_MAX_WAITING": "4MB",
-        "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 4_000_000,
+        "DOCUMENTS_MAX_WAITING": "2MB",
+        "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 2_000_000,
         "DNS_HOSTS": {host: f"127.0.0.{number}" for number, host in enumerate(hosts, 1)},
     }
     seeds = "seeds=" + ",".join(f"http://{host}:{port}/" for host in hosts)
@@ -195,11 +195,11 @@ def test_floods_and_slow_documents_cost_nobody_else(database_url: str, tmp_path:
     log = result.log
     last_page = log.index(f"http://honest.test:{port}/{PAGES}")
     timeouts = [found.start() for found in re.finditer(r"Document not read \(timeout\)", log)]
-    assert sum(at < last_page for at in timeouts) <= 3
+    assert sum(at < last_page for at in timeouts) <= 2
     # Documents: those that had no room are not lost.
     stats = result.stats
     assert stats["documents/read"] == 1
-    assert 3 <= stats["documents/timeout"] <= 6
+    assert 3 <= stats["documents/timeout"] <= 4
     assert stats["documents/timeout"] + stats["documents/no_room"] == SLOW_DOCUMENTS
     found = {url.split("/")[2].partition(".")[0]: row for url, row in rows(database_url).items()}
     assert {found[name].why for name in slow} == {"document: timeout", "document: no_room"}
