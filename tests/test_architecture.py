@@ -50,6 +50,7 @@ ONLY_IN = {
     "psycopg2": "crawlproj/database/connection.py",
     "aiohttp": "crawlproj/fetch/",
     "lxml": "crawlproj/content/",
+    "re2": "crawlproj/urls/patterns.py",
     "redis": "crawlproj/scheduling/redis/",
 }
 """Libraries that one place speaks to."""
@@ -83,7 +84,12 @@ THROUGH_SCRAPY = {
     "typing_extensions",
 }
 """Scrapy hands these to us, so that it decides their versions."""
-PACKAGES = {"ada_url": "ada-url", "psycopg2": "psycopg2-binary", "scrapy_redis": "scrapy-redis"}
+PACKAGES = {
+    "ada_url": "ada-url",
+    "psycopg2": "psycopg2-binary",
+    "re2": "google-re2",
+    "scrapy_redis": "scrapy-redis",
+}
 
 
 def name_of(path: Path) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from crawlproj.errors import ConfigError
 from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of
+from crawlproj.urls.patterns import compile_pattern
 
 
 class Scope:
@@ -18,8 +19,8 @@ class Scope:
     """
 
     def __init__(self, include: str | None = None, exclude: str | None = None) -> None:
-        self._include = _pattern("include", include)
-        self._exclude = _pattern("exclude", exclude)
+        self._include = compile_pattern(include, "include") if include else None
+        self._exclude = compile_pattern(exclude, "exclude") if exclude else None
         self._domains: set[str] = set()
         self._hosts: dict[str, bool] = {}
 
@@ -38,22 +39,13 @@ class Scope:
             self._hosts[name] = inside
         if not inside:
             return False
-        if self._include and not self._include.search(url):
+        if self._include is not None and not self._include(url):
             return False
-        return not (self._exclude and self._exclude.search(url))
+        return self._exclude is None or not self._exclude(url)
 
     def _is_below_seed(self, name: str) -> bool:
         labels = name.split(".")
         return any(".".join(labels[i:]) in self._domains for i in range(len(labels)))
-
-
-def _pattern(name: str, text: str | None) -> re.Pattern[str] | None:
-    if not text:
-        return None
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise ConfigError(f"{name} = {text!r} is not a regular expression: {error}") from None
 
 
 def read_seeds(seeds: str | None, seeds_file: str | None) -> list[str]:
