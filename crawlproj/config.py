@@ -57,6 +57,14 @@ def parse_seconds(value: object) -> float:
     return parse_duration(value).total_seconds()
 
 
+def parse_watchdog_timeout(value: object) -> float:
+    """A second at least, and what C can count; 0: none."""
+    seconds = parse_seconds(value)
+    if seconds and not 1 <= seconds <= 86_400:
+        raise ValueError('from "1s" to "1d", or 0')
+    return seconds
+
+
 def parse_size(value: object) -> int:
     """Bytes, or "64KB" "100MB" "1GB"."""
     match = SIZE.fullmatch(str(value).strip().lower())
@@ -235,6 +243,8 @@ class Config:
     link_limits: LinkLimits
     log_requests: bool
     log_requests_bytes: int
+    watchdog_timeout_s: float
+    """0: no watchdog."""
     warc: WriterOptions | None
     """None: nothing is archived."""
     obey_noarchive: bool
@@ -305,6 +315,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         link_limits=_link_limits(read),
         log_requests=read("LOG_REQUESTS", parse_boolean),
         log_requests_bytes=read("LOG_REQUESTS_MAX_SIZE", parse_size),
+        watchdog_timeout_s=read("WATCHDOG_TIMEOUT", parse_watchdog_timeout),
         warc=_archive_options(read),
         obey_noarchive=read("WARC_OBEY_NOARCHIVE", parse_boolean),
         documents=_document_budget(read),

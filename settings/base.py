@@ -19,6 +19,8 @@ CRAWL_NAME = ""  # empty: the spider's name
 CRAWL_CONTINUOUS = False  # keep running when nothing is due
 CRAWL_PATIENCE = "10m"  # wait so long for hosts that rest
 CRAWL_SHUTDOWN = "3s"  # what is under way at the end gets so long
+# A worker that does nothing else for so long ends: one page hangs it. 0: off, as a debugger needs.
+WATCHDOG_TIMEOUT = "30s"
 
 # --- Who we are ---
 ROBOT_NAME = "crawlproj"

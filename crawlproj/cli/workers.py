@@ -37,14 +37,16 @@ class WorkerProcess:
 
 @dataclass(slots=True)
 class WorkerGroup:
-    """The workers of one crawl; one that is killed from outside is restarted, a few times a minute.
+    """The workers of one crawl; one that is killed from outside, or by its watchdog, is restarted, a
+    few times a minute.
 
-    `say` gets a line for everything that happens. `stops` counts the signals to stop: the first
+    `has_hung` says whether the watchdog of a process has ended it. `say` gets a line for everything that happens. `stops` counts the signals to stop: the first
     asks the workers to end, the second kills them.
     """
 
     commands: Mapping[int, Sequence[str]]
     say: Callable[[str], None]
+    has_hung: Callable[[int], bool] = lambda process: False
     workers: list[WorkerProcess] = field(default_factory=list)
     stop_signals: int = 0
     _passed_on: int = 0
@@ -84,24 +86,26 @@ class WorkerGroup:
         return running
 
     def _handle_end(self, worker: WorkerProcess, code: int) -> None:
-        if code >= 0:
+        end = f"was killed by signal {-code}"
+        if code == COULD_NOT_RUN and self.has_hung(worker.process.pid):
+            end = "hung and was ended by its watchdog"
+        elif code >= 0:
             worker.code = code
             self.say(f"{worker.name} ended with exit code {code}")
-        elif self.stop_signals:
+            return
+        if self.stop_signals:
             worker.code = STOPPED
             self.say(f"{worker.name} was killed")
         elif self._may_restart():
             before = worker.name
             worker.process = _start(worker.command)
             self.say(
-                f"{before} was killed by signal {-code}: started again as process "
-                f"{worker.process.pid}"
+                f"{before} {end}: started again as process {worker.process.pid}"
             )
         else:
             worker.code = COULD_NOT_RUN
             self.say(
-                f"{worker.name} was killed by signal {-code}: given up after {MAX_RESTARTS} new "
-                "starts in a minute"
+                f"{worker.name} {end}: given up after {MAX_RESTARTS} new starts in a minute"
             )
 
     def _may_restart(self) -> bool:

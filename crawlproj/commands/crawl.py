@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -109,6 +110,7 @@ def run_to_end(
     try:
         process.start()
     finally:
+        faulthandler.cancel_dump_traceback_later()  # of the watchdog, if its crawl was cut off
         if not has_ended(crawler):
             # It was cut off in the middle: what its threads log now is of no use.
             logging.disable()

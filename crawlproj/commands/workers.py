@@ -19,6 +19,7 @@ from crawlproj.errors import ConfigError, DatabaseError
 from crawlproj.formatting import format_count
 from crawlproj.frontier.opening import open_for_reading
 from crawlproj.reports.facts import status_facts
+from crawlproj.scheduling.reading_file import has_hung
 
 MAX_WORKERS = 64
 COUNTING_SHARE = 20
@@ -40,7 +41,7 @@ class Command(ProjectCommand):
         return (
             f"{self.short_desc()}. Each has a log of its own, CRAWL_DIR/log/CRAWL-1.log and so on. "
             "Ctrl-C stops all within a few seconds, a second one at once. A worker that is killed "
-            "is started again. The exit code is the worst of theirs."
+            "or hangs is started again. The exit code is the worst of theirs."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -75,7 +76,9 @@ class Command(ProjectCommand):
             interval_s = max(0.1, SettingsReader(self.settings)("PANEL_INTERVAL", parse_seconds))
             totals = Totals(database, preflight.config.spec.name, interval_s, say=say_now)
             commands = worker_commands(words[0], opts, preflight)
-            return WorkerGroup(commands, say_now).run(totals)
+            log_dir = preflight.config.log_dir
+            group = WorkerGroup(commands, say_now, lambda process: has_hung(log_dir, process))
+            return group.run(totals)
 
 
 def worker_commands(

@@ -512,6 +512,11 @@ class Frontier(Protocol):
         themselves.
         """
 
+    def set_aside(self, id_: int, visit: int, *, status: int, why: str) -> bool:
+        """Give up a URL that nobody can end: the worker that had it died of it. False: that visit
+        has ended meanwhile, or the URL is gone.
+        """
+
     def outlook(self, worker: str = "") -> Outlook:
         """What is left to do, for a worker that holds no more tickets."""
 

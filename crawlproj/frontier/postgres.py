@@ -390,6 +390,28 @@ class PostgresFrontier:
             tx.run("lock_hosts", crawl=crawl, hosts=array_literal(hosts))
             tx.run("refresh_hosts", crawl=crawl, hosts=array_literal(hosts), now=self._now(tx))
 
+    def set_aside(self, id_: int, visit: int, *, status: int, why: str) -> bool:
+        return self._retry_conflicts(
+            lambda tx: self._set_aside(tx, id_, visit, status=status, why=why)
+        )
+
+    def _set_aside(
+        self, tx: Transaction, id_: int, visit: int, *, status: int, why: str
+    ) -> bool:
+        now = self._now(tx)
+        rows = tx.fetch_rows(
+            "set_aside",
+            crawl=self._crawl,
+            id=id_,
+            visit=visit,
+            status=status,
+            why=why,
+            now=now,
+        )
+        for (host,) in rows:
+            self._settle(tx, [host], {}, now=now)
+        return bool(rows)
+
     def outlook(self, worker: str = "") -> Outlook:
         return read_outlook(
             self.db, self._crawl, worker, now=self.now(), spent=self._spent(self.db)

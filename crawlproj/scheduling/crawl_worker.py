@@ -35,6 +35,7 @@ from crawlproj.politeness.robotstxt import MAX_SITEMAPS
 from crawlproj.scheduling.archiver import Archiver
 from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
+from crawlproj.scheduling.hang_watchdog import TOO_SLOW, HangWatchdog, set_hung_pages_aside
 from crawlproj.scheduling.messages import FromDatabase, frontier_time
 from crawlproj.scheduling.notifications import NotificationListener
 from crawlproj.scheduling.outcomes import OutcomeRules
@@ -78,6 +79,7 @@ class CrawlWorker:
         self._is_onsite = is_onsite
         self._wake_engine = wake_engine
         self._opened: ExitStack | None = None
+        self.watchdog: HangWatchdog | None = None
 
     def open(
         self,
@@ -91,6 +93,7 @@ class CrawlWorker:
         both in its own thread.
         """
         config = self.config
+        self._loop = asyncio.get_running_loop()
         with ExitStack() as stack:
             database, embedded = open_database(config.database_url, config.crawl_dir)
             if embedded:
@@ -105,6 +108,7 @@ class CrawlWorker:
                 self.name,
                 self.archiver,
                 on_robots_changed=lambda origins: self.database_thread.mark_robots_changed(origins),
+                set_hung_pages_aside=self._set_hung_pages_aside,
             )
             notifications.start_listening()
             names = StaticNames(dict(config.dns_hosts))
@@ -132,6 +136,7 @@ class CrawlWorker:
             self.leases.database_thread = self.database_thread
             if isinstance(self._spider, LearnsSeeds):
                 self._spider.learn_seeds(self.frontier.seed_urls())
+            self.watchdog = self._open_watchdog()
             self.database_thread.start()
             self._opened = stack.pop_all()
 
@@ -179,12 +184,48 @@ class CrawlWorker:
             clock=lambda: self.clock.earliest_unix(time.monotonic()),
         )
 
+    def _open_watchdog(self) -> HangWatchdog | None:
+        config = self.config
+        if not config.watchdog_timeout_s:
+            return None
+        try:
+            return HangWatchdog(
+                config.crawl_dir,
+                config.log_dir,
+                self.name,
+                crawl=config.spec.name,
+                timeout_s=config.watchdog_timeout_s,
+            )
+        except OSError as error:
+            log.warning("No watchdog: %s", error)
+            return None
+
+    def _set_hung_pages_aside(self) -> None:
+        """Look for pages that workers of this crawl hung on. In the database thread, and before."""
+        config = self.config
+        try:
+            number = set_hung_pages_aside(
+                config.crawl_dir,
+                config.log_dir,
+                config.spec.name,
+                set_aside=lambda note: self.frontier.set_aside(
+                    note.id, note.visit, status=note.status, why=TOO_SLOW
+                ),
+            )
+        except OSError as error:
+            log.warning("Pages that hung can't be looked for: %s", error)
+            return
+        if number:
+            self._loop.call_soon_threadsafe(lambda: self._count("watchdog/set_aside", number))
+
     def close(self, *, lost: bool) -> None:
         """Store what is left and give everything back. `lost`: the database is gone, and that is
         logged already.
         """
         if self._opened is None:
             return
+        if self.watchdog is not None:
+            self.watchdog.close()
         if self._request_log is not None:
             self._request_log.close()
         self.leases.store_all_clocks()

@@ -1,5 +1,5 @@
 """What others say while a crawl runs: URLs were pushed, a robots.txt has changed, pages are to be
-forgotten.
+forgotten; and what dead workers leave: pages that they hung on.
 
 The first two come as notifications, and a lost one does little harm. A call to forget must not be
 lost, and whoever calls waits until all workers have obeyed: so it is looked for every two seconds,
@@ -26,7 +26,10 @@ CALL_GAP_S = 2.0
 
 
 class NotificationListener:
-    """`on_robots_changed` is called with origins whose robots.txt another worker has read."""
+    """`on_robots_changed` is called with origins whose robots.txt another worker has read;
+    `set_hung_pages_aside` at the start and every few seconds, before a dead worker's servers have
+    rested.
+    """
 
     def __init__(
         self,
@@ -34,6 +37,7 @@ class NotificationListener:
         worker: str,
         archiver: Archiver,
         on_robots_changed: Callable[[Iterable[str]], None],
+        set_hung_pages_aside: Callable[[], None],
     ) -> None:
         self._frontier = frontier
         self._db = frontier.db
@@ -47,6 +51,8 @@ class NotificationListener:
         database.
         """
         self._looked_at = 0.0
+        self._set_hung_pages_aside = set_hung_pages_aside
+        self._hung_looked_at = 0.0
 
     def start_listening(self) -> None:
         """Be known as a worker first: who calls then waits until this one has obeyed."""
@@ -54,12 +60,15 @@ class NotificationListener:
         self._db.listen(PUSHES)
         self._db.listen(ROBOTS)
         self._check_takedowns()
+        self._check_hung_pages()
 
     def poll_pushes(self) -> list[str]:
         """Receive what has come, and return the pushes into this crawl."""
         heard = self._db.receive_notifications()
         if time.monotonic() - self._looked_at >= CALL_GAP_S:
             self._check_takedowns()
+        if time.monotonic() - self._hung_looked_at >= CALL_GAP_S:
+            self._check_hung_pages()
         self._on_robots_changed(name for channel, name in heard if channel == ROBOTS)
         return [
             name
@@ -87,3 +96,7 @@ class NotificationListener:
         self._looked_at = 0.0
         if self._confirmed == self._obeyed:
             self._looked_at = time.monotonic()
+
+    def _check_hung_pages(self) -> None:
+        self._hung_looked_at = time.monotonic()
+        self._set_hung_pages_aside()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,6 +21,7 @@ from typing import Any
 from crawlproj.config import parse_duration, parse_networks
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.private_files import make_private_folder, open_private
+from crawlproj.scheduling.worker import file_name_of
 from crawlproj.urls.canonical import origin_of
 
 log = logging.getLogger(__name__)
@@ -111,8 +111,7 @@ def _rounded(unix_s: float | None) -> float | None:
 
 def log_file_name(worker: str) -> str:
     """The name of a worker's file, made of what file systems take."""
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", worker).strip(".")
-    return f"requests-{name or 'worker'}.jsonl"
+    return f"requests-{file_name_of(worker)}.jsonl"
 
 
 class RequestLog:

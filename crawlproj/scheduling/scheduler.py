@@ -38,7 +38,9 @@ from crawlproj.items import Page, RobotsTicket
 from crawlproj.scheduling import gc_tuning
 from crawlproj.scheduling.crawl_worker import CrawlWorker
 from crawlproj.scheduling.dispatcher import NOT_THE_SERVERS
+from crawlproj.scheduling.hang_watchdog import HangWatchdog
 from crawlproj.scheduling.messages import FromDatabase
+from crawlproj.scheduling.reading_file import make_note
 from crawlproj.scheduling.stopping import stop_if_missed
 from crawlproj.urls.canonical import canonical_url, host_of, url_key
 
@@ -63,6 +65,21 @@ def scheduler_of(crawler: Crawler) -> CrawlScheduler:
 def worker_of(crawler: Crawler) -> CrawlWorker:
     """The worker that a crawler runs: what middlewares, pipelines and extensions ask."""
     return scheduler_of(crawler).worker
+
+
+def _noted(watchdog: HangWatchdog, read: Callable[..., Any]) -> Callable[..., Any]:
+    """The same call, with the page noted while it runs."""
+
+    def read_noted(result: object, request: Request) -> Any:
+        status = getattr(result, "status", 0)
+        ticket = request.meta.get("ticket")
+        if isinstance(ticket, Ticket):
+            note = make_note(ticket.id, ticket.visit, status, ticket.url)
+        else:
+            note = make_note(0, 0, status, request.url)
+        return watchdog.note_steps(read(result, request), note)
+
+    return read_noted
 
 
 class CrawlScheduler(BaseScheduler):
@@ -98,7 +115,26 @@ class CrawlScheduler(BaseScheduler):
             on_message=self._on_loop(self._handle_message),
             on_failure=self._on_loop(self._thread_failed),
         )
+        self._note_pages()
         gc_tuning.freeze_startup_objects()
+
+    def _note_pages(self) -> None:
+        """Let the watchdog know which page is read. All reading is done in two places of Scrapy:
+        where downloader middlewares get the response, and where callback, spider middlewares and
+        pipelines are called.
+        """
+        watchdog = self.worker.watchdog
+        if watchdog is None:
+            return
+        engine = self.crawler.engine
+        places = (
+            (engine.scraper, "_scrape"),
+            (getattr(engine.downloader, "middleware", None), "_process_response"),
+        )
+        for owner, name in places:
+            read = getattr(owner, name, None)
+            if read is not None:
+                setattr(owner, name, _noted(watchdog, read))
 
     def close(self, reason: str) -> None:
         if self._timer:

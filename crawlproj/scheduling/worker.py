@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import socket
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,11 @@ def worker_name() -> str:
     Machine and process are for `is_dead`, the rest is for people.
     """
     return f"{host_name()}:{os.getpid()}:{machine_id() or 'unknown'}-{uuid4().hex[:6]}"
+
+
+def file_name_of(worker: str) -> str:
+    """A worker's name, made of what file systems take."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", worker).strip(".") or "worker"
 
 
 def is_dead(worker: str) -> bool:

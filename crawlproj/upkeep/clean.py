@@ -211,7 +211,8 @@ def old_logs(folder: Path, retention: Retention, now: datetime) -> list[Path]:
         return []
     latest = (now - max(retention.logs, timedelta(days=1))).timestamp()
     found = []
-    for path in sorted([*folder.glob("*.log"), *folder.glob("requests-*.jsonl")]):
+    kinds = ("*.log", "requests-*.jsonl", "hang-*.txt")
+    for path in sorted(path for kind in kinds for path in folder.glob(kind)):
         with suppress(FileNotFoundError):
             if path.stat().st_mtime < latest:
                 found.append(path)

@@ -11,7 +11,7 @@ from tests.contract.due_tickets import DueTickets, Reading
 from tests.contract.host_limits import HostLimits
 from tests.contract.leasing import Leasing, NewHostsOnLeases
 from tests.contract.quotas import Quotas
-from tests.contract.rejudging import Rejudging
+from tests.contract.rejudging import Rejudging, SettingAside
 from tests.contract.resolving import Resolving
 from tests.contract.revival import Reopening, Revival
 from tests.contract.sharing import Sharing
@@ -23,7 +23,9 @@ class Entering(Adding, Limits, HostLimits, Depths, Revival, Reopening):
     """How URLs come in."""
 
 
-class Ending(Ends, Archived, LateEnds, AllOrNothing, Pieces, Robots, Rejudging, RealTime):
+class Ending(
+    Ends, Archived, LateEnds, AllOrNothing, Pieces, Robots, Rejudging, SettingAside, RealTime
+):
     """How visits end."""
 
 

@@ -34,6 +34,42 @@ def everything(url: str) -> bool:
     return True
 
 
+class SettingAside:
+    def test_a_url_that_its_worker_died_of_is_given_up(self, world: World) -> None:
+        frontier = world.frontier()
+        world.give(frontier, "/a", "/b")
+        dead = Hand(world, frontier, "dead")
+        ticket = dead.ticket("/a")
+        for wrong in ((ticket.id, ticket.visit + 1), (ticket.id + 1, ticket.visit)):
+            assert not frontier.set_aside(*wrong, status=200, why="unread: too slow")
+        assert not world.frontier("other").set_aside(ticket.id, 0, status=200, why="")
+        assert frontier.set_aside(ticket.id, ticket.visit, status=200, why="unread: too slow")
+        assert not frontier.set_aside(ticket.id, ticket.visit, status=200, why="again")
+        found = world.see(frontier, "/a")
+        assert (found.state, found.lane, found.rank, found.status, found.why, found.visit) == (
+            State.DEAD,
+            None,
+            None,
+            200,
+            "unread: too slow",
+            1,
+        )
+        assert (found.last_visit, found.next_visit) == (frontier.now(), None)
+        assert dead.end(ticket, content=page()).late == 1
+        assert [ticket.url for ticket in dead.tickets()] == [f"http://{world.host('a')}/b"]
+
+    def test_a_host_whose_last_url_was_given_up_is_not_leased(self, world: World) -> None:
+        frontier = world.frontier()
+        world.give(frontier, "/a")
+        dead = Hand(world, frontier, "dead")
+        ticket = dead.ticket("/a")
+        frontier.release_servers(dead.name, list(dead.leases))
+        assert frontier.set_aside(ticket.id, ticket.visit, status=200, why="unread: too slow")
+        assert not frontier.has_free_servers()
+        world.give(frontier, "/a", lane=Lane.URGENT)
+        assert [ticket.url for ticket in Hand(world, frontier).tickets()] == [ticket.url]
+
+
 class Rejudging:
     def test_what_is_allowed_now_is_new_again(self, world: World) -> None:
         frontier = world.frontier()

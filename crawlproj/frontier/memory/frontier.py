@@ -278,6 +278,19 @@ class MemoryFrontier:
                 revived = writer.revived
         return revived
 
+    def set_aside(self, id_: int, visit: int, *, status: int, why: str) -> bool:
+        crawl = self.store.crawls[self.spec.name]
+        row = crawl.rows.get(id_)
+        if row is None or row.visit != visit:
+            return False
+        now = self.now()
+        end = Outcome(
+            id_, visit, server=0, epoch=0, state=State.DEAD, at=now, status=status, why=why
+        )
+        crawl.rows[id_] = row.end_visit(end, lane=None, rank=None)
+        crawl.refresh_waiting(now)
+        return True
+
     def outlook(self, worker: str = "") -> Outlook:
         now = self.now()
         queues = self.store.host_queues(self.spec)
