@@ -20,6 +20,7 @@ from types import FrameType, coroutine
 from typing import IO, Any, TypeVar
 
 from crawlproj.scheduling.reading_file import (
+    NOTHING,
     PageNote,
     ReadingFile,
     take_left_files,
@@ -51,7 +52,7 @@ class HangWatchdog:
         self._trace: IO[bytes] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._catches_stops = False
-        self._noted = b""
+        self._noted = NOTHING
         try:
             log_dir.mkdir(parents=True, exist_ok=True)
             self._trace = os.fdopen(_open_private(self._trace_path), "wb")
@@ -68,11 +69,13 @@ class HangWatchdog:
         """
         if self._timer is None:
             self._arm()
+        write_note = self._file.write_note
         value: Any = None
         error: BaseException | None = None
         while True:
             noted_before = self._noted
-            self._write_note(note)
+            self._noted = note
+            write_note(note)
             try:
                 if error is None:
                     waits_for = reading.send(value)
@@ -81,7 +84,8 @@ class HangWatchdog:
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]
             finally:
-                self._write_note(noted_before)
+                self._noted = noted_before
+                write_note(noted_before)
             error = None
             try:
                 value = yield waits_for
@@ -90,16 +94,6 @@ class HangWatchdog:
                 raise
             except BaseException as thrown:
                 error = thrown
-
-    def _write_note(self, note: bytes) -> None:
-        """Empty: nothing is read."""
-        self._noted = note
-        if self._trace is None:
-            return
-        if note:
-            self._file.write_note(note)
-        else:
-            self._file.clear_note()
 
     def close(self) -> None:
         """From now on the loop may stand still: closing takes its time."""

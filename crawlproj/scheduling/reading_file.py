@@ -62,8 +62,11 @@ class PageNote:
 
 
 def make_note(id_: int, visit: int, status: int, url: str) -> bytes:
-    """A PageNote as it is written, without making one: this is done for each page."""
-    return f"{id_} {visit} {status} {url}".encode("utf-8", "replace")[:MAX_NOTE]
+    """A PageNote as it is written, with its length, without making one: this is done for each
+    page.
+    """
+    text = f"{id_} {visit} {status} {url}".encode("utf-8", "replace")[:MAX_NOTE]
+    return len(text).to_bytes(LENGTH_BYTES, "big") + text
 
 
 class ReadingFile:
@@ -80,28 +83,26 @@ class ReadingFile:
         try:
             size = len(header) + LENGTH_BYTES + MAX_NOTE
             os.pwrite(self._file, header.ljust(size, b"\0"), 0)
-            self._map = mmap.mmap(self._file, size)
+            self._map: mmap.mmap | bytearray = mmap.mmap(self._file, size)
         except BaseException:
             self.path.unlink()
             os.close(self._file)
             raise
         self._start = len(header)
-        self._length = slice(self._start, self._start + LENGTH_BYTES)
 
     def write_note(self, note: bytes) -> None:
-        """Say that a page is read; `note` is made by `make_note`."""
-        data = len(note).to_bytes(LENGTH_BYTES, "big") + note
-        self._map[self._start : self._start + len(data)] = data
-
-    def clear_note(self) -> None:
-        """Say that nothing is read."""
-        self._map[self._length] = NOTHING
+        """Say what is read; `note` is made by `make_note`, or NOTHING."""
+        start = self._start
+        self._map[start : start + len(note)] = note
 
     def close(self) -> None:
         """Remove the file: this worker ends in an orderly way."""
         with suppress(FileNotFoundError):
             self.path.unlink()
+        size = len(self._map)
+        assert isinstance(self._map, mmap.mmap)
         self._map.close()
+        self._map = bytearray(size)  # what is still noted goes nowhere
         os.close(self._file)
 
 

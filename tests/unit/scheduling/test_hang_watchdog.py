@@ -183,6 +183,7 @@ STOPPED = """
     import asyncio, sys
     from pathlib import Path
     from crawlproj.scheduling.hang_watchdog import HangWatchdog
+    from crawlproj.scheduling.reading_file import make_note
 
     async def read():
         print("reads", flush=True)
@@ -192,7 +193,7 @@ STOPPED = """
     async def main():
         folder = Path(sys.argv[1])
         watchdog = HangWatchdog(folder, folder, "w", crawl="c", timeout_s=1)
-        await watchdog.note_steps(read(), b"1 0 200 x")
+        await watchdog.note_steps(read(), make_note(1, 0, 200, "x"))
         watchdog.close()
         print("done", flush=True)
 
