@@ -11,7 +11,7 @@ from crawlproj.archive.gzip_members import BrokenRecordError, GzipMember
 from crawlproj.http import heads
 
 _FIELD = re.compile(
-    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*([^\r\n]*(?:\r\n[ \t]+[^\r\n]*)*)\r\n"
+    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]++)[ \t]*+:[ \t]*+([^\r\n]*+(?:\r\n[ \t][^\r\n]*+)*+)\r\n"
 )
 _VERSION = re.compile(rb"WARC/(1\.[01])\r\n")
 _END = b"\r\n\r\n"

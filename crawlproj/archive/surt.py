@@ -21,13 +21,15 @@ _WWW: Final = re.compile(r"www\d*\.", re.A)
 _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
 _SESSION: Final = re.compile(
     "(?:(?:jsession|phpsess|s)id=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}"
-    "|cfid=[^&]+&cftoken=[^&]+)(?:&|$)",
+    "|cfid=[^&]{1,100}&cftoken=[^&]{1,100})(?:&|$)",
     re.I,
 )
 _ASPX_SESSION: Final = re.compile(
     r"(?<=/)\((?:(?:[a-z]\([0-9a-z]{24}\))+|[0-9a-z]{24})\)/(?=[^?]+\.aspx)", re.I
 )
 """Session ids in a query, and in the path of ASP.NET."""
+_PASSES: Final = 4
+_HEX: Final = frozenset(b"0123456789ABCDEFabcdef")
 
 
 @lru_cache(1024)
@@ -100,12 +102,26 @@ def _normal_path(path: bytes) -> bytes:
 def _unescaped(text: str) -> bytes:
     """The text without percent-encoding, also where it was encoded several times."""
     data = text.encode("utf-8", "replace")
-    while b"%" in data:
+    for _ in range(_PASSES):
+        if b"%" not in data:
+            return data
         less = unquote_to_bytes(data)
         if less == data:
-            break
+            return data
         data = less
-    return data
+    return _unescaped_in_one_pass(data)
+
+
+def _unescaped_in_one_pass(data: bytes) -> bytes:
+    """The same for what was encoded very often, byte by byte: each pass over `%252525...` would
+    remove one `25`.
+    """
+    out = bytearray()
+    for byte in data:
+        out.append(byte)
+        while len(out) >= 3 and out[-3] == ord("%") and out[-2] in _HEX and out[-1] in _HEX:
+            out[-3:] = bytes((int(out[-2:], 16),))
+    return bytes(out)
 
 
 def _escaped(data: bytes) -> str:

@@ -27,7 +27,7 @@ from crawlproj.content.slices import (
     cut_text,
     run_at_once,
 )
-from crawlproj.urls.canonical import Joiner
+from crawlproj.urls.canonical import MAX_URL, Joiner
 
 MAX_XML_ELEMENTS: Final = 500_000
 """Elements that are read of a feed or sitemap; 10 MB that are honest have fewer."""
@@ -197,10 +197,15 @@ def _xml_entries(root: Any, url: str) -> Iterator[FeedEntry | None]:
     """The entries in order; None where there is time for something else."""
     if root is None:
         return
+    joiners: dict[str, Joiner] = {"": Joiner(url)}
+    bases: dict[Any, str] = {}
     for number, element in enumerate(root.iter(*(f"{{*}}{name}" for name in _ENTRY_KINDS))):
         if _is_time_to_pause(number):
             yield None
-        yield from _element_entries(element, _local_name(element), Joiner(_base(element, url)))
+        base = _base(element, bases)
+        if base not in joiners:
+            joiners[base] = Joiner(joiners[""](base) or url)
+        yield from _element_entries(element, _local_name(element), joiners[base])
 
 
 def _element_entries(element: Any, name: str, join: Joiner) -> Iterator[FeedEntry | None]:
@@ -254,16 +259,26 @@ def _local_name(element: Any) -> str:
     return tag.rpartition("}")[2]
 
 
-def _base(element: Any, url: str) -> str:
-    """xml:base of the entry or of what is around it (two levels: enough for every feed format)."""
+def _base(element: Any, bases: dict[Any, str]) -> str:
+    """xml:base of the entry or of what is around it (two levels: enough for every feed format);
+    empty if there is none.
+
+    `bases` are those of elements that were asked before: one long attribute may be around many
+    entries.
+    """
     for _ in range(3):
         if element is None:
             break
-        base = element.get("{http://www.w3.org/XML/1998/namespace}base")
+        base = bases.get(element)
+        if base is None:
+            base = element.get("{http://www.w3.org/XML/1998/namespace}base") or ""
+            if len(base) > MAX_URL:
+                base = ""
+            bases[element] = base
         if base:
-            return Joiner(url)(base) or url
+            return base
         element = element.getparent()
-    return url
+    return ""
 
 
 def _parse_json(text: bytes) -> tuple[Any, bool]:
@@ -293,8 +308,15 @@ def _json_entries(feed: Any, url: str) -> Iterator[FeedEntry | None]:
             continue
         found = join(href)
         if found:
-            date = item.get("date_modified") or item.get("date_published") or ""
-            yield FeedEntry(found, "feed", str(item.get("title") or ""), date=str(date))
+            date = _json_text(item.get("date_modified")) or _json_text(item.get("date_published"))
+            yield FeedEntry(found, "feed", _json_text(item.get("title")), date=date)
+
+
+def _json_text(value: object) -> str:
+    """Empty for lists and objects: to write one that is nested deeply fails."""
+    if isinstance(value, str | int | float) and value:
+        return str(value)
+    return ""
 
 
 def _line_entries(text: str, url: str) -> Iterator[FeedEntry | None]:

@@ -30,7 +30,6 @@ _KNOWN: Final = frozenset(
 _WITH_VALUE: Final = ("max-snippet", "max-image-preview", "max-video-preview")
 _UNTIL: Final = "unavailable_after"
 _ROBOT: Final = re.compile(r"\s*([A-Za-z*][\w.*-]*)\s*:(.*)", re.S)
-_UTC: Final = re.compile(r"\s*(?:\bUTC|\bGMT|Z)$", re.I)
 MAX_DATE: Final = 100
 """Characters of a date."""
 
@@ -72,13 +71,12 @@ NO_DIRECTIVES: Final = RobotsDirectives()
 def parse_date(text: str) -> datetime | None:
     """The date as mail, HTTP or ISO 8601 write it; None if it is none of these.
 
-    Without a zone it is UTC, without a time midnight. What is longer than any date is none: the
-    search below takes quadratic time in blanks.
+    Without a zone it is UTC, without a time midnight. What is longer than any date is none.
     """
     text = text.strip()
     if len(text) > MAX_DATE:
         return None
-    bare = _UTC.sub("", text)
+    bare = _without_utc(text)
     for parse, form in (
         (datetime.fromisoformat, bare),
         (parsedate_to_datetime, bare),
@@ -92,6 +90,16 @@ def parse_date(text: str) -> datetime | None:
         except (ValueError, IndexError, TypeError, OverflowError):
             continue
     return None
+
+
+def _without_utc(text: str) -> str:
+    """The text without a word for UTC at its end."""
+    before = text[-4:-3]
+    if text[-3:].upper() in ("UTC", "GMT") and not (before.isalnum() or before == "_"):
+        return text[:-3].rstrip()
+    if text[-1:] in ("Z", "z"):
+        return text[:-1].rstrip()
+    return text
 
 
 def _date_or_never(text: str) -> datetime:

@@ -32,7 +32,6 @@ _HEADER = re.compile(_TOKEN + rb"[ \t]*:").match
 _CHUNKED = re.compile(rb"(?im)^(?=transfer-encoding[ \t]*:)")
 _END = re.compile(rb"\r?\n[^\S\r\n]*\r?\n")
 _VISIBLE = re.compile(rb"[!-~]").search
-_LINE = re.compile(rb"[^\r\n]*(?:\r\n[ \t][^\r\n]*)*\r\n")
 _NO_CONTROLS = bytes(code if code == 9 or 32 <= code != 127 else 32 for code in range(256))
 _FOLD = re.compile(rb"\r?\n[ \t]+")
 _OURS = b"x-crawler-"
@@ -116,7 +115,7 @@ def _shortened(head: bytes) -> bytes:
     """The head, without its longest headers if it is too long."""
     if len(head) <= MAX_HEAD:
         return head
-    first_line, *lines = _LINE.findall(head)[:-1]
+    first_line, *lines = _whole_lines(head)[:-1]
     first_line = first_line[: MAX_HEAD // 2].rstrip() + b"\r\n"
     bytes_left = MAX_HEAD - len(first_line) - 50
     kept = set[int]()
@@ -128,6 +127,21 @@ def _shortened(head: bytes) -> bytes:
     omitted = b"X-Crawler-Omitted: %d\r\n\r\n" % (len(lines) - len(kept))
     kept_lines = [line for number, line in enumerate(lines) if number in kept]
     return b"".join([first_line, *kept_lines, omitted])
+
+
+def _whole_lines(head: bytes) -> list[bytes]:
+    """The lines of a head, with their ends, each with those that continue it.
+
+    What stands before a lone CR or LF is left out.
+    """
+    lines: list[list[bytes]] = []
+    for line in head.split(b"\r\n")[:-1]:
+        start = max(line.rfind(b"\r"), line.rfind(b"\n")) + 1
+        if lines and not start and line[:1] in (b" ", b"\t"):
+            lines[-1].append(line)
+        else:
+            lines.append([line[start:]])
+    return [b"\r\n".join(parts) + b"\r\n" for parts in lines]
 
 
 def split_head(block: bytes) -> tuple[bytes, bytes]:
@@ -158,7 +172,7 @@ def get_header(head: bytes, name: str) -> str:
 def parse_headers(head: bytes) -> list[tuple[bytes, bytes]]:
     """All headers of a stored response, in their order and by the names that the server sent."""
     found = []
-    for line in _LINE.findall(head)[1:]:
+    for line in _whole_lines(head)[1:]:
         name, colon, value = line.partition(b":")
         if not colon:
             continue

@@ -16,6 +16,10 @@ RETRYABLE = frozenset({
 })  # fmt: skip
 
 
+MAX_DATE = 100
+"""Characters of a date."""
+
+
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
     """The seconds that a Retry-After (a number or a date) asks for; None if it is invalid."""
     if not value:
@@ -23,6 +27,8 @@ def parse_retry_after(value: str | None, now: datetime) -> float | None:
     text = value.strip()
     if text.isascii() and text.isdigit():
         return float(text[:10])
+    if len(text) > MAX_DATE:
+        return None
     try:
         at = parsedate_to_datetime(text)
         if at.tzinfo is None:

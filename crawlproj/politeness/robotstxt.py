@@ -245,9 +245,10 @@ class RobotsRules:
         anchored = value.endswith("$")
         parts = tuple(normalize_path(part) for part in value.removesuffix("$").split("*"))
         if anchored or len(parts) > 1:
-            self.wildcards.append(
-                WildcardRule(len("*".join(parts)) + anchored, allowed, parts, anchored=anchored)
-            )
+            length = len("*".join(parts)) + anchored
+            if len(parts) > 2:  # several stars in a row are one
+                parts = (parts[0], *filter(None, parts[1:-1]), parts[-1])
+            self.wildcards.append(WildcardRule(length, allowed, parts, anchored=anchored))
         else:
             self.plain[parts[0]] = self.plain.get(parts[0], False) or allowed
 

@@ -55,7 +55,7 @@ def robot_page(
 
 def spell_duration(value: timedelta | float) -> str:
     """A length of time in full words: `1 day`, `2 minutes 30 seconds`."""
-    return re.sub(r"([\d.]+) (s|min|h|d)\b", _spell_unit, format_duration(value))
+    return re.sub(r"(?<![\d.])([\d.]+) (s|min|h|d)\b", _spell_unit, format_duration(value))
 
 
 def _spell_unit(match: re.Match[str]) -> str:

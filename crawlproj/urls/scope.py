@@ -11,6 +11,10 @@ from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of
 from crawlproj.urls.patterns import compile_pattern
 
 
+MAX_NAME = 253
+"""Characters of a host name that DNS knows."""
+
+
 class Scope:
     """The rule that decides which URLs a crawl wants: `scope(url)`.
 
@@ -44,6 +48,8 @@ class Scope:
         return self._exclude is None or not self._exclude(url)
 
     def _is_below_seed(self, name: str) -> bool:
+        if len(name) > MAX_NAME:
+            return False
         labels = name.split(".")
         return any(".".join(labels[i:]) in self._domains for i in range(len(labels)))
 

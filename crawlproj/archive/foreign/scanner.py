@@ -17,7 +17,14 @@ from datetime import UTC, datetime
 from typing import BinaryIO
 from urllib.parse import quote_from_bytes
 
-from crawlproj.archive.foreign.streams import ARC, WARC, ByteWindow, GzipStream, starts_record
+from crawlproj.archive.foreign.streams import (
+    WARC,
+    ArcLine,
+    ByteWindow,
+    GzipStream,
+    match_arc_line,
+    starts_record,
+)
 from crawlproj.archive.gzip_members import PIECE
 from crawlproj.archive.stored_record import StoredRecord
 
@@ -41,9 +48,7 @@ UNIQUE_FIELDS = (
 )
 _EMPTY_LINE = re.compile(rb"\r?\n[ \t]*\r?\n")
 _NEXT_WARC = re.compile(rb"\n(WARC/(?:1\.[01]|0\.1[78])[ \t]*\r?\n)(?=[A-Za-z-]+[ \t]*:)")
-_NEXT_ARC = re.compile(
-    rb"\n((?:https?|ftp|dns):[^\r\n]* (?:[0-9.]+|-) [0-9]{14} [^\r\n]*[0-9]+\r?\n)"
-)
+_MAYBE_ARC = re.compile(rb"\n((?:https?|ftp|dns):[^\r\n]*)\r?(?=\n)")
 _FOLD = re.compile(rb"\r?\n[ \t]+")
 _URL = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _EMPTY_LINES = (b"\r\n\r\n", b"\n\n", b"\r\n", b"\n", b"")
@@ -52,6 +57,22 @@ ReportDamage = Callable[[int, str], None]
 """Called with an offset in the file, and what is wrong there."""
 Verify = Callable[[StoredRecord], bool | None]
 """Whether a digest of a record is right; None if none can be judged."""
+
+
+def _next_warc(data: bytes) -> int | None:
+    """Where the first line that starts a record of WARC is in `data`, but for its first byte."""
+    found = _NEXT_WARC.search(data)
+    if found is None:
+        return None
+    return found.start(1)
+
+
+def _next_arc(data: bytes) -> int | None:
+    """The same for ARC."""
+    for found in _MAYBE_ARC.finditer(data):
+        if match_arc_line(found[1] + b"\n", strict=True) is not None:
+            return found.start(1)
+    return None
 
 
 class Scanner:
@@ -75,7 +96,7 @@ class Scanner:
         else:
             self._plain_size = os.fstat(file.fileno()).st_size
         self._window = ByteWindow(self._gzip or file)
-        self._next_record = _NEXT_WARC
+        self._next_record: Callable[[bytes], int | None] = _next_warc
         self._rewinds_left = MAX_REWINDS
 
     @property
@@ -249,9 +270,9 @@ class Scanner:
     def _record_starts(self, data: bytes, position: int, start: int) -> list[int]:
         """The first line in `data`, and the first member from `start` on, that start a record."""
         found = list[int]()
-        line = self._next_record.search(data)
+        line = self._next_record(data)
         if line is not None:
-            found.append(position + line.start(1))
+            found.append(position + line)
         if self._gzip is None:
             return found
         members = self._gzip.starts
@@ -295,14 +316,14 @@ class Scanner:
         head = self._window.get(at, FIRST)
         if WARC.match(head):
             return self._read_warc_header(at, head)
-        line = ARC.match(head)
+        line = match_arc_line(head)
         if line is None:
             return None
         fields = _arc_fields(line)
         if fields is None:
             return None
-        self._next_record = _NEXT_ARC
-        return fields, at + line.end()
+        self._next_record = _next_arc
+        return fields, at + line.end
 
     def _read_warc_header(self, at: int, head: bytes) -> tuple[dict[str, str], int] | None:
         end = _EMPTY_LINE.search(head)
@@ -314,7 +335,7 @@ class Scanner:
         fields = _warc_fields(head[: end.start()])
         if fields is None:
             return None
-        self._next_record = _NEXT_WARC
+        self._next_record = _next_warc
         return fields, at + end.end()
 
 
@@ -345,9 +366,9 @@ def _decode_value(value: bytes) -> str:
         return quote_from_bytes(value, safe=_URL + " ")
 
 
-def _arc_fields(line: re.Match[bytes]) -> dict[str, str] | None:
+def _arc_fields(line: ArcLine) -> dict[str, str] | None:
     """The fields that a WARC record would have for this line; None if it has no date."""
-    parts = [_decode_value(part.strip()) for part in line.groups()]
+    parts = [_decode_value(part.strip()) for part in line[:5]]
     url, address, stamp, content_type, length = parts
     try:
         at = datetime.strptime(stamp[:14].ljust(14, "0"), "%Y%m%d%H%M%S").replace(tzinfo=UTC)

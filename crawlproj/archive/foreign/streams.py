@@ -9,19 +9,68 @@ import zlib
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 from crawlproj.archive.gzip_members import GZIP, MAGIC, PIECE
 
 START_BYTES = 1_024
 """Enough to see whether a record starts."""
 WARC = re.compile(rb"WARC/(?:1\.[01]|0\.1[78])[ \t]*\r?\n")
-ARC = re.compile(
-    rb"([A-Za-z][A-Za-z0-9+.-]*:[^\r\n]*) ([0-9a-fA-F.:]+|-) ([0-9]{8,17}) ([^\r\n]*?) "
-    rb"?([0-9]+)\r?\n"
-)
-"""How records start. A line of ARC: URL, address, time, type (and more in version 2), length."""
+"""How a record of WARC starts."""
 _WARC_LINE = re.compile(rb"(?m)^" + WARC.pattern)
+_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*+:")
+_ADDRESS = re.compile(rb"[0-9a-fA-F.:]+|-")
+_IPV4 = re.compile(rb"[0-9.]+|-")
+_DIGITS = b"0123456789"
+
+
+class ArcLine(NamedTuple):
+    """How a record of ARC starts: with a line. `kind` is its type, and more in version 2; `end` is
+    behind the line.
+    """
+
+    url: bytes
+    address: bytes
+    time: bytes
+    kind: bytes
+    length: bytes
+    end: int
+
+
+def match_arc_line(data: bytes, *, strict: bool = False) -> ArcLine | None:
+    """The line of ARC at the start of `data`. `strict`: text must not be taken for one.
+
+    URLs and types may hold blanks, so the last address with a time behind it counts. One pattern
+    for it takes cubic time.
+    """
+    is_address = _IPV4.fullmatch if strict else _ADDRESS.fullmatch
+    digits = (14, 14) if strict else (8, 17)
+    line, newline, _ = data.partition(b"\n")
+    end = len(line) + 1
+    line = line.removesuffix(b"\r")
+    rest = line.rstrip(_DIGITS)
+    if not newline or rest == line or b"\r" in line or _SCHEME.match(line) is None:
+        return None
+    words = line.split(b" ")
+    for number in range(len(words) - 3, 0, -1):
+        time = words[number + 1]
+        is_time = time.isdigit() and digits[0] <= len(time) <= digits[1]
+        if not is_time or is_address(words[number]) is None:
+            continue
+        url = b" ".join(words[:number])
+        if _SCHEME.match(url) is None:
+            return None
+        kind = b" ".join(words[number + 2 :])
+        bare = kind.rstrip(_DIGITS)
+        return ArcLine(
+            url,
+            words[number],
+            time,
+            kind=bare.removesuffix(b" "),
+            length=kind[len(bare) :],
+            end=end,
+        )
+    return None
 
 
 class ByteSource(Protocol):
@@ -235,4 +284,4 @@ def decompressed_start(data: bytes) -> bytes:
 
 def starts_record(data: bytes) -> bool:
     data = data.lstrip(b"\r\n")
-    return WARC.match(data) is not None or ARC.match(data) is not None
+    return WARC.match(data) is not None or match_arc_line(data) is not None
