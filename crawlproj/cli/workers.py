@@ -37,11 +37,12 @@ class WorkerProcess:
 
 @dataclass(slots=True)
 class WorkerGroup:
-    """The workers of one crawl; one that is killed from outside, or by its watchdog, is restarted, a
-    few times a minute.
+    """The workers of one crawl; one that is killed from outside, or by its watchdog, is restarted,
+    a few times a minute.
 
-    `has_hung` says whether the watchdog of a process has ended it. `say` gets a line for everything that happens. `stops` counts the signals to stop: the first
-    asks the workers to end, the second kills them.
+    `has_hung` says whether the watchdog of a process has ended it. `say` gets a line for everything
+    that happens. `stops` counts the signals to stop: the first asks the workers to end, the second
+    kills them.
     """
 
     commands: Mapping[int, Sequence[str]]
@@ -99,14 +100,10 @@ class WorkerGroup:
         elif self._may_restart():
             before = worker.name
             worker.process = _start(worker.command)
-            self.say(
-                f"{before} {end}: started again as process {worker.process.pid}"
-            )
+            self.say(f"{before} {end}: started again as process {worker.process.pid}")
         else:
             worker.code = COULD_NOT_RUN
-            self.say(
-                f"{worker.name} {end}: given up after {MAX_RESTARTS} new starts in a minute"
-            )
+            self.say(f"{worker.name} {end}: given up after {MAX_RESTARTS} new starts in a minute")
 
     def _may_restart(self) -> bool:
         now = time.monotonic()

@@ -395,9 +395,7 @@ class PostgresFrontier:
             lambda tx: self._set_aside(tx, id_, visit, status=status, why=why)
         )
 
-    def _set_aside(
-        self, tx: Transaction, id_: int, visit: int, *, status: int, why: str
-    ) -> bool:
+    def _set_aside(self, tx: Transaction, id_: int, visit: int, *, status: int, why: str) -> bool:
         now = self._now(tx)
         rows = tx.fetch_rows(
             "set_aside",

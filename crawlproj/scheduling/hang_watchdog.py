@@ -1,9 +1,9 @@
 """Ends a worker whose event loop stands still, and keeps the page that it hung on from the next.
 
 Some code holds the GIL for as long as it runs, a regular expression of a spider for instance: no
-signal handler, no timeout and no thread in Python runs meanwhile. `faulthandler` waits in C and ends
-the process, after writing the stack of each thread to a file. A timer of the loop puts that off
-again and again.
+signal handler, no timeout and no thread in Python runs meanwhile. `faulthandler` waits in C and
+ends the process, after writing the stack of each thread to a file. A timer of the loop puts that
+off again and again.
 """
 
 from __future__ import annotations
@@ -61,9 +61,7 @@ class HangWatchdog:
             raise
 
     @coroutine
-    def note_steps(
-        self, reading: Coroutine[Any, Any, T], note: bytes
-    ) -> Generator[Any, Any, T]:
+    def note_steps(self, reading: Coroutine[Any, Any, T], note: bytes) -> Generator[Any, Any, T]:
         """Await what reads a page. The page is noted while it runs, and only then: not while it
         waits and others run. `note` is made by `make_note`.
         """

@@ -1,8 +1,9 @@
-"""The page that a worker reads just now, noted in a small mapped file, `CRAWL_DIR/reading-<worker>`.
+"""The page that a worker reads just now, noted in a small mapped `CRAWL_DIR/reading-<worker>`.
 
-A worker that hangs is ended by its watchdog (`hang_watchdog`), and can't say why any more: this file
-does. Its process holds a lock on it; a file without a lock was left by one that is dead. Whether
-that one hung is told by the trace that its watchdog has written; after a kill there is none.
+A worker that hangs is ended by its watchdog (`hang_watchdog`), and can't say why any more: this
+file does. Its process holds a lock on it; a file without a lock was left by one that is dead.
+Whether that one hung is told by the trace that its watchdog has written; after a kill there is
+none.
 """
 
 from __future__ import annotations

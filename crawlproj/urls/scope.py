@@ -10,7 +10,6 @@ from crawlproj.errors import ConfigError
 from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of
 from crawlproj.urls.patterns import compile_pattern
 
-
 MAX_NAME = 253
 """Characters of a host name that DNS knows."""
 

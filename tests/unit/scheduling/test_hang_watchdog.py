@@ -108,7 +108,9 @@ def test_a_page_is_noted_while_it_is_read_and_not_while_it_waits(
     }
 
 
-def hung(folder: Path, worker: str, note: bytes, crawl: str = "site", trace: str = "Timeout") -> None:
+def hung(
+    folder: Path, worker: str, note: bytes, crawl: str = "site", trace: str = "Timeout"
+) -> None:
     """What a dead worker leaves."""
     file = ReadingFile(folder, worker, crawl)
     if note:
@@ -203,9 +205,7 @@ STOPPED = """
 
 def test_a_worker_that_is_stopped_with_ctrl_z_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-c", textwrap.dedent(STOPPED), str(tmp_path)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, process_group=0
-    ) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "reads\n"
         process.send_signal(signal.SIGTSTP)
