@@ -1,9 +1,8 @@
-"""An extension that measures how late the event loop is, and how much memory the crawl took."""
+"""An extension that measures how late the event loop is."""
 
 from __future__ import annotations
 
 import asyncio
-import resource
 import time
 from typing import Any
 
@@ -13,7 +12,7 @@ STEP_S = 0.005
 
 
 class LoopLag:
-    """Stats `lag/largest_s`: the longest that a timer was late; `lag/peak_mb`."""
+    """The stat `lag/largest_s`: the longest that a timer was late."""
 
     def __init__(self, crawler: Any) -> None:
         self._crawler = crawler
@@ -29,8 +28,6 @@ class LoopLag:
 
     def stop(self) -> None:
         self._task.cancel()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        self._crawler.stats.set_value("lag/peak_mb", peak)
 
     async def _measure(self) -> None:
         largest_s = 0.0
