@@ -70,6 +70,8 @@ class Page:
     """
     retry_after_s: float | None = None
     """What that response asked for."""
+    took_s: float | None = None
+    """How long the server took by the system's own measure, if that is less than we noticed."""
     error: str = ""
     content: Content | None = field(default=None, repr=False)
     changed: bool = False

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
 
 from crawlproj.config import config_of
+from crawlproj.content.slices import BIG_BODY
 from crawlproj.fetch.documents import PageDocuments
-from crawlproj.fetch.pages import error_text, page_in_slices
+from crawlproj.fetch.handler import ABORT
+from crawlproj.fetch.pages import RefusedError, error_text, page_in_slices
 from crawlproj.fetch.requests import detach_request
 from crawlproj.fetch.slices import first_slice, run_slices
 from crawlproj.frontier.base import Ticket
@@ -40,6 +43,15 @@ REQUESTS_AT_ONCE = 100
 """After so many requests of one callback the event loop does something else."""
 
 
+GZIP = b"\x1f\x8b"
+
+
+def is_big(response: Response) -> bool:
+    """Whether it needs room: it is big, or may become so when it is decompressed as a file."""
+    body = response.body
+    return len(body) > BIG_BODY or body.startswith(GZIP)
+
+
 class PagesMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -51,6 +63,7 @@ class PagesMiddleware:
         """Held by the one page that is read in slices."""
         self._reading: set[asyncio.Task[None]] = set()
         crawler.signals.connect(self.spider_error, signal=signals.spider_error)
+        crawler.signals.connect(self._stop_reading, signal=ABORT)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -79,16 +92,40 @@ class PagesMiddleware:
             yield output
         if not isinstance(ticket, Ticket) or has_page:
             return
+        if is_big(response):
+            try:
+                await worker_of(self._crawler).big_bodies.enter(ticket)
+            except RefusedError as error:
+                yield self._unread_page(response, ticket, error.reason)
+                return
         slices = self._page_slices(response, request)
         page = first_slice(slices)
         if page is None:
             # The lock is held until the pipelines are done with the page: then its memory is free.
             async with self._big_page:
-                yield self._count_limits(await run_slices(slices))
+                yield await self._read_big(slices, response, ticket)
         elif self._documents.is_due(page):
-            self._read_apart(page, slices)
+            self._read_apart(page, slices, response)
         else:
             yield self._count_limits(page)
+
+    async def _read_big(self, slices: Slices[Page], response: Response, ticket: Ticket) -> Page:
+        """Read a page in slices; when the crawl ends meanwhile it is left for another time."""
+        big_bodies = worker_of(self._crawler).big_bodies
+        started = time.monotonic()
+        try:
+            page = await run_slices(slices, lambda: big_bodies.stopped)
+        except RefusedError as error:
+            return self._unread_page(response, ticket, error.reason)
+        finally:
+            big_bodies.note_time(ticket.server, time.monotonic() - started)
+        return self._count_limits(page)
+
+    def _unread_page(self, response: Response, ticket: Ticket, reason: str) -> Page:
+        return Page(ticket, response.url, 0, at=worker_of(self._crawler).clock.now(), reason=reason)
+
+    def _stop_reading(self) -> None:
+        worker_of(self._crawler).big_bodies.stop()
 
     def _page_slices(self, response: Response, request: Request | None) -> Slices[Page]:
         assert request is not None
@@ -118,33 +155,49 @@ class PagesMiddleware:
         slices = self._page_slices(response, request)
         page = first_slice(slices)
         if page is None or self._documents.is_due(page):
-            self._read_apart(page, slices, error)
+            self._read_apart(page, slices, response, error=error)
             return
         page.error = error
         self._crawler.engine.scraper._start_itemproc_nowait(self._count_limits(page))
 
-    def _read_apart(self, page: Page | None, slices: Slices[Page], error: str = "") -> None:
+    def _read_apart(
+        self, page: Page | None, slices: Slices[Page], response: Response, error: str = ""
+    ) -> None:
         """Let a document be read or, if there is no page yet, a big page, apart from its
         response.
         """
         scraper = self._crawler.engine.scraper
         assert scraper.slot is not None
         scraper.slot.itemproc_size += 1  # so that the crawl does not end meanwhile
-        task = asyncio.get_running_loop().create_task(self._read_later(page, slices, error))
+        task = asyncio.get_running_loop().create_task(
+            self._read_later(page, slices, response, error=error)
+        )
         self._reading.add(task)
         task.add_done_callback(self._reading.discard)
 
-    async def _read_later(self, page: Page | None, slices: Slices[Page], error: str) -> None:
+    async def _read_big_apart(
+        self, slices: Slices[Page], response: Response, ticket: Ticket
+    ) -> Page:
+        async with self._big_page:
+            return await self._read_big(slices, response, ticket)
+
+    async def _read_later(
+        self, page: Page | None, slices: Slices[Page], response: Response, error: str
+    ) -> None:
         """Read a document or, if there is no page yet, a big page; then the pipelines get it."""
         scraper = self._crawler.engine.scraper
         assert scraper.slot is not None
+        assert response.request is not None
+        ticket: Ticket = response.request.meta["ticket"]
         try:
             if page is None:
-                async with self._big_page:
-                    page = self._count_limits(await run_slices(slices))
+                page = await self._read_big_apart(slices, response, ticket)
                 page.error = error
             else:
                 page.error = error
+                worker_of(self._crawler).big_bodies.leave(
+                    ticket
+                )  # documents have room of their own
                 page = self._count_limits(await self._documents.read_document(page))
         finally:
             if page is not None:

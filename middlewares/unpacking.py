@@ -10,6 +10,7 @@ import asyncio
 import time
 import zlib
 from collections.abc import Generator
+from itertools import count
 from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
@@ -17,6 +18,7 @@ from scrapy.http import TextResponse
 from scrapy.responsetypes import responsetypes
 
 from crawlproj.fetch.pages import RefusedError
+from crawlproj.frontier.base import Ticket
 from crawlproj.http.encodings import (
     MAX_BYTES,
     MAX_WORK_S,
@@ -25,6 +27,7 @@ from crawlproj.http.encodings import (
     decode_steps,
     is_compressed,
 )
+from crawlproj.scheduling.scheduler import worker_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+FREE_STEPS = 64
+"""So many steps, of OUTPUT_BYTES each at most, a body is decompressed without room of its own."""
 SLICE_S = 0.02
 """So long a body is decompressed without a break; nearly all are done within it."""
 
@@ -40,6 +45,7 @@ SLICE_S = 0.02
 class UnpackingMiddleware(HttpCompressionMiddleware):
     def __init__(self, *, crawler: Crawler) -> None:
         super().__init__(crawler=crawler)
+        self._crawler = crawler
         self._slow_bodies = asyncio.Lock()
         """One at a time, so that the memory they take is that of one."""
 
@@ -57,15 +63,22 @@ class UnpackingMiddleware(HttpCompressionMiddleware):
         encoding = b",".join(values).decode("latin-1")
         limit = request.meta.get("download_maxsize", self._max_size) or MAX_BYTES
         steps = decode_steps(response.body, encoding, limit)
-        decoded = _run_slice(steps)
+        decoded = _run_slice(steps, FREE_STEPS)
         if decoded is None:
-            return self._decode_slowly(steps, response, encoding)
+            return self._decode_slowly(steps, request, response, encoding=encoding)
         return self._decoded_response(response, encoding, decoded)
 
     async def _decode_slowly(
-        self, steps: Generator[None, None, Decoded], response: Response, encoding: str
+        self,
+        steps: Generator[None, None, Decoded],
+        request: Request,
+        response: Response,
+        encoding: str,
     ) -> Response:
-        """Decode the rest, with the event loop in between."""
+        """Decode the rest when there is room for it, with the event loop in between."""
+        ticket = request.meta.get("ticket")
+        if isinstance(ticket, Ticket):
+            await worker_of(self._crawler).big_bodies.enter(ticket)
         decoded = None
         work_s = SLICE_S
         async with self._slow_bodies:
@@ -96,11 +109,15 @@ class UnpackingMiddleware(HttpCompressionMiddleware):
         return response.replace(cls=kind, body=body)
 
 
-def _run_slice(steps: Generator[None, None, Decoded]) -> Decoded | None:
-    """Decode for a short while; None if it is not done then."""
+def _run_slice(
+    steps: Generator[None, None, Decoded], max_steps: int | None = None
+) -> Decoded | None:
+    """Decode for a short while, or a few steps; None if it is not done then."""
     end_s = time.perf_counter() + SLICE_S
     try:
-        while time.perf_counter() < end_s:
+        for number in count():
+            if number == max_steps or time.perf_counter() >= end_s:
+                break
             next(steps)
     except StopIteration as end:
         decoded: Decoded = end.value

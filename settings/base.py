@@ -136,9 +136,9 @@ DOWNLOAD_DELAY = 0  # pauses are the scheduler's
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
-# Bytes of responses that wait: big pages for their turn, callbacks for whatever they await; then no
-# more are fetched.
-SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64_000_000
+# Scrapy would stop fetching while that many bytes of responses wait to be read. Big ones have their
+# own limit (crawlproj/fetch/big_bodies.py), and nothing else waits for them.
+SCRAPER_SLOT_MAX_ACTIVE_SIZE = 1_000_000_000
 REDIRECT_MAX_TIMES = 20
 COOKIES_ENABLED = False
 REFERER_ENABLED = False

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
@@ -25,6 +27,8 @@ from scrapy.utils._download_handlers import make_response
 
 from crawlproj.archive.exchange import Truncated
 from crawlproj.config import config_of
+from crawlproj.content.slices import BIG_BODY
+from crawlproj.fetch.big_bodies import BigBodies
 from crawlproj.fetch.pages import GuardError
 from crawlproj.fetch.wire import MAX_HEAD, WireCapture, capture_wire, install_capture
 from crawlproj.frontier.base import Ticket
@@ -51,6 +55,14 @@ MAX_HEADERS = 1_000
 """As much as browsers take."""
 PARTIAL = {"dataloss": Truncated.DISCONNECT, "download_stopped": Truncated.UNSPECIFIED}
 """Flags that Scrapy gives to responses whose body is not whole."""
+SLOW_S = 0.05
+"""Of responses that seem to take longer, the system is asked how long they really took."""
+TCP_INFO_BYTES = 56
+LAST_DATA_SENT = 44
+LAST_DATA_RECEIVED = 52
+"""Offsets in Linux' `struct tcp_info`: milliseconds since data was sent, and received."""
+CLOCK_TICK_S = 0.01
+"""So exact these are."""
 ABORT = object()
 """Signal: end all downloads now."""
 
@@ -73,6 +85,32 @@ class LeasedHosts(Protocol):
     @property
     def clock(self) -> FrontierClock:
         """The frontier's time."""
+
+    @property
+    def big_bodies(self) -> BigBodies:
+        """Where big bodies wait for room."""
+
+
+def server_time_s(transport: asyncio.Transport | None) -> float | None:
+    """How long the server took for the last response of a connection, by the system's own measure;
+    None if it does not say.
+
+    The event loop may be late to notice that a response has come, and would then blame the server.
+    """
+    connection: socket.socket | None = None
+    if transport is not None:
+        connection = transport.get_extra_info("socket")
+    if connection is None or sys.platform != "linux":
+        return None
+    try:
+        facts = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_BYTES)
+    except (OSError, ValueError):
+        return None
+    if len(facts) < TCP_INFO_BYTES:
+        return None
+    sent_ms: int = struct.unpack_from("=I", facts, LAST_DATA_SENT)[0]
+    received_ms: int = struct.unpack_from("=I", facts, LAST_DATA_RECEIVED)[0]
+    return max(0.0, (sent_ms - received_ms) / 1_000) + CLOCK_TICK_S
 
 
 def leased_hosts_of(crawler: Crawler) -> LeasedHosts:
@@ -157,9 +195,11 @@ def response_class(crawler: Crawler, archived: bool) -> type[_ClientResponse]:
 
     class Timed(_ClientResponse):
         wire: WireCapture | None = None
+        transport: asyncio.Transport | None = None
 
         async def start(self, connection: Connection) -> aiohttp.ClientResponse:
             protocol = connection.protocol
+            self.transport = connection.transport
             if self._writer is None:
                 self._note_sent()
             else:  # its body is being written
@@ -287,18 +327,34 @@ class GuardedHandler(AiohttpDownloadHandler):
             "protocol": protocol,
         }
 
-    @staticmethod
-    def _iter_body_chunks(response: _ClientResponse) -> AsyncIterator[bytes]:
+    def _iter_body_chunks(  # type: ignore[override]
+        self, response: _ClientResponse
+    ) -> AsyncIterator[bytes]:
         wire: WireCapture | None = getattr(response, "wire", None)
-        if wire is None:
-            return response.content.iter_any()
-        return wire.record_body(response.content)
+        chunks: AsyncIterator[bytes] = response.content.iter_any()
+        if wire is not None:
+            chunks = wire.record_body(response.content)
+        length = response.content_length
+        if length is not None and length <= BIG_BODY:
+            return chunks
+        return self._hold_big_body(chunks)
+
+    async def _hold_big_body(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Pass a body on; if it is a big one, only when there is room for it."""
+        ticket = _current_request.get().meta.get("ticket")
+        received = 0
+        async for chunk in chunks:
+            received += len(chunk)
+            if received > BIG_BODY and isinstance(ticket, Ticket):
+                await leased_hosts_of(self._crawler).big_bodies.enter(ticket)
+            yield chunk
 
     async def download_request(self, request: Request) -> Response:
         limit = asyncio.timeout(None)
         token = _current_request.set(request)
         self._running.add(limit)
         request.meta["started"] = time.monotonic()
+        request.meta.pop("took_s", None)
         response = None
         try:
             async with limit:
@@ -324,9 +380,18 @@ class GuardedHandler(AiohttpDownloadHandler):
         if failed and response is not None:
             header = response.headers.get("Retry-After") or b""
             retry_after_s = parse_retry_after(header.decode("latin-1"), worker.clock.now())
+        took_s = None
+        if response is not None:
+            took_s = request.meta.get("took_s")
         timing = FetchTiming(
-            request.meta["started"], ended, failed, retry_after_s=retry_after_s, jitter=random()
+            request.meta["started"],
+            ended,
+            failed,
+            retry_after_s=retry_after_s,
+            jitter=random(),
+            took_s=took_s,
         )
+        request.meta["took_s"] = took_s
         request.meta["answered"] = status
         request.meta["retry_after_s"] = retry_after_s
         ticket = request.meta.get("ticket")
@@ -338,8 +403,15 @@ class GuardedHandler(AiohttpDownloadHandler):
     async def _read_response(self, response: _ClientResponse, request: Request) -> Response:
         """Read the body, or its first bytes if the request says `read_at_most` in its meta."""
         limit = request.meta.get("read_at_most")
-        if limit is not None:
-            return await self._read_first_bytes(response, request, limit)
+        if limit is None:
+            whole = await self._read_whole(response, request)
+        else:
+            whole = await self._read_first_bytes(response, request, limit)
+        if time.monotonic() - request.meta["started"] > SLOW_S:
+            request.meta["took_s"] = server_time_s(getattr(response, "transport", None))
+        return whole
+
+    async def _read_whole(self, response: _ClientResponse, request: Request) -> Response:
         whole = await super()._read_response(response, request)
         wire: WireCapture | None = getattr(response, "wire", None)
         if wire is not None:

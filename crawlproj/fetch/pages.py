@@ -158,6 +158,7 @@ def page_of_failure(failure: Failure, clock: FrontierClock) -> Page:
         ended_s=ended_s,
         answered=request.meta.get("answered"),
         retry_after_s=request.meta.get("retry_after_s"),
+        took_s=request.meta.get("took_s"),
         wire=request.meta.get("wire"),
     )
 
@@ -194,6 +195,7 @@ def page_in_slices(
         address=str(response.ip_address or ""),
         answered=request.meta.get("answered"),
         retry_after_s=request.meta.get("retry_after_s"),
+        took_s=request.meta.get("took_s"),
         wire=request.meta.get("wire"),
     )
     if started_s is None and CACHED in response.flags:

@@ -21,7 +21,7 @@ from crawlproj.items import RobotsTicket
 from crawlproj.politeness.robotstxt import MAX_BYTES
 
 TICKET_META = frozenset({
-    "ticket", "depth", "parent", "started", "ended", "answered", "retry_after_s", "wire",
+    "ticket", "depth", "parent", "started", "ended", "answered", "retry_after_s", "took_s", "wire",
     "download_slot", "download_latency", "download_timeout", "is_start_request",
 })  # fmt: skip
 """Keys of `meta` that belong to one ticket, not to the request."""

@@ -30,7 +30,7 @@ MAX_LAYERS = 5
 MAX_BYTES = 256 << 20
 MAX_WORK_S = 1.0
 """Time of the processor for one body. 10 MB take a tenth of it."""
-OUTPUT_BYTES = 1 << 20
+OUTPUT_BYTES = 16_384
 INPUT_BYTES = 4_096
 MAGIC = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """The first bytes of gzip and zstd; br and deflate have no such mark."""

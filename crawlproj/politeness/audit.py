@@ -158,6 +158,8 @@ def _demands(line: LogLine, failures: int, crawl_delay_s: float) -> dict[str, tu
     """Rule -> when the host may be asked again after `line`, and what the rule says."""
     rules = line.rules
     elapsed_s = line.end - line.start
+    if line.took_s is not None:
+        elapsed_s = min(elapsed_s, line.took_s)
     # The texts are printed by `scrapy politeness`.
     demands = {
         "host delay": (line.start + rules.delay_s, f"{rules.delay_s:g} s from start to start")

@@ -40,7 +40,8 @@ class FetchTiming:
     `failed`: no response, or one that says the server is in trouble. `sent`: when the request left,
     after its connection was made, which may have taken long; the host's delay counts from there.
     `jitter`, from 0 to 1, lengthens a back-off by up to a quarter, so that hosts which failed
-    together don't all come back together.
+    together don't all come back together. `took_s`: how long the server took by the system's own
+    measure, if it is known; we may have noticed the end later.
     """
 
     started: float
@@ -49,6 +50,14 @@ class FetchTiming:
     retry_after_s: float | None = None
     sent: float | None = None
     jitter: float = 0.0
+    took_s: float | None = None
+
+    @property
+    def response_time_s(self) -> float:
+        """How long the server took."""
+        if self.took_s is not None:
+            return self.took_s
+        return max(0.0, self.ended - self.started)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +84,7 @@ class HostClock:
 
     def after_fetch(self, timing: FetchTiming, rules: HostRules) -> HostClock:
         """The clock after a request has ended: the rule with the latest time wins."""
-        elapsed = max(0.0, timing.ended - timing.started)
+        elapsed = timing.response_time_s
         delay = self.delay_s(rules)
         sent = timing.sent
         if sent is None:

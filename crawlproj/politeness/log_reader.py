@@ -91,6 +91,7 @@ class LogLine:
     robots: bool
     delay_s: float = 0.0
     retry_after_s: float | None = None
+    took_s: float | None = None
     crawl_delay_s: float | None = None
     robots_at: float | None = None
     robots_unreachable: bool | None = None
@@ -198,6 +199,7 @@ def _parse_line(fields: Mapping[str, Any], location: str, rules: LoggedRules) ->
         robots=robots,
         delay_s=float(fields["delay_s"]),
         retry_after_s=_optional_number(fields, "retry_after_s"),
+        took_s=_optional_number(fields, "took_s"),
         crawl_delay_s=_optional_number(fields, "crawl_delay_s"),
         robots_at=_optional_number(fields, "robots_at"),
         robots_unreachable=fields.get("away"),

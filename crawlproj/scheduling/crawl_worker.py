@@ -22,6 +22,7 @@ from crawlproj.database.migrations import migrate
 from crawlproj.database.opening import open_database
 from crawlproj.database.watchdog import DatabaseWatchdog
 from crawlproj.errors import DatabaseError
+from crawlproj.fetch.big_bodies import BigBodies
 from crawlproj.fetch.resolver import Resolver, address_of
 from crawlproj.frontier.base import Lane, Links, NewUrl, Outlook, State, Ticket
 from crawlproj.frontier.clock import FrontierClock
@@ -73,6 +74,7 @@ class CrawlWorker:
         self.config = config
         self.name = worker_name()
         self.counts: dict[str, int] = {}
+        self.big_bodies = BigBodies()
         self._spider = spider
         self._settings = settings
         self._count = count
@@ -340,6 +342,8 @@ class CrawlWorker:
     def end_visit(self, page: Page, failed: str = "") -> None:
         """End the ticket of a page; once for each ticket."""
         self._visits.end_visit(page, failed)
+        if isinstance(page.ticket, Ticket):
+            self.big_bodies.leave(page.ticket)
         self._wake_engine()
 
     # What is asked about the worker itself.

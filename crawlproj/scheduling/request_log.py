@@ -89,6 +89,8 @@ def log_line(
     }
     if page.answered is not None and page.answered != page.status:
         line["answered"] = page.answered
+    if page.took_s is not None:
+        line["took_s"] = round(page.took_s, 3)
     if page.retry_after_s is not None:
         line["retry_after_s"] = page.retry_after_s
     if isinstance(ticket, RobotsTicket):
