@@ -98,7 +98,8 @@ def _children(pid: int) -> list[int]:
 class Figures:
     """What a crawl of honest hosts, perhaps beside hostile ones, cost and kept.
 
-    `honest_s`: from the start of the worker until the last honest page was sent.
+    `honest_s`: from the start of the worker until the last honest page was sent. `cpu_s`: the most
+    that the loop did at one go; `lags`: where, and over whose page.
     """
 
     pages: int = 0
@@ -109,6 +110,7 @@ class Figures:
     children_mb: int = 0
     lag_s: float = 0.0
     late_s: float = 0.0
+    cpu_s: float = 0.0
     stop_s: float = 0.0
     code: int = 0
     hostile_requests: int = 0
@@ -122,7 +124,8 @@ class Figures:
         return (
             f"{self.pages} of {self.wanted} honest pages in {self.honest_s:.1f} s, largest gap "
             f"{self.gap_s:.2f} s; worker {self.worker_mb} MB, children {self.children_mb} MB; loop "
-            f"late by up to {self.lag_s:.2f} s, {self.late_s:.1f} s in all; hostile: "
+            f"late by up to {self.lag_s:.2f} s ({self.cpu_s:.2f} s of work), {self.late_s:.1f} s in "
+            f"all; hostile: "
             f"{self.hostile_requests} requests to {self.hostile_hosts} hosts; {len(self.broken)} "
             f"rules broken by the servers' logs; audit: {self.audit}; exit {self.code}, "
             f"{self.stop_s:.1f} s after its signal"
@@ -285,8 +288,9 @@ def _judge(figures: Figures, webs: Webs, begun: float, folder: Path) -> None:
     for lag in read_lags(folder / "lags"):
         figures.lag_s = max(figures.lag_s, lag["late_s"])
         figures.late_s += lag["late_s"]
+        figures.cpu_s = max(figures.cpu_s, lag["cpu_s"])
         where = f"{_host(lag['url']) or '?'} {lag['where']}"
-        lags[where] = max(lags[where], lag["late_s"])
+        lags[where] = max(lags[where], lag["cpu_s"])
     figures.lags = dict(sorted(lags.items(), key=lambda pair: -pair[1]))
     figures.broken = broken_rules([*webs.honest.records(), *hostile])
     logs = [str(path) for path in folder.glob("crawl/log/requests-*.jsonl")]
