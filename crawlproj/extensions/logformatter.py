@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 
 PASSWORD = re.compile(r"(://[^\s:/@'\"]*:)[^\s/'\"]+@")
-DATABASE = re.compile(r"((?:redis|rediss|unix|postgres|postgresql)://[^\s:/@'\"]*:)[^\s'\"]+@")
-"""Its password may have any character, also one that should have been escaped."""
+DATABASE = re.compile(r"((?:redis|rediss|unix|postgres|postgresql)://[^\s:/@'\"]*:)([^\s'\"]+)")
+"""Its password may have any character, also one that should have been escaped: it ends at the last
+`@`.
+"""
 OPTION = re.compile(r"([?&\s](?:\w*password|pass|secret)=)[^\s&'\"]+", re.IGNORECASE)
 
 
@@ -29,10 +31,18 @@ def without_passwords(record: logging.LogRecord) -> bool:
     """A filter of the log that blots out passwords in URLs, as in that of the database."""
     text = record.getMessage()
     if "://" in text:
-        text = PASSWORD.sub(r"\1***@", DATABASE.sub(r"\1***@", text))
+        text = PASSWORD.sub(r"\1***@", DATABASE.sub(_without_password, text))
         record.msg = OPTION.sub(r"\1***", text)
         record.args = None
     return True
+
+
+def _without_password(found: re.Match[str]) -> str:
+    start, rest = found.groups()
+    password, _, end = rest.rpartition("@")
+    if not password:
+        return found[0]
+    return f"{start}***@{end}"
 
 
 class QuietFormatter(LogFormatter):
