@@ -74,6 +74,7 @@ def measure(name: str, profile: Profile, law: Law) -> dict[str, object]:
         "POLITENESS_SLOWDOWN": law.slowdown,
         "POLITENESS_HOSTS_PER_SERVER": law.hosts_per_server,
         "POLITENESS_PAUSE_AFTER": law.pause_after,
+        "POLITENESS_MAX_DELAY": law.max_delay_s,
         "CRAWL_PATIENCE": 2,
         "POLITENESS_SHARED_NETWORKS": ["127.0.0.0/8"] if law.shared else [],
         "REVISIT_INTERVAL": "1h",
