@@ -25,7 +25,7 @@ from crawlproj.frontier.base import Lane, State, Ticket
 from crawlproj.frontier.clock import FrontierClock
 from crawlproj.frontier.seen import SeenUrls
 from crawlproj.items import Page
-from crawlproj.scheduling.gc_tuning import freeze_startup_objects
+from crawlproj.scheduling.memory_tuning import freeze_startup_objects
 from crawlproj.urls.scope import Scope
 
 SIZE = 10_000_000

@@ -184,6 +184,7 @@ class BigHtmlTarget(HtmlTarget):
         "_elements",
         "_joined",
         "_max_depth",
+        "_paths",
         "_progress",
         "_separators",
         "long_blocks",
@@ -195,6 +196,7 @@ class BigHtmlTarget(HtmlTarget):
         self._elements = 0
         self._joined = 0
         self._max_depth = max_depth
+        self._paths: dict[str, str] = {}
         self._progress = (0, 0, 0, 0)
         self._separators = 0
         super().__init__(agents)
@@ -235,6 +237,7 @@ class BigHtmlTarget(HtmlTarget):
         self._joined = len(self.buffer)
 
     def flush_block(self) -> None:
+        self.path = self._paths.setdefault(self.path, self.path)  # one copy of each
         if sum(map(len, self.buffer)) <= SLICE_CHARACTERS:
             super().flush_block()
             return

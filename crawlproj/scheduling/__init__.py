@@ -17,7 +17,7 @@ database thread; they exchange `messages`.
 | robots_lifecycle, moved_robots        | event loop                                           |
 | visits, outcomes, redirects           | event loop; outcomes is pure                         |
 | request_log, noarchive, spider        | event loop                                           |
-| snapshot, stopping, gc_tuning         | event loop                                           |
+| snapshot, stopping, memory_tuning         | event loop                                           |
 | database_thread, retrying             | database thread                                      |
 | notifications                         | database thread, once it has started                 |
 | messages                              | filled on one side, read on the other, never at once |

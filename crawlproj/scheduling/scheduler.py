@@ -35,7 +35,7 @@ from crawlproj.fetch.requests import (
 from crawlproj.frontier.base import Lane, NewUrl, Outcome, State, Ticket
 from crawlproj.frontier.seen import depth_score
 from crawlproj.items import Page, RobotsTicket
-from crawlproj.scheduling import gc_tuning
+from crawlproj.scheduling import memory_tuning
 from crawlproj.scheduling.crawl_worker import CrawlWorker
 from crawlproj.scheduling.dispatcher import NOT_THE_SERVERS
 from crawlproj.scheduling.hang_watchdog import HangWatchdog
@@ -110,13 +110,14 @@ class CrawlScheduler(BaseScheduler):
 
     def open(self, spider: Spider) -> None:
         self._loop = asyncio.get_running_loop()
+        memory_tuning.give_big_blocks_back()
         self.worker.open(
             self.crawler.settings.getfloat("DOWNLOAD_TIMEOUT"),
             on_message=self._on_loop(self._handle_message),
             on_failure=self._on_loop(self._thread_failed),
         )
         self._note_pages()
-        gc_tuning.freeze_startup_objects()
+        memory_tuning.freeze_startup_objects()
 
     def _note_pages(self) -> None:
         """Let the watchdog know which page is read. All reading is done in two places of Scrapy:
