@@ -15,9 +15,10 @@ import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-from crawlproj.urls.canonical import Joiner
+from crawlproj.urls.canonical import MAX_URL, Joiner
 
 MAX_BYTES: Final = 500 * 1024
 """RFC 9309 lets a robot stop reading here."""
@@ -49,8 +50,16 @@ _FIELDS: Final = {
 }
 """Names of directives, without the blanks, hyphens and underscores that people add or leave out."""
 
-_LINE_ENDS: Final = re.compile(r"\r\n|\r|\n")
+MAX_RULE: Final = 6 * MAX_URL
+"""Characters of a rule with stars. No URL is so long, even if all of it becomes encoded and there
+is a star before each character.
+"""
+MAX_PARTS: Final = 60_000
+"""Parts between stars of all rules for one robot: each is looked for in every URL. Of later rules
+those that forbid are cut at their first star, and those that allow are left out.
+"""
 _GLUE: Final = re.compile(r"[\s_-]+")
+_SITEMAP: Final = re.compile(r"[\s_-]*".join("sitemap"), re.I).search
 _BLANK: Final = " \t\v\f\xa0\ufeff\u200b"
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]+|\*(?=\s|$)")
 _SECONDS: Final = re.compile(
@@ -63,13 +72,8 @@ _MARKUP: Final = ("<!doctype", "<html", "<head", "<body", "<?xml", "<script", "<
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def _percent_encode_bad_bytes(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)
-    bad = error.object[error.start : error.end]
-    return "".join(f"%{byte:02X}" for byte in bad), error.end
-
-
-codecs.register_error("crawlproj.percent", _percent_encode_bad_bytes)
+_BAD_BYTES: Final = {0xDC00 + byte: f"%{byte:02X}" for byte in range(0x80, 0x100)}
+"""What Python's `surrogateescape` makes of a byte that is not UTF-8 -> how it is sent."""
 
 
 def decode_robots(body: bytes) -> str:
@@ -81,7 +85,7 @@ def decode_robots(body: bytes) -> str:
     if head.startswith(_UTF16):
         text = head.decode("utf-16", "replace")
     else:
-        text = head.decode("utf-8", "crawlproj.percent")
+        text = _decode_utf8(head)
     text = text.replace("\0", "").lstrip("\ufeff")
     if len(body) > MAX_BYTES:
         last_line_end = max(text.rfind("\n"), text.rfind("\r"))
@@ -91,9 +95,19 @@ def decode_robots(body: bytes) -> str:
     return text
 
 
+def _decode_utf8(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        # A handler that is called for each byte would take half a second.
+        return data.decode("utf-8", "surrogateescape").translate(_BAD_BYTES)
+
+
 def parse_directives(text: str) -> Iterator[tuple[str, str]]:
     """Kind and value of each directive that we know."""
-    for line in _LINE_ENDS.split(text):
+    for line in text.replace("\r", "\n").split("\n"):
+        if not line:
+            continue
         line = line.partition("#")[0].strip(_BLANK)
         if not line:
             continue
@@ -109,7 +123,7 @@ def _parse_directive(line: str) -> tuple[str, str] | None:
         kind = _kind(name)
         if kind is not None:
             return kind, value.strip(_BLANK)
-    words = line.split()
+    words = line.split(maxsplit=3)
     if 2 <= len(words) <= 3:
         kind = _kind(" ".join(words[:-1]))
         if kind is not None:
@@ -117,6 +131,7 @@ def _parse_directive(line: str) -> tuple[str, str] | None:
     return None
 
 
+@lru_cache(maxsize=1_000)
 def _kind(name: str) -> str | None:
     if len(name) > 40:
         return None
@@ -129,23 +144,50 @@ _BARE: Final = frozenset(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!'(),:;=@[]&+"
 )
 """Characters that mean the same bare and encoded; not `/` and `?`, nor `*` and `$` of rules."""
-_ODD: Final = re.compile(r"%([0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~!'(),:;=@\[\]&+/?]")
-
-
-def _normalize_character(match: re.Match[str]) -> str:
-    found = match[0]
-    digits = match[1]
-    if not digits:
-        return "".join(f"%{byte:02X}" for byte in found.encode("utf-8", "replace"))
-    character = chr(int(digits, 16))
-    if character in _BARE:
-        return character
-    return "%" + digits.upper()
+_KEPT: Final = _BARE | set("/?")
+_IS_ODD: Final = re.compile(r"[^A-Za-z0-9\-._~!'(),:;=@\[\]&+/?]").search
+_IS_ODD_IN_RULES: Final = re.compile(r"[^A-Za-z0-9\-._~!'(),:;=@\[\]&+/?*$\n]").search
+_PERCENT: Final = "\0"
+"""Stands for a percent sign that was there before others are encoded."""
+_ENCODED: Final = {
+    byte: chr(byte) if chr(byte) in _KEPT else f"%{byte:02X}" for byte in range(256)
+} | {ord("%"): _PERCENT}
+_ENCODED_IN_RULES: Final = _ENCODED | {ord(character): character for character in "*$\n"}
+_HEX: Final = "0123456789ABCDEFabcdef"
+_CHARACTERS: Final = {
+    high + low: chr(int(high + low, 16))
+    if chr(int(high + low, 16)) in _BARE
+    else f"%{high}{low}".upper()
+    for high in _HEX
+    for low in _HEX
+}
+"""Two hex digits behind a percent sign -> the spelling of that character."""
 
 
 def normalize_path(path: str) -> str:
     """A path in the one spelling that is compared; `*` and `$` become encoded."""
-    return _ODD.sub(_normalize_character, path)
+    if _IS_ODD(path) is None:
+        return path
+    return _respell(path, _ENCODED)
+
+
+def _normalize_rules(values: list[str]) -> list[str]:
+    """The values of many rules in that spelling; `*` and `$` stay."""
+    text = "\n".join(values)
+    if _IS_ODD_IN_RULES(text) is None:
+        return values
+    return _respell(text, _ENCODED_IN_RULES).split("\n")
+
+
+def _respell(path: str, encoded: dict[int, str]) -> str:
+    """In few steps over the whole text: half a million odd characters are no reason to be slow."""
+    as_bytes = path.encode("utf-8", "replace").decode("latin-1")
+    first, *rest = as_bytes.translate(encoded).split(_PERCENT)
+    if not rest:
+        return first
+    spelling = _CHARACTERS.get
+    decoded = [known + part[2:] if (known := spelling(part[:2])) else "%25" + part for part in rest]
+    return first + "".join(decoded)
 
 
 def url_target(url: str) -> str:
@@ -208,6 +250,7 @@ class RobotsRules:
     plain: dict[str, bool] = field(default_factory=dict)
     lengths: list[int] = field(default_factory=list)
     wildcards: list[WildcardRule] = field(default_factory=list)
+    parts: int = 0
 
     def allows(self, url: str) -> bool:
         """Whether the URL may be fetched: the longest rule that fits decides.
@@ -230,27 +273,46 @@ class RobotsRules:
                 return max(best, (rule.length, rule.allowed))
         return best
 
-    def add_directive(self, kind: str, value: str) -> None:
-        if kind in (ALLOW, DISALLOW):
-            self._add_path_rule(value, kind == ALLOW)
-            return
-        pause_s = parse_crawl_delay(value) if kind == DELAY else parse_request_rate(value)
-        if pause_s is not None:
-            self.delay_s = max(self.delay_s or 0.0, pause_s)
+    def add_directives(self, directives: list[tuple[str, str]]) -> None:
+        """Add those of a group; path rules that start neither at the root nor with a star are none.
 
-    def _add_path_rule(self, value: str, allowed: bool) -> None:
-        """Add a rule, unless it is empty or starts neither at the root nor with a star."""
-        if not value.startswith(("/", "*")):
+        All paths together are brought into one spelling, there may be fifty thousand.
+        """
+        paths: list[str] = []
+        allowed: list[bool] = []
+        for kind, value in directives:
+            if kind in (ALLOW, DISALLOW):
+                if value.startswith(("/", "*")):
+                    paths.append(value)
+                    allowed.append(kind == ALLOW)
+                continue
+            pause_s = parse_crawl_delay(value) if kind == DELAY else parse_request_rate(value)
+            if pause_s is not None:
+                self.delay_s = max(self.delay_s or 0.0, pause_s)
+        plain = self.plain
+        for path, is_allowed in zip(_normalize_rules(paths), allowed, strict=True):
+            if "*" in path or "$" in path:
+                self._add_path_rule(path, is_allowed)
+            else:
+                plain[path] = is_allowed or plain.get(path, False)
+
+    def _add_path_rule(self, path: str, allowed: bool) -> None:
+        """Add a rule with stars, or with a dollar, which means the end only at the end."""
+        anchored = path.endswith("$")
+        parts = tuple(path.removesuffix("$").replace("$", "%24").split("*"))
+        if not anchored and len(parts) == 1:
+            self.plain[parts[0]] = allowed or self.plain.get(parts[0], False)
             return
-        anchored = value.endswith("$")
-        parts = tuple(normalize_path(part) for part in value.removesuffix("$").split("*"))
-        if anchored or len(parts) > 1:
-            length = len("*".join(parts)) + anchored
+        length = sum(map(len, parts)) + len(parts) - 1 + anchored
+        if length > MAX_RULE:
+            return
+        self.parts += len(parts)
+        if self.parts <= MAX_PARTS:
             if len(parts) > 2:  # several stars in a row are one
                 parts = (parts[0], *filter(None, parts[1:-1]), parts[-1])
             self.wildcards.append(WildcardRule(length, allowed, parts, anchored=anchored))
-        else:
-            self.plain[parts[0]] = self.plain.get(parts[0], False) or allowed
+        elif not allowed:  # cut at its first star it forbids more
+            self.plain.setdefault(parts[0], False)
 
     def sort_rules(self) -> RobotsRules:
         self.lengths = sorted(set(map(len, self.plain)), reverse=True)
@@ -258,6 +320,7 @@ class RobotsRules:
         return self
 
 
+@lru_cache(maxsize=1_000)
 def product_token(agent: str) -> str:
     """The name by which a group addresses a robot: `CrawlProj/1.0 (x)` is crawlproj."""
     match = _NAME.match(agent.strip())
@@ -274,12 +337,13 @@ def rules_for(text: str, agent: str) -> RobotsRules:
     where a group holds nothing else, the next one must not run into it.
     """
     name = product_token(agent)
-    own_rules = RobotsRules()
-    common_rules = RobotsRules()
+    own: list[tuple[str, str]] = []
+    common: list[tuple[str, str]] = []
     agents: set[str] = set()
     at_head = False
     is_named = False
-    for kind, value in parse_directives(text):
+    for directive in parse_directives(text):
+        kind, value = directive
         if kind == AGENT:
             if not at_head:
                 agents = set()
@@ -289,12 +353,12 @@ def rules_for(text: str, agent: str) -> RobotsRules:
         elif kind != SITEMAP:
             at_head = False
             if name in agents:
-                own_rules.add_directive(kind, value)
+                own.append(directive)
             if "*" in agents:
-                common_rules.add_directive(kind, value)
-    if is_named:
-        return own_rules.sort_rules()
-    return common_rules.sort_rules()
+                common.append(directive)
+    rules = RobotsRules()
+    rules.add_directives(own if is_named else common)
+    return rules.sort_rules()
 
 
 def parse_crawl_delay(value: str) -> float | None:
@@ -327,6 +391,8 @@ def parse_sitemaps(text: str, url: str) -> list[str]:
 
     Those beyond MAX_SITEMAPS are not looked at; one of them is returned to show that there are.
     """
+    if _SITEMAP(text) is None:
+        return []
     join = Joiner(url)
     found: dict[str, None] = {}
     for kind, value in parse_directives(text):

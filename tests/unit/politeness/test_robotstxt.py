@@ -16,6 +16,7 @@ from protego import Protego
 
 from crawlproj.politeness.robotstxt import (
     MAX_BYTES,
+    MAX_PARTS,
     WildcardRule,
     decode_robots,
     equivalent_targets,
@@ -183,6 +184,28 @@ def test_stars_without_end_are_searched_once_each() -> None:
 
 
 def test_a_file_full_of_stars_is_read() -> None:
+    rules = rules_for("User-agent: *\nDisallow: /" + "*a" * 1_900 + "b", "crawlproj")
+    assert rules.allows(f"{HOST}/" + "a" * 1_980)
+    assert not rules.allows(f"{HOST}/" + "a" * 1_980 + "b")
     rules = rules_for("User-agent: *\nDisallow: /" + "*a" * 100_000 + "b", "crawlproj")
-    assert rules.allows(f"{HOST}/" + "a" * 2_000)
-    assert not rules.allows(f"{HOST}/" + "a" * 100_000 + "b")
+    assert rules.wildcards == [], "no URL is so long"
+
+
+def test_stars_of_all_rules_are_limited_and_what_is_cut_forbids_more() -> None:
+    stars = "".join(f"Disallow: /{n}{'*a' * 900}b\n" for n in range(MAX_PARTS // 900 + 1))
+    rules = rules_for(f"User-agent: *\n{stars}Disallow: /late/*x\nAllow: /*\n", "crawlproj")
+    assert sum(len(rule.parts) for rule in rules.wildcards) <= MAX_PARTS
+    assert not rules.allows(f"{HOST}/late/y")
+    assert rules.allows(f"{HOST}/y")
+
+
+def test_bytes_and_characters_of_any_kind_have_one_spelling() -> None:
+    every_byte = bytes(set(range(256)) - set(b"\0\n\r#"))
+    text = decode_robots(b"User-agent: *\nDisallow: /" + every_byte + b"\xe3\x81\x82%zz%41%2a%")
+    assert text.encode(), "a database can store it"
+    (rule,) = rules_for(text, "crawlproj").wildcards
+    spelled = "*".join(rule.parts)
+    assert spelled.endswith("%E3%81%82%25zzA%2A%25")
+    for byte in every_byte:
+        if byte not in b"*/?":
+            assert normalize_path(f"%{byte:02x}") in spelled
