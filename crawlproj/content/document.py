@@ -145,7 +145,7 @@ class Document:
             border = WHITE_SPACE if _SIGMA in block[0] else ANYWHERE
             for piece in cut_text(block[0], border):
                 waiting.append(piece)
-                characters += len(piece) + 1
+                characters += len(piece) + 20
                 if characters > SLICE_CHARACTERS:
                     hasher.update(_digested("".join(waiting)))
                     waiting.clear()

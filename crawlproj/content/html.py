@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
@@ -113,7 +114,7 @@ def parse_in_slices(
     else:
         yield from found.add_in_slices(raw_links, joiner)
     if big:
-        blocks = yield from _clean_in_slices(target.blocks)
+        blocks = yield from clean_in_slices(target.blocks)
     else:
         blocks = clean_blocks(target.blocks)
     links = found.links
@@ -326,7 +327,7 @@ def clean_blocks(raw: list[RawBlock]) -> list[Block]:
     return list(map(_make_block, raw))
 
 
-def _clean_in_slices(raw: list[RawBlock]) -> Slices[list[Block]]:
+def clean_in_slices(raw: Iterable[RawBlock]) -> Slices[list[Block]]:
     """As `clean_blocks`, for very many or very long blocks."""
     blocks: list[Block] = []
     waiting: list[RawBlock] = []

@@ -21,8 +21,9 @@ from crawlproj.content.documents.reply import (
     MAX_REPLY,
     PROCESS_FAILURES,
     DocumentReadError,
-    parse_reply,
+    parse_reply_in_slices,
 )
+from crawlproj.content.slices import Slices
 
 PER_PROCESS: Final = 200
 """Documents that one process reads before it is replaced: libraries leak."""
@@ -63,7 +64,7 @@ class DocumentReader:
             self.check_document(len(body), server)
             reply = await self._read_reply(body, server)
             try:
-                return parse_reply(reply, url)
+                return await _run_slices(parse_reply_in_slices(reply, url))
             except DocumentReadError as error:
                 if str(error) in ("garbage", "memory"):
                     self._kill_process()
@@ -187,6 +188,17 @@ class DocumentReader:
         process = self._kill_process()
         if process is not None:
             await process.wait()
+
+
+async def _run_slices(slices: Slices[Document]) -> Document:
+    """The result, with a turn of the event loop after each slice."""
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            document: Document = end.value
+            return document
+        await asyncio.sleep(0)
 
 
 async def _read_frame(process: Process) -> bytes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from crawlproj.content.document import INVISIBLE, Document, remove_characters
-from crawlproj.content.documents.result import MAX_LINKS, MAX_TEXT, MAX_TITLE
-from crawlproj.content.html import clean_blocks, resolve_links
+from crawlproj.content.document import DEFAULT_LIMITS, INVISIBLE, Document, remove_characters
+from crawlproj.content.documents.result import MAX_BLOCKS, MAX_LINKS, MAX_TEXT, MAX_TITLE
+from crawlproj.content.html import PageLinks, clean_in_slices
+from crawlproj.content.slices import Slices, run_at_once
 from crawlproj.urls.canonical import Joiner
 
 MAX_REPLY: Final = 12_000_000
@@ -27,16 +28,22 @@ class DocumentReadError(Exception):
 
 def parse_reply(reply: bytes, url: str) -> Document:
     """The document of a reply; DocumentReadError if there is none, or if it makes no sense."""
+    return run_at_once(parse_reply_in_slices(reply, url))
+
+
+def parse_reply_in_slices(reply: bytes, url: str) -> Slices[Document]:
+    """As `parse_reply`: a document may have a hundred thousand blocks."""
     try:
         values = json.loads(reply)
         if values.get("failed") in FAILURES:
             raise DocumentReadError(values["failed"])
-        return _checked_document(values, url)
+        yield
+        return (yield from _checked_document(values, url))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise DocumentReadError("garbage") from None
 
 
-def _checked_document(values: dict[str, Any], url: str) -> Document:
+def _checked_document(values: dict[str, Any], url: str) -> Slices[Document]:
     title = _checked_text(values["title"])
     language = _checked_text(values["language"])
     blocks = values["blocks"]
@@ -44,6 +51,7 @@ def _checked_document(values: dict[str, Any], url: str) -> Document:
     text = _checked_text("\n".join(blocks))
     if (
         len(text) > 2 * MAX_TEXT
+        or len(blocks) > MAX_BLOCKS
         or len(links) > MAX_LINKS
         or len(title) > MAX_TITLE
         or len(language) > 35
@@ -54,15 +62,21 @@ def _checked_document(values: dict[str, Any], url: str) -> Document:
         if kind not in ("a", "text"):
             raise ValueError("no such kind of link")
         raw.append((_checked_text(href), kind, _checked_text(anchor), "", False))
-    return Document(
+    yield
+    found = PageLinks(DEFAULT_LIMITS)
+    yield from found.add_in_slices(raw, Joiner(url))
+    cleaned = yield from clean_in_slices((block, "", True, 0.0) for block in blocks if block)
+    document = Document(
         url,
         url,
         title=remove_characters(title, INVISIBLE),
         language=language,
-        links=resolve_links(raw, Joiner(url)),
-        blocks=clean_blocks([(block, "", True, 0.0) for block in blocks if block]),
+        links=found.links,
+        blocks=cleaned,
         cut=values["cut"] is True,
     )
+    yield from document.find_digest_in_slices()
+    return document
 
 
 def _checked_text(value: str) -> str:

@@ -8,6 +8,7 @@ from crawlproj.content.text_urls import find_text_urls
 
 MAX_TEXT: Final = 1_000_000
 """Characters of text, and as many of links."""
+MAX_BLOCKS: Final = 100_000
 MAX_LINKS: Final = 5_000
 MAX_LINK = 4_000
 MAX_ANCHOR = 200
@@ -41,7 +42,7 @@ class DocumentResult:
             return
         self.blocks.append(text[: self._text_left])
         self._text_left -= len(text) + 1
-        if self._text_left <= 0:
+        if self._text_left <= 0 or len(self.blocks) >= MAX_BLOCKS:
             raise LimitReachedError
 
     def add_link(self, url: str, text: str = "", kind: str = "a") -> None:

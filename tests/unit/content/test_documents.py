@@ -359,3 +359,27 @@ def test_links_are_made_absolute_and_canonical() -> None:
     ] == [
         ("http://example.org/d/b.html", "t"),
     ]
+
+
+def test_a_document_of_very_many_blocks_is_cut_and_checked_in_slices() -> None:
+    many = found.DocumentResult()
+    with pytest.raises(found.LimitReachedError):
+        for _ in range(found.MAX_BLOCKS + 1):
+            many.add_block("x")
+    many.links = [(f"/{number}", "a", "") for number in range(5_000)]
+    said = reader_main.json.dumps(many.as_values()).encode()
+    slices = reply.parse_reply_in_slices(said, "http://example.org/")
+    count = 0
+    try:
+        while True:
+            next(slices)
+            count += 1
+    except StopIteration as end:
+        document = end.value
+    assert len(document.blocks) == found.MAX_BLOCKS
+    assert len(document.links) == 5_000
+    # 200 links at once, and 100,000 characters of text, where each block counts for some more.
+    assert count > 5_000 / 200 + 2 * 20 * found.MAX_BLOCKS / 100_000
+    many.blocks.append("one too many")
+    with pytest.raises(reply.DocumentReadError, match="garbage"):
+        reply.parse_reply(reader_main.json.dumps(many.as_values()).encode(), "http://example.org/")
