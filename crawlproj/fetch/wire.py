@@ -40,6 +40,13 @@ MAX_INTERIM: Final = 32
 """1xx responses before the head."""
 MAX_CHUNKS: Final = 1_000
 """Pieces of a body, which may come byte by byte, before they are joined: each takes memory."""
+MAX_TINY_CHUNKS: Final = 10_000
+TINY_CHUNK: Final = 16
+"""So many chunks of a Transfer-Encoding are taken, more only if they have so many bytes each on the
+average: a chunk of one byte costs as much as one of a thousand, and 10 MB hold 1.7 million.
+"""
+FEED_BYTES: Final = 16_384
+"""Given to the parser at once where chunks are counted."""
 MAX_LEAD: Final = 1_000
 """Line ends before the head."""
 
@@ -128,6 +135,8 @@ class CaptureProtocol(ResponseHandler):
         self._bodiless = False
         self._left: int | None = None
         """The bytes of the body that are still to come; None if that is not known."""
+        self._chunks = 0
+        """The pieces that the parser has made of a body whose length is not known."""
 
     @property
     def received_head(self) -> bytes:
@@ -168,6 +177,7 @@ class CaptureProtocol(ResponseHandler):
         self._reads_head = True
         self._bodiless = params.get("skip_payload", False)
         self._left = None
+        self._chunks = 0
         self._buffer.clear()
         super().set_response_params(**params)
 
@@ -263,12 +273,33 @@ class CaptureProtocol(ResponseHandler):
             data = data[: self._left]
         if self._left is not None:
             self._left -= len(data)
-        if data:
-            super().data_received(data)
-        else:
+        if not data:
             self._close_transport()
+        elif self._left is None:
+            self._feed_chunks(data)
+        else:
+            super().data_received(data)
         if self._exception is not None:
             self._fail(FramingError(str(self._exception), data))
+
+    def _feed_chunks(self, data: bytes) -> None:
+        """Pass on a body that may come in chunks, unless these are very many and tiny."""
+        for start in range(0, len(data), FEED_BYTES):
+            payload = self._payload
+            if start and (self._is_idle or self._exception is not None):
+                self.force_close()
+                return
+            pieces = len(payload._buffer) if payload is not None else 0
+            super().data_received(data[start : start + FEED_BYTES])
+            if payload is None:
+                continue
+            self._chunks += len(payload._buffer) - pieces
+            is_tiny = payload.total_bytes < self._chunks * TINY_CHUNK
+            if is_tiny and self._chunks > MAX_TINY_CHUNKS:
+                self._fail(WireLimitError("too many tiny chunks"))
+                self.force_close()
+                self._close_transport()
+                return
 
     def _fail(self, cause: BaseException) -> None:
         """End a body that has no end with an error: aiohttp would leave its reader waiting, or take

@@ -17,6 +17,8 @@ from crawlproj.fetch.wire import (
     MAX_HEAD,
     MAX_INTERIM,
     MAX_LEAD,
+    MAX_TINY_CHUNKS,
+    TINY_CHUNK,
     CaptureProtocol,
     HeadLimitError,
     WireCapture,
@@ -198,5 +200,27 @@ def test_a_body_that_comes_byte_by_byte_does_not_become_as_many_pieces() -> None
             await asyncio.sleep(0)
         await received
         assert wire.body == b"0123456789" * 900 and len(wire.chunks) <= MAX_CHUNKS + 1
+
+    run(do)
+
+
+@pytest.mark.parametrize("size", [1, TINY_CHUNK + 1])
+def test_very_many_tiny_chunks_end_the_exchange(size: int) -> None:
+    async def do() -> None:
+        exchange = Exchange(limit=float("inf"))
+        exchange.send(CHUNKED)
+        wire = WireCapture(b"", exchange.protocol.received_head)
+        payload = await exchange.receive()
+        received = asyncio.ensure_future(read_body(wire, payload))
+        chunks = (b"%x\r\n" % size + b"a" * size + b"\r\n") * MAX_TINY_CHUNKS * 3 + b"0\r\n\r\n"
+        exchange.send(chunks, size=256 * 1024)  # as much as the event loop gives at once
+        error = (await asyncio.gather(received, return_exceptions=True))[0]
+        if size > TINY_CHUNK:
+            assert error is None
+            assert len(wire.body) == 3 * MAX_TINY_CHUNKS * size
+        else:
+            assert isinstance(error.__cause__, WireLimitError)
+            assert exchange.connection.closed
+            assert MAX_TINY_CHUNKS < len(wire.body) < 1.5 * MAX_TINY_CHUNKS
 
     run(do)
