@@ -107,7 +107,17 @@ class PagesMiddleware:
         elif self._documents.is_due(page):
             self._read_apart(page, slices, response)
         else:
+            if page.document is not None and len(page.document.links) > MANY_LINKS:
+                page = await self._with_room(page, response, ticket)
             yield self._count_limits(page)
+
+    async def _with_room(self, page: Page, response: Response, ticket: Ticket) -> Page:
+        """The page, when there is room for what was found in it."""
+        try:
+            await worker_of(self._crawler).big_bodies.enter(ticket)
+        except RefusedError as error:
+            return self._unread_page(response, ticket, error.reason)
+        return page
 
     async def _read_big(self, slices: Slices[Page], response: Response, ticket: Ticket) -> Page:
         """Read a page in slices; when the crawl ends meanwhile it is left for another time."""

@@ -1,9 +1,10 @@
 """Room for big bodies: only a few are in memory at a time, whoever sends them; small ones never
 wait.
 
-A body takes its place when it has grown big, on the wire or when it is decompressed, and keeps it
-until its visit has ended. Until then no more of it is read, so that its server waits, and nobody
-else. The next place goes to the server whose pages have taken the least time to read.
+A body takes its place when it has grown big, on the wire or when it is decompressed, or when very
+many links were found in it, and keeps it until its visit has ended, and these are stored. As long
+as there is no place no more of it is read, so that its server waits, and nobody else. The next
+place goes to the server whose pages have taken the least time to read.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import Final
 from crawlproj.fetch.pages import RefusedError
 from crawlproj.frontier.base import Ticket
 
-PLACES: Final = 6
+PLACES: Final = 4
 """Each may hold DOWNLOAD_MAXSIZE bytes, and as many decompressed."""
 WAIT_S: Final = 30.0
 """A body that has found no place for so long is fetched another time."""
+MANY_LINKS: Final = 2_000
+"""A page with more needs a place, however short it is."""
 MAX_REMEMBERED: Final = 10_000
 """Servers whose time is remembered."""
 
@@ -65,10 +68,10 @@ class BigBodies:
             self._start_next()
         self._waiting = [place for place in self._waiting if place[1] is not turn]
 
-    def leave(self, ticket: Ticket) -> None:
-        """Give the place back, if it has one."""
-        if ticket.id in self._holders:
-            self._holders.discard(ticket.id)
+    def leave(self, *ids: int) -> None:
+        """Give the places of these tickets back, if they have any."""
+        for id_ in self._holders.intersection(ids):
+            self._holders.discard(id_)
             self._free += 1
             self._start_next()
 

@@ -22,7 +22,7 @@ from crawlproj.database.migrations import migrate
 from crawlproj.database.opening import open_database
 from crawlproj.database.watchdog import DatabaseWatchdog
 from crawlproj.errors import DatabaseError
-from crawlproj.fetch.big_bodies import BigBodies
+from crawlproj.fetch.big_bodies import MANY_LINKS, BigBodies
 from crawlproj.fetch.resolver import Resolver, address_of
 from crawlproj.frontier.base import Lane, Links, NewUrl, Outlook, State, Ticket
 from crawlproj.frontier.clock import FrontierClock
@@ -339,11 +339,18 @@ class CrawlWorker:
         self.dispatcher.add_urls(urls)
         return stored
 
+    def handle_message(self, message: FromDatabase) -> None:
+        """Take in what the database thread brought, and ask for what is wanted next."""
+        self.big_bodies.leave(*message.stored)
+        self.dispatcher.handle_message(message)
+
     def end_visit(self, page: Page, failed: str = "") -> None:
-        """End the ticket of a page; once for each ticket."""
+        """End the ticket of a page; once for each ticket. The links of a page with very many still
+        take memory until they are stored.
+        """
         self._visits.end_visit(page, failed)
-        if isinstance(page.ticket, Ticket):
-            self.big_bodies.leave(page.ticket)
+        if isinstance(page.ticket, Ticket) and not _has_many_links(page):
+            self.big_bodies.leave(page.ticket.id)
         self._wake_engine()
 
     # What is asked about the worker itself.
@@ -389,6 +396,13 @@ class CrawlWorker:
             self._count("links/too_many", 1)
         wanted = [url for url in urls[:limit] if self.seen_urls.wants(url)]
         self.dispatcher.add_urls([self.seen_urls.new_url(url, depth) for url in wanted])
+
+
+def _has_many_links(page: Page) -> bool:
+    if page.content is None:
+        return False
+    links = page.content.links
+    return len(links.known) + len(links.other) > MANY_LINKS
 
 
 def _wants_none(url: str) -> bool:

@@ -289,7 +289,7 @@ class CrawlScheduler(BaseScheduler):
 
     def _handle_message(self, message: FromDatabase) -> None:
         try:
-            self.worker.dispatcher.handle_message(message)
+            self.worker.handle_message(message)
             self._abort_if_closing()
             self.wake_engine()
         except Exception as error:
