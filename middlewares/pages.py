@@ -19,6 +19,7 @@ from scrapy import Request, signals
 
 from crawlproj.config import config_of
 from crawlproj.content.slices import BIG_BODY
+from crawlproj.fetch.big_bodies import MANY_LINKS
 from crawlproj.fetch.documents import PageDocuments
 from crawlproj.fetch.handler import ABORT
 from crawlproj.fetch.pages import RefusedError, error_text, page_in_slices
@@ -205,9 +206,7 @@ class PagesMiddleware:
                 page.error = error
             else:
                 page.error = error
-                worker_of(self._crawler).big_bodies.leave(
-                    ticket
-                )  # documents have room of their own
+                worker_of(self._crawler).big_bodies.leave(ticket.id)
                 page = self._count_limits(await self._documents.read_document(page))
         finally:
             if page is not None:

@@ -30,7 +30,7 @@ ROBOT_CONTACT = ""  # mailto: or web page; without it only loopback may be crawl
 GUARD_ALLOW_PRIVATE = False  # private, loopback and link-local addresses
 DNS_HOSTS: dict[str, str] = {}  # static names, wildcards allowed: {"*.test": "127.0.0.1"}
 FOLLOW_NOFOLLOW = False  # follow links that say rel=nofollow
-LINKS_PER_PAGE = 50_000  # the first links of a page, feed or sitemap are taken
+LINKS_PER_PAGE = 20_000  # the first links of a page are taken; of a feed or sitemap 50,000
 LINKS_CHARACTERS = 10_000_000  # of these links together, joined with the page's base
 
 # --- Politeness ---
@@ -100,9 +100,7 @@ DOCUMENTS_ENABLED = True  # text and links of PDF, office and RTF files, in a pr
 DOCUMENTS_TIMEOUT = "20s"  # for one document; then the process is killed and replaced
 DOCUMENTS_MEMORY = "512MB"  # of that process
 DOCUMENTS_MAX_SIZE = "20MB"  # bigger ones are archived, but not read
-DOCUMENTS_MAX_WAITING = (
-    "64MB"  # of all that wait for that process; then the biggest come again later
-)
+DOCUMENTS_MAX_WAITING = "32MB"  # all that wait for that process; then the biggest come later
 
 # --- Panel ---
 PANEL = "auto"  # auto, live, lines, off

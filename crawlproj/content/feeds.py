@@ -29,6 +29,8 @@ from crawlproj.content.slices import (
 )
 from crawlproj.urls.canonical import MAX_URL, Joiner
 
+MAX_ENTRIES: Final = 50_000
+"""As many as a sitemap may have."""
 MAX_XML_ELEMENTS: Final = 500_000
 """Elements that are read of a feed or sitemap; 10 MB that are honest have fewer."""
 MAX_JSON_VALUES: Final = 400_000

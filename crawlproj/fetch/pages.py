@@ -260,6 +260,7 @@ def document_in_slices(
         yield  # so that nothing of it is made before it is its turn
     charset = http_content_type_encoding(page.content_type)
     if kind in ("feed", "sitemap"):
+        limits = limits._replace(links=max(limits.links, feeds.MAX_ENTRIES))
         found = yield from feeds.parse_entries_in_slices(body, page.url, charset, limits)
         document = yield from _document_of_entries(page.url, found)
         return document
