@@ -63,6 +63,8 @@ LAST_DATA_RECEIVED = 52
 """Offsets in Linux' `struct tcp_info`: milliseconds since data was sent, and received."""
 CLOCK_TICK_S = 0.01
 """So exact these are."""
+CAUTION = 2
+"""A server may have worked for so many times as long as we have seen of it."""
 ABORT = object()
 """Signal: end all downloads now."""
 
@@ -92,10 +94,11 @@ class LeasedHosts(Protocol):
 
 
 def server_time_s(transport: asyncio.Transport | None) -> float | None:
-    """How long the server took for the last response of a connection, by the system's own measure;
-    None if it does not say.
+    """How long the server took at most for the last response of a connection, by the system's own
+    measure; None if it does not say.
 
     The event loop may be late to notice that a response has come, and would then blame the server.
+    The server may still have been busy with what had come here already.
     """
     connection: socket.socket | None = None
     if transport is not None:
@@ -110,7 +113,7 @@ def server_time_s(transport: asyncio.Transport | None) -> float | None:
         return None
     sent_ms: int = struct.unpack_from("=I", facts, LAST_DATA_SENT)[0]
     received_ms: int = struct.unpack_from("=I", facts, LAST_DATA_RECEIVED)[0]
-    return max(0.0, (sent_ms - received_ms) / 1_000) + CLOCK_TICK_S
+    return CAUTION * max(0.0, (sent_ms - received_ms) / 1_000) + CLOCK_TICK_S
 
 
 def leased_hosts_of(crawler: Crawler) -> LeasedHosts:
@@ -408,7 +411,9 @@ class GuardedHandler(AiohttpDownloadHandler):
         else:
             whole = await self._read_first_bytes(response, request, limit)
         if time.monotonic() - request.meta["started"] > SLOW_S:
-            request.meta["took_s"] = server_time_s(getattr(response, "transport", None))
+            took_s = server_time_s(getattr(response, "transport", None))
+            if took_s is not None and took_s < time.monotonic() - request.meta["started"]:
+                request.meta["took_s"] = took_s
         return whole
 
     async def _read_whole(self, response: _ClientResponse, request: Request) -> Response:
