@@ -35,6 +35,8 @@ class BigBodies:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._used_s: dict[int, float] = {}
         self.stopped = False
+        self.left = 0
+        """How many have left since this was last set to 0."""
 
     async def enter(self, ticket: Ticket) -> None:
         """Wait for a place, unless this ticket has one; RefusedError if there is none in time, or
@@ -73,6 +75,7 @@ class BigBodies:
         for id_ in self._holders.intersection(ids):
             self._holders.discard(id_)
             self._free += 1
+            self.left += 1
             self._start_next()
 
     def _start_next(self) -> None:

@@ -37,6 +37,7 @@ from crawlproj.scheduling.archiver import Archiver
 from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
 from crawlproj.scheduling.hang_watchdog import TOO_SLOW, HangWatchdog, set_hung_pages_aside
+from crawlproj.scheduling.memory_tuning import release_memory
 from crawlproj.scheduling.messages import FromDatabase, frontier_time
 from crawlproj.scheduling.notifications import NotificationListener
 from crawlproj.scheduling.outcomes import OutcomeRules
@@ -50,6 +51,10 @@ from crawlproj.scheduling.worker_leases import WorkerLeases
 from crawlproj.urls.canonical import MAX_URL, host_of
 
 log = logging.getLogger(__name__)
+
+TIDY_BODIES = 12
+TIDY_S = 3.0
+"""After so many big bodies, and not more often than that, memory is given back."""
 
 
 class CrawlWorker:
@@ -75,6 +80,7 @@ class CrawlWorker:
         self.name = worker_name()
         self.counts: dict[str, int] = {}
         self.big_bodies = BigBodies()
+        self._tidied_at = 0.0
         self._spider = spider
         self._settings = settings
         self._count = count
@@ -343,6 +349,11 @@ class CrawlWorker:
         """Take in what the database thread brought, and ask for what is wanted next."""
         self.big_bodies.leave(*message.stored)
         self.dispatcher.handle_message(message)
+        now = time.monotonic()
+        if self.big_bodies.left >= TIDY_BODIES and now - self._tidied_at > TIDY_S:
+            self.big_bodies.left = 0
+            self._tidied_at = now
+            release_memory()
 
     def end_visit(self, page: Page, failed: str = "") -> None:
         """End the ticket of a page; once for each ticket. The links of a page with very many still

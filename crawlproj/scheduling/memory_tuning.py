@@ -35,3 +35,12 @@ def freeze_startup_objects() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+
+
+def release_memory() -> None:
+    """Free what only cycles hold, such as bodies of failed requests in the frames of their errors,
+    and give it back to the system. Takes some hundredths of a second.
+    """
+    gc.collect()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
