@@ -77,6 +77,8 @@ _MAGIC: Final = (
     b"\x28\xb5\x2f\xfd",
     b"{\\rtf",
 )
+MOST_JUDGED: Final = 1_000_000
+"""Bytes of a page by which it is judged whether it is broken UTF-8 or something else."""
 _BEYOND_ASCII: Final = bytes(range(0x80, 0x100))
 _TEXT_BYTES: Final = bytes((*range(0x20, 0x7F), *range(0x80, 0x100), 0x09, 0x0A, 0x0C, 0x0D, 0x1B))
 
@@ -108,9 +110,7 @@ def to_utf8(body: bytes, label: str | None = None) -> tuple[bytes, str]:
     valid = body.isascii() or _is_valid(body)
     name = _choose_codec(body, label, valid)
     if name == UTF8 and valid:
-        if b"\0" in body:
-            body = body.replace(b"\0", b"")
-        return body, UTF8
+        return _remove_nuls(body), UTF8
     return _recode(body, name), web_name(name)
 
 
@@ -127,9 +127,15 @@ def to_utf8_in_slices(body: bytes, label: str | None = None) -> Slices[tuple[byt
     name = _choose_codec(body, label, valid)
     yield
     if name == UTF8 and valid:
-        return body.replace(b"\0", b""), UTF8
+        return _remove_nuls(body), UTF8
     text = yield from _recode_in_slices(body, name)
     return text, web_name(name)
+
+
+def _remove_nuls(body: bytes) -> bytes:
+    if b"\0" in body:
+        return body.translate(None, b"\0")  # `replace` takes ten times as long for millions
+    return body
 
 
 def web_name(codec: str) -> str:
@@ -198,6 +204,7 @@ def _is_valid(body: bytes, name: str = UTF8) -> bool:
 
 def _mostly_utf8(body: bytes) -> bool:
     """Whether it is UTF-8 with a few errors (cut in the middle, one stray byte)."""
+    body = body[:MOST_JUDGED]
     text = body.decode(UTF8, "replace")
     broken = text.count("\ufffd")
     beyond_ascii = len(body) - len(body.translate(None, _BEYOND_ASCII))

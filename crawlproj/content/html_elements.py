@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from crawlproj.content.html_target import HtmlTarget
 
 PATH_DEPTH: Final = 64
-MAX_PATH: Final = 300
-"""Characters of a path; then it gets no longer, since each block has one."""
 MAX_ANCHOR: Final = 200
 MAX_CLASS: Final = 60
 MAX_TITLE: Final = 10_000
@@ -73,7 +71,7 @@ def open_block(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
                 tag = f"{tag}.{classes[0][:MAX_CLASS]}"
         if "role" in attrib:
             target.in_main = _ROLES.get(attrib["role"].strip().lower(), target.in_main)
-    if len(target.stack) <= PATH_DEPTH and len(path) < MAX_PATH:
+    if len(target.stack) <= PATH_DEPTH:
         target.path = f"{path}/{tag}" if path else tag
 
 

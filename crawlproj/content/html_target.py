@@ -31,6 +31,11 @@ MAX_SEPARATORS: Final = 200_000
 """What may stand between attributes of one tag. A tag with more is not waited for: libxml2 reads it
 in one go, half a second for a million attributes.
 """
+LONG_PATH: Final = 200
+MAX_PATHS: Final = 10_000_000
+"""Characters of all long paths of a page, of which equal ones are kept once. 64 elements with long
+classes around 200,000 blocks would take almost a gigabyte.
+"""
 
 RawLink: TypeAlias = tuple[str, LinkKind, str, str, bool]
 RawBlock: TypeAlias = tuple[str, str, bool, float]
@@ -184,6 +189,7 @@ class BigHtmlTarget(HtmlTarget):
         "_elements",
         "_joined",
         "_max_depth",
+        "_path_characters_left",
         "_paths",
         "_progress",
         "_separators",
@@ -196,6 +202,7 @@ class BigHtmlTarget(HtmlTarget):
         self._elements = 0
         self._joined = 0
         self._max_depth = max_depth
+        self._path_characters_left = MAX_PATHS
         self._paths: dict[str, str] = {}
         self._progress = (0, 0, 0, 0)
         self._separators = 0
@@ -207,10 +214,23 @@ class BigHtmlTarget(HtmlTarget):
         if self._depth > self._max_depth or self._elements > MAX_ELEMENTS:
             raise StopReadingError
         super().start(tag, attrib)
+        if len(self.path) > LONG_PATH:
+            self.path = self._shared_path()
 
     def end(self, tag: str) -> None:
         self._depth -= 1
         super().end(tag)
+
+    def _shared_path(self) -> str:
+        """The current path, the same string as before; when there are too many, its parent's."""
+        known = self._paths.get(self.path)
+        if known is not None:
+            return known
+        self._path_characters_left -= len(self.path)
+        if self._path_characters_left < 0:
+            return self.stack[-1][0]
+        self._paths[self.path] = self.path
+        return self.path
 
     def note_piece(self, piece: bytes) -> bool:
         """Called after each piece of the page; returns False if no more is to be read."""
@@ -237,7 +257,6 @@ class BigHtmlTarget(HtmlTarget):
         self._joined = len(self.buffer)
 
     def flush_block(self) -> None:
-        self.path = self._paths.setdefault(self.path, self.path)  # one copy of each
         if sum(map(len, self.buffer)) <= SLICE_CHARACTERS:
             super().flush_block()
             return

@@ -18,6 +18,8 @@ offset.
 
 MAX_SCRIPT: Final = 200_000
 MAX_LINKS: Final = 200
+MAX_MARKS: Final = 20_000
+"""Slashes at which a URL may begin; where there are more it is no code that anybody wrote."""
 
 _HANDLER: Final = re.compile(
     r"""(?:location(?:\.href)?\s{0,9}=|location\.(?:assign|replace)\s{0,9}\(|\bopen\s{0,9}\()"""
@@ -79,7 +81,8 @@ def find_script_urls(code: str) -> list[str]:
         pieces = [piece.removesuffix("\\") for piece in pieces]
         ends = [piece[-1:] for piece in pieces]
     slashes = [letters + number for number, letters in enumerate(accumulate(map(len, pieces)))]
-    marks = [mark for mark in zip(ends, pieces, slashes, strict=True) if mark[0] in _MARKS]
+    found = (mark for mark in zip(ends, pieces, slashes, strict=True) if mark[0] in _MARKS)
+    marks = list(islice(found, MAX_MARKS))
     if not marks:
         return []
     code = "/".join((*pieces, last))

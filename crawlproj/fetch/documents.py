@@ -12,7 +12,8 @@ from scrapy import signals
 
 from crawlproj.config import config_of
 from crawlproj.fetch.handler import ABORT
-from crawlproj.fetch.pages import decompress_body
+from crawlproj.fetch.pages import decompress_in_slices
+from crawlproj.fetch.slices import run_slices
 from crawlproj.frontier.base import Ticket
 from crawlproj.items import Page
 
@@ -49,7 +50,7 @@ class PageDocuments:
         try:
             reader.check_document(len(page.body), ticket.server)
             async with waiting.turn(ticket.server, len(page.body)):
-                body = decompress_body(page.body)
+                body = await run_slices(decompress_in_slices(page.body))
                 page.document = await reader.read_with_retry(body, page.url, ticket.server)
         except DocumentReadError as error:
             done = str(error)

@@ -34,7 +34,7 @@ from crawlproj.content.robots_directives import parse_robots_headers
 from crawlproj.content.slices import BIG_BODY, MANY_LINKS, Slices, run_at_once
 from crawlproj.fetch.wire import FramingError, HeadLimitError, WireLimitError
 from crawlproj.frontier.clock import FrontierClock
-from crawlproj.http.encodings import decode_body
+from crawlproj.http.encodings import decode_body_steps
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.politeness.log_reader import CACHED
 
@@ -205,7 +205,7 @@ def page_in_slices(
         page.directives = parse_robots_headers(tags, agents)
     if 200 <= page.status < 300 and not isinstance(ticket, RobotsTicket):
         page.body_digest = sha256(page.body).digest()[:16]
-        body = decompress_body(page.body)
+        body = yield from decompress_in_slices(page.body)
         declared = ""
         if body is page.body:
             declared = page.content_type
@@ -234,12 +234,18 @@ def _text(value: bytes) -> str:
 
 
 def decompress_body(body: bytes) -> bytes:
+    """As `decompress_in_slices`, without a pause."""
+    return run_at_once(decompress_in_slices(body))
+
+
+def decompress_in_slices(body: bytes) -> Slices[bytes]:
     """The content of a file that is a gzip file itself, as sitemaps often are; whatever can't be
     decompressed, or takes too long, stays as it is.
     """
     if not body.startswith(b"\x1f\x8b"):
         return body
-    return decode_body(body, "gzip", MAX_BODY, max_work_s=MAX_WORK_S) or body
+    decoded = yield from decode_body_steps(body, "gzip", MAX_BODY, max_work_s=MAX_WORK_S)
+    return decoded or body
 
 
 def document_of(page: Page, body: bytes, agents: tuple[str, ...]) -> Document | None:

@@ -102,27 +102,46 @@ def decode_body(
     damaged, whatever can be decompressed is returned. An unknown encoding ends the decoding. A body
     of too many layers stays as it is; one that takes too long has no content.
     """
+    steps = decode_body_steps(body, encoding, limit, max_work_s)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            decoded: bytes = end.value
+            return decoded
+
+
+def decode_body_steps(
+    body: bytes, encoding: str, limit: int, max_work_s: float
+) -> Generator[None, None, bytes]:
+    """As `decode_body`, in small steps."""
     names = encoding_names(encoding)
     if len(names) > MAX_LAYERS:
         return body[:limit]
-    end_s = time.thread_time() + max_work_s
+    left_s = max_work_s
     for name in reversed(names):
         if name not in DECODERS:
             break
         if body:
-            body = _run_steps(DECODERS[name](body, limit), end_s)[:limit]
+            body, left_s = yield from _limited_steps(DECODERS[name](body, limit), left_s)
+            body = body[:limit]
     return body
 
 
-def _run_steps(steps: LayerSteps, end_s: float) -> bytes:
-    """The output of a layer; nothing if it isn't there when the processor's time is over."""
-    while time.thread_time() <= end_s:
+def _limited_steps(steps: LayerSteps, left_s: float) -> Generator[None, None, tuple[bytes, float]]:
+    """The output of a layer, nothing if the processor's time is over before; and what is left of
+    that time.
+    """
+    while left_s >= 0:
+        started_s = time.thread_time()
         try:
             next(steps)
         except StopIteration as end:
             layer: _Layer = end.value
-            return layer.out
-    return b""
+            return layer.out, left_s - (time.thread_time() - started_s)
+        left_s -= time.thread_time() - started_s
+        yield
+    return b"", left_s
 
 
 def encoding_names(header: str) -> list[str]:

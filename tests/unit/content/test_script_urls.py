@@ -73,3 +73,9 @@ def test_absolute_urls_are_those_of_one_slow_pattern(code: str) -> None:
         if not url.partition("?")[0].endswith(".js")
     ]
     assert [url for url in script_urls.find_script_urls(code) if url.startswith("http")] == wanted
+
+
+def test_only_so_many_slashes_are_tried() -> None:
+    noise = "'/a " * script_urls.MAX_MARKS
+    assert script_urls.find_script_urls(noise[4:] + "'/a/b/'") == ["/a/b/"]
+    assert script_urls.find_script_urls(noise + "'/a/b/'") == []

@@ -260,3 +260,16 @@ def test_urls_in_text_are_those_of_the_pattern(text: str) -> None:
     assert find_text_urls(text) == list(
         dict.fromkeys(_trim_end(found[0]) for found in pattern.finditer(text))
     )
+
+
+def test_blocks_share_their_long_paths_and_all_paths_are_limited() -> None:
+    around = "".join(f"<div class={'c' * 59}{number % 10}>" for number in range(60))
+    same = around + "<p>x" * 20_000
+    found = parse_page(same.encode(), URL)
+    assert len(found.blocks) == 20_000
+    assert len({id(block.path) for block in found.blocks}) == 1
+    with patch.object(html_target, "MAX_PATHS", 100_000):
+        other = around + "".join(f"<p class={number}>x" for number in range(10_000))
+        found = parse_page(other.encode(), URL)
+    assert len(found.blocks) == 10_000
+    assert sum(map(len, {block.path for block in found.blocks})) <= 100_000

@@ -16,6 +16,7 @@ from crawlproj.http.encodings import (
     Decoded,
     DecodingLimitError,
     decode_body,
+    decode_body_steps,
     decode_steps,
     zstd,
 )
@@ -128,3 +129,16 @@ def test_a_body_that_can_not_be_decoded_is_said_to_be_so(name: str) -> None:
     assert run(decode_steps(body[:2], name, MB))[0].is_sound is False
     assert run(decode_steps(b"", name, MB))[0] == Decoded(b"")
     assert run(decode_steps(layered(b"", name), name, MB))[0] == Decoded(b"")
+
+
+def test_a_file_of_very_many_members_is_decoded_in_small_steps() -> None:
+    spam = gzip.compress(b"", mtime=0) * 5_000 + gzip.compress(PAGE)
+    steps = decode_body_steps(spam, "gzip", limit=1_000_000, max_work_s=60.0)
+    count = 0
+    try:
+        while True:
+            next(steps)
+            count += 1
+    except StopIteration as end:
+        assert end.value == PAGE
+    assert count >= 5_000
