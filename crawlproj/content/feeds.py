@@ -265,18 +265,19 @@ def _base(element: Any, bases: dict[Any, str]) -> str:
     """xml:base of the entry or of what is around it (two levels: enough for every feed format);
     empty if there is none.
 
-    `bases` are those of elements that were asked before: one long attribute may be around many
-    entries.
+    `bases` are those of elements around entries that were asked before: one long attribute may be
+    around many. Of entries themselves nothing is kept, there may be half a million.
     """
-    for _ in range(3):
+    for level in range(3):
         if element is None:
             break
-        base = bases.get(element)
+        base = bases.get(element) if level else None
         if base is None:
             base = element.get("{http://www.w3.org/XML/1998/namespace}base") or ""
             if len(base) > MAX_URL:
                 base = ""
-            bases[element] = base
+            if level:
+                bases[element] = base
         if base:
             return base
         element = element.getparent()
