@@ -31,6 +31,8 @@ MAX_SEPARATORS: Final = 200_000
 """What may stand between attributes of one tag. A tag with more is not waited for: libxml2 reads it
 in one go, half a second for a million attributes.
 """
+MAX_TOKEN: Final = 5_000_000
+"""Bytes of one tag, comment or such, which libxml2 reads in one go, too."""
 LONG_PATH: Final = 200
 MAX_PATHS: Final = 10_000_000
 """Characters of all long paths of a page, of which equal ones are kept once. 64 elements with long
@@ -193,6 +195,7 @@ class BigHtmlTarget(HtmlTarget):
         "_paths",
         "_progress",
         "_separators",
+        "_token_bytes",
         "long_blocks",
     )
 
@@ -206,6 +209,7 @@ class BigHtmlTarget(HtmlTarget):
         self._paths: dict[str, str] = {}
         self._progress = (0, 0, 0, 0)
         self._separators = 0
+        self._token_bytes = 0
         super().__init__(agents)
 
     def start(self, tag: str, attrib: Attrs) -> None:
@@ -239,11 +243,15 @@ class BigHtmlTarget(HtmlTarget):
             self._join_texts()
             self._progress = (self._elements, self._depth, len(self.buffer), len(self.blocks))
             self._separators = 0
+            self._token_bytes = 0
         else:
             # The parser waits for the end of a tag (or of a comment).
             quotes = piece.count(b"'") + piece.count(b'"')
+            self._token_bytes += len(piece)
             self._separators += len(piece.split()) + piece.count(b"/") + quotes // 2
-        return self._separators <= MAX_SEPARATORS and len(self.links) <= MAX_ELEMENTS
+        if self._separators > MAX_SEPARATORS or self._token_bytes > MAX_TOKEN:
+            return False
+        return len(self.links) <= MAX_ELEMENTS
 
     def _join_texts(self) -> None:
         """Make one of the texts that came since the last time, as far as they belong together."""

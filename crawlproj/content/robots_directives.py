@@ -33,6 +33,9 @@ _ROBOT: Final = re.compile(r"\s*([A-Za-z*][\w.*-]*)\s*:(.*)", re.S)
 MAX_DATE: Final = 100
 """Characters of a date."""
 
+MAX_CONTENT: Final = 10_000
+"""Characters that are read of a meta element or header."""
+
 
 @dataclass(frozen=True, slots=True)
 class RobotsDirectives:
@@ -113,7 +116,7 @@ def parse_robots_meta(content: str) -> RobotsDirectives:
     """
     words: set[str] = set()
     until: list[str] = []
-    for part in content.split(","):
+    for part in content[:MAX_CONTENT].split(","):
         word = part.strip().lower()
         if word.startswith(_UNTIL):
             until = [part.strip()[len(_UNTIL) :].lstrip(" :=")]

@@ -490,3 +490,10 @@ def test_words_of_real_articles_are_found() -> None:
         wanted += want.total()
         found += (want & Counter(words(page.text.lower()))).total()
     assert found / wanted >= 0.98
+
+
+def test_only_the_start_of_robots_directives_is_read() -> None:
+    words = "noindex," + "x," * robots_directives.MAX_CONTENT + "nofollow"
+    found = read(f'<meta name=robots content="{words}">').robots
+    assert found.noindex
+    assert not found.nofollow

@@ -273,3 +273,19 @@ def test_blocks_share_their_long_paths_and_all_paths_are_limited() -> None:
         found = parse_page(other.encode(), URL)
     assert len(found.blocks) == 10_000
     assert sum(map(len, {block.path for block in found.blocks})) <= 100_000
+
+
+@pytest.mark.parametrize("start", ["<img src='data:", "<!-- ", "<p title="])
+def test_a_token_without_an_end_is_not_waited_for(start: str) -> None:
+    with patch.object(html_target, "MAX_TOKEN", 400_000):
+        page = (
+            f"<p>before<div>{start}{'x' * 300_000}' --><p>middle{start}{'x' * 500_000}'--><p>after"
+        )
+        found = parse_page(page.encode(), URL)
+    assert found.cut
+    assert "before" in found.text
+    assert "after" not in found.text
+    long_text = f"<p>{'x ' * 300_000}<script>{'y;' * 300_000}</script><p>after"
+    with patch.object(html_target, "MAX_TOKEN", 400_000):
+        found = parse_page(long_text.encode(), URL)
+    assert not found.cut, "text and scripts come piece by piece"
