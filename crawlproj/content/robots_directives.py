@@ -116,7 +116,9 @@ def parse_robots_meta(content: str) -> RobotsDirectives:
     """
     words: set[str] = set()
     until: list[str] = []
-    for part in content[:MAX_CONTENT].split(","):
+    if len(content) > MAX_CONTENT:
+        content = content[:MAX_CONTENT].rpartition(",")[0]  # without what was cut
+    for part in content.split(","):
         word = part.strip().lower()
         if word.startswith(_UNTIL):
             until = [part.strip()[len(_UNTIL) :].lstrip(" :=")]
