@@ -125,7 +125,7 @@ def decode_body_steps(
         if body:
             body, left_s = yield from _limited_steps(DECODERS[name](body, limit), left_s)
             body = body[:limit]
-    return body
+    return body[:limit]
 
 
 def _limited_steps(steps: LayerSteps, left_s: float) -> Generator[None, None, tuple[bytes, float]]:

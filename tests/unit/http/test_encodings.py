@@ -142,3 +142,8 @@ def test_a_file_of_very_many_members_is_decoded_in_small_steps() -> None:
     except StopIteration as end:
         assert end.value == PAGE
     assert count >= 5_000
+
+
+@pytest.mark.parametrize("encoding", ["", "identity", "unknown"])
+def test_a_body_without_a_layer_that_we_know_is_limited_too(encoding: str) -> None:
+    assert decode_body(b"x" * 1_000, encoding, limit=10) == b"x" * 10
