@@ -31,7 +31,7 @@ from crawlproj.urls.canonical import MAX_URL, Joiner
 
 MAX_ENTRIES: Final = 50_000
 """As many as a sitemap may have."""
-MAX_XML_ELEMENTS: Final = 500_000
+MAX_XML_ELEMENTS: Final = 300_000
 """Elements that are read of a feed or sitemap; 10 MB that are honest have fewer."""
 MAX_JSON_VALUES: Final = 400_000
 """A JSON feed with more is not read: that would be one call of a second."""

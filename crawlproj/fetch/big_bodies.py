@@ -15,7 +15,7 @@ from typing import Final
 from crawlproj.fetch.pages import RefusedError
 from crawlproj.frontier.base import Ticket
 
-PLACES: Final = 4
+PLACES: Final = 3
 """Each may hold DOWNLOAD_MAXSIZE bytes, and as many decompressed."""
 WAIT_S: Final = 30.0
 """A body that has found no place for so long is fetched another time."""

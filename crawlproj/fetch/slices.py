@@ -12,9 +12,9 @@ from crawlproj.fetch.pages import RefusedError
 
 T = TypeVar("T")
 
-SLICE_S: Final = 0.005
+SLICE_S: Final = 0.003
 """The loop does something else when work has gone on for so long."""
-PAUSE_S: Final = 0.003
+PAUSE_S: Final = 0.005
 """For so long at least: what others do takes several turns of the loop."""
 
 
