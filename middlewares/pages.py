@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request, signals
 
 from crawlproj.config import config_of
+from crawlproj.content.html import MAX_BODY
 from crawlproj.content.slices import BIG_BODY
-from crawlproj.fetch.big_bodies import MANY_LINKS
+from crawlproj.fetch.big_bodies import LINKS_BYTES, MANY_LINKS
 from crawlproj.fetch.documents import PageDocuments
 from crawlproj.fetch.handler import ABORT
 from crawlproj.fetch.pages import RefusedError, error_text, page_in_slices
@@ -47,10 +48,16 @@ REQUESTS_AT_ONCE = 100
 GZIP = b"\x1f\x8b"
 
 
-def is_big(response: Response) -> bool:
-    """Whether it needs room: it is big, or may become so when it is decompressed as a file."""
-    body = response.body
-    return len(body) > BIG_BODY or body.startswith(GZIP)
+def room_needed(response: Response) -> int:
+    """How many bytes it may need, if that is much: it is big, or may become so when it is
+    decompressed as a file.
+    """
+    size = len(response.body)
+    if response.body.startswith(GZIP):
+        return max(size, MAX_BODY)
+    if size > BIG_BODY:
+        return size
+    return 0
 
 
 class PagesMiddleware:
@@ -93,9 +100,10 @@ class PagesMiddleware:
             yield output
         if not isinstance(ticket, Ticket) or has_page:
             return
-        if is_big(response):
+        room = room_needed(response)
+        if room:
             try:
-                await worker_of(self._crawler).big_bodies.enter(ticket)
+                await worker_of(self._crawler).big_bodies.enter(ticket, room)
             except RefusedError as error:
                 yield self._unread_page(response, ticket, error.reason)
                 return
@@ -115,7 +123,7 @@ class PagesMiddleware:
     async def _with_room(self, page: Page, response: Response, ticket: Ticket) -> Page:
         """The page, when there is room for what was found in it."""
         try:
-            await worker_of(self._crawler).big_bodies.enter(ticket)
+            await worker_of(self._crawler).big_bodies.enter(ticket, LINKS_BYTES)
         except RefusedError as error:
             return self._unread_page(response, ticket, error.reason)
         return page

@@ -17,6 +17,7 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.http import TextResponse
 from scrapy.responsetypes import responsetypes
 
+from crawlproj.content.slices import BIG_BODY
 from crawlproj.fetch.pages import RefusedError
 from crawlproj.frontier.base import Ticket
 from crawlproj.http.encodings import (
@@ -78,7 +79,7 @@ class UnpackingMiddleware(HttpCompressionMiddleware):
         """Decode the rest when there is room for it, with the event loop in between."""
         ticket = request.meta.get("ticket")
         if isinstance(ticket, Ticket):
-            await worker_of(self._crawler).big_bodies.enter(ticket)
+            await worker_of(self._crawler).big_bodies.enter(ticket, self._max_size or BIG_BODY)
         decoded = None
         work_s = SLICE_S
         async with self._slow_bodies:

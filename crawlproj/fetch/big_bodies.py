@@ -1,90 +1,122 @@
-"""Room for big bodies: only a few are in memory at a time, whoever sends them; small ones never
-wait.
+"""Room for big bodies: only so much of them is in memory at a time, whoever sends them; small ones
+never wait.
 
-A body takes its place when it has grown big, on the wire or when it is decompressed, or when very
-many links were found in it, and keeps it until its visit has ended, and these are stored. As long
-as there is no place no more of it is read, so that its server waits, and nobody else. The next
-place goes to the server whose pages have taken the least time to read.
+A body takes room when it has grown big, on the wire or when it is decompressed, or when very many
+links were found in it, and keeps it until its visit has ended, and these are stored. As long as
+there is no room no more of it is read, so that its server waits, and nobody else. Who waits for
+room gets it in the order of the time that the pages of its server have taken to read.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Final
 
 from crawlproj.fetch.pages import RefusedError
 from crawlproj.frontier.base import Ticket
 
-PLACES: Final = 3
-"""Each may hold DOWNLOAD_MAXSIZE bytes, and as many decompressed."""
+UNIT: Final = 1_000_000
+"""Room is counted in so many bytes."""
+ROOM: Final = 28
+"""Units for all; a body may take DOWNLOAD_MAXSIZE bytes, and as many decompressed."""
 WAIT_S: Final = 30.0
-"""A body that has found no place for so long is fetched another time."""
+"""A body that has found no room for so long is fetched another time."""
 MANY_LINKS: Final = 2_000
-"""A page with more needs a place, however short it is."""
+"""A page with more needs room, however short it is."""
+LINKS_BYTES: Final = 10_000_000
+"""The room of such a page."""
 MAX_REMEMBERED: Final = 10_000
 """Servers whose time is remembered."""
 
 
-class BigBodies:
-    """Lives on the event loop."""
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """One that waits for more units; `turn` is done when it has them."""
 
-    def __init__(self, places: int = PLACES, wait_s: float = WAIT_S) -> None:
-        self._free = places
+    id: int
+    server: int
+    units: int
+    turn: asyncio.Future[None]
+
+
+class BigBodies:
+    """Lives on the event loop.
+
+    One of those that have room already may always take more (`_favoured`), so that not all of them
+    wait for each other.
+    """
+
+    def __init__(self, room: int = ROOM, wait_s: float = WAIT_S) -> None:
+        self._room = room
         self._wait_s = wait_s
-        self._holders: set[int] = set()
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._units: dict[int, int] = {}
+        self._used = 0
+        self._favoured: int | None = None
+        self._waiting: list[_Waiting] = []
         self._used_s: dict[int, float] = {}
         self.stopped = False
         self.left = 0
         """How many have left since this was last set to 0."""
 
-    async def enter(self, ticket: Ticket) -> None:
-        """Wait for a place, unless this ticket has one; RefusedError if there is none in time, or
+    async def enter(self, ticket: Ticket, size: int) -> None:
+        """Wait until a ticket has room for so many bytes; RefusedError if there is none in time, or
         if the crawl ends.
         """
-        if ticket.id in self._holders:
+        units = -(-size // UNIT) - self._units.get(ticket.id, 0)
+        if units <= 0:
             return
         if self.stopped:
             raise RefusedError("shutdown")
-        if self._free:
-            self._free -= 1
-        else:
-            await self._wait(ticket.server)
-        self._holders.add(ticket.id)
-
-    async def _wait(self, server: int) -> None:
+        may_pass = not self._waiting or ticket.id in self._units
+        if may_pass and self._fits(ticket.id, units):
+            self._take(ticket.id, units)
+            return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((server, turn))
+        waiting = _Waiting(ticket.id, ticket.server, units, turn)
+        self._waiting.append(waiting)
         try:
             await asyncio.wait_for(asyncio.shield(turn), self._wait_s)
         except TimeoutError:
-            self._give_up(turn)
+            self._give_up(waiting)
             raise RefusedError("no room: too many big pages wait") from None
         except asyncio.CancelledError:
-            self._give_up(turn)
+            self._give_up(waiting)
             raise
 
-    def _give_up(self, turn: asyncio.Future[None]) -> None:
-        if turn.done() and not turn.cancelled() and turn.exception() is None:
-            self._free += 1  # the turn had just come
-            self._start_next()
-        self._waiting = [place for place in self._waiting if place[1] is not turn]
+    def _fits(self, id_: int, units: int) -> bool:
+        if self._used + units <= self._room or self._used == 0 or self._favoured == id_:
+            return True
+        if self._favoured is None and id_ in self._units:
+            self._favoured = id_
+            return True
+        return False
+
+    def _take(self, id_: int, units: int) -> None:
+        self._units[id_] = self._units.get(id_, 0) + units
+        self._used += units
+
+    def _give_up(self, waiting: _Waiting) -> None:
+        """Its visit ends soon, and then it leaves."""
+        if waiting in self._waiting:
+            self._waiting.remove(waiting)
 
     def leave(self, *ids: int) -> None:
-        """Give the places of these tickets back, if they have any."""
-        for id_ in self._holders.intersection(ids):
-            self._holders.discard(id_)
-            self._free += 1
+        """Give the room of these tickets back, if they have any."""
+        for id_ in self._units.keys() & ids:
+            self._used -= self._units.pop(id_)
             self.left += 1
+            if self._favoured == id_:
+                self._favoured = None
             self._start_next()
 
     def _start_next(self) -> None:
-        if not self._free or not self._waiting:
-            return
-        place = min(self._waiting, key=lambda waiting: self._used_s.get(waiting[0], 0.0))
-        self._waiting.remove(place)
-        self._free -= 1
-        place[1].set_result(None)
+        by_time = sorted(self._waiting, key=lambda one: self._used_s.get(one.server, 0.0))
+        for waiting in by_time:
+            if self._fits(waiting.id, waiting.units):
+                self._waiting.remove(waiting)
+                self._take(waiting.id, waiting.units)
+                waiting.turn.set_result(None)
 
     def note_time(self, server: int, seconds: float) -> None:
         """A big page of this server took so long to read."""
@@ -97,5 +129,5 @@ class BigBodies:
         self.stopped = True
         waiting = self._waiting
         self._waiting = []
-        for _, turn in waiting:
-            turn.set_exception(RefusedError("shutdown"))
+        for one in waiting:
+            one.turn.set_exception(RefusedError("shutdown"))

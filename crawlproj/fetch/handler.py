@@ -349,7 +349,7 @@ class GuardedHandler(AiohttpDownloadHandler):
         async for chunk in chunks:
             received += len(chunk)
             if received > BIG_BODY and isinstance(ticket, Ticket):
-                await leased_hosts_of(self._crawler).big_bodies.enter(ticket)
+                await leased_hosts_of(self._crawler).big_bodies.enter(ticket, received)
             yield chunk
 
     async def download_request(self, request: Request) -> Response:

@@ -52,8 +52,8 @@ from crawlproj.urls.canonical import MAX_URL, host_of
 
 log = logging.getLogger(__name__)
 
-TIDY_BODIES = 12
-TIDY_S = 3.0
+TIDY_BODIES = 8
+TIDY_S = 2.0
 """After so many big bodies, and not more often than that, memory is given back."""
 
 
