@@ -18,7 +18,7 @@ from crawlproj.frontier.base import Ticket
 
 UNIT: Final = 1_000_000
 """Room is counted in so many bytes."""
-ROOM: Final = 28
+ROOM: Final = 22
 """Units for all; a body may take DOWNLOAD_MAXSIZE bytes, and as many decompressed."""
 WAIT_S: Final = 30.0
 """A body that has found no room for so long is fetched another time."""

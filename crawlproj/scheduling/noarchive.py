@@ -15,7 +15,7 @@ from crawlproj.http import heads
 from crawlproj.http.encodings import decode_body
 from crawlproj.items import Page
 
-LOOK: Final = 256_000
+LOOK: Final = 64_000
 """Bytes of a body, decompressed, in which a meta element is looked for."""
 MAX_WORK_S: Final = 0.1
 """Time for decompressing them."""
