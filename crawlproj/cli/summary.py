@@ -106,6 +106,10 @@ def _visited_lines(summary: CrawlSummary, width: int) -> list[str]:
         lines += _reason_lines(summary, "forbidden", tally.forbidden, width=width)
     if tally.failed:
         lines += _reason_lines(summary, "failed", tally.failed, width=width)
+    label = "Limited"
+    for words, number in tally.limited.items():
+        lines.append(f"  {label:<10} {number:>6,}  {words}: see the log")
+        label = ""
     if tally.robots_unreachable:
         lines.append(
             f"  {'robots.txt':<10} {tally.robots_unreachable:>6,}  could not be read: these hosts "

@@ -164,6 +164,7 @@ class Panel:
             "what is known of each crawl": f"{scrapy} status{options}",
             "why a page is where it is": f"{scrapy} explain {shlex.quote(example)}{crawl}",
             "what comes next, and when": f"{scrapy} plan -n 20{crawl}",
+            "was every rule kept": f"{scrapy} politeness audit{options}",
             "visit again what is due": again,
         }
 

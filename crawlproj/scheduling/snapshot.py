@@ -19,6 +19,13 @@ from crawlproj.scheduling.crawl_worker import CrawlWorker
 SHORT_WAIT_S = 2.0
 """Shorter pauses are the normal rhythm of a polite crawl and need no explanation."""
 AREAS = ("failed", "forbidden", "gone")
+LIMITS = {
+    "pages/cut": "read only in part",
+    "links/too_many": "had more links than are taken",
+    "watchdog/set_aside": "too slow to read, set aside",
+    "frontier/set_aside": "refused by the database, set aside",
+}
+"""Stats of what limits have left out, and their words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,8 @@ class Tally:
     responses: int = 0
     robots_unreachable: int = 0
     reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    limited: Mapping[str, int] = field(default_factory=dict)
+    """What limits have left out, in words -> how often."""
 
     @property
     def pages_read(self) -> int:
@@ -71,6 +80,7 @@ def count_outcomes(stats: Mapping[str, Any]) -> Tally:
         responses=stats.get("response_received_count", 0),
         robots_unreachable=stats.get("robots/unreachable", 0),
         reasons=reasons,
+        limited={words: stats[name] for name, words in LIMITS.items() if stats.get(name)},
     )
 
 

@@ -84,6 +84,12 @@ def test_the_summary_names_reasons_with_an_example_each() -> None:
     assert "status 503: http://a.test/busy" in text
 
 
+def test_the_summary_says_what_limits_have_left_out() -> None:
+    text = text_of(stats={"pages/first": 3, "pages/cut": 2, "watchdog/set_aside": 1})
+    assert "Limited         2  read only in part: see the log" in text
+    assert "                1  too slow to read, set aside: see the log" in text
+
+
 def test_the_summary_says_what_waits_until_when() -> None:
     counts = {"known": 12, **{state.value: 0 for state in State}, "waiting": 11, "retry": 1}
     outlook = Outlook(soonest=NOW + timedelta(seconds=50), next_visit=NOW + timedelta(days=5))
