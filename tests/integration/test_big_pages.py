@@ -93,18 +93,20 @@ def test_pages_of_some_mb_hold_nobody_up(database_url: str, tmp_path: Path) -> N
     stats = result.stats
     assert result.code == 0, result.stderr
     assert len(asked["honest.test"]) == HONEST_PAGES + 1
-    assert stats["lag/largest_s"] < 1.0  # where nothing else runs it is below 0.1
+    assert stats["lag/largest_s"] < 1.0
     assert stats["peak"] < 400_000_000
     found = rows(database_url, "failing_site")
     for host in hosts:
         assert found[f"http://{host}:{port}/"].state == "waiting"
     # The callback has failed for tags: it is read all the same.
     assert stats["spider_exceptions/count"] >= 1
-    # Tags and links have more elements than are read; hosts, base and map only too many links.
+    # Tags and links have more elements than are read; hosts and base only too many links, and a
+    # sitemap may have more of them.
     assert stats["pages/cut"] == 2
-    assert stats["links/too_many"] == 4
+    assert stats["links/too_many"] == 3
     children = Counter(url.split("/")[2].partition(":")[0] for url in found)
     # All are short but those of base, of 1,900 characters each.
-    assert children["links.test"] == children["map.test"] == LINKS + 1
+    assert children["links.test"] == LINKS + 1
+    assert children["map.test"] == 20_000 + 1
     assert 1_000 < children["base.test"] < 1_100
     assert sum(host.endswith(".hosts.test") for host in children) == 5

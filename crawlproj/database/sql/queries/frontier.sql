@@ -184,7 +184,7 @@ where u.id = o.id and u.visit = o.visit and u.crawl = %(crawl)s
 returning u.id, u.host, u.last_change = u.last_visit, u.depth;
 
 -- name: set_aside
--- Gives up a URL whose worker died of it, if that visit has not ended; asked when a worker was ended by its watchdog.
+-- Gives up a URL whose worker was ended by its watchdog, if that visit has not ended yet.
 update url set visit = visit + 1, state = 'dead', status = %(status)s, why = %(why)s, tries = 0, next_visit = null, moved_to = null,
     last_visit = %(now)s, lane = null, rank = null
 where id = %(id)s and visit = %(visit)s and crawl = %(crawl)s
