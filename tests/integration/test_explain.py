@@ -22,6 +22,7 @@ for most.
 """
 BOUNDS = {"seeds": 10_000}
 RARE = {
+    "set_aside",
     "crawl_change",
     "rerank",
     "too_deep",
