@@ -2,9 +2,8 @@
 request of a callback gets to know its parent.
 
 A page that is a document (PDF and such) is read by another process. It waits for that apart from
-its response, which Scrapy then counts as done: Scrapy stops fetching if many responses wait. A big
-page, or one with very many links, is read here in slices, one such page at a time. Everything else
-goes on meanwhile.
+its response. A big page, or one with very many links, is read here in slices, one such page at a
+time. Everything else goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from crawlproj.content.slices import BIG_BODY
 from crawlproj.fetch.big_bodies import LINKS_BYTES, MANY_LINKS
 from crawlproj.fetch.documents import PageDocuments
 from crawlproj.fetch.handler import ABORT
-from crawlproj.fetch.pages import RefusedError, error_text, page_in_slices
+from crawlproj.fetch.pages import RefusedError, error_text, page_in_slices, unread_page
 from crawlproj.fetch.requests import detach_request
 from crawlproj.fetch.slices import first_slice, run_slices
 from crawlproj.frontier.base import Ticket
@@ -43,7 +42,6 @@ log = logging.getLogger(__name__)
 
 REQUESTS_AT_ONCE = 100
 """After so many requests of one callback the event loop does something else."""
-
 
 GZIP = b"\x1f\x8b"
 
@@ -105,7 +103,7 @@ class PagesMiddleware:
             try:
                 await worker_of(self._crawler).big_bodies.enter(ticket, room)
             except RefusedError as error:
-                yield self._unread_page(response, ticket, error.reason)
+                yield self._unread_page(response, error.reason)
                 return
         slices = self._page_slices(response, request)
         page = first_slice(slices)
@@ -125,7 +123,7 @@ class PagesMiddleware:
         try:
             await worker_of(self._crawler).big_bodies.enter(ticket, LINKS_BYTES)
         except RefusedError as error:
-            return self._unread_page(response, ticket, error.reason)
+            return self._unread_page(response, error.reason)
         return page
 
     async def _read_big(self, slices: Slices[Page], response: Response, ticket: Ticket) -> Page:
@@ -135,13 +133,14 @@ class PagesMiddleware:
         try:
             page = await run_slices(slices, lambda: big_bodies.stopped)
         except RefusedError as error:
-            return self._unread_page(response, ticket, error.reason)
+            return self._unread_page(response, error.reason)
         finally:
             big_bodies.note_time(ticket.server, time.monotonic() - started)
         return self._count_limits(page)
 
-    def _unread_page(self, response: Response, ticket: Ticket, reason: str) -> Page:
-        return Page(ticket, response.url, 0, at=worker_of(self._crawler).clock.now(), reason=reason)
+    def _unread_page(self, response: Response, reason: str) -> Page:
+        assert response.request is not None
+        return unread_page(response.request, worker_of(self._crawler).clock, reason)
 
     def _stop_reading(self) -> None:
         worker_of(self._crawler).big_bodies.stop()

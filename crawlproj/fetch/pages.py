@@ -147,13 +147,18 @@ def page_of_failure(failure: Failure, clock: FrontierClock) -> Page:
     assert error is not None
     if isinstance(error, HttpError):
         return page_of_response(error.response, request, clock)
+    return unread_page(request, clock, reason_of(error))
+
+
+def unread_page(request: Request, clock: FrontierClock, reason: str) -> Page:
+    """A Page of which nothing is used; that it was asked, and what came, is kept all the same."""
     started_s, ended_s = _times_of(request, clock)
     return Page(
         request.meta["ticket"],
         request.url,
         0,
         at=clock.now(),
-        reason=reason_of(error),
+        reason=reason,
         started_s=started_s,
         ended_s=ended_s,
         answered=request.meta.get("answered"),
