@@ -40,10 +40,12 @@ def format_bytes(size: int) -> str:
 
 
 def format_duration(value: timedelta | float) -> str:
-    """A length of time in its two largest units: `0.5 s`, `24 s`, `3 min 10 s`, `5 d`."""
+    """A length of time in its two largest units: `0.01 s`, `24 s`, `3 min 10 s`, `5 d`."""
     if isinstance(value, timedelta):
         value = value.total_seconds()
     seconds = abs(value)
+    if 0.0005 <= seconds < 0.095:
+        return f"{seconds:.1g} s"
     if seconds < 9.95:
         return f"{seconds:.1f}".removesuffix(".0") + " s"
     left = round(seconds)

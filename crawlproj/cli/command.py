@@ -12,15 +12,17 @@ import os
 import re
 import signal
 import sys
+import textwrap
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from scrapy.addons import AddonManager
-from scrapy.commands import ScrapyCommand
+from scrapy.commands import ScrapyCommand, ScrapyHelpFormatter
 
 from crawlproj.config import Config, SettingsReader, parse_crawl_name, read_config
 from crawlproj.database.connection import Database
@@ -39,6 +41,39 @@ DEFAULT_CRAWL = "site"
 HOST = re.compile(r"[\w.-]*\w|\[[0-9a-f:]+\]")
 
 
+class HelpFormatter(ScrapyHelpFormatter):
+    """Scrapy's form of --help, for narrow terminals too: usage is wrapped, lines of a description
+    stay lines, and text that ends in a colon is not taken for a heading.
+    """
+
+    def add_usage(self, usage: str | None, *others: Any, **named: Any) -> None:
+        if usage is not None:
+            usage = self._wrap(usage, "      ")
+        super().add_usage(usage, *others, **named)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = text.splitlines()
+        if len(paragraphs) == 1:
+            return super()._fill_text(text, width, indent)
+        return "\n".join(self._wrap(paragraph, "    ") for paragraph in paragraphs)
+
+    def _wrap(self, text: str, indent: str) -> str:
+        return textwrap.fill(
+            text,
+            self._width,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+    def _join_parts(self, part_strings: Iterable[str]) -> str:
+        """Options begin with blanks, sections don't: only these have headings."""
+        parts = list(part_strings)
+        if parts and parts[0].startswith(" "):
+            return "".join(part for part in parts if part and part is not argparse.SUPPRESS)
+        return super()._join_parts(parts)
+
+
 class ProjectCommand(ScrapyCommand):
     """A command of ours: `execute_command` does the work; an error ends it with one line."""
 
@@ -50,6 +85,10 @@ class ProjectCommand(ScrapyCommand):
     @abstractmethod
     def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         """Do what the command is for, and return its exit code."""
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        parser.formatter_class = HelpFormatter
+        super().add_options(parser)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """What Scrapy calls."""

@@ -17,7 +17,7 @@ DEFAULT_WIDTH = 100
 BOLD = "\x1b[1m"
 PLAIN = "\x1b[0m"
 UP = "\x1b[{}F"
-CLEAR_BELOW = "\x1b[J"
+CLEAR_LINE = "\x1b[2K"
 WRAP_OFF = "\x1b[?7l"
 WRAP_ON = "\x1b[?7h"
 
@@ -71,12 +71,17 @@ class Screen:
             self._write(self._erase())
 
     def _erase(self) -> str:
-        """What to write to remove the drawn lines; they are forgotten."""
+        """What to write to remove the drawn lines; they are forgotten.
+
+        They are cleared one by one: a terminal that is told to clear all from its first line on,
+        such as tmux after `clear`, would put the whole screen into its history each time.
+        """
         size = len(self._drawn)
         self._drawn = []
         if not size:
             return ""
-        return UP.format(size) + CLEAR_BELOW
+        up = UP.format(size)
+        return up + size * f"{CLEAR_LINE}\n" + up
 
     def _write(self, text: str) -> None:
         with suppress(OSError, ValueError):

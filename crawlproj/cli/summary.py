@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,6 +29,11 @@ ENDINGS = {
     "next run",
 }
 ADVICE = {
+    "forbidden/robots": "robots.txt of the host says so",
+    "forbidden/status_401": "the server wants a password",
+    "forbidden/status_403": "the server refuses",
+    "forbidden/status_407": "a proxy wants a password",
+    "forbidden/status_451": "the server refuses, for legal reasons",
     "forbidden/guard": "private addresses are refused unless GUARD_ALLOW_PRIVATE=1; all others "
     "need ROBOT_CONTACT",
     "forbidden/port": "browsers refuse this port too: what listens there is no web server",
@@ -38,12 +45,19 @@ ADVICE = {
 ENDED_WORDS = {
     "moved": ("has moved", "have moved"),
     "gone": ("is gone", "are gone"),
-    "forbidden": ("may not be fetched", "may not be fetched"),
+    "forbidden": (
+        "is refused (by its server, by robots.txt or by a rule)",
+        "are refused (by their servers, by robots.txt or by a rule)",
+    ),
     "retired": ("is gone for good", "are gone for good"),
     "dead": ("failed for good", "failed for good"),
     "ignored": ("is left out (depth or quota)", "are left out (depth or quota)"),
 }
 """States in which URLs are not fetched again soon: what one does, what several do."""
+COLUMNS = re.compile(r" *[A-Z][\w.]* +(?:[\d,]+  )?| *")
+"""The first columns of a line: a label, and perhaps a number."""
+MIN_COLUMNS = 100
+"""So wide the commands may be at least: a wide terminal shows them better in columns."""
 TOP = 4
 """How many reasons are listed in each area."""
 
@@ -69,7 +83,9 @@ class CrawlSummary:
 
 
 def format_summary(summary: CrawlSummary, width: int = 100) -> list[str]:
-    """The lines of a summary, none longer than `width` where something can be cut."""
+    """The lines of a summary, none longer than `width` but for a path or command, which stay whole
+    so that they can be copied.
+    """
     why = ENDINGS.get(summary.reason, f"reason: {summary.reason}")
     elapsed = format_duration(summary.elapsed_s)
     lines = ["", f"Crawl {summary.crawl} ended after {elapsed}: {why}.", ""]
@@ -78,11 +94,38 @@ def format_summary(summary: CrawlSummary, width: int = 100) -> list[str]:
     lines.append("")
     for name, location in summary.locations.items():
         lines.append(f"  {name:<10} {location}")
-    if summary.commands:
-        lines += ["", "Try next:"]
-        size = max(map(len, summary.commands))
-        for what, command in summary.commands.items():
-            lines.append(f"  {what:<{size}}  {command}")
+    wrapped = [part for line in lines for part in _wrap_line(line, width)]
+    return wrapped + _command_lines(summary.commands, width)
+
+
+def _wrap_line(line: str, width: int) -> list[str]:
+    """The line in several, if it is too long: those that follow begin below its text."""
+    if len(line) <= width:
+        return [line]
+    columns = COLUMNS.match(line)
+    indent = 0
+    if columns is not None:
+        indent = min(columns.end(), width // 2)
+    return textwrap.wrap(
+        line,
+        width,
+        drop_whitespace=True,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _command_lines(commands: Mapping[str, str], width: int) -> list[str]:
+    """What to type next: in two columns if they fit, else each command below what it is for."""
+    if not commands:
+        return []
+    size = max(map(len, commands))
+    lines = ["", "Try next:"]
+    if size + max(map(len, commands.values())) + 4 <= max(width, MIN_COLUMNS):
+        return lines + [f"  {what:<{size}}  {command}" for what, command in commands.items()]
+    for what, command in commands.items():
+        lines += [f"  {what}:", f"    {command}"]
     return lines
 
 

@@ -43,12 +43,13 @@ class Command(ProjectCommand):
 
     def long_desc(self) -> str:
         return (
-            "migrate: make the tables or bring them up to date. url: print the URL for psql and "
-            "other programs; our own server is started if need be, and then runs until it is "
-            "stopped or the next crawl ends. stop: stop our own server. clean: remove what is "
-            "older than the RETENTION_ settings or these options say, and put in order what "
-            "crashed runs left; the last capture of a page stays, except with --strict. An AGE is "
-            "a duration such as 365d."
+            "migrate: make the tables or bring them up to date.\n"
+            "url: print the URL for psql and other programs; our own server is started if need "
+            "be, and then runs until it is stopped or the next crawl ends.\n"
+            "stop: stop our own server.\n"
+            "clean: remove what is older than the RETENTION_ settings or these options say, and "
+            "put in order what crashed runs left; the last capture of a page stays, except with "
+            "--strict. An AGE is a duration such as 365d."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:

@@ -103,10 +103,17 @@ def _state_sentence(facts: dict[str, Any], now: datetime) -> str:
         State.MOVED: f"It has moved to {facts['moved_to']}{why}.",
         State.GONE: f"It was gone{why} and is looked for once more {at}.",
         State.RETIRED: f"It is gone{why} and is only asked for again if a page links to it anew.",
-        State.FORBIDDEN: f"It may not be fetched{why}.",
+        State.FORBIDDEN: _forbidden_sentence(facts, why),
         State.IGNORED: f"It is left out{why}.",
     }
     return sentences[state]
+
+
+def _forbidden_sentence(facts: dict[str, Any], why: str) -> str:
+    """Who forbids it: the server that was asked, or we ourselves, who did not ask."""
+    if facts["status"]:
+        return f"The server refuses it{why}."
+    return f"It may not be fetched{why}."
 
 
 def _revisit_sentence(facts: dict[str, Any], now: datetime) -> str:

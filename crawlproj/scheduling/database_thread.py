@@ -264,7 +264,7 @@ class DatabaseThread(threading.Thread):
                 ", ".join(dead),
             )
             self.frontier.end_dead_workers(dead, self._rest)
-        return summarize_peers(peer for peer in peers if peer.name not in dead)
+        return summarize_peers((peer for peer in peers if peer.name not in dead), len(dead))
 
     def _lease(self, message: ToDatabase, pushed: bool) -> None:
         """Look for names to be resolved, hosts that came up on held servers, and servers to lease:

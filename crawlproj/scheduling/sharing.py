@@ -17,12 +17,13 @@ from crawlproj.frontier.base import Peer
 @dataclass(frozen=True, slots=True)
 class PeerSummary:
     """The other workers of this crawl: how many, what they hold in all, and whether one of them is
-    wanting.
+    wanting. `died`: workers, of any crawl, that were found dead just now.
     """
 
     others: int = 0
     held: int = 0
     wanting: bool = False
+    died: int = 0
 
     def servers_to_return(self, mine: int) -> int:
         """How many of my servers to give back."""
@@ -39,9 +40,9 @@ class PeerSummary:
         return min(capacity, (mine + self.held) // (self.others + 1) + 1)
 
 
-def summarize_peers(peers: Iterable[Peer]) -> PeerSummary:
+def summarize_peers(peers: Iterable[Peer], died: int = 0) -> PeerSummary:
     """Sum up those of the workers that run this crawl."""
     ours = [peer for peer in peers if peer.ours]
     held = sum(peer.held for peer in ours)
     wanting = any(peer.wanting for peer in ours)
-    return PeerSummary(len(ours), held, wanting)
+    return PeerSummary(len(ours), held, wanting, died)

@@ -8,10 +8,10 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from crawlproj.formatting import format_count, format_time
+from crawlproj.formatting import format_count, format_duration, format_time
 from crawlproj.frontier.base import Outlook
 from crawlproj.politeness.clocks import HostClock
 from crawlproj.scheduling.crawl_worker import CrawlWorker
@@ -22,6 +22,7 @@ AREAS = ("failed", "forbidden", "gone")
 LIMITS = {
     "pages/cut": "read only in part",
     "links/too_many": "had more links than are taken",
+    "links/too_long": "links longer than 2,000 characters, recorded but not followed",
     "watchdog/set_aside": "too slow to read, set aside",
     "frontier/set_aside": "refused by the database, set aside",
 }
@@ -111,7 +112,12 @@ def host_snapshot(worker: CrawlWorker) -> HostSnapshot:
     if not busy and resting:
         wait_reason = _why_resting(worker, resting, now)
     elif not busy and not hosts:
-        wait_reason = _why_nothing_held(worker.outlook, worker.clock.now())
+        wait_reason = why_nothing_held(
+            worker.outlook,
+            worker.clock.now(),
+            orphans_until=worker.leases.orphans_until,
+            lease=worker.config.spec.lease,
+        )
     return HostSnapshot(
         len(hosts),
         busy,
@@ -129,13 +135,26 @@ def _why_resting(worker: CrawlWorker, resting: Sequence[HostClock], now: float) 
     return f"waiting for {format_count(len(resting), 'host')} until {until}: {first.reason}"
 
 
-def _why_nothing_held(outlook: Outlook, now: datetime) -> str:
+def why_nothing_held(
+    outlook: Outlook, now: datetime, *, orphans_until: datetime | None, lease: timedelta
+) -> str:
+    """Why there is nothing to do for now. `orphans_until`: servers that dead workers held rest
+    until then; `lease`: for so long a worker holds a server after it last said that it lives.
+    """
     if outlook.soonest is not None and outlook.soonest > now:
         until = format_time(outlook.soonest, now)
+        if orphans_until is not None and outlook.soonest <= orphans_until:
+            return (
+                f"waiting until {until}: a worker was killed, and nobody knows what it asked last, "
+                "so its servers rest until then"
+            )
         return f"waiting until {until}: a host rests, or a retry is due then"
     if outlook.leased_elsewhere:
         servers = format_count(outlook.leased_elsewhere, "server")
-        return f"waiting for {servers} that other workers have"
+        return (
+            f"waiting for {servers} that other workers have (the lease of one that was killed ends "
+            f"within {format_duration(lease)})"
+        )
     if outlook.next_visit is not None and outlook.next_visit > now:
         return f"nothing is due; the next visit is at {format_time(outlook.next_visit, now)}"
     return "looking for something to do"

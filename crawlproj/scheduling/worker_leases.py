@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import ceil
 
 from crawlproj.config import Config
@@ -72,6 +72,8 @@ class WorkerLeases:
         """How often a worker may have asked a host after it last stored a clock."""
         self._change_count = 0
         self._peers = PeerSummary()
+        self.orphans_until: datetime | None = None
+        """Until when servers rest that dead workers held, if there were such workers."""
         self._gave_at = 0.0
         self._shared = set[int]()
         """Servers that are given back for other workers, or other servers, of this crawl."""
@@ -199,6 +201,9 @@ class WorkerLeases:
         this crawl has too little.
         """
         self._peers = peers
+        if peers.died:
+            rest = timedelta(seconds=self.config.host_rules.max_delay_s)
+            self.orphans_until = self.clock.now() + rest
         now = time.monotonic()
         held = [server for server in self.window.servers.values() if not server.leaving]
         excess = peers.servers_to_return(len(held))

@@ -15,7 +15,12 @@ from crawlproj.cli.screen import Screen
 from crawlproj.cli.summary import CrawlSummary, format_summary
 from crawlproj.extensions.panel import ALIKE, TerminalLog, panel_lines, status_line
 from crawlproj.frontier.base import Outlook, State
-from crawlproj.scheduling.snapshot import HostSnapshot, Tally, count_outcomes
+from crawlproj.scheduling.snapshot import (
+    HostSnapshot,
+    Tally,
+    count_outcomes,
+    why_nothing_held,
+)
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 STATS = {
@@ -106,7 +111,54 @@ def test_the_summary_speaks_of_one_as_of_one() -> None:
     text = text_of(counts={"known": 7, **{state.value: 1 for state in State}})
     assert "1 page was read; it is visited again" in text
     assert "1 waits to be fetched" in text
-    assert "1 has moved, 1 is gone, 1 may not be fetched, 1 is gone for good" in text
+    assert "1 has moved, 1 is gone, 1 is refused (by its server, by robots.txt or" in text
+
+
+def test_the_summary_tells_a_server_that_refuses_from_our_own_rules() -> None:
+    text = text_of(stats={"forbidden/status_403": 2, "forbidden/robots": 1})
+    assert "status 403 (the server refuses) 2 x" in text
+    assert "robots (robots.txt of the host says so)" in text
+    assert "may not be fetched" not in text
+
+
+@pytest.mark.parametrize("width", [40, 60, 79, 100, 200])
+def test_the_summary_fits_its_terminal_but_for_what_is_copied(width: int) -> None:
+    long_url = "http://a.test/" + "x" * 3000
+    commands = {"what is known of each crawl": "scrapy status -s CRAWL_DIR=/data/" + "c" * 100}
+    done = count_outcomes(STATS | {"links/too_long": 3})
+    summary = CrawlSummary(
+        "site",
+        "archive_lost",
+        10.0,
+        done,
+        NOW,
+        counts={"known": 7, **{state.value: 1 for state in State}},
+        examples={"failed/timeout": long_url, "forbidden/robots": long_url},
+        locations={"Log": "/data/crawl/log"},
+        commands=commands,
+    )
+    lines = format_summary(summary, width)
+    (command,) = commands.values()
+    assert [line.strip() for line in lines if command in line] in ([command], [lines[-1].strip()])
+    assert max(len(line) for line in lines if command not in line) <= width
+    words = " ".join(" ".join(lines).split())
+    assert "what was not stored is fetched again by the next run." in words
+    assert "3 links longer than 2,000 characters, recorded but not followed: see the log" in words
+
+
+def test_a_wait_for_a_killed_worker_is_said_as_what_it_is() -> None:
+    lease = timedelta(minutes=2)
+    soon = NOW + timedelta(seconds=40)
+    rests = Outlook(ready=1, soonest=soon)
+    killed = why_nothing_held(rests, NOW, orphans_until=NOW + timedelta(seconds=60), lease=lease)
+    assert "a worker was killed" in killed
+    later = why_nothing_held(rests, NOW, orphans_until=NOW + timedelta(seconds=10), lease=lease)
+    assert "a host rests" in why_nothing_held(rests, NOW, orphans_until=None, lease=lease) == later
+    others = why_nothing_held(Outlook(leased_elsewhere=2), NOW, orphans_until=None, lease=lease)
+    assert others == (
+        "waiting for 2 servers that other workers have (the lease of one that was killed ends "
+        "within 2 min)"
+    )
 
 
 def test_commands_to_try_have_what_make_was_given_and_no_password(
@@ -156,8 +208,10 @@ def test_what_stays_is_written_above_what_is_drawn() -> None:
     screen.draw_lines(["title", "one"])
     screen.print_line("stays")
     screen.clear()
-    assert "\x1b[2F\x1b[Jstays\n" in stream.getvalue()
-    assert stream.getvalue().endswith("\x1b[2F\x1b[J")
+    erased = "\x1b[2F\x1b[2K\n\x1b[2K\n\x1b[2F"
+    assert f"{erased}stays\n" in stream.getvalue()
+    assert stream.getvalue().endswith(erased)
+    assert "\x1b[J" not in stream.getvalue(), "tmux puts what it clears into its history"
 
 
 def test_a_stream_that_is_gone_does_not_stop_a_crawl() -> None:
