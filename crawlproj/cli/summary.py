@@ -29,7 +29,6 @@ ENDINGS = {
     "next run",
 }
 ADVICE = {
-    "forbidden/robots": "robots.txt of the host says so",
     "forbidden/status_401": "the server wants a password",
     "forbidden/status_403": "the server refuses",
     "forbidden/status_407": "a proxy wants a password",
@@ -45,10 +44,7 @@ ADVICE = {
 ENDED_WORDS = {
     "moved": ("has moved", "have moved"),
     "gone": ("is gone", "are gone"),
-    "forbidden": (
-        "is refused (by its server, by robots.txt or by a rule)",
-        "are refused (by their servers, by robots.txt or by a rule)",
-    ),
+    "forbidden": ("is refused (by server or robots.txt)", "are refused (by server or robots.txt)"),
     "retired": ("is gone for good", "are gone for good"),
     "dead": ("failed for good", "failed for good"),
     "ignored": ("is left out (depth or quota)", "are left out (depth or quota)"),

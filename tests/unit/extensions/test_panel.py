@@ -111,13 +111,12 @@ def test_the_summary_speaks_of_one_as_of_one() -> None:
     text = text_of(counts={"known": 7, **{state.value: 1 for state in State}})
     assert "1 page was read; it is visited again" in text
     assert "1 waits to be fetched" in text
-    assert "1 has moved, 1 is gone, 1 is refused (by its server, by robots.txt or" in text
+    assert "1 has moved, 1 is gone, 1 is refused (by server or robots.txt)" in text
 
 
 def test_the_summary_tells_a_server_that_refuses_from_our_own_rules() -> None:
     text = text_of(stats={"forbidden/status_403": 2, "forbidden/robots": 1})
     assert "status 403 (the server refuses) 2 x" in text
-    assert "robots (robots.txt of the host says so)" in text
     assert "may not be fetched" not in text
 
 
