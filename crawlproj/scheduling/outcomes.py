@@ -22,6 +22,7 @@ from crawlproj.http.status import (
 from crawlproj.items import Page
 from crawlproj.revisit.base import RevisitPolicy, Visit
 from crawlproj.revisit.policies import choose_policy
+from crawlproj.scheduling.sources import is_source
 from crawlproj.urls.canonical import join_href
 
 NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression"})
@@ -32,11 +33,12 @@ LONGEST_RETRY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRules:
-    """The settings that decisions depend on. `revisit_filter`: kinds of pages that are visited
-    again; None: all.
+    """The settings that decisions depend on. `source_policy` is the policy with the bounds of
+    sources. `revisit_filter`: kinds of pages that are visited again; None: all.
     """
 
     policy: RevisitPolicy
+    source_policy: RevisitPolicy
     retries: int
     retry_delay: timedelta
     gone_limit: int
@@ -47,8 +49,11 @@ class OutcomeRules:
     def from_config(cls, config: Config) -> Self:
         return cls(
             choose_policy(config.policy, config.bounds, config.increase, decrease=config.decrease),
+            choose_policy(
+                config.policy, config.source_bounds, config.increase, decrease=config.decrease
+            ),
             config.retries,
-            config.retry_delay,
+            retry_delay=config.retry_delay,
             gone_limit=config.gone_limit,
             gone_interval=config.bounds.interval,
             revisit_filter=config.revisit_filter,
@@ -116,10 +121,19 @@ class OutcomeRules:
         return self.retry_delay * times
 
     def _fetched_outcome(self, page: Page, ticket: Ticket) -> Outcome:
+        source = is_source(page)
+        policy = self.policy
+        if source:
+            policy = self.source_policy
         interval = None
-        if ticket.interval_s is not None and ticket.block_digest is not None:
+        # The interval of a page says nothing of a source, and the other way round.
+        if (
+            ticket.interval_s is not None
+            and ticket.block_digest is not None
+            and ticket.source == source
+        ):
             interval = timedelta(seconds=ticket.interval_s)
-        pause = self.policy.next_interval(
+        pause = policy.next_interval(
             Visit(page.at, page.changed, interval, last_change=ticket.last_change)
         )
         expires = page.directives.expires
@@ -210,4 +224,5 @@ def _outcome(
         depth=ticket.depth,
         content=page.content,
         receipt=page.receipt,
+        source=is_source(page),
     )
