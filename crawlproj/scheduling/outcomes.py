@@ -33,30 +33,31 @@ LONGEST_RETRY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRules:
-    """The settings that decisions depend on. `source_policy` is the policy with the bounds of
-    sources. `revisit_filter`: kinds of pages that are visited again; None: all.
+    """The settings that decisions depend on. `revisit_filter`: kinds of pages that are visited
+    again; None: all. `source_policy` is the policy with the bounds of sources; None: they have
+    none of their own.
     """
 
     policy: RevisitPolicy
-    source_policy: RevisitPolicy
     retries: int
     retry_delay: timedelta
     gone_limit: int
     gone_interval: timedelta
     revisit_filter: frozenset[str] | None = None
+    source_policy: RevisitPolicy | None = None
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
         return cls(
             choose_policy(config.policy, config.bounds, config.increase, decrease=config.decrease),
-            choose_policy(
-                config.policy, config.source_bounds, config.increase, decrease=config.decrease
-            ),
             config.retries,
-            retry_delay=config.retry_delay,
+            config.retry_delay,
             gone_limit=config.gone_limit,
             gone_interval=config.bounds.interval,
             revisit_filter=config.revisit_filter,
+            source_policy=choose_policy(
+                config.policy, config.source_bounds, config.increase, decrease=config.decrease
+            ),
         )
 
     def decide_outcome(self, page: Page, ticket: Ticket) -> Outcome:
@@ -123,7 +124,7 @@ class OutcomeRules:
     def _fetched_outcome(self, page: Page, ticket: Ticket) -> Outcome:
         source = is_source(page)
         policy = self.policy
-        if source:
+        if source and self.source_policy is not None:
             policy = self.source_policy
         interval = None
         # The interval of a page says nothing of a source, and the other way round.
