@@ -58,9 +58,12 @@ class SiteSpider(scrapy.Spider):
         self.wants.add_seeds(learned)
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
-        # Without seeds the stored ones: they are all learned before the start.
-        for url in self.seeds or list(self._stored_seeds):
+        for url in self.seeds:
             yield scrapy.Request(url)
+        if not self.seeds:
+            # Those of earlier runs, which are all learned before the start.
+            for url in list(self._stored_seeds):
+                yield scrapy.Request(url, meta={"stored_seed": True})
 
     def parse(self, response: Response) -> None:
         """Yield nothing: links and text are taken by the pipelines."""

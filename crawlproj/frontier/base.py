@@ -135,8 +135,9 @@ class NewUrl:
     request: str | None = None
     found: Found | None = None
     again: timedelta | None = None
-    """A start request: if it is known it is asked again, ahead of all but pushes, unless it got a
-    response within this time. None: a known URL stays as it is, unless the lane is urgent.
+    """A start request, or a source that a callback requests: if it is known it is asked again,
+    ahead of all but pushes, unless it got a response within this time. None: a known URL stays as
+    it is, unless the lane is urgent.
     """
 
 

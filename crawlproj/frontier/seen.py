@@ -71,7 +71,7 @@ class SeenUrls:
         depth: int,
         parent: int | None = None,
         *,
-        found: Found,
+        found: Found | None,
         lane: Lane = Lane.NEW,
         hops: int = 0,
         again: timedelta | None = None,

@@ -300,6 +300,7 @@ class UrlWriter:
             canonical=array_literal([url.url for url in urls]),
             urgent=array_literal([url.lane is Lane.URGENT for url in urls]),
             at=array_literal([times[url.id] for url in urls]),
+            start=array_literal([url.found is not Found.REQUEST for url in urls]),
             again_s=array_literal([seconds_of(url.again) for url in urls]),
             request=array_literal([url.request for url in urls]),
         )

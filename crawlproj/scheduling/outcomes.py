@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Self
 
 from crawlproj.config import Config
-from crawlproj.frontier.base import Outcome, State, Ticket
+from crawlproj.frontier.base import Found, Outcome, State, Ticket
 from crawlproj.http.status import (
     FORBIDDEN,
     GONE,
@@ -22,7 +22,7 @@ from crawlproj.http.status import (
 from crawlproj.items import Page
 from crawlproj.revisit.base import RevisitPolicy, Visit
 from crawlproj.revisit.policies import choose_policy
-from crawlproj.scheduling.sources import is_source
+from crawlproj.scheduling.sources import SOURCE_KINDS, is_source
 from crawlproj.urls.canonical import join_href
 
 NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression"})
@@ -69,12 +69,13 @@ class OutcomeRules:
 
     def _is_revisited(self, outcome: Outcome, page: Page, ticket: Ticket) -> bool:
         """Only pages of the wanted kinds are visited again, or those whose document is to be read
-        at another try; an ordinary request of a spider is made once.
+        at another try; an ordinary request of a spider is made once, unless it leads to new
+        pages.
         """
         if outcome.state is not State.WAITING or outcome.status == 304:
             return True
         if ticket.request is not None:
-            return False
+            return page.kind in SOURCE_KINDS and _is_repeatable(ticket)
         wanted = self.revisit_filter is None or page.kind in self.revisit_filter
         return wanted or 0 < outcome.tries <= self.retries
 
@@ -181,6 +182,16 @@ class OutcomeRules:
             return _outcome(page, ticket, State.RETIRED, why=why, tries=times)
         pause = self.gone_interval * 2 ** min(times - 1, 20)
         return _outcome(page, ticket, State.GONE, why=why, tries=times, next_visit=page.at + pause)
+
+
+def _is_repeatable(ticket: Ticket) -> bool:
+    """May an ordinary request be made again by itself? Not if it sends something, and not one of
+    which each is a row of its own.
+    """
+    request = ticket.request
+    if request is None:
+        return True
+    return request["method"] == "GET" and (ticket.found is Found.SEED or not request["dont_filter"])
 
 
 def _redirect_target(page: Page) -> str | None:

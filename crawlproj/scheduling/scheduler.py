@@ -232,15 +232,20 @@ class CrawlScheduler(BaseScheduler):
         parent = meta.get("parent")
         lane = Lane.NEW
         again = None
-        found = Found.REQUEST
+        found: Found | None = Found.REQUEST
         if pushed:
             lane = Lane.URGENT
             found = Found.PUSH
         elif meta.get("is_start_request"):
             found = Found.SEED
+            if meta.get("stored_seed"):
+                found = None  # nobody gives it now: how it was found stays
             self._starts += 1
             if self._starts <= MAX_ASKED_AGAIN:
                 again = self.config.source_rest
+        elif meta.get("from_source"):
+            # A robots.txt or an index of sitemaps leads to sitemaps, which are asked again with it.
+            again = self.config.source_rest
         if url is None:
             self._count("requests/bad_url")
             log.error("Not a web address, refused: %s", request)

@@ -269,7 +269,7 @@ class CrawlWriter:
         if new.lane is Lane.URGENT:
             if row.lane is not Lane.URGENT or row.rank != PUSH_RANK:
                 self._revive(row, PUSH_RANK)
-        elif new.again is not None:
+        elif new.again is not None and (row.source or new.found is not Found.REQUEST):
             self._ask_again(row, new, at=at)
         elif row.state is State.RETIRED or self._shut_out(row):
             self._revive(row)
