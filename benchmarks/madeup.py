@@ -219,12 +219,13 @@ class Maker:
 
     def _fate(self, chance: random.Random, state: State, depth: int, url: str) -> tuple[Any, ...]:
         """The columns of a URL from `lane` on, without depth, score and parent."""
-        seen = (self.now - timedelta(days=40)).isoformat()
+        first_seen = self.now - timedelta(days=40)
+        seen = first_seen.isoformat()
         if state in (State.NEW, State.IGNORED):
             lane = chance.choices((Lane.NEW, Lane.BACKFILL, Lane.URGENT), (97, 2.9, 0.1))[0]
-            rank = (
-                0.0 if lane is Lane.URGENT else compute_rank(self.order, depth, depth_score(depth))
-            )
+            rank = 0.0
+            if lane is not Lane.URGENT:
+                rank = compute_rank(self.order, depth, depth_score(depth), first_seen)
             queued = (None, None, 21) if state is State.IGNORED else (lane, rank, 0)
             return (
                 *queued,

@@ -235,6 +235,9 @@ class Config:
     gone_limit: int
     shutdown_s: float
     bounds: Bounds
+    source_bounds: Bounds
+    source_rest: timedelta
+    """SOURCE_MIN: start requests that were visited so recently are not asked again."""
     policy: str
     increase: float
     decrease: float
@@ -266,6 +269,18 @@ class Config:
         return self.crawl_dir / "warc"
 
 
+def _source_bounds(interval: timedelta, shortest: timedelta, pages: Bounds) -> Bounds:
+    """The bounds of sources. A source is never asked less often than a page, so that shorter
+    intervals for pages hold for sources too.
+    """
+    if not timedelta(0) < shortest <= interval:
+        raise ConfigError(
+            f"SOURCE_MIN = {shortest} must be more than 0 and at most SOURCE_INTERVAL = {interval}"
+        )
+    first = min(interval, pages.interval)
+    return Bounds(first, min(shortest, pages.shortest), max(first, pages.longest))
+
+
 def read_config(settings: Any, crawl_name: str) -> Config:
     read = SettingsReader(settings)
     contact = read("ROBOT_CONTACT", parse_contact)
@@ -279,6 +294,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
             f"REVISIT_MIN = {bounds.shortest} must be more than 0 and at most REVISIT_MAX = "
             f"{bounds.longest}"
         )
+    source_rest = read("SOURCE_MIN", parse_duration)
     return Config(
         database_url=read("DATABASE_URL", str),
         database_patience_s=read("DATABASE_PATIENCE", parse_seconds),
@@ -307,6 +323,8 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         gone_limit=max(1, read("FRONTIER_GONE_LIMIT", parse_integer)),
         shutdown_s=read("CRAWL_SHUTDOWN", parse_seconds),
         bounds=bounds,
+        source_bounds=_source_bounds(read("SOURCE_INTERVAL", parse_duration), source_rest, bounds),
+        source_rest=source_rest,
         policy=read("REVISIT_POLICY", str),
         increase=read("REVISIT_INCREASE", parse_number),
         decrease=read("REVISIT_DECREASE", parse_fraction),

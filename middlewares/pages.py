@@ -28,6 +28,7 @@ from crawlproj.fetch.slices import first_slice, run_slices
 from crawlproj.frontier.base import Ticket
 from crawlproj.items import Page
 from crawlproj.scheduling.scheduler import worker_of
+from crawlproj.scheduling.sources import is_seed
 
 if TYPE_CHECKING:
     from typing import Self
@@ -90,6 +91,7 @@ class PagesMiddleware:
                     detach_request(output, self._crawler.spider)  # type: ignore[arg-type]
                 output.meta["depth"] = ticket.depth + 1
                 output.meta["parent"] = ticket.id
+                output.meta["from_source"] = ticket.source or is_seed(ticket)
                 requests += 1
                 if requests % REQUESTS_AT_ONCE == 0:
                     await asyncio.sleep(0)

@@ -145,9 +145,8 @@ class BusPipeline:
         for name in TICKET_META:
             request.meta.pop(name, None)
         request.dont_filter = True
-        request.meta["is_start_request"] = True
         request.meta["depth"] = self._depth
-        return scheduler_of(self._crawler).row_of(request)
+        return scheduler_of(self._crawler).row_of(request, pushed=True)
 
     def _count_pushes(self, arrived: PushResult) -> None:
         count = self._crawler.stats.inc_value

@@ -41,7 +41,10 @@ class StorePipeline:
                 links = NO_LINKS
                 if document is not None:
                     links = worker_of(self._crawler).add_links(
-                        item.ticket, document.links, follow=not item.directives.nofollow
+                        item.ticket,
+                        document.links,
+                        follow=not item.directives.nofollow,
+                        kind=item.kind,
                     )
                 self._store(item, item.ticket, links)
             elif item.status == 304:
@@ -51,7 +54,7 @@ class StorePipeline:
     async def _store_in_slices(self, page: Page, ticket: Ticket, document: Document) -> Page:
         worker = worker_of(self._crawler)
         follow = not page.directives.nofollow
-        slices = worker.add_links_in_slices(ticket, document.links, follow=follow)
+        slices = worker.add_links_in_slices(ticket, document.links, follow=follow, kind=page.kind)
         self._store(page, ticket, await run_slices(slices))
         return page
 

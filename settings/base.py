@@ -73,6 +73,8 @@ REVISIT_MIN = "10m"
 REVISIT_MAX = "365d"
 REVISIT_INCREASE = 0.2
 REVISIT_DECREASE = 0.2
+SOURCE_INTERVAL = "15m"  # first interval of feeds, sitemaps, seeds and roots of hosts
+SOURCE_MIN = "5m"  # their shortest; start requests visited within it are not asked again
 REVISIT_FILTER = ["html", "feed", "sitemap"]  # kinds of pages that are revisited
 
 # --- Log of requests ---

@@ -42,6 +42,7 @@ class SiteSpider(scrapy.Spider):
         self.seeds = read_seeds(seeds, seeds_file)
         self.wants = Scope(include, exclude)
         self.wants.add_seeds(self.seeds)
+        self._stored_seeds: list[str] = []
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -52,11 +53,17 @@ class SiteSpider(scrapy.Spider):
 
     def learn_seeds(self, urls: Iterable[str]) -> None:
         """Take in seeds that are known from before, or that a seed has moved to."""
-        self.wants.add_seeds(urls)
+        learned = list(urls)
+        self._stored_seeds += learned
+        self.wants.add_seeds(learned)
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
         for url in self.seeds:
             yield scrapy.Request(url)
+        if not self.seeds:
+            # Those of earlier runs, which are all learned before the start.
+            for url in list(self._stored_seeds):
+                yield scrapy.Request(url, meta={"stored_seed": True})
 
     def parse(self, response: Response) -> None:
         """Yield nothing: links and text are taken by the pipelines."""

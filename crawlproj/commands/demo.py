@@ -27,6 +27,8 @@ QUICK_SETTINGS = {
     "REVISIT_INTERVAL": "20s",
     "REVISIT_MIN": "10s",
     "REVISIT_MAX": "10m",
+    "SOURCE_INTERVAL": "5s",
+    "SOURCE_MIN": "2s",
     "PANEL_INTERVAL": "3s",
 }
 """Settings for a small web on this machine, where a day passes in a minute."""

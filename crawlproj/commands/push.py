@@ -16,7 +16,7 @@ from crawlproj.cli.command import (
 )
 from crawlproj.config import Config
 from crawlproj.formatting import format_count
-from crawlproj.frontier.base import Lane, NewUrl, StoredUrl
+from crawlproj.frontier.base import Found, Lane, NewUrl, StoredUrl
 from crawlproj.frontier.opening import open_for_writing, open_frontier
 from crawlproj.frontier.seen import depth_score
 from crawlproj.scheduling.notifications import PUSHES
@@ -67,5 +67,12 @@ def pushed_url(crawl: str, url: str, known: Mapping[int, StoredUrl]) -> NewUrl:
     if id_ in known:
         depth = known[id_].depth
     return NewUrl(
-        id_, url, host_of(url), depth=depth, score=depth_score(depth), parent=None, lane=Lane.URGENT
+        id_,
+        url,
+        host_of(url),
+        depth=depth,
+        score=depth_score(depth),
+        parent=None,
+        lane=Lane.URGENT,
+        found=Found.PUSH,
     )

@@ -18,7 +18,7 @@ from crawlproj.cli.command import (
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError
 from crawlproj.formatting import format_count
-from crawlproj.frontier.base import NewUrl
+from crawlproj.frontier.base import Found, NewUrl
 from crawlproj.frontier.opening import NoCrawlYet, open_for_reading, open_for_writing, open_frontier
 from crawlproj.frontier.seen import depth_score
 from crawlproj.urls.canonical import host_of, url_key
@@ -53,7 +53,14 @@ class Command(ProjectCommand):
             frontier = open_frontier(database, config, name, make=True)
             result = frontier.add(
                 [
-                    NewUrl(url_key(name, url), url, host_of(url), depth=0, score=depth_score(0))
+                    NewUrl(
+                        url_key(name, url),
+                        url,
+                        host_of(url),
+                        depth=0,
+                        score=depth_score(0),
+                        found=Found.SEED,
+                    )
                     for url in urls
                 ]
             )

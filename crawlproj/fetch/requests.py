@@ -21,8 +21,9 @@ from crawlproj.items import RobotsTicket
 from crawlproj.politeness.robotstxt import MAX_BYTES
 
 TICKET_META = frozenset({
-    "ticket", "depth", "parent", "started", "ended", "answered", "retry_after_s", "took_s", "wire",
-    "download_slot", "download_latency", "download_timeout", "is_start_request",
+    "ticket", "depth", "parent", "from_source", "started", "ended", "answered", "retry_after_s",
+    "took_s", "wire", "download_slot", "download_latency", "download_timeout", "is_start_request",
+    "stored_seed",
 })  # fmt: skip
 """Keys of `meta` that belong to one ticket, not to the request."""
 SCRAPY_META = frozenset({"dont_redirect", "dont_retry", "verbatim_url"})

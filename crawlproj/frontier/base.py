@@ -6,10 +6,11 @@ that both keep:
 
 - A URL is one row, known by `id` (64 bits of a hash of crawl and canonical form). It enters the
   queue once, however often it is added. Adding it again can only shorten its depth, push it into
-  the urgent lane, or revive it (retired, or ignored for its depth).
+  the urgent lane (always, or unless it was visited just now), or revive it (retired, or ignored for
+  its depth).
 - Only queued URLs have a lane. Lanes with a *rank* (urgent, new, backfill) are served lowest rank
-  first; lanes with a *time* (revisit, retry) are served earliest first, and never before their
-  time.
+  first, which is breadth-first in the order of finding if the crawl's order is bfs; lanes with a
+  *time* (revisit, retry) are served earliest first, and never before their time.
 - A worker may hand out URLs only of servers that it has leased. Handing out writes nothing: the
   visit number, which grows by one at each end, and the epoch of the lease make an end count
   exactly once, and never after the lease has moved on.
@@ -28,8 +29,8 @@ its line in `memory.rows.UrlRow.end_visit`. If the column is new, also `schema.s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum, StrEnum
 from typing import Any, Protocol
 
@@ -45,6 +46,23 @@ class Lane(IntEnum):
     REVISIT = 2
     BACKFILL = 3
     RETRY = 4
+
+
+class Found(IntEnum):
+    """The way in by which a URL has its depth and its parent. The numbers are stored."""
+
+    SEED = 0
+    LINK = 1
+    FEED = 2
+    SITEMAP = 3
+    ROBOTS = 4
+    """A sitemap that a robots.txt names."""
+    PUSH = 5
+    REDIRECT = 6
+    REQUEST = 7
+    """A request that a callback of the spider has yielded."""
+    IMPORT = 8
+    """A WARC file from elsewhere."""
 
 
 TIMED_LANES = frozenset({Lane.REVISIT, Lane.RETRY})
@@ -115,6 +133,12 @@ class NewUrl:
     lane: Lane = Lane.NEW
     hops: int = 0
     request: str | None = None
+    found: Found | None = None
+    again: timedelta | None = None
+    """A start request, or a source that a callback requests: if it is known it is asked again,
+    ahead of all but pushes, unless it got a response within this time. None: a known URL stays as
+    it is, unless the lane is urgent.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +173,12 @@ class Ticket:
     """The record in the archive that has the body of the last reading."""
     noarchive: bool = False
     """What the page said about archiving when it was last read."""
+    found: Found | None = None
+    """None: of a database from before this was stored."""
+    source: bool = False
+    """Whether the last visit took it for a source."""
+    pushed: bool = False
+    """It is urgent since somebody has pushed it, and not as a start request."""
 
     @property
     def unread(self) -> bool:
@@ -218,6 +248,8 @@ class Outcome:
     """When the page is to be taken for gone. None keeps what is stored, unless there is content."""
     receipt: Receipt | None = None
     """Of the archive, which has written the location into it before the outcome is committed."""
+    source: bool = False
+    """Whether the page is a source, so that `interval_s` is one of a source."""
 
     @property
     def body_location(self) -> RecordLocation | None:
@@ -393,6 +425,8 @@ class StoredUrl:
     next_visit: datetime | None
     interval_s: float | None
     moved_to: str | None
+    found: Found | None
+    source: bool
 
 
 class Frontier(Protocol):
@@ -534,6 +568,29 @@ class Frontier(Protocol):
     def close(self) -> None: ...
 
 
+def merge_urls(first: NewUrl, second: NewUrl) -> NewUrl:
+    """One URL that was added twice in a batch, as if one had come after the other."""
+    nearer = second if second.depth < first.depth else first
+    lane = first.lane
+    if second.lane is Lane.URGENT:
+        lane = Lane.URGENT
+    found = nearer.found
+    if Found.SEED in (first.found, second.found):
+        found = Found.SEED
+    again = first.again
+    if again is None or (second.again is not None and second.again < again):
+        again = second.again
+    return replace(
+        first,
+        depth=nearer.depth,
+        parent=nearer.parent,
+        score=max(first.score, second.score),
+        lane=lane,
+        found=found,
+        again=again,
+    )
+
+
 def lane_of(outcome: Outcome) -> Lane | None:
     """The lane that a URL waits in after a visit. A page without a next visit is kept, but not
     queued. A forbidden URL with one is tried again then, since that is how we learn that robots.txt
@@ -547,10 +604,28 @@ def lane_of(outcome: Outcome) -> Lane | None:
     return lane
 
 
-def compute_rank(order: str, depth: int, score: float) -> float:
-    """The rank of a URL in a ranked lane, lowest first."""
+FINDING_STEP = timedelta(microseconds=10)
+"""URLs of one commit are first seen so long after each other, in the order in which they came."""
+FINDING_EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+FINDING_STEPS = 2**45
+"""So many steps are told apart: eleven years, and exact in a float with any depth below 256."""
+
+
+def compute_rank(order: str, depth: int, score: float, first_seen: datetime) -> float:
+    """The rank of a URL in a ranked lane, lowest first: the same as `url_rank` in SQL."""
     if order == "bfs":
-        return float(depth)
+        steps = (first_seen - FINDING_EPOCH) // FINDING_STEP
+        return depth + min(max(steps, 0), FINDING_STEPS - 1) / FINDING_STEPS
     if order == "dfs":
         return float(-depth)
     return -score
+
+
+PUSH_RANK = 0.0
+
+
+def start_rank(at: datetime) -> float:
+    """The rank of a start request that is asked again, in the urgent lane: in the order of starts,
+    and behind all that was pushed.
+    """
+    return compute_rank("bfs", 1, 0.0, at)

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 from crawlproj.archive.exchange import Original
-from crawlproj.frontier.base import Lane, State, StoredUrl, Ticket
+from crawlproj.frontier.base import Found, Lane, State, StoredUrl, Ticket
 
 RECORD_PREFIX = "<urn:uuid:"
 """Record ids are stored without it and without the bracket at the end, as UUIDs."""
@@ -32,6 +32,7 @@ STORED_URL_COLUMNS = tuple(field.name for field in fields(StoredUrl))
 
 # Members out of a dictionary, and arguments without keywords: both are faster, and URLs are many.
 LANES = {lane.value: lane for lane in Lane}
+FOUND = {found.value: found for found in Found}
 STATES = {state.value: state for state in State}
 ticket_arguments = itemgetter(*(field.name for field in fields(Ticket)))
 
@@ -44,6 +45,7 @@ def read_tickets(rows: Iterable[tuple[Any, ...]]) -> tuple[list[Ticket], dict[st
         values = dict(zip(TICKET_COLUMNS, row, strict=True))
         values["lane"] = LANES[values["lane"]]
         values["state"] = STATES[values["state"]]
+        values["found"] = FOUND.get(values["found"])
         values["original"] = None
         if values["original_digest"]:
             values["original"] = _read_original(values)
@@ -70,5 +72,6 @@ def read_stored_urls(rows: Iterable[tuple[Any, ...]]) -> dict[int, StoredUrl]:
         if values["lane"] is not None:
             values["lane"] = LANES[values["lane"]]
         values["state"] = STATES[values["state"]]
+        values["found"] = FOUND.get(values["found"])
         found[values["id"]] = StoredUrl(**values)
     return found

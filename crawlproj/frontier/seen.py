@@ -5,10 +5,11 @@ links that are known already never become objects.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 
 from crawlproj.content.document import PAGE_KINDS, Link
 from crawlproj.content.slices import SLICE_ITEMS, Slices
-from crawlproj.frontier.base import Lane, Links, NewUrl, Ticket
+from crawlproj.frontier.base import Found, Lane, Links, NewUrl, Ticket
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
 
 FOLLOWED = PAGE_KINDS | {"feed", "sitemap", "canonical"}
@@ -29,9 +30,10 @@ def depth_score(depth: int) -> float:
 class SortedLinks:
     """The links of one page: known to the crawl or not, and those that are new to it."""
 
-    __slots__ = ("fresh", "inside", "outside")
+    __slots__ = ("found", "fresh", "inside", "outside")
 
-    def __init__(self) -> None:
+    def __init__(self, found: Found) -> None:
+        self.found = found
         self.inside: list[tuple[int, str, str]] = []
         self.outside: list[tuple[str, str, str]] = []
         self.fresh: list[NewUrl] = []
@@ -64,7 +66,15 @@ class SeenUrls:
         self.too_long = 0
 
     def new_url(
-        self, url: str, depth: int, parent: int | None = None, lane: Lane = Lane.NEW, hops: int = 0
+        self,
+        url: str,
+        depth: int,
+        parent: int | None = None,
+        *,
+        found: Found | None,
+        lane: Lane = Lane.NEW,
+        hops: int = 0,
+        again: timedelta | None = None,
     ) -> NewUrl:
         """A URL that goes in whether it was seen or not: seeds, pushes, redirects."""
         return NewUrl(
@@ -76,21 +86,33 @@ class SeenUrls:
             parent=parent,
             lane=lane,
             hops=hops,
+            found=found,
+            again=again,
         )
 
     def classify_links(
-        self, ticket: Ticket, links: Sequence[Link], follow: bool = True
+        self,
+        ticket: Ticket,
+        links: Sequence[Link],
+        follow: bool = True,
+        found: Found = Found.LINK,
     ) -> tuple[Links, list[NewUrl]]:
-        """The links as they are stored, and the URLs that the frontier may not know yet."""
-        sorted_links = SortedLinks()
+        """The links as they are stored, and the URLs that the frontier may not know yet. `found`
+        says what the page is that has them.
+        """
+        sorted_links = SortedLinks(found)
         self._sort_links(ticket, links, follow, sorted_links)
         return sorted_links.stored, sorted_links.fresh
 
     def classify_in_slices(
-        self, ticket: Ticket, links: Sequence[Link], follow: bool = True
+        self,
+        ticket: Ticket,
+        links: Sequence[Link],
+        follow: bool = True,
+        found: Found = Found.LINK,
     ) -> Slices[tuple[Links, list[NewUrl]]]:
         """As `classify_links`, for a page with very many links."""
-        sorted_links = SortedLinks()
+        sorted_links = SortedLinks(found)
         for start in range(0, len(links), SLICE_ITEMS):
             self._sort_links(ticket, links[start : start + SLICE_ITEMS], follow, sorted_links)
             yield
@@ -126,6 +148,7 @@ class SeenUrls:
                         depth=depth,
                         score=depth_score(depth),
                         parent=ticket.id,
+                        found=into.found,
                     )
                 )
 

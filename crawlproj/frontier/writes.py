@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Transaction
 from crawlproj.frontier.base import (
+    FINDING_STEP,
     Committed,
     CrawlSpec,
+    Found,
     Lane,
     NewUrl,
     Outcome,
     State,
-    compute_rank,
     lane_of,
+    merge_urls,
 )
 from crawlproj.frontier.host_limits import is_found, surplus_hosts
 from crawlproj.frontier.rows import RECORD_PREFIX
@@ -99,12 +101,16 @@ class UrlWriter:
         """
         offered = _merge_duplicates(urls)
         batch = self._within_domains(tx, offered)
+        times = {id_: now + FINDING_STEP * position for position, id_ in enumerate(batch)}
+        # Sorted, so that two commits meet on rows in the same order.
+        batch = {id_: batch[id_] for id_ in sorted(batch)}
         host_ids = self._host_ids(tx, {url.host for url in batch.values()})
-        added = self._add(tx, batch, host_ids, now=now)
+        added = self._add(tx, batch, host_ids, times=times)
         new = {url.id for url in added}
         known = [url for id_, url in batch.items() if id_ not in new]
         closer = self._bring_nearer(tx, known)
-        revived = self._revive(tx, known, since)
+        self._mark_seeds(tx, known)
+        revived = self._revive(tx, known, since, times=times)
         depths = [*nearer, *((url.id, url.depth) for url in closer)]
         revived += self._spread(tx, depths, touched)
         queued = {url.host for url in added if url.lane is not None}
@@ -156,13 +162,24 @@ class UrlWriter:
         }
 
     def _add(
-        self, tx: Transaction, batch: dict[int, NewUrl], host_ids: dict[str, int], now: datetime
+        self,
+        tx: Transaction,
+        batch: dict[int, NewUrl],
+        host_ids: dict[str, int],
+        times: Mapping[int, datetime],
     ) -> list[AddedUrl]:
         if not batch:
             return []
         full = set(self.full_hosts(tx, sorted(set(host_ids.values()))))
         columns = self._new_url_columns(list(batch.values()), host_ids, full)
-        return tx.fetch_rows_as("add_urls", AddedUrl, crawl=self.crawl, now=now, **columns)
+        return tx.fetch_rows_as(
+            "add_urls",
+            AddedUrl,
+            crawl=self.crawl,
+            ordering=self.spec.order,
+            first_seen=array_literal([times[id_] for id_ in batch]),
+            **columns,
+        )
 
     def full_hosts(self, tx: Transaction, hosts: Sequence[int]) -> list[int]:
         """Those of the hosts that are over their quota."""
@@ -201,18 +218,15 @@ class UrlWriter:
         states: list[str] = []
         reasons: list[str] = []
         lanes: list[int | None] = []
-        ranks: list[float | None] = []
         for url, host in zip(urls, hosts, strict=True):
             reason = self._refusal(url, host in full)
             reasons.append(reason)
             if reason:
                 states.append(State.IGNORED.value)
                 lanes.append(None)
-                ranks.append(None)
             else:
                 states.append(State.NEW.value)
                 lanes.append(int(url.lane))
-                ranks.append(self._rank(url))
         values: dict[str, Sequence[object]] = {
             "id": [url.id for url in urls],
             "host": hosts,
@@ -220,19 +234,14 @@ class UrlWriter:
             "state": states,
             "why": reasons,
             "lane": lanes,
-            "rank": ranks,
             "depth": [url.depth for url in urls],
             "score": [url.score for url in urls],
             "parent": [url.parent for url in urls],
             "hops": [url.hops for url in urls],
             "request": [url.request for url in urls],
+            "found": [url.found for url in urls],
         }
         return {name: array_literal(column) for name, column in values.items()}
-
-    def _rank(self, url: NewUrl) -> float:
-        if url.lane is Lane.URGENT:
-            return 0.0
-        return compute_rank(self.spec.order, url.depth, url.score)
 
     def _refusal(self, url: NewUrl, host_full: bool) -> str:
         """Why a new URL is ignored; empty if it is queued."""
@@ -257,12 +266,28 @@ class UrlWriter:
             depth=array_literal([url.depth for url in urls]),
             parent=array_literal([url.parent for url in urls]),
             score=array_literal([url.score for url in urls]),
+            found=array_literal([url.found for url in urls]),
         )
 
+    def _mark_seeds(self, tx: Transaction, urls: Sequence[NewUrl]) -> None:
+        """Note of known URLs that they are given as seeds now, however they were found."""
+        seeds = [url for url in urls if url.found is Found.SEED]
+        if seeds:
+            tx.run(
+                "mark_seeds",
+                seed=int(Found.SEED),
+                id=array_literal([url.id for url in seeds]),
+                canonical=array_literal([url.url for url in seeds]),
+            )
+
     def _revive(
-        self, tx: Transaction, urls: Sequence[NewUrl], since: datetime | None
+        self,
+        tx: Transaction,
+        urls: Sequence[NewUrl],
+        since: datetime | None,
+        times: Mapping[int, datetime],
     ) -> list[ChangedUrl]:
-        """Queue known URLs again that are urgent, retired, or no longer too deep."""
+        """Queue known URLs again: urgent ones, start requests, retired ones, no longer too deep."""
         if not urls:
             return []
         return tx.fetch_rows_as(
@@ -274,6 +299,10 @@ class UrlWriter:
             id=array_literal([url.id for url in urls]),
             canonical=array_literal([url.url for url in urls]),
             urgent=array_literal([url.lane is Lane.URGENT for url in urls]),
+            at=array_literal([times[url.id] for url in urls]),
+            start=array_literal([url.found is not Found.REQUEST for url in urls]),
+            again_s=array_literal([seconds_of(url.again) for url in urls]),
+            request=array_literal([url.request for url in urls]),
         )
 
     def _spread(
@@ -344,31 +373,19 @@ class EndedVisits:
 
 
 def _merge_duplicates(urls: Sequence[NewUrl]) -> dict[int, NewUrl]:
-    """Each id once, as if its URLs were added one after the other; sorted, so that two commits meet
-    on rows in the same order.
-    """
+    """Each id once, as if its URLs were added one after the other; in the order of their coming."""
     batch: dict[int, NewUrl] = {}
     for url in urls:
         seen = batch.get(url.id)
         if seen is None:
             batch[url.id] = url
         elif seen.url == url.url:
-            batch[url.id] = _merge(seen, url)
-    return {id_: batch[id_] for id_ in sorted(batch)}
+            batch[url.id] = merge_urls(seen, url)
+    return batch
 
 
-def _merge(first: NewUrl, second: NewUrl) -> NewUrl:
-    nearer = second if second.depth < first.depth else first
-    lane = first.lane
-    if second.lane is Lane.URGENT:
-        lane = Lane.URGENT
-    return replace(
-        first,
-        depth=nearer.depth,
-        parent=nearer.parent,
-        score=max(first.score, second.score),
-        lane=lane,
-    )
+def seconds_of(time: timedelta | None) -> float | None:
+    return None if time is None else time.total_seconds()
 
 
 def _body_digest(outcome: Outcome) -> bytes | None:
@@ -399,6 +416,7 @@ OUTCOME_COLUMNS: Mapping[str, Callable[[Outcome], object]] = {
     "lane": lane_of,
     "body_digest": _body_digest,
     "block_digest": _block_digest,
+    "source": attrgetter("source"),
 }
 """What the end of a visit writes to `url`: argument of `end_visits` -> its value in an Outcome."""
 

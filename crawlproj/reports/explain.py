@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from crawlproj.formatting import format_count, format_duration, format_time, format_when
 from crawlproj.frontier.base import State
@@ -25,6 +25,28 @@ REASONS = {
     "robots.txt unreachable": "its robots.txt could not be read",
     "server delay": "another host of the same address was asked",
     "general pause": "the general pause after many requests",
+}
+
+
+class WayIn(NamedTuple):
+    """How a URL was found, in words: before the page that it was found on, and if that is not known
+    (any more).
+    """
+
+    on_parent: str
+    alone: str
+
+
+WAYS_IN = {
+    "seed": WayIn("a seed, also found on", "a seed"),
+    "link": WayIn("found by a link on", "found by a link"),
+    "feed": WayIn("listed in the feed", "listed in a feed"),
+    "sitemap": WayIn("listed in the sitemap", "listed in a sitemap"),
+    "robots": WayIn("named in robots.txt of", "a sitemap that a robots.txt names"),
+    "push": WayIn("pushed, also found on", "pushed"),
+    "redirect": WayIn("found by a redirect of", "found by a redirect"),
+    "request": WayIn("requested by the spider on", "requested by the spider"),
+    "import": WayIn("imported, also found on", "imported from a WARC file"),
 }
 
 
@@ -83,8 +105,10 @@ def _forgotten_lines(rule: dict[str, Any] | None, now: datetime) -> list[str]:
 
 
 def _state_sentence(facts: dict[str, Any], now: datetime) -> str:
-    if facts["lane"] == "urgent":
+    if facts["pushed"]:
         return "It was pushed, and is fetched ahead of all others."
+    if facts["lane"] == "urgent":
+        return "A run has started with it, and asks for it again before all others."
     state = State(facts["state"])
     next_visit = facts["next_visit"]
     if state == State.WAITING and next_visit is not None:
@@ -153,18 +177,28 @@ def _status_words(status: int | None) -> str:
 
 
 def _origin_sentence(facts: dict[str, Any], now: datetime) -> str:
-    if facts["parent"]:
-        where = f"found on {facts['parent']}"
-    elif facts["depth"] == 0:
-        where = "a seed"
-    else:
-        where = "found in a sitemap"
+    where = _way_in(facts)
     if facts["depth"]:
         depth = f"{format_count(facts['depth'], 'click')} from a seed"
     else:
         depth = "where the crawl begins"
     since = format_time(facts["first_seen"], now)
     return f"Known since {since}, {where}, {depth}, score {facts['score']:.3g}."
+
+
+def _way_in(facts: dict[str, Any]) -> str:
+    """How the URL was found; a database from before this was stored knows the parent only."""
+    parent = facts["parent"]
+    found = WAYS_IN.get(facts["found"] or "")
+    if found is not None and parent:
+        return f"{found.on_parent} {parent}"
+    if found is not None:
+        return found.alone
+    if parent:
+        return f"found on {parent}"
+    if facts["depth"] == 0:
+        return "a seed"
+    return "found in a way that was not stored"
 
 
 def _host_lines(facts: dict[str, Any], now: datetime) -> list[str]:

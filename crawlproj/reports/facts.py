@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from crawlproj.config import Config
 from crawlproj.database.queries import Queries
 from crawlproj.frontier import takedown
-from crawlproj.frontier.base import Frontier, RobotsRow, State, StoredUrl
+from crawlproj.frontier.base import PUSH_RANK, Frontier, Lane, RobotsRow, State, StoredUrl
 from crawlproj.politeness import robots
 from crawlproj.urls.canonical import host_of, origin_of, url_key
 
@@ -98,9 +98,11 @@ def _stored_facts(stored: StoredUrl, frontier: Frontier) -> dict[str, Any]:
     return {
         "state": stored.state.value,
         "lane": None if stored.lane is None else stored.lane.name.lower(),
+        "pushed": stored.lane is Lane.URGENT and stored.rank == PUSH_RANK,
         "why": stored.why,
         "depth": stored.depth,
         "score": stored.score,
+        "found": None if stored.found is None else stored.found.name.lower(),
         "parent": parent.url if parent else None,
         "status": stored.status,
         "visits": stored.visit,
@@ -111,6 +113,7 @@ def _stored_facts(stored: StoredUrl, frontier: Frontier) -> dict[str, Any]:
         "last_change": stored.last_change,
         "next_visit": stored.next_visit,
         "interval_s": stored.interval_s,
+        "source": stored.source,
         "moved_to": stored.moved_to,
     }
 

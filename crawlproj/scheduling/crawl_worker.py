@@ -24,7 +24,7 @@ from crawlproj.database.watchdog import DatabaseWatchdog
 from crawlproj.errors import DatabaseError
 from crawlproj.fetch.big_bodies import MANY_LINKS, BigBodies
 from crawlproj.fetch.resolver import Resolver, address_of
-from crawlproj.frontier.base import Lane, Links, NewUrl, Outlook, State, Ticket
+from crawlproj.frontier.base import Found, Lane, Links, NewUrl, Outlook, State, Ticket
 from crawlproj.frontier.clock import FrontierClock
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.frontier.seen import SeenUrls
@@ -55,6 +55,8 @@ log = logging.getLogger(__name__)
 TIDY_BODIES = 8
 TIDY_S = 2.0
 """After so many big bodies, and not more often than that, memory is given back."""
+FOUND_ON = {"feed": Found.FEED, "sitemap": Found.SITEMAP}
+"""How links were found, by the kind of the page that has them; on all others by a link."""
 
 
 class CrawlWorker:
@@ -168,7 +170,11 @@ class CrawlWorker:
             rules=OutcomeRules.from_config(config),
             robots=self.robots,
             redirects=RedirectFollower(
-                config.spec.name, self._spider, self.seen_urls, is_onsite=self._is_onsite
+                config.spec.name,
+                self._spider,
+                self.seen_urls,
+                is_onsite=self._is_onsite,
+                again=config.source_rest,
             ),
             seen_urls=self.seen_urls,
             request_log=self._request_log,
@@ -329,19 +335,25 @@ class CrawlWorker:
         """Put the exchange into the archive; return what became of it, for a stat."""
         return self.archiver.archive_page(page)
 
-    def add_links(self, ticket: Ticket, links: Sequence[Link], *, follow: bool) -> Links:
-        """Hand the links of a page that are new and wanted to the frontier; return all of them as
-        they are stored with the page.
+    def add_links(
+        self, ticket: Ticket, links: Sequence[Link], *, follow: bool, kind: str = ""
+    ) -> Links:
+        """Hand the links of a page of this kind that are new and wanted to the frontier; return all
+        of them as they are stored with the page.
         """
-        stored, urls = self.seen_urls.classify_links(ticket, links, follow=follow)
+        found = FOUND_ON.get(kind, Found.LINK)
+        stored, urls = self.seen_urls.classify_links(ticket, links, follow=follow, found=found)
         self.dispatcher.add_urls(urls)
         return stored
 
     def add_links_in_slices(
-        self, ticket: Ticket, links: Sequence[Link], *, follow: bool
+        self, ticket: Ticket, links: Sequence[Link], *, follow: bool, kind: str = ""
     ) -> Slices[Links]:
         """As `add_links`, for a page with very many of them."""
-        stored, urls = yield from self.seen_urls.classify_in_slices(ticket, links, follow=follow)
+        found = FOUND_ON.get(kind, Found.LINK)
+        stored, urls = yield from self.seen_urls.classify_in_slices(
+            ticket, links, follow=follow, found=found
+        )
         self.dispatcher.add_urls(urls)
         return stored
 
@@ -406,7 +418,9 @@ class CrawlWorker:
         if len(urls) > limit:
             self._count("links/too_many", 1)
         wanted = [url for url in urls[:limit] if self.seen_urls.wants(url)]
-        self.dispatcher.add_urls([self.seen_urls.new_url(url, depth) for url in wanted])
+        self.dispatcher.add_urls(
+            [self.seen_urls.new_url(url, depth, found=Found.ROBOTS) for url in wanted]
+        )
 
 
 def _has_many_links(page: Page) -> bool:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Self
 
 from crawlproj.config import Config
-from crawlproj.frontier.base import Outcome, State, Ticket
+from crawlproj.frontier.base import Found, Outcome, State, Ticket
 from crawlproj.http.status import (
     FORBIDDEN,
     GONE,
@@ -22,6 +22,7 @@ from crawlproj.http.status import (
 from crawlproj.items import Page
 from crawlproj.revisit.base import RevisitPolicy, Visit
 from crawlproj.revisit.policies import choose_policy
+from crawlproj.scheduling.sources import SOURCE_KINDS, is_source
 from crawlproj.urls.canonical import join_href
 
 NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression"})
@@ -33,7 +34,8 @@ LONGEST_RETRY = timedelta(days=1)
 @dataclass(frozen=True, slots=True)
 class OutcomeRules:
     """The settings that decisions depend on. `revisit_filter`: kinds of pages that are visited
-    again; None: all.
+    again; None: all. `source_policy` is the policy with the bounds of sources; None: they have
+    none of their own.
     """
 
     policy: RevisitPolicy
@@ -42,6 +44,7 @@ class OutcomeRules:
     gone_limit: int
     gone_interval: timedelta
     revisit_filter: frozenset[str] | None = None
+    source_policy: RevisitPolicy | None = None
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
@@ -52,6 +55,9 @@ class OutcomeRules:
             gone_limit=config.gone_limit,
             gone_interval=config.bounds.interval,
             revisit_filter=config.revisit_filter,
+            source_policy=choose_policy(
+                config.policy, config.source_bounds, config.increase, decrease=config.decrease
+            ),
         )
 
     def decide_outcome(self, page: Page, ticket: Ticket) -> Outcome:
@@ -63,12 +69,13 @@ class OutcomeRules:
 
     def _is_revisited(self, outcome: Outcome, page: Page, ticket: Ticket) -> bool:
         """Only pages of the wanted kinds are visited again, or those whose document is to be read
-        at another try; an ordinary request of a spider is made once.
+        at another try; an ordinary request of a spider is made once, unless it leads to new
+        pages.
         """
         if outcome.state is not State.WAITING or outcome.status == 304:
             return True
         if ticket.request is not None:
-            return False
+            return page.kind in SOURCE_KINDS and _is_repeatable(ticket)
         wanted = self.revisit_filter is None or page.kind in self.revisit_filter
         return wanted or 0 < outcome.tries <= self.retries
 
@@ -116,10 +123,19 @@ class OutcomeRules:
         return self.retry_delay * times
 
     def _fetched_outcome(self, page: Page, ticket: Ticket) -> Outcome:
+        source = is_source(page)
+        policy = self.policy
+        if source and self.source_policy is not None:
+            policy = self.source_policy
         interval = None
-        if ticket.interval_s is not None and ticket.block_digest is not None:
+        # The interval of a page says nothing of a source, and the other way round.
+        if (
+            ticket.interval_s is not None
+            and ticket.block_digest is not None
+            and ticket.source == source
+        ):
             interval = timedelta(seconds=ticket.interval_s)
-        pause = self.policy.next_interval(
+        pause = policy.next_interval(
             Visit(page.at, page.changed, interval, last_change=ticket.last_change)
         )
         expires = page.directives.expires
@@ -168,6 +184,16 @@ class OutcomeRules:
         return _outcome(page, ticket, State.GONE, why=why, tries=times, next_visit=page.at + pause)
 
 
+def _is_repeatable(ticket: Ticket) -> bool:
+    """May an ordinary request be made again by itself? Not if it sends something, and not one of
+    which each is a row of its own.
+    """
+    request = ticket.request
+    if request is None:
+        return True
+    return request["method"] == "GET" and (ticket.found is Found.SEED or not request["dont_filter"])
+
+
 def _redirect_target(page: Page) -> str | None:
     location = page.headers.get("location")
     if page.status in REDIRECTS and location:
@@ -210,4 +236,5 @@ def _outcome(
         depth=ticket.depth,
         content=page.content,
         receipt=page.receipt,
+        source=is_source(page),
     )

@@ -10,10 +10,11 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from crawlproj.fetch.requests import redirected_request
-from crawlproj.frontier.base import Lane, NewUrl, Outcome, Ticket
+from crawlproj.frontier.base import Found, Lane, NewUrl, Outcome, Ticket
 from crawlproj.frontier.seen import SeenUrls
 from crawlproj.scheduling.spider import LearnsSeeds, chooses_links
 from crawlproj.urls.canonical import canonical_url, url_key
@@ -26,16 +27,24 @@ MAX_URGED = 10_000
 
 class RedirectFollower:
     """Makes a new URL of a redirect that is followed. `is_onsite` is Scrapy's offsite rule, for
-    spiders that have domains and no `wants`.
+    spiders that have domains and no `wants`. `again`: the target of a start request is asked again
+    unless it was visited within this time.
     """
 
     def __init__(
-        self, crawl: str, spider: object, seen_urls: SeenUrls, is_onsite: Callable[[str], bool]
+        self,
+        crawl: str,
+        spider: object,
+        seen_urls: SeenUrls,
+        *,
+        is_onsite: Callable[[str], bool],
+        again: timedelta,
     ) -> None:
         self._crawl = crawl
         self._spider = spider
         self._seen_urls = seen_urls
         self._is_onsite = is_onsite
+        self._again = again
         self._urged: dict[int, float] = {}
 
     def follow(self, outcome: Outcome, ticket: Ticket) -> list[NewUrl]:
@@ -55,19 +64,26 @@ class RedirectFollower:
     def _new_url(self, target: str, status: int, ticket: Ticket) -> NewUrl:
         hops = ticket.hops + 1
         if ticket.request is None:
-            return self._seen_urls.new_url(target, ticket.depth, ticket.id, hops=hops)
+            return self._seen_urls.new_url(
+                target, ticket.depth, ticket.id, found=Found.REDIRECT, hops=hops
+            )
         address = canonical_url(target) or target
-        url = self._seen_urls.new_url(address, ticket.depth, ticket.id, hops=hops)
+        url = self._seen_urls.new_url(
+            address, ticket.depth, ticket.id, found=Found.REDIRECT, hops=hops
+        )
         name = f"redirect:{ticket.id}:{target}"
         request = json.dumps(redirected_request(ticket.request, target, status))
         return replace(url, id=url_key(self._crawl, name), request=request)
 
     def _make_urgent(self, url: NewUrl, ticket: Ticket) -> NewUrl:
         """Let the target of an urgent URL be urgent too: who pushed a URL wants what it leads to,
-        also if that is known.
+        also if that is known. That of a start request is asked again as that was: a seed that has
+        moved must still lead to what is new.
         """
+        if not ticket.pushed and (ticket.lane is Lane.URGENT or ticket.depth == 0):
+            return replace(url, again=self._again)
         now = time.monotonic()
-        if ticket.lane is not Lane.URGENT or now - self._urged.get(url.id, -CIRCLE_S) < CIRCLE_S:
+        if not ticket.pushed or now - self._urged.get(url.id, -CIRCLE_S) < CIRCLE_S:
             return url
         if len(self._urged) >= MAX_URGED:
             self._urged.clear()

@@ -32,7 +32,7 @@ from crawlproj.fetch.requests import (
     request_of,
     robots_request,
 )
-from crawlproj.frontier.base import Lane, NewUrl, Outcome, State, Ticket
+from crawlproj.frontier.base import Found, Lane, NewUrl, Outcome, State, Ticket
 from crawlproj.frontier.seen import depth_score
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.scheduling import memory_tuning
@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+MAX_ASKED_AGAIN = 1_000
+"""So many start requests of a run are asked again; of more only those that are due."""
 
 
 def scheduler_of(crawler: Crawler) -> CrawlScheduler:
@@ -101,6 +104,7 @@ class CrawlScheduler(BaseScheduler):
         )
         self._timer: asyncio.TimerHandle | None = None
         self._aborting = False
+        self._starts = 0
         self.broken: str = ""
         """Why the crawl had to end, if it had to."""
 
@@ -218,24 +222,38 @@ class CrawlScheduler(BaseScheduler):
         self.worker.add_urls([url])
         return True
 
-    def row_of(self, request: Request) -> NewUrl | None:
-        """A row for any request that a spider may make; None, and an error in the log, if it can't
-        be stored.
+    def row_of(self, request: Request, *, pushed: bool = False) -> NewUrl | None:
+        """A row for any request that a spider may make, or that somebody has pushed; None, and an
+        error in the log, if it can't be stored.
         """
         meta = request.meta
         url = canonical_url(request.url)
         depth = int(meta.get("depth", 0))
         parent = meta.get("parent")
-        again = bool(request.dont_filter and meta.get("is_start_request"))
         lane = Lane.NEW
-        if again:
+        again = None
+        found: Found | None = Found.REQUEST
+        if pushed:
             lane = Lane.URGENT
+            found = Found.PUSH
+        elif meta.get("is_start_request"):
+            found = Found.SEED
+            if meta.get("stored_seed"):
+                found = None  # nobody gives it now: how it was found stays
+            self._starts += 1
+            if self._starts <= MAX_ASKED_AGAIN:
+                again = self.config.source_rest
+        elif meta.get("from_source"):
+            # A robots.txt or an index of sitemaps leads to sitemaps, which are asked again with it.
+            again = self.config.source_rest
         if url is None:
             self._count("requests/bad_url")
             log.error("Not a web address, refused: %s", request)
             return None
         if is_plain(request):
-            return self.worker.seen_urls.new_url(url, depth, parent, lane=lane)
+            return self.worker.seen_urls.new_url(
+                url, depth, parent, found=found, lane=lane, again=again
+            )
         try:
             text = dump_request(request, self.spider)
         except (TypeError, ValueError) as error:
@@ -243,7 +261,7 @@ class CrawlScheduler(BaseScheduler):
             log.error("This request can't be stored as JSON, refused: %s: %s", request, error)
             return None
         unique = ""
-        if request.dont_filter and not again:
+        if request.dont_filter and found is Found.REQUEST:
             unique = uuid4().hex
         name = f"request:{self.crawler.request_fingerprinter.fingerprint(request).hex()}{unique}"
         return NewUrl(
@@ -255,6 +273,8 @@ class CrawlScheduler(BaseScheduler):
             parent=parent,
             lane=lane,
             request=text,
+            found=found,
+            again=again,
         )
 
     def _end_replaced(self, request: Request, ticket: Ticket | RobotsTicket) -> bool:

@@ -29,7 +29,7 @@ from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database, Transaction
 from crawlproj.errors import ArchiveError
 from crawlproj.fetch.pages import decompress_body, document_of
-from crawlproj.frontier.base import Content, Lane, Outcome, State, Ticket, lane_of
+from crawlproj.frontier.base import Content, Found, Lane, Outcome, State, Ticket, lane_of
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.frontier.seen import depth_score
 from crawlproj.http.status import REDIRECTS
@@ -87,6 +87,8 @@ URL_COLUMNS = (
     "block_digest",
     "moved_to",
     "expires",
+    "found",
+    "source",
 )
 _UUID = re.compile(r"<urn:uuid:([0-9a-f-]{36})>")
 
@@ -207,6 +209,7 @@ class CaptureReplay:
             changes=ticket.changes + page.changed,
             expires=outcome.expires,
             block_digest=block_digest,
+            source=outcome.source,
         )
 
     def _read(
@@ -416,6 +419,8 @@ def _url_columns(histories: list[History], hosts: Mapping[str, int]) -> dict[str
                 "block_digest": ticket.block_digest,
                 "moved_to": outcome.moved_to,
                 "expires": outcome.expires,
+                "found": Found.IMPORT,
+                "source": outcome.source,
             }
         )
     return _columns(URL_COLUMNS, rows)

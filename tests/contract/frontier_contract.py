@@ -15,11 +15,14 @@ from tests.contract.rejudging import Rejudging, SettingAside
 from tests.contract.resolving import Resolving
 from tests.contract.revival import Reopening, Revival
 from tests.contract.sharing import Sharing
+from tests.contract.starts import FindingOrder, Starts, WaysIn
 from tests.contract.turns import Turns
 from tests.contract.visits import Ends
 
 
-class Entering(Adding, Limits, HostLimits, Depths, Revival, Reopening):
+class Entering(
+    Adding, Limits, HostLimits, Depths, Revival, Reopening, Starts, WaysIn, FindingOrder
+):
     """How URLs come in."""
 
 

@@ -17,6 +17,7 @@ PARTS = (
     "resolving",
     "revival",
     "sharing",
+    "starts",
     "visits",
 )
 pytest.register_assert_rewrite(*(f"tests.contract.{part}" for part in PARTS))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import json
+import math
 import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
@@ -211,6 +212,14 @@ def page(*links: int, text: str = "text") -> Content:
     )
     known = Links(links, ("a",) * count, tuple(f"link {n}" for n in range(count)))
     return Content(body, block, "title", "text/html", "utf-8", "en", len(text), links=known)
+
+
+def whole_rank(url: StoredUrl) -> int:
+    """The rank of a URL in a crawl that goes breadth-first, without the order of finding: its
+    depth.
+    """
+    assert url.rank is not None
+    return math.floor(url.rank)
 
 
 def request_json(**fields: Any) -> str:

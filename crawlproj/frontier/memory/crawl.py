@@ -10,17 +10,22 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from crawlproj.frontier.base import (
+    FINDING_STEP,
     LANE_OF,
+    PUSH_RANK,
     TIMED_LANES,
     Committed,
     Content,
     CrawlSpec,
+    Found,
     Lane,
     NewUrl,
     Outcome,
     State,
     compute_rank,
     lane_of,
+    merge_urls,
+    start_rank,
 )
 from crawlproj.frontier.host_limits import is_found, surplus_hosts
 from crawlproj.frontier.memory.rows import HostQueue, PageCount, UrlRow, clean_text
@@ -132,8 +137,8 @@ class CrawlWriter:
         elif self._unvisited(row) and row.visit == 0 and self._too_deep(row.depth):
             self._ignore(row, "depth")
 
-    def _rank(self, row: UrlRow | NewUrl) -> float:
-        return compute_rank(self.spec.order, row.depth, row.score)
+    def _rank(self, row: UrlRow) -> float:
+        return compute_rank(self.spec.order, row.depth, row.score, row.first_seen)
 
     def _too_deep(self, depth: int) -> bool:
         return 0 < self.spec.max_depth < depth
@@ -188,17 +193,17 @@ class CrawlWriter:
     def add_urls(
         self, urls: Iterable[NewUrl], now: datetime, since: datetime | None = None
     ) -> None:
-        batch = merge_duplicates(urls)
-        refused = self._surplus({new.host for new in batch if is_found(new)})
-        for new in batch:
-            if new.host in refused and is_found(new):
-                self.refused += 1
-                continue
+        offered = merge_duplicates(urls)
+        refused = self._surplus({new.host for new in offered if is_found(new)})
+        batch = [new for new in offered if new.host not in refused or not is_found(new)]
+        self.refused += len(offered) - len(batch)
+        for position, new in enumerate(batch):
+            at = now + FINDING_STEP * position
             row = self.crawl.rows.get(new.id)
             if row is None:
-                self._insert(new, now)
+                self._insert(new, at)
             elif row.url == new.url:
-                self._add_known(row, new, since)
+                self._add_known(row, new, since, at=at)
         self._spread()
 
     def _surplus(self, names: set[str]) -> set[str]:
@@ -209,7 +214,7 @@ class CrawlWriter:
         counts = Counter(registered_domain(name) for name in below)
         return surplus_hosts(names - known, counts, self.spec.domain_hosts)
 
-    def _insert(self, new: NewUrl, now: datetime) -> None:
+    def _insert(self, new: NewUrl, first_seen: datetime) -> None:
         if not -(2**63) <= new.id < 2**63:
             raise ValueError(f"id {new.id} has more than 64 bits")
         if new.request is not None:
@@ -220,14 +225,17 @@ class CrawlWriter:
             host=new.host,
             state=State.NEW,
             lane=new.lane,
-            rank=0.0 if new.lane is Lane.URGENT else self._rank(new),
+            rank=PUSH_RANK,
             depth=new.depth,
             score=new.score,
             parent=new.parent,
             hops=new.hops,
             request=new.request,
-            first_seen=now,
+            first_seen=first_seen,
+            found=new.found,
         )
+        if new.lane is not Lane.URGENT:
+            row = replace(row, rank=self._rank(row))
         self.crawl.rows[new.id] = row
         self.added += 1
         refusal = self._refusal(new)
@@ -246,17 +254,40 @@ class CrawlWriter:
             return "quota"
         return ""
 
-    def _add_known(self, row: UrlRow, new: NewUrl, since: datetime | None) -> None:
+    def _add_known(self, row: UrlRow, new: NewUrl, since: datetime | None, at: datetime) -> None:
         if new.depth < row.depth:
+            row = replace(row, found=new.found)
             row = self._nearer(row, new.depth, new.parent, score=new.score)
             self.nearer.add(row.id)
+        if new.found is Found.SEED:
+            row = replace(row, found=Found.SEED)
+            self.crawl.rows[row.id] = row
         if since is not None and row.last_visit is not None and row.last_visit >= since:
             return
         if row.state is State.FORBIDDEN and row.why == "forgotten":
             return
-        urgent = new.lane is Lane.URGENT and row.lane is not Lane.URGENT
-        if urgent or row.state is State.RETIRED or self._shut_out(row):
-            self._revive(row, urgent)
+        if new.lane is Lane.URGENT:
+            if row.lane is not Lane.URGENT or row.rank != PUSH_RANK:
+                self._revive(row, PUSH_RANK)
+        elif new.again is not None and (row.source or new.found is not Found.REQUEST):
+            self._ask_again(row, new, at=at)
+        elif row.state is State.RETIRED or self._shut_out(row):
+            self._revive(row)
+
+    def _ask_again(self, row: UrlRow, new: NewUrl, at: datetime) -> None:
+        """Queue a start request that is known, unless it is queued or had its response just now.
+        What was never visited waits among the new ones, where quotas hold.
+        """
+        assert new.again is not None
+        if row.lane is Lane.URGENT or (row.visit == 0 and row.lane is not None):
+            return
+        if row.status and row.last_visit is not None and row.last_visit > at - new.again:
+            return
+        row = replace(row, request=new.request or row.request)
+        if row.visit:
+            self._revive(row, start_rank(at))
+        else:
+            self._revive(row)
 
     def _nearer(self, row: UrlRow, depth: int, parent: int | None, score: float) -> UrlRow:
         row = replace(row, depth=depth, parent=parent, score=max(row.score, score))
@@ -265,12 +296,12 @@ class CrawlWriter:
         self.crawl.rows[row.id] = row
         return row
 
-    def _revive(self, row: UrlRow, urgent: bool = False) -> None:
+    def _revive(self, row: UrlRow, urgent_rank: float | None = None) -> None:
         """Queue a URL: in the urgent lane, where a queued one keeps its state, or as a new one."""
         if row.state not in LANE_OF:
             row = replace(row, state=State.NEW, tries=0, why="")
-        if urgent:
-            row = replace(row, lane=Lane.URGENT, rank=0.0)
+        if urgent_rank is not None:
+            row = replace(row, lane=Lane.URGENT, rank=urgent_rank)
         else:
             row = replace(row, lane=Lane.NEW, rank=self._rank(row))
         self.crawl.rows[row.id] = row
@@ -310,16 +341,12 @@ class CrawlWriter:
 
 def merge_duplicates(urls: Iterable[NewUrl]) -> list[NewUrl]:
     """Each id once: its first URL, at the shortest depth of all, with the best score, urgent if one
-    of them is.
+    of them is; in the order in which they came.
     """
     batch: dict[int, NewUrl] = {}
     for url in urls:
         url = replace(url, url=clean_text(url.url))
         seen = batch.setdefault(url.id, url)
-        if seen.url != url.url:
-            continue
-        near = url if url.depth < seen.depth else seen
-        lane = Lane.URGENT if url.lane is Lane.URGENT else seen.lane
-        score = max(seen.score, url.score)
-        batch[url.id] = replace(seen, depth=near.depth, parent=near.parent, score=score, lane=lane)
+        if seen is not url and seen.url == url.url:
+            batch[url.id] = merge_urls(seen, url)
     return list(batch.values())

@@ -14,7 +14,17 @@ from datetime import datetime
 from typing import Any
 
 from crawlproj.archive.exchange import Original
-from crawlproj.frontier.base import Content, Lane, Outcome, Pause, State, StoredUrl, Ticket
+from crawlproj.frontier.base import (
+    PUSH_RANK,
+    Content,
+    Found,
+    Lane,
+    Outcome,
+    Pause,
+    State,
+    StoredUrl,
+    Ticket,
+)
 
 STORED_URL_FIELDS = tuple(field.name for field in fields(StoredUrl))
 FROM_LEASE = frozenset({"server", "epoch"})
@@ -55,6 +65,12 @@ class UrlRow:
     content: Content | None = None
     expires: datetime | None = None
     original: Original | None = None
+    found: Found | None = None
+    source: bool = False
+
+    @property
+    def pushed(self) -> bool:
+        return self.lane is Lane.URGENT and self.rank == PUSH_RANK
 
     @property
     def body_digest(self) -> bytes | None:
@@ -94,6 +110,7 @@ class UrlRow:
             "moved_to": clean_or_none(end.moved_to),
             "last_visit": end.at,
             "changes": self.changes + end.changed,
+            "source": end.source,
         }
         if end.interval_s is not None:
             values["interval_s"] = end.interval_s

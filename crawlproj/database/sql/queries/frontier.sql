@@ -37,7 +37,7 @@ select pages, bytes from crawl where id = %(crawl)s;
 
 -- name: rerank
 -- Ranks the new URLs of a crawl by another order; when the spider comes back with one.
-update url set rank = case %(ordering)s when 'bfs' then depth when 'dfs' then -depth else -score end
+update url set rank = url_rank(%(ordering)s, depth, score, first_seen)
 where crawl = %(crawl)s and lane in (1, 3);
 
 -- name: too_deep
@@ -48,7 +48,7 @@ where crawl = %(crawl)s and lane in (1, 3) and visit = 0 and state = 'new' and d
 -- name: deep_enough
 -- Queues URLs again that a larger depth limit lets in; when the spider comes back with one.
 update url set state = 'new', why = '', lane = 1,
-    rank = case %(ordering)s when 'bfs' then depth when 'dfs' then -depth else -score end
+    rank = url_rank(%(ordering)s, depth, score, first_seen)
 where crawl = %(crawl)s and state = 'ignored' and why = 'depth' and (%(max_depth)s = 0 or depth <= %(max_depth)s);
 
 -- name: all_hosts
@@ -97,13 +97,15 @@ select host from crawl_host where crawl = %(crawl)s and host = any (%(hosts)s::i
 
 -- name: add_urls
 -- Adds URLs that are not known yet, barred ones as forbidden, and gives what was new; in each commit.
-insert into url (id, crawl, host, canonical, state, why, lane, rank, depth, score, parent, hops, request, first_seen)
+insert into url (id, crawl, host, canonical, state, why, lane, rank, depth, score, parent, hops, request, first_seen, found)
 select id, %(crawl)s, host, canonical, case when f.barred then 'forbidden' else state::url_state end,
-    case when f.barred then 'forgotten' else why end, case when not f.barred then lane end, case when not f.barred then rank end,
-    depth, score, parent, hops, request::json, %(now)s
+    case when f.barred then 'forgotten' else why end, case when not f.barred then lane end,
+    case when f.barred or lane is null then null when lane = 0 then 0 else url_rank(%(ordering)s, depth, score, first_seen) end,
+    depth, score, parent, hops, request::json, first_seen, found
 from unnest(%(id)s::bigint[], %(host)s::int[], %(canonical)s::text[], %(state)s::text[], %(why)s::text[], %(lane)s::smallint[],
-    %(rank)s::float8[], %(depth)s::int[], %(score)s::float8[], %(parent)s::bigint[], %(hops)s::smallint[], %(request)s::text[])
-    as n (id, host, canonical, state, why, lane, rank, depth, score, parent, hops, request)
+    %(depth)s::int[], %(score)s::float8[], %(parent)s::bigint[], %(hops)s::smallint[], %(request)s::text[], %(found)s::smallint[],
+    %(first_seen)s::timestamptz[])
+    as n (id, host, canonical, state, why, lane, depth, score, parent, hops, request, found, first_seen)
     cross join lateral (
         select (select exists (select from forgotten where barred)) and is_forgotten(n.canonical, n.host) as barred offset 0) f
 order by id
@@ -112,11 +114,11 @@ returning id, host, lane;
 
 -- name: nearer_urls
 -- Gives known URLs a smaller depth, where one was found; in each commit.
-update url u set depth = n.depth, parent = n.parent, score = greatest(u.score, n.score),
+update url u set depth = n.depth, parent = n.parent, found = n.found, score = greatest(u.score, n.score),
     rank = case when u.lane in (1, 3) then
-        case %(ordering)s when 'bfs' then n.depth when 'dfs' then -n.depth else -greatest(u.score, n.score) end else u.rank end
-from unnest(%(id)s::bigint[], %(canonical)s::text[], %(depth)s::int[], %(parent)s::bigint[], %(score)s::float8[])
-    as n (id, canonical, depth, parent, score)
+        url_rank(%(ordering)s, n.depth, greatest(u.score, n.score), u.first_seen) else u.rank end
+from unnest(%(id)s::bigint[], %(canonical)s::text[], %(depth)s::int[], %(parent)s::bigint[], %(score)s::float8[], %(found)s::smallint[])
+    as n (id, canonical, depth, parent, score, found)
 where u.id = n.id and u.canonical = n.canonical and n.depth < u.depth
 returning u.id, u.host, u.depth;
 
@@ -124,9 +126,7 @@ returning u.id, u.host, u.depth;
 -- Carries a smaller depth on to what these pages link to; after nearer_urls, ring by ring.
 update url u set depth = %(depth)s + 1, parent = p.parent, score = greatest(u.score, 1::float8 / (2 + %(depth)s)),
     rank = case when u.lane in (1, 3) then
-        case %(ordering)s when 'bfs' then %(depth)s + 1 when 'dfs' then -(%(depth)s + 1)
-            else -greatest(u.score, 1::float8 / (2 + %(depth)s)) end
-        else u.rank end
+        url_rank(%(ordering)s, %(depth)s + 1, greatest(u.score, 1::float8 / (2 + %(depth)s)), u.first_seen) else u.rank end
 from (
     select k.id, min(l.url) as parent from page_links l cross join lateral unnest(l.known) as k (id)
     where l.url = any (%(ids)s::bigint[]) group by k.id
@@ -134,25 +134,39 @@ from (
 where u.id = p.id and u.depth > %(depth)s + 1
 returning u.id, u.host;
 
+-- name: mark_seeds
+-- Notes of known URLs that they are given as seeds now; in commits that bring seeds.
+update url u set found = %(seed)s::smallint
+from unnest(%(id)s::bigint[], %(canonical)s::text[]) as n (id, canonical)
+where u.id = n.id and u.canonical = n.canonical and u.found is distinct from %(seed)s::smallint;
+
 -- name: revive_urls
--- Queues known URLs again that were pushed, retired or too deep; in each commit.
+-- Queues known URLs again that were pushed, are to be asked again, retired or too deep; in each commit.
+-- Of what callbacks request only sources are asked again.
+-- A start request that was never visited waits among the new ones, where quotas hold; so does what was left out.
 update url u set
     state = case when u.state in ('new', 'waiting', 'retry', 'gone') then u.state else 'new' end,
     tries = case when u.state in ('new', 'waiting', 'retry', 'gone') then u.tries else 0 end,
     why = case when u.state in ('new', 'waiting', 'retry', 'gone') then u.why else '' end,
-    lane = case when n.urgent then 0 else 1 end,
-    rank = case when n.urgent then 0 else case %(ordering)s when 'bfs' then u.depth when 'dfs' then -u.depth else -u.score end end
-from unnest(%(id)s::bigint[], %(canonical)s::text[], %(urgent)s::bool[]) as n (id, canonical, urgent)
+    lane = case when n.urgent or (n.again_s is not null and (n.start or u.source) and u.visit > 0) then 0 else 1 end,
+    rank = case when n.urgent then 0 when n.again_s is not null and (n.start or u.source) and u.visit > 0 then url_rank('bfs', 1, 0, n.at)
+        else url_rank(%(ordering)s, u.depth, u.score, u.first_seen) end,
+    request = case when n.again_s is not null and n.request is not null then n.request::json else u.request end
+from unnest(%(id)s::bigint[], %(canonical)s::text[], %(urgent)s::bool[], %(at)s::timestamptz[], %(again_s)s::float8[], %(start)s::bool[],
+    %(request)s::text[]) as n (id, canonical, urgent, at, again_s, start, request)
 where u.id = n.id and u.canonical = n.canonical and (u.last_visit >= %(since)s::timestamptz) is not true
     and (u.state, u.why) is distinct from ('forbidden'::url_state, 'forgotten') and (
-    (n.urgent and u.lane is distinct from 0) or u.state = 'retired'
-    or (u.state = 'ignored' and u.why = 'depth' and (%(max_depth)s = 0 or u.depth <= %(max_depth)s)))
+    (n.urgent and (u.lane is distinct from 0 or u.rank > 0))
+    or (n.again_s is not null and (n.start or u.source) and (u.visit > 0 or u.lane is null) and u.lane is distinct from 0
+        and (u.status > 0 and u.last_visit > n.at - make_interval(secs => n.again_s)) is not true)
+    or ((n.again_s is null or not (n.start or u.source)) and (u.state = 'retired'
+        or (u.state = 'ignored' and u.why = 'depth' and (%(max_depth)s = 0 or u.depth <= %(max_depth)s)))))
 returning u.id, u.host;
 
 -- name: revive_depths
 -- Queues URLs again that a smaller depth has brought within the limit; after nearer_children.
 update url u set state = 'new', why = '', lane = 1,
-    rank = case %(ordering)s when 'bfs' then depth when 'dfs' then -depth else -score end
+    rank = url_rank(%(ordering)s, depth, score, first_seen)
 where id = any (%(ids)s::bigint[]) and state = 'ignored' and why = 'depth' and depth <= %(max_depth)s
 returning id, host;
 
@@ -169,16 +183,16 @@ update url u set visit = u.visit + 1, state = o.state::url_state, status = o.sta
     modified = case when o.block_digest is not null then o.modified when o.status between 200 and 304
         then coalesce(o.modified, u.modified) else u.modified end,
     body_digest = coalesce(o.body_digest, u.body_digest), block_digest = coalesce(o.block_digest, u.block_digest),
-    expires = case when o.block_digest is not null then o.expires else coalesce(o.expires, u.expires) end,
+    expires = case when o.block_digest is not null then o.expires else coalesce(o.expires, u.expires) end, source = o.source,
     lane = o.lane,
-    rank = case when o.lane = 1 then case %(ordering)s when 'bfs' then u.depth when 'dfs' then -u.depth else -u.score end
+    rank = case when o.lane = 1 then url_rank(%(ordering)s, u.depth, u.score, u.first_seen)
         when o.lane is not null then extract(epoch from o.next_visit) end
 from unnest(%(id)s::bigint[], %(visit)s::int[], %(server)s::int[], %(epoch)s::int[], %(state)s::text[], %(at)s::timestamptz[],
     %(status)s::smallint[], %(why)s::text[], %(next_visit)s::timestamptz[], %(tries)s::smallint[], %(interval_s)s::float8[],
     %(changed)s::bool[], %(moved_to)s::text[], %(etag)s::text[], %(modified)s::text[], %(lane)s::smallint[],
-    %(body_digest)s::bytea[], %(block_digest)s::bytea[], %(expires)s::timestamptz[])
+    %(body_digest)s::bytea[], %(block_digest)s::bytea[], %(expires)s::timestamptz[], %(source)s::bool[])
     as o (id, visit, server, epoch, state, at, status, why, next_visit, tries, interval_s, changed, moved_to, etag, modified, lane,
-        body_digest, block_digest, expires)
+        body_digest, block_digest, expires, source)
     join server s on s.id = o.server and s.epoch = o.epoch and s.worker = %(worker)s
 where u.id = o.id and u.visit = o.visit and u.crawl = %(crawl)s
 returning u.id, u.host, u.last_change = u.last_visit, u.depth;
@@ -297,7 +311,7 @@ order by u.id limit %(count)s;
 -- name: allow_urls
 -- Queues URLs again that a changed robots.txt allows, and gives their crawls and hosts.
 update url u set state = 'new', why = '', tries = 0, lane = 1,
-    rank = case c.ordering when 'bfs' then u.depth when 'dfs' then -u.depth else -u.score end
+    rank = url_rank(c.ordering, u.depth, u.score, u.first_seen)
 from crawl c
 where c.id = u.crawl and u.id = any (%(ids)s::bigint[]) and u.state = 'forbidden' and u.why like 'robots%%'
     and (c.max_depth = 0 or u.depth <= c.max_depth)
@@ -395,7 +409,7 @@ update crawl_host c set stage = case when f.prepared then 2 else 1 end from foun
 -- The columns are the fields of a Ticket, by name and in their order; what else is needed stands in the last line.
 select u.id, u.canonical as url, w.name as host, w.server, w.epoch, u.visit, u.lane, u.state, u.depth, u.tries, u.hops, u.changes,
     u.interval_s, u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires,
-    coalesce(p.noarchive, false) as noarchive,
+    coalesce(p.noarchive, false) as noarchive, u.found, u.source, u.lane = 0 and u.rank = 0 as pushed,
     p.warc_digest as original_digest, p.warc_at as original_at, p.warc_record as original_record, c.pages as host_pages
 from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[], %(urgent)s::bool[]) as w (name, server, epoch, count, urgent)
     cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
@@ -415,7 +429,8 @@ order by h.id, u.lane, u.rank, u.id;
 -- All about some URLs by id; asked for pushed URLs and by scrapy explain.
 -- The columns are the fields of a StoredUrl, by name and in their order.
 select u.id, u.canonical as url, h.name as host, u.state, u.lane, u.rank, u.depth, u.score, u.parent, u.visit, u.tries, u.changes,
-    u.status, u.why, u.first_seen, u.last_visit, u.last_change, u.next_visit, u.interval_s, u.moved_to
+    u.status, u.why, u.first_seen, u.last_visit, u.last_change, u.next_visit, u.interval_s, u.moved_to,
+    u.found, u.source
 from url u join host h on h.id = u.host where u.id = any (%(ids)s::bigint[]) and u.crawl = %(crawl)s;
 
 -- name: seeds

@@ -8,16 +8,17 @@ select url, at, warc_at, body_digest, block_digest from page_version where url =
 -- Adds URLs with their history, or updates older ones; gives ids, hosts, and which are new; for each batch.
 -- A later visit of our own counts more. The end of a visit that is under way comes too late.
 insert into url as u (id, crawl, host, canonical, state, why, lane, rank, depth, score, visit, tries, changes, status, first_seen,
-    last_visit, last_change, next_visit, interval_s, block_digest, moved_to, expires)
+    last_visit, last_change, next_visit, interval_s, block_digest, moved_to, expires, found, source)
 select id, %(crawl)s, host, canonical, state::url_state, why, lane, case when lane is not null then extract(epoch from next_visit) end,
     depth, score, visit, tries, changes, status, first_seen, last_visit, last_change, next_visit, interval_s, block_digest, moved_to,
-    expires
+    expires, found, source
 from unnest(%(id)s::bigint[], %(host)s::int[], %(canonical)s::text[], %(state)s::text[], %(why)s::text[], %(lane)s::smallint[],
     %(depth)s::int[], %(score)s::float8[], %(visit)s::int[], %(tries)s::smallint[], %(changes)s::int[], %(status)s::smallint[],
     %(first_seen)s::timestamptz[], %(last_visit)s::timestamptz[], %(last_change)s::timestamptz[], %(next_visit)s::timestamptz[],
-    %(interval_s)s::float8[], %(block_digest)s::bytea[], %(moved_to)s::text[], %(expires)s::timestamptz[])
+    %(interval_s)s::float8[], %(block_digest)s::bytea[], %(moved_to)s::text[], %(expires)s::timestamptz[],
+    %(found)s::smallint[], %(source)s::bool[])
     as n (id, host, canonical, state, why, lane, depth, score, visit, tries, changes, status, first_seen, last_visit, last_change,
-        next_visit, interval_s, block_digest, moved_to, expires)
+        next_visit, interval_s, block_digest, moved_to, expires, found, source)
 where not is_forgotten(canonical, host)
 order by id
 on conflict (id) do update set visit = u.visit + 1, state = excluded.state, why = excluded.why, tries = excluded.tries,
@@ -25,7 +26,7 @@ on conflict (id) do update set visit = u.visit + 1, state = excluded.state, why 
     changes = greatest(u.changes, excluded.changes), status = excluded.status, first_seen = least(u.first_seen, excluded.first_seen),
     last_visit = excluded.last_visit, last_change = excluded.last_change, next_visit = excluded.next_visit,
     interval_s = excluded.interval_s, block_digest = coalesce(excluded.block_digest, u.block_digest), body_digest = null, etag = null,
-    modified = null, moved_to = excluded.moved_to, expires = excluded.expires
+    modified = null, moved_to = excluded.moved_to, expires = excluded.expires, source = excluded.source
 where u.canonical = excluded.canonical and u.request is null and (u.last_visit is null or u.last_visit < excluded.last_visit)
 returning u.id, u.host, u.xmax = 0;
 

@@ -141,7 +141,7 @@ update url u set state = case when c.max_depth = 0 or u.depth <= c.max_depth the
     why = case when c.max_depth = 0 or u.depth <= c.max_depth then '' else 'depth' end,
     lane = case when c.max_depth = 0 or u.depth <= c.max_depth then 1 end,
     rank = case when c.max_depth = 0 or u.depth <= c.max_depth
-        then case c.ordering when 'bfs' then u.depth when 'dfs' then -u.depth else -u.score end end
+        then url_rank(c.ordering, u.depth, u.score, u.first_seen) end
 from crawl c
 where c.id = u.crawl and u.id = any (%(ids)s::bigint[]) and u.state = 'forbidden' and u.why = 'forgotten'
     and not is_forgotten(u.canonical, u.host)
