@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from crawlproj.errors import ConfigError
-from crawlproj.urls.scope import Scope, read_seeds
+from crawlproj.urls.scope import Scope, ScopeRules, read_seeds
 
 
 def scope(*seeds: str, **more: str) -> Scope:
-    made = Scope(**more)
+    made = Scope(ScopeRules(**more))
     made.add_seeds(seeds)
     return made
 
@@ -30,7 +30,7 @@ def test_include_and_exclude_narrow_it() -> None:
 
 def test_a_bad_pattern_is_named() -> None:
     with pytest.raises(ConfigError, match="include"):
-        Scope(include="(")
+        Scope(ScopeRules(include="("))
 
 
 def test_seeds_are_made_canonical_and_listed_once() -> None:
