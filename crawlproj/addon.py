@@ -85,7 +85,7 @@ class CrawlprojAddon:
         settings.set("ITEM_PROCESSOR", "crawlproj.extensions.feedexport.SpiderItems", "addon")
 
     def update_settings(self, settings: BaseSettings) -> None:
-        check_setting_names(settings)
+        check_setting_names(settings, foreign_project=True)
         self.update_pre_crawler_settings(settings)
         merge_components(settings, KEPT_MODULES)
         check_components(settings)

@@ -42,13 +42,19 @@ LONG = 10
 
 
 def check_setting_names(
-    settings: BaseSettings, environment: Mapping[str, str] = os.environ
+    settings: BaseSettings,
+    environment: Mapping[str, str] = os.environ,
+    foreign_project: bool = False,
 ) -> None:
-    """Raise ConfigError if a setting or an environment variable is one of ours, misspelt."""
+    """Raise ConfigError if a setting or an environment variable is one of ours, misspelt.
+
+    `foreign_project`: the command line may have settings of that project, too.
+    """
     ours: frozenset[str] = import_module("settings.base").OURS
     special = [name for name in sorted(ours) if name.startswith(OUR_PREFIXES)]
     for name in sorted(_unknown_names(settings, ours)):
-        if settings.getpriority(name) == SETTINGS_PRIORITIES["cmdline"]:
+        given_to_us = settings.getpriority(name) == SETTINGS_PRIORITIES["cmdline"]
+        if given_to_us and not foreign_project:
             meant = nearest_name(name, ours)
             if not meant and name.startswith(OUR_WORDS):
                 meant = next(iter(get_close_matches(name, sorted(ours), n=1, cutoff=0.0)), "")

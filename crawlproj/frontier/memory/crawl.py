@@ -230,16 +230,17 @@ class CrawlWriter:
         rescaling = make_rescaling(before.pages, after.pages, after.policy)
         changed = 0
         for row in list(self.crawl.rows.values()):
-            if row.state is not State.WAITING or row.lane is not Lane.REVISIT:
+            waits = row.state is State.WAITING and row.lane is Lane.REVISIT
+            would_wait = row.state is State.IGNORED and row.why == "scope"
+            if not waits and not would_wait:
                 continue
             if row.last_visit is None or row.next_visit is None or row.interval_s is None:
                 continue
             new_s, at = rescaling.new_visit(row.last_visit, row.next_visit, row.interval_s)
             if (new_s, at) == (row.interval_s, row.next_visit):
                 continue
-            self.crawl.rows[row.id] = replace(
-                row, interval_s=new_s, next_visit=at, rank=at.timestamp()
-            )
+            rank = at.timestamp() if waits else None
+            self.crawl.rows[row.id] = replace(row, interval_s=new_s, next_visit=at, rank=rank)
             changed += 1
         return changed
 

@@ -110,21 +110,23 @@ where u.crawl = %(crawl)s and u.state = 'waiting' and l.url >= (%(first)s)::bigi
 order by l.url limit %(count)s;
 
 -- name: rescaled_urls
--- Pages that wait for their next visit, some at a time; asked when the revisit interval has changed.
+-- Pages that wait for their next visit, or would if they were in the scope, some at a time; asked when the revisit interval has changed.
 select id, last_visit, next_visit, interval_s, source, visit from url
-where crawl = %(crawl)s and id >= (%(first)s)::bigint and lane = 2 and state = 'waiting' and interval_s is not null
+where crawl = %(crawl)s and id >= (%(first)s)::bigint and interval_s is not null
+    and ((lane = 2 and state = 'waiting') or (state = 'ignored' and why = 'scope'))
     and last_visit is not null and next_visit is not null
 order by id limit %(count)s;
 
 -- name: put_intervals
 -- Gives pages another interval and next visit, unless they were visited meanwhile; gives hosts of those that had others.
-update url u set interval_s = n.interval_s, next_visit = n.next_visit, rank = extract(epoch from n.next_visit)
+update url u set interval_s = n.interval_s, next_visit = n.next_visit,
+    rank = case when u.lane is not null then extract(epoch from n.next_visit) end
 from (
     select u.id, n.interval_s, n.next_visit
     from unnest(%(id)s::bigint[], %(visit)s::int[], %(interval_s)s::float8[], %(next_visit)s::timestamptz[])
         as n (id, visit, interval_s, next_visit) join url u on u.id = n.id and u.visit = n.visit
     order by u.id for no key update of u) n
-where u.id = n.id and u.crawl = %(crawl)s and u.lane = 2 and u.state = 'waiting'
+where u.id = n.id and u.crawl = %(crawl)s and ((u.lane = 2 and u.state = 'waiting') or (u.state = 'ignored' and u.why = 'scope'))
     and (u.interval_s, u.next_visit) is distinct from (n.interval_s, n.next_visit)
 returning u.host;
 
