@@ -26,7 +26,7 @@ from crawlproj.archive.write_queue import Receipt
 from crawlproj.database.connection import Database, Transaction
 from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.database.queries import load_queries
-from crawlproj.frontier.base import Batch, CrawlSpec, NewUrl, Outcome, RobotsRow, State
+from crawlproj.frontier.base import Batch, CrawlSpec, LeftOutHost, NewUrl, Outcome, RobotsRow, State
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.urls.canonical import host_of, origin_of, url_key
 
@@ -176,6 +176,10 @@ def _mixed_batch(work: Round) -> Batch:
             *(NewUrl(url_key(spec.name, url), url, host_of(url), depth=1) for url in urls),
         ],
         robots=rows,
+        left_out={
+            name: LeftOutHost(name, f"http://{name}/")
+            for name in (f"out{number}.example" for number in range(100))
+        },
     )
 
 

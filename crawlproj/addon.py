@@ -16,6 +16,7 @@ from scrapy.settings import BaseSettings
 from crawlproj.components import DEFAULTS, check_components, merge_components
 from crawlproj.errors import CrawlprojError
 from crawlproj.install_check import different_folders, package_files
+from crawlproj.setting_names import check_setting_names
 
 SCRAPY_SETTINGS = (
     "SCHEDULER",
@@ -56,6 +57,7 @@ class ProjectAddon:
     """
 
     def update_settings(self, settings: BaseSettings) -> None:
+        check_setting_names(settings)
         merge_components(settings)
         check_components(settings)
 
@@ -83,6 +85,7 @@ class CrawlprojAddon:
         settings.set("ITEM_PROCESSOR", "crawlproj.extensions.feedexport.SpiderItems", "addon")
 
     def update_settings(self, settings: BaseSettings) -> None:
+        check_setting_names(settings, foreign_project=True)
         self.update_pre_crawler_settings(settings)
         merge_components(settings, KEPT_MODULES)
         check_components(settings)

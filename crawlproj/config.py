@@ -28,11 +28,13 @@ from crawlproj.politeness.guard import Guard
 from crawlproj.politeness.networks import shipped_networks
 from crawlproj.revisit.base import Bounds
 from crawlproj.revisit.shares import CLASSES
+from crawlproj.urls.suffixes import shipped_suffixes
 
 T = TypeVar("T")
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)")
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?")
+SUFFIX = re.compile(r"[a-z0-9][a-z0-9_-]*")
 SECRET = frozenset({"DATABASE_URL", "REDIS_URL"})
 """Settings that may hold a password: they are never quoted."""
 ROBOT_NAME = re.compile(r"[A-Za-z0-9_\-.]+(/[A-Za-z0-9_\-.]+)?")
@@ -167,6 +169,16 @@ def parse_networks(value: object) -> tuple[str, ...]:
         raise ValueError('"shipped", or networks such as 192.0.2.0/24') from None
 
 
+def parse_suffixes(value: object) -> frozenset[str]:
+    """Suffixes of URLs, with or without a dot; `shipped` is the list that comes with crawlproj."""
+    if value == "shipped":
+        return shipped_suffixes()
+    suffixes = [word.lower().removeprefix("*").removeprefix(".") for word in parse_list(value)]
+    if not all(map(SUFFIX.fullmatch, suffixes)):
+        raise ValueError('"shipped", or suffixes such as jpg, mp4, zip')
+    return frozenset(suffixes)
+
+
 def parse_fraction(value: object) -> float:
     number = parse_number(value)
     if number >= 1:
@@ -243,6 +255,8 @@ class Config:
     decrease: float
     revisit_filter: frozenset[str]
     follow_nofollow: bool
+    suffixes: frozenset[str]
+    """Links to URLs with these suffixes are recorded, not followed."""
     link_limits: LinkLimits
     log_requests: bool
     log_requests_bytes: int
@@ -329,6 +343,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         increase=read("REVISIT_INCREASE", parse_number),
         decrease=read("REVISIT_DECREASE", parse_fraction),
         revisit_filter=read("REVISIT_FILTER", parse_kinds),
+        suffixes=read("URL_SUFFIXES", parse_suffixes),
         follow_nofollow=read("FOLLOW_NOFOLLOW", parse_boolean),
         link_limits=_link_limits(read),
         log_requests=read("LOG_REQUESTS", parse_boolean),

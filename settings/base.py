@@ -29,6 +29,9 @@ ROBOT_CONTACT = ""  # mailto: or web page; without it only loopback may be crawl
 # --- What may be asked ---
 GUARD_ALLOW_PRIVATE = False  # private, loopback and link-local addresses
 DNS_HOSTS: dict[str, str] = {}  # static names, wildcards allowed: {"*.test": "127.0.0.1"}
+# Links to files with these suffixes are recorded, not followed: a list, "shipped"
+# (urls/media_suffixes.txt), or empty: none.
+URL_SUFFIXES = "shipped"
 FOLLOW_NOFOLLOW = False  # follow links that say rel=nofollow
 LINKS_PER_PAGE = 20_000  # the first links of a page are taken; of a feed or sitemap 50,000
 LINKS_CHARACTERS = 10_000_000  # of these links together, joined with the page's base

@@ -32,6 +32,7 @@ LAYERS = (
     "items",
     "config",
     "components",
+    "setting_names",
     "fetch",
     "scheduling",
     "addon",
@@ -59,6 +60,7 @@ SCRAPY = {"scrapy", "twisted"}
 KNOW_SCRAPY = {
     "addon",
     "components",
+    "setting_names",
     "fetch",
     "scheduling",
     "cli",

@@ -29,6 +29,7 @@ from crawlproj.database.connection import Database
 from crawlproj.errors import ConfigError, CrawlprojError
 from crawlproj.formatting import printable
 from crawlproj.frontier.takedown import barred_urls
+from crawlproj.setting_names import check_setting_names
 from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of
 
 FINE = 0
@@ -99,6 +100,7 @@ class ProjectCommand(ScrapyCommand):
             least, most = self.words
             name = type(self).__module__.rpartition(".")[2]
             check_words(args, least, most, usage=f"scrapy {name} {self.syntax()}")
+            check_setting_names(self.settings)
             config = read_config(self.settings, DEFAULT_CRAWL)
             self.exitcode = self.execute_command(config, args, opts)
 

@@ -33,7 +33,7 @@ from crawlproj.install_check import different_folders
 from crawlproj.politeness.guard import StaticNames
 from crawlproj.private_files import make_crawl_dir, make_private_folder, open_private
 from crawlproj.revisit.policies import choose_policy
-from crawlproj.scheduling.spider import LearnsSeeds, seeds_of
+from crawlproj.scheduling.spider import LearnsSeeds, check_scope, roots_of, seeds_of
 from crawlproj.urls.canonical import host_of
 
 LOG_BYTES = 50_000_000
@@ -64,7 +64,8 @@ def run_preflight(
     config = check_settings(settings, spider_name)
     spider = make_spider(settings, spider_name, arguments)
     check_addons(settings, spider)
-    seeds = seeds_of(spider)
+    check_scope(spider, config.spec)
+    seeds = seeds_of(spider) or roots_of(spider)
     check_contact(config, seeds)
     check_crawl_dir(config.crawl_dir)
     check_folder(config.log_dir)

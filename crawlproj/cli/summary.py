@@ -47,7 +47,7 @@ ENDED_WORDS = {
     "forbidden": ("is refused (by server or robots.txt)", "are refused (by server or robots.txt)"),
     "retired": ("is gone for good", "are gone for good"),
     "dead": ("failed for good", "failed for good"),
-    "ignored": ("is left out (depth or quota)", "are left out (depth or quota)"),
+    "ignored": ("is left out (depth, quota or scope)", "are left out (depth, quota or scope)"),
 }
 """States in which URLs are not fetched again soon: what one does, what several do."""
 COLUMNS = re.compile(r" *[A-Z][\w.]* +(?:[\d,]+  )?| *")
@@ -72,6 +72,8 @@ class CrawlSummary:
     tally: Tally
     now: datetime
     counts: Mapping[str, int] = field(default_factory=dict)
+    left_out: int = 0
+    """Hosts that links lead to and that are not part of the crawl."""
     outlook: Outlook = field(default_factory=Outlook)
     examples: Mapping[str, str] = field(default_factory=dict)
     locations: Mapping[str, str] = field(default_factory=dict)
@@ -149,6 +151,11 @@ def _visited_lines(summary: CrawlSummary, width: int) -> list[str]:
     for words, number in tally.limited.items():
         lines.append(f"  {label:<10} {number:>6,}  {words}: see the log")
         label = ""
+    if tally.media:
+        lines.append(
+            f"  {'Media':<10} {tally.media:>6,}  links to pictures, archives and the like: "
+            "recorded, not fetched"
+        )
     if tally.robots_unreachable:
         lines.append(
             f"  {'robots.txt':<10} {tally.robots_unreachable:>6,}  could not be read: these hosts "
@@ -214,6 +221,11 @@ def _known_lines(summary: CrawlSummary) -> list[str]:
     ]
     if ended:
         lines.append(f"    {', '.join(ended)}")
+    if summary.left_out:
+        hosts = format_count(
+            summary.left_out, "host that links lead to is", "hosts that links lead to are"
+        )
+        lines.append(f"  {hosts} not part of the crawl: scrapy explain HOST says why")
     return lines
 
 

@@ -35,7 +35,8 @@ class Command(crawl.Command):
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}. scrapy crawl site -a seeds=URL[,URL] [-a seeds_file=FILE] [-a "
-            "include=REGEX] [-a exclude=REGEX] [-a depth=N]. Exit codes: 0 fine, 1 could not run, "
+            "domains=NAME[,NAME]] [-a hosts=REGEX] [-a everything=1] [-a include=REGEX] [-a "
+            "exclude=REGEX] [-a depth=N]. Exit codes: 0 fine, 1 could not run, "
             "2 bad usage or settings, 3 ran but could fetch nothing, 130 stopped."
         )
 

@@ -20,7 +20,7 @@ from crawlproj.database.connection import Database
 from crawlproj.frontier.opening import open_for_reading, open_frontier
 from crawlproj.reports.explain import host_in_words, url_in_words
 from crawlproj.reports.facts import host_facts, url_facts
-from crawlproj.urls.canonical import url_key
+from crawlproj.urls.canonical import host_of, url_key
 
 
 class Command(ProjectCommand):
@@ -49,7 +49,7 @@ class Command(ProjectCommand):
             now = frontier.now()
             if is_host(word):
                 facts = host_facts(database, frontier, config, host_name=host_name(word))
-                known = facts["known"]
+                known = facts["known"] or facts["state"] is not None
                 lines = host_in_words(facts, now)
             else:
                 facts = url_facts(database, frontier, config, url=word, canonical=url)
@@ -71,10 +71,12 @@ class Command(ProjectCommand):
         if not opts.crawl and not self.settings.get("CRAWL_NAME"):
             if is_host(word):
                 rows = database.fetch_rows("crawls_with_host", host=host_name(word))
+                rows = rows or database.fetch_rows("explain_leaving", host=host_name(word))
             else:
                 crawls = [name for (name,) in database.fetch_rows("crawl_names")]
                 ids = [url_key(crawl, url) for crawl in crawls]
                 rows = database.fetch_rows("crawls_with_url", ids=ids)
+                rows = rows or database.fetch_rows("explain_leaving", host=host_of(url))
             knowing = [name for (name,) in rows]
             if len(knowing) == 1:
                 return str(knowing[0])

@@ -71,6 +71,8 @@ class Panel:
         # Without a log file all warnings are on the screen anyway.
         if self._crawler.settings.get("LOG_FILE"):
             logging.root.addHandler(self._handler)
+        for notice in worker_of(self._crawler).notices:
+            self._screen.print_line(notice)
         if self._screen.live:
             self._tick()
         else:
@@ -126,6 +128,7 @@ class Panel:
             tally=count_outcomes(self._crawler.stats.get_stats()),
             now=worker.clock.now(),
             counts=worker.counts,
+            left_out=worker.left_out,
             outlook=worker.outlook,
             examples=worker.examples,
             locations=self._places(),

@@ -36,6 +36,7 @@ from typing import Any, Protocol
 
 from crawlproj.archive.exchange import Original, RecordLocation
 from crawlproj.archive.write_queue import Receipt
+from crawlproj.frontier.rules import CrawlRules
 
 
 class Lane(IntEnum):
@@ -116,6 +117,8 @@ class CrawlSpec:
     """So many hosts below one registered domain are let in by links: a domain that has every name
     (wildcard DNS) can't fill the frontier.
     """
+    open_domains: frozenset[str] = frozenset()
+    """Below these the crawl was told to go: their hosts are not limited by `domain_hosts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +352,31 @@ class Want:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOutHost:
+    """A host that links lead to and that is not part of the crawl: the first such link, and why:
+    "host" (the scope), or "domain hosts" (its domain has enough of them).
+    """
+
+    name: str
+    url: str
+    reason: str = "host"
+    first_seen: datetime | None = None
+    """When it was stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejudged:
+    """What a changed scope or interval did to known URLs: how many are left out now, are back, were
+    added since links to them were outside before, and have another time of their next visit.
+    """
+
+    out: int = 0
+    back: int = 0
+    added: int = 0
+    rescheduled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """Everything that one group commit writes."""
 
@@ -357,6 +385,7 @@ class Batch:
     robots: Sequence[RobotsRow] = ()
     clocks: Mapping[str, Pause] = field(default_factory=dict)
     server_clocks: Mapping[int, Pause] = field(default_factory=dict)
+    left_out: Mapping[str, LeftOutHost] = field(default_factory=dict)
     since: datetime | None = None
     """URLs that were visited at this time or later are not queued again, however they are added."""
 
@@ -380,6 +409,8 @@ class Committed:
     """Ends and URLs that the database refused for what is in them."""
 
 
+MAX_LEFT_OUT = 100_000
+"""So many hosts that are left out are kept for each crawl."""
 MAX_READY = 100
 """Hosts that are ready are not counted further."""
 
@@ -440,6 +471,17 @@ class Frontier(Protocol):
     def open(self) -> None:
         """Create the crawl unless it exists. A changed order ranks new URLs anew, a changed depth
         limit judges them anew.
+        """
+
+    def apply_rules(self, rules: CrawlRules, wanted: Callable[[str], bool]) -> Rejudged:
+        """Let a scope or revisit interval take effect on known URLs that is not the stored one;
+        then it is the stored one.
+
+        Queued URLs that links have led to, plain ones and deeper than the seeds, are ignored if
+        they are not `wanted` (`why` is "scope"); such as are, are back where they were. Links of
+        stored pages that were outside are added if the scope may have grown. Intervals of pages, in
+        the scope or not, follow the changed first interval. Where nothing is stored, only queued
+        URLs are judged.
         """
 
     def add(self, urls: Sequence[NewUrl]) -> Committed:
@@ -564,6 +606,12 @@ class Frontier(Protocol):
 
     def count_urls(self) -> dict[str, int]:
         """URLs per state, and `known` in all."""
+
+    def find_left_out(self, name: str) -> LeftOutHost | None:
+        """What is known of a host that was left out."""
+
+    def count_left_out(self) -> int:
+        """How many hosts were left out; no more than MAX_LEFT_OUT are kept, or a few more."""
 
     def close(self) -> None: ...
 

@@ -17,6 +17,7 @@ from crawlproj.frontier.base import (
     Batch,
     Committed,
     Content,
+    LeftOutHost,
     NewUrl,
     Outcome,
     Pause,
@@ -65,7 +66,7 @@ class ServerPause:
     pause: Pause
 
 
-Item = NewUrl | Outcome | RobotsRow | HostPause | ServerPause
+Item = NewUrl | Outcome | RobotsRow | HostPause | ServerPause | LeftOutHost
 
 
 def split_batch(batch: Batch, most_chars: int = PIECE_CHARS) -> list[Batch]:
@@ -102,15 +103,18 @@ def join_batches(batches: Sequence[Batch]) -> Batch:
     """One batch again; of a clock that is in several the last one counts."""
     clocks: dict[str, Pause] = {}
     server_clocks: dict[int, Pause] = {}
+    left_out: dict[str, LeftOutHost] = {}
     for batch in batches:
         clocks |= batch.clocks
         server_clocks |= batch.server_clocks
+        left_out |= batch.left_out
     return Batch(
         [outcome for batch in batches for outcome in batch.outcomes],
         [url for batch in batches for url in batch.urls],
         [row for batch in batches for row in batch.robots],
         clocks=clocks,
         server_clocks=server_clocks,
+        left_out=left_out,
     )
 
 
@@ -128,7 +132,7 @@ def ordered_items(batch: Batch) -> list[Item]:
             ended.append(url)
         else:
             pages.setdefault(url.parent, []).append(url)
-    items: list[Item] = [*batch.robots, *_pauses(batch)]
+    items: list[Item] = [*batch.robots, *_pauses(batch), *batch.left_out.values()]
     for parent, urls in sorted(pages.items(), key=lambda page: len(page[1])):
         items += urls
         if parent is not None:
@@ -150,6 +154,7 @@ def _batch_of(items: Iterable[Item], whole: Batch) -> Batch:
     robots: list[RobotsRow] = []
     clocks: dict[str, Pause] = {}
     server_clocks: dict[int, Pause] = {}
+    left_out: dict[str, LeftOutHost] = {}
     for item in items:
         match item:
             case NewUrl():
@@ -162,8 +167,16 @@ def _batch_of(items: Iterable[Item], whole: Batch) -> Batch:
                 clocks[host] = pause
             case ServerPause(server, pause):
                 server_clocks[server] = pause
+            case LeftOutHost():
+                left_out[item.name] = item
     return Batch(
-        outcomes, urls, robots, clocks=clocks, server_clocks=server_clocks, since=whole.since
+        outcomes,
+        urls,
+        robots,
+        clocks=clocks,
+        server_clocks=server_clocks,
+        left_out=left_out,
+        since=whole.since,
     )
 
 
@@ -175,6 +188,7 @@ def count_items(batch: Batch) -> int:
         + len(batch.robots)
         + len(batch.clocks)
         + len(batch.server_clocks)
+        + len(batch.left_out)
     )
 
 
@@ -184,7 +198,7 @@ def batch_weight(batch: Batch) -> int:
         sum(map(_url_weight, batch.urls))
         + sum(map(_end_weight, batch.outcomes))
         + sum(map(_robots_weight, batch.robots))
-        + URL_CHARS * (len(batch.clocks) + len(batch.server_clocks))
+        + URL_CHARS * (len(batch.clocks) + len(batch.server_clocks) + len(batch.left_out))
     )
 
 

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from crawlproj.frontier.base import Lane, NewUrl
+from crawlproj.frontier.base import Lane, LeftOutHost, NewUrl
 from crawlproj.urls.domains import registered_domain
+from crawlproj.urls.scope import is_below
 
 
 def is_found(url: NewUrl) -> bool:
     """Whether a URL was found by a link, not given by a person."""
     return url.depth > 0 and url.lane is not Lane.URGENT
+
+
+def limited_hosts(names: set[str], open_domains: frozenset[str]) -> set[str]:
+    """The names that are not below a domain which the crawl was told to take as a whole."""
+    if not open_domains:
+        return names
+    return {name for name in names if not is_below(name, open_domains)}
+
+
+def left_out_hosts(urls: Iterable[NewUrl], names: set[str]) -> Iterator[LeftOutHost]:
+    """Those of the names that are too many, with their first URL of these."""
+    noted: set[str] = set()
+    for url in urls:
+        if url.host in names and url.host not in noted and is_found(url):
+            noted.add(url.host)
+            yield LeftOutHost(url.host, url.url, "domain hosts")
 
 
 def surplus_hosts(names: Iterable[str], counts: Mapping[str, int], limit: int) -> set[str]:

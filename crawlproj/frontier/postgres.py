@@ -23,10 +23,12 @@ from crawlproj.frontier.base import (
     Committed,
     CrawlSpec,
     Lease,
+    LeftOutHost,
     NewUrl,
     Outcome,
     Outlook,
     Peer,
+    Rejudged,
     RobotsRow,
     State,
     StoredUrl,
@@ -34,11 +36,13 @@ from crawlproj.frontier.base import (
     Want,
 )
 from crawlproj.frontier.batches import harmless_page, split_batch, sum_commits
+from crawlproj.frontier.changed_rules import RulesChange
 from crawlproj.frontier.leases import Leases
 from crawlproj.frontier.outlook import read_outlook
 from crawlproj.frontier.quotas import PageQuota
 from crawlproj.frontier.rejudge import revive_allowed
 from crawlproj.frontier.rows import read_stored_urls, read_tickets
+from crawlproj.frontier.rules import CrawlRules
 from crawlproj.frontier.writes import (
     EndedVisits,
     UrlWriter,
@@ -128,6 +132,17 @@ class PostgresFrontier:
             tx.run("deep_enough", crawl=crawl, ordering=ordering, max_depth=max_depth)
         self._settle(tx, tx.fetch_value("all_hosts", crawl=crawl) or [], {}, now=self._now(tx))
 
+    def apply_rules(self, rules: CrawlRules, wanted: Callable[[str], bool]) -> Rejudged:
+        change = RulesChange(
+            self.db,
+            self._crawl,
+            self.spec,
+            run_transaction=self._retry_conflicts,
+            settle=lambda tx, hosts: self._settle(tx, hosts, {}, now=self._now(tx)),
+            add=self.add,
+        )
+        return change.apply(rules, wanted)
+
     def add(self, urls: Sequence[NewUrl]) -> Committed:
         return sum_commits([self.commit(piece) for piece in split_batch(Batch(urls=urls))])
 
@@ -164,6 +179,7 @@ class PostgresFrontier:
         result = self._writer.write_urls(
             tx, batch.urls, now, touched=touched, nearer=ends.nearer, since=batch.since
         )
+        self._writer.leave_out_hosts(tx, batch.left_out.values(), now)
         self._put_robots(tx, batch.robots)
         self._put_clocks(tx, batch, worker)
         self._settle(tx, sorted(touched), ends.counted, now=now)
@@ -429,6 +445,17 @@ class PostgresFrontier:
         counts = {state.value: 0 for state in State}
         counts |= dict(self.db.fetch_rows("counts", crawl=self._crawl))
         return {"known": sum(counts.values()), **counts}
+
+    def find_left_out(self, name: str) -> LeftOutHost | None:
+        row = self.db.fetch_row("explain_left_out", crawl=self._crawl, name=name)
+        if row is None:
+            return None
+        url, reason, first_seen = row
+        return LeftOutHost(name, url, reason, first_seen)
+
+    def count_left_out(self) -> int:
+        number: int = self.db.fetch_value("count_left_out", crawl=self._crawl)
+        return number
 
     def close(self) -> None:
         self.db.close()

@@ -4,18 +4,27 @@ links that are known already never become objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import timedelta
 
 from crawlproj.content.document import PAGE_KINDS, Link
 from crawlproj.content.slices import SLICE_ITEMS, Slices
-from crawlproj.frontier.base import Found, Lane, Links, NewUrl, Ticket
+from crawlproj.frontier.base import Found, Lane, LeftOutHost, Links, NewUrl, Ticket
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
+from crawlproj.urls.scope import MAX_NAME
+from crawlproj.urls.suffixes import has_suffix
 
 FOLLOWED = PAGE_KINDS | {"feed", "sitemap", "canonical"}
 """Images, scripts and style sheets are recorded only."""
 OUTSIDE = 0
 """In place of an id: this URL does not belong to the crawl."""
+MEDIA = 1
+"""In place of an id: by its suffix it is media, which is recorded only. Feeds and sitemaps are read
+whatever they are called.
+"""
+LISTS = frozenset({"feed", "sitemap"})
+MAX_LEFT_OUT = 50_000
+"""So many hosts that are left out are remembered."""
 BITS = (1 << 64) - 1
 SIGN = 1 << 63
 NEVER = 1 << 30
@@ -25,6 +34,11 @@ NEVER = 1 << 30
 def depth_score(depth: int) -> float:
     """The score of a URL by its depth alone: the nearer the better."""
     return 1.0 / (1 + depth)
+
+
+def nofollow_kind(kind: str) -> str:
+    """The kind of a link outside that is not to be followed, should it come inside one day."""
+    return f"{kind} nofollow"
 
 
 class SortedLinks:
@@ -55,9 +69,22 @@ class SeenUrls:
     """
 
     def __init__(
-        self, crawl: str, wants: Callable[[str], bool], limit: int, follow_nofollow: bool = False
+        self,
+        crawl: str,
+        wants: Callable[[str], bool],
+        limit: int,
+        follow_nofollow: bool = False,
+        suffixes: Set[str] = frozenset(),
     ) -> None:
+        """`wants` may have a method `reason`, as a Scope has: then hosts that are left out are
+        noted. `suffixes`: links to URLs that end so are recorded only.
+        """
         self.wants = wants
+        self._reason: Callable[[str], str] | None = getattr(wants, "reason", None)
+        self._suffixes = suffixes
+        self._left_out: set[str] = set()
+        self._new_left_out: dict[str, LeftOutHost] = {}
+        self.media = 0
         self._crawl = crawl
         self._half = max(1, limit // 2)
         self._follow_nofollow = follow_nofollow
@@ -134,9 +161,15 @@ class SeenUrls:
                 seen = self._recall(url)
                 known = self._known
             id_ = (seen & BITS) - SIGN
-            if id_ == OUTSIDE:
-                outside.append((url, kind, text))
-                continue
+            if OUTSIDE <= id_ <= MEDIA:
+                if id_ == OUTSIDE or kind not in LISTS:
+                    stored_kind: str = kind
+                    if not follow or (nofollow and not self._follow_nofollow):
+                        stored_kind = nofollow_kind(kind)
+                    outside.append((url, stored_kind, text))
+                    continue
+                id_ = url_key(self._crawl, url)
+                known[hash(url)] = seen = NEVER << 64 | id_ + SIGN
             inside.append((id_, kind, text))
             if seen >> 64 > depth and follow and (not nofollow or self._follow_nofollow):
                 known[hash(url)] = depth << 64 | id_ + SIGN
@@ -167,10 +200,41 @@ class SeenUrls:
             self._known = {}
         seen = self._older.get(hash(url))
         if seen is None:
-            id_ = url_key(self._crawl, url) if self.wants(url) else OUTSIDE
-            seen = NEVER << 64 | id_ + SIGN
+            seen = NEVER << 64 | self._id_of(url) + SIGN
         self._known[hash(url)] = seen
         return seen
+
+    def _id_of(self, url: str) -> int:
+        """The id of a URL that is new here, OUTSIDE or MEDIA."""
+        if self._reason is None:
+            wanted = self.wants(url)
+        else:
+            reason = self._reason(url)
+            wanted = not reason
+            if reason == "host":
+                self._note_left_out(url)
+        if not wanted:
+            return OUTSIDE
+        if self._suffixes and has_suffix(url, self._suffixes):
+            self.media += 1
+            return MEDIA
+        return url_key(self._crawl, url)
+
+    def _note_left_out(self, url: str) -> None:
+        name = host_of(url)
+        if name in self._left_out or len(name) > MAX_NAME:
+            return
+        if len(self._left_out) >= MAX_LEFT_OUT:
+            self._left_out.clear()
+        self._left_out.add(name)
+        self._new_left_out[name] = LeftOutHost(name, url)
+
+    def take_left_out(self) -> dict[str, LeftOutHost]:
+        """Hosts that were left out since the last time, for the frontier to keep."""
+        taken = self._new_left_out
+        if taken:
+            self._new_left_out = {}
+        return taken
 
 
 def _columns(rows: Sequence[tuple[int | str, str, str]]) -> Iterable[tuple[object, ...]]:

@@ -17,18 +17,21 @@ from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Transaction
 from crawlproj.frontier.base import (
     FINDING_STEP,
+    MAX_LEFT_OUT,
     Committed,
     CrawlSpec,
     Found,
     Lane,
+    LeftOutHost,
     NewUrl,
     Outcome,
     State,
     lane_of,
     merge_urls,
 )
-from crawlproj.frontier.host_limits import is_found, surplus_hosts
+from crawlproj.frontier.host_limits import is_found, left_out_hosts, limited_hosts, surplus_hosts
 from crawlproj.frontier.rows import RECORD_PREFIX
+from crawlproj.frontier.seen import FOLLOWED, nofollow_kind
 from crawlproj.urls.domains import registered_domain
 
 KIND_LETTERS = {
@@ -49,6 +52,8 @@ KIND_LETTERS = {
     "next": "n",
 }
 """One letter per link in `page_links`; anything else is '?'."""
+KIND_LETTERS |= {nofollow_kind(kind): KIND_LETTERS[kind].upper() for kind in sorted(FOLLOWED)}
+"""A link that is not to be followed, such as rel=nofollow, has a big letter."""
 
 
 class ChangedUrl(NamedTuple):
@@ -82,10 +87,14 @@ class UrlWriter:
         self.crawl = 0
         self._hosts: dict[str, int] = {}
         self._limit = cache_hosts
+        self._left_out: set[str] = set()
+        self._room_left_out: int | None = None
 
     def forget_hosts(self) -> None:
         """Drop the cache: host ids of a transaction that was rolled back are not valid."""
         self._hosts.clear()
+        self._left_out.clear()
+        self._room_left_out = None
 
     def write_urls(
         self,
@@ -100,7 +109,7 @@ class UrlWriter:
         `touched` collects hosts that have more or less to offer now.
         """
         offered = _merge_duplicates(urls)
-        batch = self._within_domains(tx, offered)
+        batch = self._within_domains(tx, offered, now)
         times = {id_: now + FINDING_STEP * position for position, id_ in enumerate(batch)}
         # Sorted, so that two commits meet on rows in the same order.
         batch = {id_: batch[id_] for id_ in sorted(batch)}
@@ -136,12 +145,40 @@ class UrlWriter:
             found.update(name for (name,) in rows)
         return frozenset(found)
 
-    def _within_domains(self, tx: Transaction, batch: dict[int, NewUrl]) -> dict[int, NewUrl]:
+    def leave_out_hosts(self, tx: Transaction, hosts: Iterable[LeftOutHost], now: datetime) -> None:
+        """Note hosts that are not part of the crawl, each once, up to a limit."""
+        new = {host.name: host for host in hosts if host.name not in self._left_out}
+        if not new:
+            return
+        if self._room_left_out is None:
+            self._room_left_out = MAX_LEFT_OUT - tx.fetch_value("count_left_out", crawl=self.crawl)
+        if self._room_left_out <= 0:
+            return
+        self._room_left_out -= len(new)
+        if len(self._left_out) + len(new) > self._limit:
+            self._left_out.clear()
+        self._left_out |= new.keys()
+        rows = [new[name] for name in sorted(new)]
+        tx.run(
+            "leave_out_hosts",
+            crawl=self.crawl,
+            now=now,
+            name=array_literal([host.name for host in rows]),
+            url=array_literal([host.url for host in rows]),
+            reason=array_literal([host.reason for host in rows]),
+        )
+
+    def _within_domains(
+        self, tx: Transaction, batch: dict[int, NewUrl], now: datetime
+    ) -> dict[int, NewUrl]:
         """The batch without URLs on new hosts of domains that have enough of them."""
+        if not self.spec.domain_hosts:
+            return batch
         names = {
             url.host for url in batch.values() if url.host not in self._hosts and is_found(url)
         }
-        if not self.spec.domain_hosts or not names:
+        names = limited_hosts(names, self.spec.open_domains)
+        if not names:
             return batch
         crawled = tx.fetch_rows(
             "crawled_hosts", crawl=self.crawl, names=array_literal(sorted(names))
@@ -157,6 +194,7 @@ class UrlWriter:
             )
         )
         refused = surplus_hosts(names, counts, self.spec.domain_hosts)
+        self.leave_out_hosts(tx, left_out_hosts(batch.values(), refused), now)
         return {
             id_: url for id_, url in batch.items() if url.host not in refused or not is_found(url)
         }

@@ -8,12 +8,20 @@ from typing import Any, NamedTuple
 from crawlproj.formatting import format_count, format_duration, format_time, format_when
 from crawlproj.frontier.base import State
 from crawlproj.politeness.guard import NO_ADDRESS
+from crawlproj.reports.facts import LEFT_OUT
 
 ROBOTS = {
     "allowed": "robots.txt allows it",
     "forbidden": "robots.txt forbids it",
     "unreachable": "robots.txt could not be read, so it is not asked for now",
     "unknown": "robots.txt of this host was not read yet: it is the first thing that will be",
+}
+LEFT_OUT_REASONS = {
+    "host": "its host is outside of the scope",
+    "domain hosts": "its domain has as many hosts already as links may add",
+    "include": "the pattern that it must have is not found in it",
+    "exclude": "a pattern that it must not have is found in it",
+    "suffix": "it is media by its suffix: links to it are recorded, not followed",
 }
 REASONS = {
     "delay": "the pause between two requests",
@@ -53,7 +61,9 @@ WAYS_IN = {
 def url_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
     """Lines that say what is known of a URL and what happens to it next."""
     lines = [facts["canonical"], *_forgotten_lines(facts["forgotten"], now)]
-    if facts["state"] is not None:
+    if facts["state"] == LEFT_OUT:
+        lines += _left_out_lines(facts, now)
+    elif facts["state"] is not None:
         lines.append("  " + _state_sentence(facts, now))
         lines += _visit_lines(facts, now)
         lines.append("  " + _origin_sentence(facts, now))
@@ -71,7 +81,9 @@ def url_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
 def host_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
     """Lines that say what is known of a host and when it may be asked again."""
     lines = [facts["host"]["name"], *_forgotten_lines(facts["forgotten"], now)]
-    if not facts["known"]:
+    if facts["state"] == LEFT_OUT:
+        lines += _left_out_lines(facts, now)
+    elif not facts["known"]:
         lines.append(f"  Crawl {facts['crawl']} knows no URL of this host.")
     else:
         states = ", ".join(
@@ -90,6 +102,15 @@ def host_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
         times = f"read {format_when(row['fetched'], now)}, again {format_when(row['expires'], now)}"
         lines.append(f"  robots.txt of {row['origin']}: {_status_words(row['status'])}, {times}.")
     return [*lines, *_host_lines(facts["host"], now)]
+
+
+def _left_out_lines(facts: dict[str, Any], now: datetime) -> list[str]:
+    reason = LEFT_OUT_REASONS[facts["why"]]
+    lines = [f"  It is not part of crawl {facts['crawl']}: {reason} ({facts['rule']})."]
+    if facts["first_link"]:
+        first = format_when(facts["first_seen"], now)
+        lines.append(f"  A link led to {facts['first_link']} first {first}.")
+    return lines
 
 
 def _forgotten_lines(rule: dict[str, Any] | None, now: datetime) -> list[str]:

@@ -11,8 +11,16 @@ from crawlproj.config import Config
 from crawlproj.database.queries import Queries
 from crawlproj.frontier import takedown
 from crawlproj.frontier.base import PUSH_RANK, Frontier, Lane, RobotsRow, State, StoredUrl
+from crawlproj.frontier.rules import CrawlRules
 from crawlproj.politeness import robots
 from crawlproj.urls.canonical import host_of, origin_of, url_key
+from crawlproj.urls.scope import Scope, ScopeRules
+from crawlproj.urls.suffixes import has_suffix
+
+LEFT_OUT = "left out"
+"""In place of a state: it is not part of the crawl."""
+MAX_NAMES = 5
+"""So many hosts are shown of a scope."""
 
 
 class _HostRow(NamedTuple):
@@ -78,6 +86,8 @@ def url_facts(
     }
     if stored is not None:
         facts |= _stored_facts(stored, frontier)
+    else:
+        facts |= _left_out_facts(frontier, config, db, canonical)
     facts["forgotten"] = takedown.barring_rule(db, canonical)
     facts["robots"] = _robots_verdict(robots_row, canonical, config.robot_name)
     facts["robots_read"] = None
@@ -89,6 +99,61 @@ def url_facts(
         db, frontier.now(), host_of(canonical), config=config, robots_rows=robots_rows
     )
     return facts
+
+
+def _left_out_facts(frontier: Frontier, config: Config, db: Queries, url: str) -> dict[str, Any]:
+    """Why a URL that is not known is left out, by the scope that the crawl had last; nothing if it
+    is not.
+    """
+    left_out = frontier.find_left_out(host_of(url))
+    stored = db.fetch_value("explain_rules", name=frontier.spec.name)
+    rules = CrawlRules()
+    if stored is not None:
+        rules = CrawlRules.from_dict(stored)
+    reason = ""
+    if rules.scope is not None:
+        reason = Scope(rules.scope).reason(url)
+    if not reason and left_out is not None and left_out.reason == "domain hosts":
+        reason = left_out.reason
+    if not reason and has_suffix(url, rules.suffixes):
+        reason = "suffix"
+    if not reason:
+        return {}
+    facts: dict[str, Any] = {"state": LEFT_OUT, "why": reason}
+    facts["rule"] = _rule_in_force(reason, rules, config)
+    facts["first_link"] = None
+    facts["first_seen"] = None
+    if left_out is not None and reason in ("host", "domain hosts"):
+        facts["first_link"] = left_out.url
+        facts["first_seen"] = left_out.first_seen
+    return facts
+
+
+def _rule_in_force(reason: str, rules: CrawlRules, config: Config) -> str:
+    """The rule that leaves something out, as a person would give it."""
+    scope = rules.scope or ScopeRules()
+    if reason == "domain hosts":
+        return f"FRONTIER_DOMAIN_HOSTS={config.spec.domain_hosts}"
+    if reason == "suffix":
+        return "URL_SUFFIXES"
+    if reason == "include":
+        return f"include={scope.include}"
+    if reason == "exclude":
+        return f"exclude={scope.exclude}"
+    parts = []
+    if scope.seed_hosts:
+        parts.append(f"seeds on {_some_names(scope.seed_hosts)}")
+    if scope.domains:
+        parts.append(f"domains={_some_names(scope.domains)}")
+    if scope.hosts:
+        parts.append(f"hosts={scope.hosts}")
+    return ", ".join(parts)
+
+
+def _some_names(names: frozenset[str]) -> str:
+    shown = sorted(names)[:MAX_NAMES]
+    more = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
+    return ",".join(shown) + more
 
 
 def _stored_facts(stored: StoredUrl, frontier: Frontier) -> dict[str, Any]:
@@ -193,8 +258,14 @@ def host_facts(db: Queries, frontier: Frontier, config: Config, host_name: str) 
         }
         for row in robots_rows
     ]
+    left_out: dict[str, Any] = {}
+    if not known:
+        left_out = _left_out_facts(frontier, config, db, f"http://{host_name}/")
+    if left_out.get("why") not in (None, "host", "domain hosts"):
+        left_out = {}
     return {
         "crawl": frontier.spec.name,
+        "state": None,
         "known": known > 0,
         "urls": {"known": known, **urls},
         "due_now": due,
@@ -202,4 +273,5 @@ def host_facts(db: Queries, frontier: Frontier, config: Config, host_name: str) 
         "forgotten": takedown.barring_rule(db, "", host_name),
         "robots": robots_facts,
         "host": _host_facts(db, now, host_name, config=config, robots_rows=robots_rows),
+        **left_out,
     }

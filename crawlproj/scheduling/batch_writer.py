@@ -191,6 +191,7 @@ class BatchWriter:
         names += [f"the new URL {url.url[:200]}" for url in culprit.urls]
         names += [f"robots.txt of {row.origin}" for row in culprit.robots]
         names += [f"the clock of {host}" for host in culprit.clocks]
+        names += [f"the host {host}, which is left out" for host in culprit.left_out]
         names += [f"the clock of server {server}" for server in culprit.server_clocks]
         return _printable(", ".join(names))
 

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import Any
 
 from crawlproj.config import Config
@@ -24,9 +25,21 @@ from crawlproj.database.watchdog import DatabaseWatchdog
 from crawlproj.errors import DatabaseError
 from crawlproj.fetch.big_bodies import MANY_LINKS, BigBodies
 from crawlproj.fetch.resolver import Resolver, address_of
-from crawlproj.frontier.base import Found, Lane, Links, NewUrl, Outlook, State, Ticket
+from crawlproj.formatting import format_count
+from crawlproj.frontier.base import (
+    CrawlSpec,
+    Found,
+    Lane,
+    Links,
+    NewUrl,
+    Outlook,
+    Rejudged,
+    State,
+    Ticket,
+)
 from crawlproj.frontier.clock import FrontierClock
 from crawlproj.frontier.postgres import PostgresFrontier
+from crawlproj.frontier.rules import CrawlRules, IntervalRules
 from crawlproj.frontier.seen import SeenUrls
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.politeness.clocks import FetchTiming
@@ -44,11 +57,18 @@ from crawlproj.scheduling.outcomes import OutcomeRules
 from crawlproj.scheduling.redirects import RedirectFollower
 from crawlproj.scheduling.request_log import RequestLog, log_file_name, rules_in_force
 from crawlproj.scheduling.robots_lifecycle import RobotsLifecycle
-from crawlproj.scheduling.spider import ChoosesLinks, LearnsSeeds
+from crawlproj.scheduling.spider import (
+    ChoosesLinks,
+    LearnsSeeds,
+    check_scope,
+    scope_of,
+    seeds_of,
+)
 from crawlproj.scheduling.visits import VisitEnds
 from crawlproj.scheduling.worker import worker_name
 from crawlproj.scheduling.worker_leases import WorkerLeases
 from crawlproj.urls.canonical import MAX_URL, host_of
+from crawlproj.urls.suffixes import has_suffix
 
 log = logging.getLogger(__name__)
 
@@ -78,8 +98,13 @@ class CrawlWorker:
         """`count` raises a stat; `is_onsite` is Scrapy's offsite rule; `wake_engine` lets the
         engine ask for requests again.
         """
+        check_scope(spider, config.spec)
         self.config = config
         self.name = worker_name()
+        self.notices: list[str] = []
+        """What is to be said on the screen when the crawl begins."""
+        self.left_out = 0
+        """Hosts that are left out, known only when the crawl has ended."""
         self.counts: dict[str, int] = {}
         self.big_bodies = BigBodies()
         self._tidied_at = 0.0
@@ -111,7 +136,7 @@ class CrawlWorker:
             stack.callback(database.close)
             self.archiver = stack.enter_context(Archiver(config, self.name, self._settings))
             migrate(database)
-            self.frontier = PostgresFrontier(database, config.spec)
+            self.frontier = PostgresFrontier(database, self._spec())
             self.frontier.open()
             notifications = NotificationListener(
                 self.frontier,
@@ -146,9 +171,58 @@ class CrawlWorker:
             self.leases.database_thread = self.database_thread
             if isinstance(self._spider, LearnsSeeds):
                 self._spider.learn_seeds(self.frontier.seed_urls())
+            self._apply_rules()
             self.watchdog = self._open_watchdog()
             self.database_thread.start()
             self._opened = stack.pop_all()
+
+    def _spec(self) -> CrawlSpec:
+        scope = scope_of(self._spider)
+        if scope is None:
+            return self.config.spec
+        return replace(self.config.spec, open_domains=scope.rules.domains)
+
+    def _apply_rules(self) -> None:
+        """Let a scope or interval that is not that of the last run take effect on what is known."""
+        config = self.config
+        wants = self.seen_urls.wants
+        if wants is _wants_none:
+            # All it fetches are its own requests.
+            return
+        scope = scope_of(self._spider)
+        rules = CrawlRules(
+            None if scope is None else scope.rules,
+            config.suffixes,
+            IntervalRules(config.bounds, config.source_bounds, config.policy),
+        )
+        given = frozenset(seeds_of(self._spider))
+
+        def wanted(url: str) -> bool:
+            return url in given or (wants(url) and not has_suffix(url, config.suffixes))
+
+        self._note_rejudged(self.frontier.apply_rules(rules, wanted))
+
+    def _note_rejudged(self, done: Rejudged) -> None:
+        if done.out:
+            self._count("scope/out", done.out)
+        if done.back:
+            self._count("scope/back", done.back)
+        if done.added:
+            self._count("scope/added", done.added)
+        if done.rescheduled:
+            self._count("scope/rescheduled", done.rescheduled)
+        if done.out or done.back or done.added:
+            self.notices.append(
+                f"The scope has changed: {format_count(done.out, 'known URL')} left out now, "
+                f"{done.back:,} back, {done.added:,} added that pages link to"
+            )
+        if done.rescheduled:
+            self.notices.append(
+                "The revisit interval has changed: "
+                f"{format_count(done.rescheduled, 'page has', 'pages have')} another next visit"
+            )
+        for notice in self.notices:
+            log.info("%s", notice)
 
     def _make_parts(self, timeout_s: float) -> None:
         config = self.config
@@ -157,7 +231,11 @@ class CrawlWorker:
         if isinstance(self._spider, ChoosesLinks):
             wants = self._spider.wants
         self.seen_urls = SeenUrls(
-            config.spec.name, wants, config.known_urls, follow_nofollow=config.follow_nofollow
+            config.spec.name,
+            wants,
+            config.known_urls,
+            follow_nofollow=config.follow_nofollow,
+            suffixes=config.suffixes,
         )
         self.leases = WorkerLeases(config, timeout_s, frontier_time(self.frontier), count=count)
         self.robots = RobotsLifecycle(config, self.leases, count, add_sitemaps=self._add_sitemaps)
@@ -251,8 +329,11 @@ class CrawlWorker:
                 self.seen_urls.too_long,
                 MAX_URL,
             )
+        if self.seen_urls.media:
+            self._count("links/media", self.seen_urls.media)
         if not lost:
             with suppress(DatabaseError):
+                self.left_out = self.frontier.count_left_out()
                 self.counts = self.frontier.count_urls()
                 self.leases.outlook = self.frontier.outlook()
         self._opened.close()
@@ -343,7 +424,7 @@ class CrawlWorker:
         """
         found = FOUND_ON.get(kind, Found.LINK)
         stored, urls = self.seen_urls.classify_links(ticket, links, follow=follow, found=found)
-        self.dispatcher.add_urls(urls)
+        self._add_found(urls)
         return stored
 
     def add_links_in_slices(
@@ -354,8 +435,12 @@ class CrawlWorker:
         stored, urls = yield from self.seen_urls.classify_in_slices(
             ticket, links, follow=follow, found=found
         )
-        self.dispatcher.add_urls(urls)
+        self._add_found(urls)
         return stored
+
+    def _add_found(self, urls: Sequence[NewUrl]) -> None:
+        self.dispatcher.add_urls(urls)
+        self.dispatcher.note_left_out(self.seen_urls.take_left_out())
 
     def handle_message(self, message: FromDatabase) -> None:
         """Take in what the database thread brought, and ask for what is wanted next."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from crawlproj.config import Config
-from crawlproj.frontier.base import NewUrl, Outcome, Ticket
+from crawlproj.frontier.base import LeftOutHost, NewUrl, Outcome, Ticket
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.politeness.clocks import FetchTiming
 from crawlproj.scheduling.messages import FromDatabase
@@ -112,6 +112,13 @@ class Dispatcher:
         if urls:
             self._leases.mark_changed()
             self._leases.database_thread.fill_message(lambda message: message.urls.extend(urls))
+
+    def note_left_out(self, hosts: Mapping[str, LeftOutHost]) -> None:
+        """Hand hosts that are left out to the frontier, with the next commit."""
+        if hosts:
+            self._leases.database_thread.fill_message(
+                lambda message: message.left_out.update(hosts)
+            )
 
     def update_clocks(self, name: str, timing: FetchTiming) -> None:
         """Set the clocks of a host and of its server from what came back."""

@@ -11,6 +11,7 @@ from crawlproj.frontier.base import (
     Committed,
     Frontier,
     Lease,
+    LeftOutHost,
     NewUrl,
     Outcome,
     Outlook,
@@ -35,6 +36,8 @@ class ToDatabase:
     robots: list[RobotsRow] = field(default_factory=list)
     clocks: dict[str, Pause] = field(default_factory=dict)
     server_clocks: dict[int, Pause] = field(default_factory=dict)
+    left_out: dict[str, LeftOutHost] = field(default_factory=dict)
+    """Hosts that links led to and that are not part of the crawl."""
     release: list[int] = field(default_factory=list)
     yielded: list[int] = field(default_factory=list)
     """Servers that are released for other crawls, which come first then."""
@@ -67,6 +70,7 @@ class ToDatabase:
             self.robots,
             clocks=self.clocks,
             server_clocks=self.server_clocks,
+            left_out=self.left_out,
         )
 
     def replace_batch(self, batch: Batch) -> None:
@@ -76,6 +80,7 @@ class ToDatabase:
         self.robots = list(batch.robots)
         self.clocks = dict(batch.clocks)
         self.server_clocks = dict(batch.server_clocks)
+        self.left_out = dict(batch.left_out)
 
     @property
     def unfinished(self) -> bool:
@@ -86,6 +91,7 @@ class ToDatabase:
             or self.robots
             or self.clocks
             or self.server_clocks
+            or self.left_out
             or self.release
             or self.yielded
         )
@@ -105,6 +111,7 @@ class ToDatabase:
         self.robots = older.robots + self.robots
         self.clocks = older.clocks | self.clocks
         self.server_clocks = older.server_clocks | self.server_clocks
+        self.left_out = older.left_out | self.left_out
         self.release = older.release + self.release
         self.yielded = older.yielded + self.yielded
 

@@ -45,6 +45,8 @@ class Tally:
     found: int = 0
     responses: int = 0
     robots_unreachable: int = 0
+    media: int = 0
+    """Links to media, which are recorded and not followed."""
     reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     limited: Mapping[str, int] = field(default_factory=dict)
     """What limits have left out, in words -> how often."""
@@ -79,6 +81,7 @@ def count_outcomes(stats: Mapping[str, Any]) -> Tally:
         failed=number["failed"],
         found=stats.get("frontier/added", 0),
         responses=stats.get("response_received_count", 0),
+        media=stats.get("links/media", 0),
         robots_unreachable=stats.get("robots/unreachable", 0),
         reasons=reasons,
         limited={words: stats[name] for name, words in LIMITS.items() if stats.get(name)},

@@ -4,13 +4,20 @@
   none of them and yields Requests of its own, as any Scrapy spider does.
 - `learn_seeds(urls)`: it decides by its seeds where to go, and takes in those that are known from
   earlier runs, or that a seed has moved to.
-- `seeds`: the URLs that it starts from, where they are known before it starts.
+- `seeds`: the URLs that it starts from, where they are known before it starts; `roots`: those
+  that it starts from if there are no others.
+- `wants` may be a `Scope`: then it can be said why a URL is left out, and a changed one is noticed
+  at the next start.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Protocol, TypeGuard, runtime_checkable
+
+from crawlproj.errors import ConfigError
+from crawlproj.frontier.base import CrawlSpec
+from crawlproj.urls.scope import Scope
 
 
 @runtime_checkable
@@ -35,3 +42,34 @@ def chooses_links(spider: object) -> TypeGuard[ChoosesLinks]:
 def seeds_of(spider: object) -> list[str]:
     """The URLs that a spider starts from, as far as it says so; `start_urls` is Scrapy's word."""
     return list(getattr(spider, "seeds", None) or getattr(spider, "start_urls", None) or ())
+
+
+def roots_of(spider: object) -> list[str]:
+    """The URLs that a spider starts from if no seeds are given or known."""
+    return list(getattr(spider, "roots", None) or ())
+
+
+def scope_of(spider: object) -> Scope | None:
+    """The scope of a spider that has one."""
+    wants = getattr(spider, "wants", None)
+    return wants if isinstance(wants, Scope) else None
+
+
+def check_scope(spider: object, spec: CrawlSpec) -> None:
+    """Raise ConfigError for a scope without an end, if the crawl has no limit of another kind.
+
+    What limits a run alone, such as CLOSESPIDER_PAGECOUNT, is none: the next run would go on.
+    """
+    scope = scope_of(spider)
+    if scope is None or not scope.rules.is_wide:
+        return
+    depth = getattr(spider, "depth", 0) or spec.max_depth
+    if not (depth or spec.pages or spec.bytes):
+        rules = scope.rules
+        wide = "everything"
+        if not rules.everything:
+            wide = f"hosts={rules.hosts}" if rules.hosts else "a domain such as si or co.uk"
+        raise ConfigError(
+            f"{wide} opens the crawl to endless many hosts, so it needs a limit: -a depth=N, -s "
+            "FRONTIER_PAGES=N or -s FRONTIER_BYTES=N (CLOSESPIDER_... limit one run only)"
+        )

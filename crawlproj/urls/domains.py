@@ -34,6 +34,14 @@ def registered_domain(host: str) -> str:
     return ".".join(host.split(".")[-2:])
 
 
+def is_public_suffix(name: str) -> bool:
+    """Whether anybody may register names below it: `si`, `co.uk`, `github.io`."""
+    if _is_address(name) or name == "localhost":
+        return False
+    found = _suffixes().extract_str(name)
+    return not found.domain or "." not in name
+
+
 def _is_address(host: str) -> bool:
     try:
         ip_address(host.strip("[]"))

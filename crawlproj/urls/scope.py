@@ -1,56 +1,186 @@
-"""The scope of a crawl: the seeds' domains, narrowed by include and exclude; and its seeds."""
+"""The scope of a crawl: which URLs belong to it, and why others don't; and its seeds."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from crawlproj.errors import ConfigError
 from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of
+from crawlproj.urls.domains import is_public_suffix
 from crawlproj.urls.patterns import compile_pattern
 
 MAX_NAME = 253
 """Characters of a host name that DNS knows."""
+MAX_CACHED = 10_000
+"""So many hosts are remembered."""
+NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 
 
-class Scope:
-    """The rule that decides which URLs a crawl wants: `scope(url)`.
+def is_below(name: str, domains: frozenset[str] | set[str]) -> bool:
+    """Whether a host is one of these domains, or below one."""
+    while name not in domains:
+        _, dot, name = name.partition(".")
+        if not dot:
+            return False
+    return True
 
-    Its host must be that of a seed or below it (`www.` does not matter), `include` must be found in
-    it and `exclude` must not.
+
+@dataclass(frozen=True, slots=True)
+class ScopeRules:
+    """A scope as people give it, and as it is stored: a plain value that JSON can hold.
+
+    A host belongs to the crawl if it is that of a seed or below it (`seed_hosts`, without `www.`),
+    if it is one of `domains` or below it, if the pattern `hosts` is found in its name, or in any
+    case with `everything`. Of such a host's URLs those are wanted in which `include` is found and
+    `exclude` is not.
     """
 
-    def __init__(self, include: str | None = None, exclude: str | None = None) -> None:
-        self._include = compile_pattern(include, "include") if include else None
-        self._exclude = compile_pattern(exclude, "exclude") if exclude else None
-        self._domains: set[str] = set()
-        self._hosts: dict[str, bool] = {}
+    include: str = ""
+    exclude: str = ""
+    domains: frozenset[str] = frozenset()
+    hosts: str = ""
+    everything: bool = False
+    seed_hosts: frozenset[str] = frozenset()
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there is no telling where such a crawl ends."""
+        return self.everything or bool(self.hosts) or any(map(is_public_suffix, self.domains))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "include": self.include,
+            "exclude": self.exclude,
+            "domains": sorted(self.domains),
+            "hosts": self.hosts,
+            "everything": self.everything,
+            "seed_hosts": sorted(self.seed_hosts),
+        }
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> ScopeRules:
+        """What `to_dict` gave, perhaps that of another version."""
+        return cls(
+            include=str(stored.get("include", "")),
+            exclude=str(stored.get("exclude", "")),
+            domains=frozenset(stored.get("domains", ())),
+            hosts=str(stored.get("hosts", "")),
+            everything=bool(stored.get("everything", False)),
+            seed_hosts=frozenset(stored.get("seed_hosts", ())),
+        )
+
+    def may_want_more_than(self, before: ScopeRules) -> bool:
+        """Whether there may be URLs that are wanted now and were not before."""
+        more_hosts = not before.everything and (
+            self.everything
+            or self.hosts not in ("", before.hosts)
+            or not self.domains <= before.domains | before.seed_hosts
+            or not self.seed_hosts <= before.domains | before.seed_hosts
+        )
+        return (
+            more_hosts
+            or before.include not in ("", self.include)
+            or before.exclude not in ("", self.exclude)
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """The rule that decides which URLs a crawl wants: `scope(url)`. It grows with its seeds.
+
+    ConfigError if a pattern is none.
+    """
+
+    rules: ScopeRules = field(default_factory=ScopeRules)
+    _include: Callable[[str], bool] | None = field(init=False, default=None)
+    _exclude: Callable[[str], bool] | None = field(init=False, default=None)
+    _pattern: Callable[[str], bool] | None = field(init=False, default=None)
+    _domains: set[str] = field(init=False, default_factory=set)
+    _hosts: dict[str, bool] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rules = self.rules
+        if rules.include:
+            self._include = compile_pattern(rules.include, "include")
+        if rules.exclude:
+            self._exclude = compile_pattern(rules.exclude, "exclude")
+        if rules.hosts:
+            self._pattern = compile_pattern(rules.hosts, "hosts")
+        self._domains.update(rules.domains, rules.seed_hosts)
 
     def add_seeds(self, urls: Iterable[str]) -> None:
         """Widen the scope by the hosts of these URLs."""
-        self._domains.update(host_of(url).removeprefix("www.") for url in urls)
+        names = frozenset(host_of(url).removeprefix("www.") for url in urls)
+        if names <= self.rules.seed_hosts:
+            return
+        grown = self.rules.seed_hosts | names
+        self.rules = ScopeRules.from_dict(self.rules.to_dict() | {"seed_hosts": grown})
+        self._domains.update(names)
         self._hosts.clear()
 
     def __call__(self, url: str) -> bool:
+        return not self.reason(url)
+
+    def reason(self, url: str) -> str:
+        """Why a URL is left out: "host", "include" or "exclude"; empty if it is wanted."""
         name = host_of(url)
         inside = self._hosts.get(name)
         if inside is None:
-            if len(self._hosts) > 10_000:
+            if len(self._hosts) > MAX_CACHED:
                 self._hosts.clear()
-            inside = self._is_below_seed(name)
+            inside = self.has_host(name)
             self._hosts[name] = inside
         if not inside:
-            return False
+            return "host"
         if self._include is not None and not self._include(url):
-            return False
-        return self._exclude is None or not self._exclude(url)
+            return "include"
+        if self._exclude is not None and self._exclude(url):
+            return "exclude"
+        return ""
 
-    def _is_below_seed(self, name: str) -> bool:
+    def has_host(self, name: str) -> bool:
+        """Whether URLs of this host may belong to the crawl."""
         if len(name) > MAX_NAME:
             return False
-        labels = name.split(".")
-        return any(".".join(labels[i:]) in self._domains for i in range(len(labels)))
+        if self.rules.everything or is_below(name, self._domains):
+            return True
+        return self._pattern is not None and self._pattern(name)
+
+
+def read_domains(domains: str | None) -> frozenset[str]:
+    """Domains, separated by commas; ConfigError names the first that is none."""
+    if domains is None:
+        return frozenset()
+    names = [_domain_name(word.strip()) for word in domains.split(",")]
+    return frozenset(names)
+
+
+def _domain_name(word: str) -> str:
+    """One domain in the form that hosts of canonical URLs have: `*.Gov.si.` is `gov.si`."""
+    bare = word.removeprefix("*").strip(".")
+    url = None
+    if bare and not re.search(r"[\s/:@?#]", bare):
+        url = canonical_url(f"http://{bare}/")
+    if url is None or not NAME.fullmatch(host_of(url)) or len(host_of(url)) > MAX_NAME:
+        raise ConfigError(
+            f"domains = {word[:100]!r} makes no sense: it must be names such as gov.si, separated "
+            "by commas, without http:// and path"
+        )
+    return host_of(url)
+
+
+def read_hosts(pattern: str | None) -> str:
+    """The pattern that host names are searched for; ConfigError if it is empty."""
+    if pattern is not None and not pattern.strip():
+        raise ConfigError(
+            "hosts = '' makes no sense: it must be a regular expression for names of hosts, such "
+            "as '\\.cz$'"
+        )
+    return pattern or ""
 
 
 def read_seeds(seeds: str | None, seeds_file: str | None) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.contract.adding import Adding, Limits
 from tests.contract.archived import Archived
 from tests.contract.borrowing import Borrowing
+from tests.contract.changed_rules import ChangedRules
 from tests.contract.commits import AllOrNothing, LateEnds, Pieces, RealTime, Robots
 from tests.contract.depths import Depths
 from tests.contract.due_tickets import DueTickets, Reading
@@ -21,7 +22,16 @@ from tests.contract.visits import Ends
 
 
 class Entering(
-    Adding, Limits, HostLimits, Depths, Revival, Reopening, Starts, WaysIn, FindingOrder
+    Adding,
+    Limits,
+    HostLimits,
+    Depths,
+    Revival,
+    Reopening,
+    Starts,
+    WaysIn,
+    FindingOrder,
+    ChangedRules,
 ):
     """How URLs come in."""
 

@@ -8,6 +8,7 @@ import pytest
 
 PARTS = (
     "adding",
+    "changed_rules",
     "commits",
     "depths",
     "due_tickets",

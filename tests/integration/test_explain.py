@@ -20,7 +20,7 @@ BOUND = 5_000
 """Rows that any step of a plan may read, whatever is asked for; a tenth of them would do
 for most.
 """
-BOUNDS = {"seeds": 10_000}
+BOUNDS = {"seeds": 10_000, "count_left_out": 100_000}
 RARE = {
     "set_aside",
     "crawl_change",
@@ -30,9 +30,20 @@ RARE = {
     "all_hosts",
     "mend_host_clocks",
     "mend_server_clocks",
+    "lock_rules",
+    "unlock_rules",
+    "crawl_rules",
+    "put_crawl_rules",
+    "judged_urls",
+    "leave_out_urls",
+    "take_back_urls",
+    "outside_links",
+    "rescaled_urls",
+    "put_intervals",
 }
 """Asked when a crawl comes back with another order or depth limit: then all of its URLs are judged
-again. The last two: once at each start, 0.2 s for a million hosts.
+again; the last ones: with another scope or revisit interval. Clocks are mended once at each start,
+0.2 s for a million hosts.
 """
 FEW = {"host_names", "discard"}
 """A few rows by primary key, when shorter depths reach other hosts; and no rows at all."""

@@ -28,7 +28,7 @@ from crawlproj.politeness import robotstxt
 from crawlproj.urls.canonical import canonical_url, join_href
 from crawlproj.urls.domains import registered_domain
 from crawlproj.urls.patterns import compile_pattern
-from crawlproj.urls.scope import Scope
+from crawlproj.urls.scope import Scope, ScopeRules
 from tests.support.growth import (
     LENGTH,
     Attack,
@@ -183,7 +183,7 @@ def rule(text: str) -> object:
 
 
 def scope(text: str) -> object:
-    wants = Scope(include="(x+)+y")
+    wants = Scope(ScopeRules(include="(x+)+y"))
     wants.add_seeds([PAGE])
     return wants(PAGE + text), wants(f"http://{text.replace('/', 'a')}/")
 

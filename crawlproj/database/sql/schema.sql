@@ -8,7 +8,7 @@ create table migration (
     applied timestamptz not null default now()
 );
 
--- A named frontier. Many share one database.
+-- A named frontier. Many share one database. `rules`: scope and revisit intervals of the last start.
 create table crawl (
     id int generated always as identity primary key,
     name text not null unique,
@@ -16,7 +16,18 @@ create table crawl (
     max_depth int not null,
     pages bigint not null default 0,
     bytes bigint not null default 0,
-    created timestamptz not null default now()
+    created timestamptz not null default now(),
+    rules jsonb
+);
+
+-- Hosts that links lead to and that are not part of a crawl: the first such link, and why. Not all of them: their number is limited.
+create table left_out_host (
+    crawl int not null references crawl on delete cascade,
+    name text not null collate "C",
+    url text not null,
+    reason text not null,
+    first_seen timestamptz not null,
+    primary key (crawl, name)
 );
 
 -- A pinned address: what is leased. `epoch` grows with each lease, so that ends of an older one are known as late.

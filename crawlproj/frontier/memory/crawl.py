@@ -19,16 +19,21 @@ from crawlproj.frontier.base import (
     CrawlSpec,
     Found,
     Lane,
+    LeftOutHost,
     NewUrl,
     Outcome,
+    Rejudged,
     State,
     compute_rank,
     lane_of,
     merge_urls,
     start_rank,
 )
-from crawlproj.frontier.host_limits import is_found, surplus_hosts
+from crawlproj.frontier.host_limits import is_found, left_out_hosts, limited_hosts, surplus_hosts
 from crawlproj.frontier.memory.rows import HostQueue, PageCount, UrlRow, clean_text
+from crawlproj.frontier.rules import CrawlRules, IntervalRules, make_rescaling
+from crawlproj.frontier.seen import FOLLOWED, depth_score
+from crawlproj.urls.canonical import MAX_URL, host_of, url_key
 from crawlproj.urls.domains import registered_domain
 
 LIMITED_LANES = frozenset({Lane.NEW, Lane.BACKFILL})
@@ -47,6 +52,8 @@ class MemoryCrawl:
     versions: list[tuple[int, datetime, Content]] = field(default_factory=list)
     total: PageCount = field(default_factory=PageCount)
     hosts: dict[str, PageCount] = field(default_factory=dict)
+    rules: CrawlRules | None = None
+    left_out: dict[str, LeftOutHost] = field(default_factory=dict)
     waiting_since: dict[str, float] = field(default_factory=dict)
     """Hosts with ranked URLs -> since when they wait for a turn, in unix seconds."""
 
@@ -59,6 +66,7 @@ class MemoryCrawl:
             total=replace(self.total),
             hosts={name: replace(count) for name, count in self.hosts.items()},
             waiting_since=dict(self.waiting_since),
+            left_out=dict(self.left_out),
         )
 
     def host_count(self, host: str) -> PageCount:
@@ -156,6 +164,94 @@ class CrawlWriter:
     def _ignore(self, row: UrlRow, why: str) -> None:
         self.crawl.rows[row.id] = replace(row, state=State.IGNORED, why=why, lane=None, rank=None)
 
+    # A changed scope or revisit interval
+
+    def apply_rules(
+        self, rules: CrawlRules, wanted: Callable[[str], bool], now: datetime
+    ) -> Rejudged:
+        before = self.crawl.rules
+        self.crawl.rules = rules
+        out = 0
+        back = 0
+        added = 0
+        rescheduled = 0
+        if before is None or not rules.judges_like(before):
+            for row in list(self.crawl.rows.values()):
+                if self._is_judged(row) and not wanted(row.url):
+                    self._ignore(row, "scope")
+                    out += 1
+                elif row.state is State.IGNORED and row.why == "scope" and wanted(row.url):
+                    self._take_back(row)
+                    back += 1
+        if before is not None and rules.may_want_more_than(before):
+            known = self.added
+            self.add_urls(self._outside_links(wanted), now)
+            added = self.added - known
+        if before is not None and rules.intervals != before.intervals:
+            rescheduled = self._rescale(before.intervals, rules.intervals)
+        return Rejudged(out, back, added, rescheduled)
+
+    def _is_judged(self, row: UrlRow) -> bool:
+        """Whether it came by a link and may be left out."""
+        came_by_link = row.request is None and row.depth > 0 and row.parent is not None
+        queued = row.lane is not None and row.lane is not Lane.URGENT
+        too_deep = row.state is State.IGNORED and row.why == "depth"
+        return came_by_link and (queued or too_deep)
+
+    def _take_back(self, row: UrlRow) -> None:
+        if row.content is not None and row.next_visit is not None:
+            at = row.next_visit.timestamp()
+            row = replace(row, state=State.WAITING, why="", lane=Lane.REVISIT, rank=at)
+        elif self._too_deep(row.depth):
+            row = replace(row, why="depth")
+        else:
+            rank = self._rank(row)
+            row = replace(row, state=State.NEW, why="", tries=0, lane=Lane.NEW, rank=rank)
+        self.crawl.rows[row.id] = row
+        self.hosts.add(row.host)
+
+    def _outside_links(self, wanted: Callable[[str], bool]) -> list[NewUrl]:
+        found = []
+        for row in self.crawl.rows.values():
+            if row.content is None or row.state is not State.WAITING:
+                continue
+            links = row.content.links
+            for url, kind in zip(links.other, links.other_kinds, strict=True):
+                if kind in FOLLOWED and len(url) <= MAX_URL and wanted(url):
+                    depth = row.depth + 1
+                    found.append(
+                        NewUrl(
+                            url_key(self.spec.name, url),
+                            url,
+                            host_of(url),
+                            depth=depth,
+                            score=depth_score(depth),
+                            parent=row.id,
+                            found=Found.LINK,
+                        )
+                    )
+        return found
+
+    def _rescale(self, before: IntervalRules, after: IntervalRules) -> int:
+        pages = make_rescaling(before.pages, after.pages, after.policy)
+        sources = make_rescaling(before.sources, after.sources, after.policy)
+        changed = 0
+        for row in list(self.crawl.rows.values()):
+            waits = row.state is State.WAITING and row.lane is Lane.REVISIT
+            would_wait = row.state is State.IGNORED and row.why == "scope"
+            if not waits and not would_wait:
+                continue
+            if row.last_visit is None or row.next_visit is None or row.interval_s is None:
+                continue
+            rescaling = sources if row.source else pages
+            new_s, at = rescaling.new_visit(row.last_visit, row.next_visit, row.interval_s)
+            if (new_s, at) == (row.interval_s, row.next_visit):
+                continue
+            rank = at.timestamp() if waits else None
+            self.crawl.rows[row.id] = replace(row, interval_s=new_s, next_visit=at, rank=rank)
+            changed += 1
+        return changed
+
     # Ends
 
     def end_visit(self, row: UrlRow, end: Outcome) -> None:
@@ -195,6 +291,7 @@ class CrawlWriter:
     ) -> None:
         offered = merge_duplicates(urls)
         refused = self._surplus({new.host for new in offered if is_found(new)})
+        self.leave_out_hosts(left_out_hosts(offered, refused), now)
         batch = [new for new in offered if new.host not in refused or not is_found(new)]
         self.refused += len(offered) - len(batch)
         for position, new in enumerate(batch):
@@ -212,7 +309,12 @@ class CrawlWriter:
         known = {row.host for row in self.crawl.rows.values()}
         below = [name for name in known if registered_domain(name) != name]
         counts = Counter(registered_domain(name) for name in below)
-        return surplus_hosts(names - known, counts, self.spec.domain_hosts)
+        limited = limited_hosts(names - known, self.spec.open_domains)
+        return surplus_hosts(limited, counts, self.spec.domain_hosts)
+
+    def leave_out_hosts(self, hosts: Iterable[LeftOutHost], now: datetime) -> None:
+        for host in hosts:
+            self.crawl.left_out.setdefault(host.name, replace(host, first_seen=now))
 
     def _insert(self, new: NewUrl, first_seen: datetime) -> None:
         if not -(2**63) <= new.id < 2**63:

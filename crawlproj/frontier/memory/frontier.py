@@ -20,11 +20,13 @@ from crawlproj.frontier.base import (
     CrawlSpec,
     Lane,
     Lease,
+    LeftOutHost,
     NewUrl,
     Outcome,
     Outlook,
     Pause,
     Peer,
+    Rejudged,
     RobotsRow,
     State,
     StoredUrl,
@@ -36,6 +38,7 @@ from crawlproj.frontier.memory.leases import MemoryLeases
 from crawlproj.frontier.memory.rows import HostRow, ServerRow, UrlRow, clean_text
 from crawlproj.frontier.memory.store import MemoryStore, has_passed
 from crawlproj.frontier.quotas import PageQuota
+from crawlproj.frontier.rules import CrawlRules
 
 RESOLVING = timedelta(seconds=60)
 """So long a host is one worker's to resolve."""
@@ -83,6 +86,22 @@ class MemoryFrontier:
 
     # Writing
 
+    def apply_rules(self, rules: CrawlRules, wanted: Callable[[str], bool]) -> Rejudged:
+        with self.store.transaction(self.spec.name):
+            writer = CrawlWriter(self._crawl, self.spec)
+            done = writer.apply_rules(rules, wanted, self.now())
+            writer.enforce_quotas()
+            for host in writer.hosts:
+                self.store.hosts.setdefault(host, HostRow(host))
+            self._crawl.refresh_waiting(self.now())
+            return done
+
+    def find_left_out(self, name: str) -> LeftOutHost | None:
+        return self._crawl.left_out.get(name)
+
+    def count_left_out(self) -> int:
+        return len(self._crawl.left_out)
+
     def add(self, urls: Sequence[NewUrl]) -> Committed:
         return self.commit(Batch(urls=urls))
 
@@ -94,6 +113,7 @@ class MemoryFrontier:
             writer.enforce_quotas()
             for url in batch.urls:
                 self.store.hosts.setdefault(url.host, HostRow(url.host))
+            writer.leave_out_hosts(batch.left_out.values(), self.now())
             self._put_robots(batch.robots)
             self._put_clocks(batch, worker)
             self._crawl.refresh_waiting(self.now())

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 from crawlproj.content.document import Link
-from crawlproj.frontier.base import Lane, State, Ticket
+from crawlproj.frontier.base import Lane, LeftOutHost, State, Ticket
 from crawlproj.frontier.seen import SeenUrls
 from crawlproj.urls.canonical import MAX_URL, url_key
+from crawlproj.urls.scope import Scope, ScopeRules
 
 
 def seen_urls(limit: int = 1000, nofollow: bool = False) -> SeenUrls:
@@ -112,3 +113,37 @@ def test_links_in_slices_are_sorted_as_at_once_also_when_other_pages_come_betwee
     assert stored == whole[0]
     assert sorted({url.url for url in fresh + others}) == sorted(url.url for url in whole[1])
     assert others
+
+
+def test_media_are_recorded_and_not_followed_unless_they_are_feeds_or_sitemaps() -> None:
+    seen = SeenUrls("c", lambda url: True, 1000, suffixes=frozenset({"gz", "mp4"}))
+    film = Link("http://in/film.mp4", "a", "F")
+    packed = "http://in/list.gz"
+    for _ in range(2):
+        kept, fresh = seen.classify_links(ticket(), [film, Link(packed, "a")])
+        assert (kept.known, kept.other, fresh) == ((), (film.url, packed), [])
+    assert seen.media == 2
+    kept, fresh = seen.classify_links(ticket(), [Link(packed, "sitemap")])
+    assert kept.known == (url_key("c", packed),)
+    assert [url.url for url in fresh] == [packed]
+
+
+def test_hosts_that_are_left_out_are_noted_once_with_their_first_link() -> None:
+    scope = Scope(ScopeRules(include="/x"))
+    scope.add_seeds(["http://in/"])
+    seen = SeenUrls("c", scope, 1000)
+    links = [Link(url, "a") for url in ("http://out/1", "http://out/2", "http://in/no")]
+    seen.classify_links(ticket(), links)
+    assert seen.take_left_out() == {"out": LeftOutHost("out", "http://out/1")}
+    seen.classify_links(ticket(), [Link("http://out/3", "a")])
+    assert seen.take_left_out() == {}
+
+
+def test_a_link_outside_that_is_not_to_be_followed_is_recorded_as_such() -> None:
+    seen = seen_urls()
+    links = [Link("http://out/1", "a", nofollow=True), Link("http://out/2", "a")]
+    assert seen.classify_links(ticket(), links)[0].other_kinds == ("a nofollow", "a")
+    assert seen.classify_links(ticket(), links, follow=False)[0].other_kinds == (
+        "a nofollow",
+        "a nofollow",
+    )

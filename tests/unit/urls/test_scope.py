@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from crawlproj.errors import ConfigError
-from crawlproj.urls.scope import Scope, read_seeds
+from crawlproj.urls.scope import Scope, ScopeRules, read_domains, read_hosts, read_seeds
 
 
-def scope(*seeds: str, **more: str) -> Scope:
-    made = Scope(**more)
+def scope(*seeds: str, **more: Any) -> Scope:
+    made = Scope(ScopeRules(**more))
     made.add_seeds(seeds)
     return made
 
@@ -30,7 +33,7 @@ def test_include_and_exclude_narrow_it() -> None:
 
 def test_a_bad_pattern_is_named() -> None:
     with pytest.raises(ConfigError, match="include"):
-        Scope(include="(")
+        Scope(ScopeRules(include="("))
 
 
 def test_seeds_are_made_canonical_and_listed_once() -> None:
@@ -69,3 +72,68 @@ def test_a_missing_binary_or_empty_file_is_refused(tmp_path: Path) -> None:
     for name in ("missing", "binary", "empty"):
         with pytest.raises(ConfigError, match=name):
             read_seeds(None, str(tmp_path / name))
+
+
+def test_domains_hosts_and_everything_open_a_scope() -> None:
+    wants = scope(
+        "https://example.org/",
+        domains=read_domains("gov.si, *.Example.COM."),
+        hosts=r"\.cz$",
+        exclude="/out/",
+    )
+    inside = ["http://a.b.gov.si/", "http://gov.si/", "http://example.com:8080/", "http://x.cz:1/"]
+    assert all(map(wants, inside))
+    assert [wants.reason(url) for url in ("http://notgov.si/", "http://x.cz.org/")] == ["host"] * 2
+    assert wants.reason("http://x.cz/out/") == "exclude"
+    assert scope(everything=True, include="/in/").reason("http://anywhere.example/") == "include"
+    assert scope(everything=True)("http://anywhere.example/")
+
+
+def test_only_a_scope_without_an_end_is_wide() -> None:
+    for domains in ("gov.si", "example.co.uk", "localhost", "127.0.0.1", "a.github.io"):
+        assert not ScopeRules(domains=read_domains(domains)).is_wide, domains
+    for domains in ("si", "gov.si,co.uk", "test", "github.io"):
+        assert ScopeRules(domains=read_domains(domains)).is_wide, domains
+    assert ScopeRules(hosts="x").is_wide
+    assert ScopeRules(everything=True).is_wide
+    assert not ScopeRules(include="x", exclude="y").is_wide
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", ",", "http://gov.si", "gov.si/", "gov.si,", "gov si", "gov.si:80", ".", "*"]
+)
+def test_domains_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"domains = .* names such as gov\.si"):
+        read_domains(text)
+
+
+def test_an_empty_pattern_for_hosts_is_refused() -> None:
+    with pytest.raises(ConfigError, match="hosts = ''"):
+        read_hosts(" ")
+
+
+def test_a_scope_can_be_stored() -> None:
+    wants = scope("https://www.example.org/", domains=frozenset({"gov.si"}), include="/x")
+    stored = json.loads(json.dumps(wants.rules.to_dict()))
+    assert ScopeRules.from_dict(stored) == wants.rules
+    again = Scope(ScopeRules.from_dict(stored))
+    assert again("https://example.org/x")
+    assert again.reason("https://example.org/") == "include"
+
+
+def test_a_scope_knows_whether_it_may_want_more_than_another() -> None:
+    plain = ScopeRules(seed_hosts=frozenset({"example.org"}))
+    more = [
+        replace(plain, seed_hosts=frozenset({"example.org", "example.com"})),
+        replace(plain, domains=frozenset({"gov.si"})),
+        replace(plain, hosts="x"),
+        replace(plain, everything=True),
+    ]
+    for wider in more:
+        assert wider.may_want_more_than(plain)
+        assert not plain.may_want_more_than(wider)
+    for narrower in (replace(plain, include="/x"), replace(plain, exclude="/x")):
+        assert not narrower.may_want_more_than(plain)
+        assert plain.may_want_more_than(narrower)
+        assert replace(plain, include="/y", exclude="/y").may_want_more_than(narrower)
+    assert not plain.may_want_more_than(plain)

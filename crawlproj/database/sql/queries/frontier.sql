@@ -55,6 +55,93 @@ where crawl = %(crawl)s and state = 'ignored' and why = 'depth' and (%(max_depth
 -- The ids of all hosts of a crawl in one array; asked after its order or depth limit was changed.
 select array_agg(host) from crawl_host where crawl = %(crawl)s;
 
+-- A changed scope or revisit interval.
+
+-- name: lock_rules
+-- Whether this worker may change the rules of a crawl now, until unlock_rules; asked at the start.
+select pg_try_advisory_lock(1668440434, %(crawl)s);
+
+-- name: unlock_rules
+-- Lets other workers of a crawl change its rules; after lock_rules.
+select pg_advisory_unlock(1668440434, %(crawl)s);
+
+-- name: crawl_rules
+-- The scope and revisit intervals of a crawl's last start; asked at the start.
+select rules from crawl where id = %(crawl)s;
+
+-- name: put_crawl_rules
+-- Stores the scope and revisit intervals of a crawl; at the start, if they have changed.
+update crawl set rules = %(rules)s::jsonb where id = %(crawl)s;
+
+-- name: judged_urls
+-- URLs that a changed scope may leave out or take back, some at a time; asked when it has changed.
+-- What was asked for is not judged: seeds and where they have moved to (depth 0), pushes (no parent), and requests of spiders.
+select id, canonical, state = 'ignored' and why = 'scope' from url
+where crawl = %(crawl)s and id >= (%(first)s)::bigint and request is null and depth > 0 and parent is not null
+    and (lane > 0 or (state = 'ignored' and why in ('scope', 'depth')))
+order by id limit %(count)s;
+
+-- name: leave_out_urls
+-- Ignores URLs that are out of a changed scope, and gives their hosts; visits and versions stay.
+update url u set state = 'ignored', why = 'scope', lane = null, rank = null
+from (select id from url where id = any (%(ids)s::bigint[]) order by id for no key update) n
+where u.id = n.id and (u.lane > 0 or (u.state = 'ignored' and u.why = 'depth'))
+returning u.host;
+
+-- name: take_back_urls
+-- Queues URLs again that are within a changed scope, those that were read for their next visit; gives their hosts.
+update url u set
+    state = case when n.read then 'waiting' when n.deep then 'ignored' else 'new' end::url_state,
+    why = case when n.deep and not n.read then 'depth' else '' end,
+    tries = case when n.read then u.tries else 0 end,
+    lane = case when n.read then 2 when n.deep then null else 1 end,
+    rank = case when n.read then extract(epoch from u.next_visit) when n.deep then null
+        else url_rank(%(ordering)s, u.depth, u.score, u.first_seen) end
+from (
+    select id, block_digest is not null and next_visit is not null as read, %(max_depth)s > 0 and depth > %(max_depth)s as deep
+    from url where id = any (%(ids)s::bigint[]) order by id for no key update) n
+where u.id = n.id and u.state = 'ignored' and u.why = 'scope'
+returning u.host;
+
+-- name: outside_links
+-- Links of read pages that led out of the crawl, some pages at a time; asked when its scope has grown.
+select u.id, u.depth, l.other, l.other_kinds from page_links l join url u on u.id = l.url
+where u.crawl = %(crawl)s and u.state = 'waiting' and l.url >= (%(first)s)::bigint and l.other <> ''
+order by l.url limit %(count)s;
+
+-- name: rescaled_urls
+-- Pages that wait for their next visit, or would if they were in the scope, some at a time; asked when the revisit interval has changed.
+select id, last_visit, next_visit, interval_s, source, visit from url
+where crawl = %(crawl)s and id >= (%(first)s)::bigint and interval_s is not null
+    and ((lane = 2 and state = 'waiting') or (state = 'ignored' and why = 'scope'))
+    and last_visit is not null and next_visit is not null
+order by id limit %(count)s;
+
+-- name: put_intervals
+-- Gives pages another interval and next visit, unless they were visited meanwhile; gives hosts of those that had others.
+update url u set interval_s = n.interval_s, next_visit = n.next_visit,
+    rank = case when u.lane is not null then extract(epoch from n.next_visit) end
+from (
+    select u.id, n.interval_s, n.next_visit
+    from unnest(%(id)s::bigint[], %(visit)s::int[], %(interval_s)s::float8[], %(next_visit)s::timestamptz[])
+        as n (id, visit, interval_s, next_visit) join url u on u.id = n.id and u.visit = n.visit
+    order by u.id for no key update of u) n
+where u.id = n.id and u.crawl = %(crawl)s and ((u.lane = 2 and u.state = 'waiting') or (u.state = 'ignored' and u.why = 'scope'))
+    and (u.interval_s, u.next_visit) is distinct from (n.interval_s, n.next_visit)
+returning u.host;
+
+-- Hosts that are left out.
+
+-- name: leave_out_hosts
+-- Notes hosts that links lead to and that are not part of a crawl; in commits that met new ones.
+insert into left_out_host (crawl, name, url, reason, first_seen)
+select %(crawl)s, name, url, reason, %(now)s from unnest(%(name)s::text[], %(url)s::text[], %(reason)s::text[]) as n (name, url, reason)
+on conflict do nothing;
+
+-- name: count_left_out
+-- How many hosts a crawl has left out; asked before the first is noted, and when a worker ends.
+select count(*) from left_out_host where crawl = %(crawl)s;
+
 -- Hosts.
 
 -- name: host_ids

@@ -43,6 +43,18 @@ where h.name = %(host)s and c.name = %(crawl)s group by u.state;
 -- The origins of a host whose robots.txt is stored; for scrapy explain and scrapy plan.
 select origin from origin where host = %(host)s order by origin;
 
+-- name: explain_rules
+-- The scope and revisit intervals of a crawl's last start; for scrapy explain.
+select rules from crawl where name = %(name)s;
+
+-- name: explain_left_out
+-- The first link to a host that a crawl has left out, why, and since when; for scrapy explain.
+select url, reason, first_seen from left_out_host where crawl = %(crawl)s and name = %(name)s;
+
+-- name: explain_leaving
+-- Which crawls have left out a host; for scrapy explain, when no crawl is named.
+select c.name from crawl c join left_out_host l on l.crawl = c.id where l.name = %(host)s order by c.name;
+
 -- name: plan_hosts
 -- The hosts that come next in a crawl, and when they may be asked; for scrapy plan.
 select h.id, h.name, greatest(%(now)s::timestamptz, h.next_allowed) as allowed
