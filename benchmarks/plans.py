@@ -26,7 +26,16 @@ from crawlproj.archive.write_queue import Receipt
 from crawlproj.database.connection import Database, Transaction
 from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.database.queries import load_queries
-from crawlproj.frontier.base import Batch, CrawlSpec, LeftOutHost, NewUrl, Outcome, RobotsRow, State
+from crawlproj.frontier.base import (
+    Batch,
+    CrawlSpec,
+    Found,
+    LeftOutHost,
+    NewUrl,
+    Outcome,
+    RobotsRow,
+    State,
+)
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.urls.canonical import host_of, origin_of, url_key
 
@@ -174,6 +183,10 @@ def _mixed_batch(work: Round) -> Batch:
         urls=[
             *nearer,
             *(NewUrl(url_key(spec.name, url), url, host_of(url), depth=1) for url in urls),
+            *(
+                NewUrl(t.id, t.url, t.host, found=Found.SEED, again=timedelta(minutes=5))
+                for t in tickets[:50]
+            ),
         ],
         robots=rows,
         left_out={

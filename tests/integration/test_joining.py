@@ -112,8 +112,9 @@ def test_a_second_run_asks_only_for_what_is_due(
     project: Path, shop: type[web.Shop], database_url: str
 ) -> None:
     join(project)
+    settings = {"DATABASE_URL": database_url, "SOURCE_MIN": 0.1, **QUICK}
     for _ in range(2):
-        items_of(project, "rules", shop.base, {"DATABASE_URL": database_url, **QUICK})
+        items_of(project, "rules", shop.base, settings)
     twice = {key for key, number in shop.asked.items() if number > 1}
     assert twice == {"GET /start", "GET /"}, "the start URL, and where it leads"
 

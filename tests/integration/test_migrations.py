@@ -11,6 +11,7 @@ from crawlproj.database import migrations as module
 from crawlproj.database.connection import Database
 from crawlproj.database.migrations import Migration, list_migrations, migrate, pending_migrations
 from crawlproj.errors import MigrationError
+from crawlproj.frontier.base import compute_rank
 from tests.support.catalog import catalog
 
 
@@ -57,6 +58,30 @@ def test_every_way_of_migrating_ends_in_the_present_schema(
         assert migrate(old) == [step.name for step in list_migrations()[released:]]
         assert catalog(old) == wanted
         old.close()
+
+
+def test_an_older_crawl_goes_on_breadth_first_in_the_order_of_finding(empty: Database) -> None:
+    """Before, URLs of one depth had one rank, and where they came from was not stored."""
+    apply_steps(empty, list_migrations()[:1])
+    empty.run_script("""
+        set search_path = crawlproj;
+        insert into crawl (name, ordering, max_depth) values ('wide', 'bfs', 0), ('good', 'best', 0);
+        insert into host (name) values ('a.example');
+        insert into url (id, crawl, host, canonical, state, lane, rank, depth, score, first_seen)
+        select c.id * 10 + n, c.id, 1, 'http://a.example/' || n, 'new', case n when 3 then 0 else 1 end, case n when 3 then 0 else -0.25 end,
+            3, 0.25, '2026-02-03 04:05:06.789+00'::timestamptz - n * interval '10 microseconds'
+        from crawl c, generate_series(1, 3) n""")
+    assert "0002_sources" in migrate(empty)
+    rows = empty.run_script(
+        "select id, rank, first_seen, found, source from crawlproj.url order by id"
+    )
+    ranks = {id_: rank for id_, rank, *_ in rows}
+    assert [ranks[id_] for id_ in (21, 22, 23)] == [-0.25, -0.25, 0.0]
+    times = {id_: first_seen for id_, _, first_seen, *_ in rows}
+    assert ranks[11] == compute_rank("bfs", 3, 0.25, times[11]), "as Python computes it"
+    assert 3 < ranks[12] < ranks[11] < 4
+    assert ranks[13] == 0, "a push"
+    assert {(found, source) for *_, found, source in rows} == {(None, False)}
 
 
 def test_the_catalog_sees_a_small_difference(database: Database) -> None:
