@@ -5,6 +5,7 @@ Scrapy's own commands, which ask for single pages without a crawl.
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from scrapy import Request, Spider
@@ -14,6 +15,7 @@ from scrapy.crawler import Crawler
 from scrapy.shell import Shell
 from scrapy.spiderloader import SpiderLoaderProtocol
 from scrapy.utils.spider import DefaultSpider
+from w3lib.url import file_uri_to_path
 
 from crawlproj.cli.command import exit_codes, print_error
 from crawlproj.cli.preflight import check_contact, check_copies, check_settings
@@ -60,6 +62,7 @@ class OneOffCommand(ScrapyCommand):
                 return
             url = self.first_url(args)
             if url.startswith("file:"):
+                check_file(url)
                 settings.set(FILE_SETTING, True, PRIORITY)
             elif url:
                 check_contact(config, [canonical_url(url) or url])
@@ -69,6 +72,15 @@ class OneOffCommand(ScrapyCommand):
         if not args or "://" not in args[0]:
             return ""
         return args[0]
+
+
+def check_file(url: str) -> None:
+    """Raise ConfigError if a file that is named by its URL can't be read."""
+    path = Path(file_uri_to_path(url))
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise ConfigError(f"{path} can't be read: {error.strerror or error}") from None
 
 
 def load_spider(loader: SpiderLoaderProtocol, name: str) -> type[Spider]:

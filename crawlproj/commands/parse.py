@@ -37,7 +37,9 @@ class Command(OneOffCommand, parse.Command):
         super().run(args, opts)
 
     def _check_spider(self, url: str, opts: argparse.Namespace) -> None:
-        """Raise ConfigError if there is no spider for the URL, or if its settings are refused."""
+        """Raise ConfigError if there is no spider for the URL, if it lacks the callback, or if its
+        settings are refused.
+        """
         assert self.crawler_process is not None and self.settings is not None
         loader = self.crawler_process.spider_loader
         if opts.spider:
@@ -50,6 +52,10 @@ class Command(OneOffCommand, parse.Command):
                     "name one with --spider NAME"
                 )
             spidercls = found
+        if opts.callback and not callable(getattr(spidercls, opts.callback, None)):
+            raise ConfigError(
+                f"--callback {opts.callback}: the spider {spidercls.name} has no such method"
+            )
         check_addons(self.settings, spidercls)
 
     def start_parsing(self, url: str, opts: argparse.Namespace) -> None:

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 
 class PoliteHandler(GuardedHandler):
-    """The guarded handler of crawls, which waits here: no middleware leads around the clocks."""
+    """The guarded handler of crawls, which waits here: no middleware leads around the clocks.
+
+    It is made when first used: the shell makes its engine outside of the event loop.
+    """
+
+    lazy = True
 
     async def download_request(self, request: Request) -> Response:
         async with polite_hosts_of(self._crawler).wait_for_turn(request.url):

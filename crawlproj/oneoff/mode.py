@@ -41,6 +41,7 @@ BENCH: dict[str, Any] = {
     "POLITENESS_SLOWDOWN": 0,
     "POLITENESS_SERVER_DELAY": 0,
     "POLITENESS_PAUSE_AFTER": 0,
+    "LOG_FORMATTER": "crawlproj.extensions.logformatter.QuietFormatter",
 }
 """`scrapy bench` asks nothing but a server that it starts itself."""
 HANDLER = "crawlproj.oneoff.handler.PoliteHandler"
