@@ -50,20 +50,24 @@ def make_variables() -> set[str]:
     return set(re.findall("(?:^| )([A-Z_]+)=", os.environ.get("MAKEFLAGS", "")))
 
 
-def current_command(settings: Any) -> str:
-    """The command line that does the same once more; empty if it is unknown or too long to be
-    shown.
+def repeated_command(settings: Any) -> str:
+    """The command line that does the same once more, or words for one that is unknown or too long
+    to be shown.
     """
-    words = appending_words(_words_after_scrapy(sys.orig_argv))
+    given = _words_after_scrapy(sys.orig_argv)
+    words = appending_words(given)
+    same = "the same command again"
+    if words != given:
+        same += ", with -o in place of -O"
     if not words:
-        return ""
+        return same
     for name in sorted(make_variables()):
         value = os.environ.get(name)
         if value is not None and settings.get(name) == value:
             words += ["-s", f"{name}={value}"]
     line = shlex.join([re.sub("^((DATABASE|REDIS)_URL=).*", r"\1...", word) for word in words])
     if len(line) >= 160:
-        return ""
+        return same
     return f"{scrapy_program()} {line}"
 
 

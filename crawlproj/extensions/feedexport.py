@@ -29,7 +29,7 @@ from crawlproj.errors import CrawlprojError
 from crawlproj.formatting import format_count
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.items import Page
-from crawlproj.scheduling.scheduler import CrawlScheduler
+from crawlproj.scheduling.crawl_worker import CrawlWorker
 
 if TYPE_CHECKING:
     from typing import Self
@@ -64,21 +64,21 @@ class ItemFeeds(FeedExporter):
             for slot in self.slots
             if self.feeds[slot.uri_template].get("overwrite") and not slot.uri.startswith("stdout:")
         ]
-        scheduler = self.crawler.engine.scheduler
-        if not replaced or not isinstance(scheduler, CrawlScheduler):
+        worker = getattr(self.crawler.engine.scheduler, "worker", None)
+        if not replaced or not isinstance(worker, CrawlWorker):
             return
         pages = 0
         with suppress(CrawlprojError):
-            pages = pages_read_before(scheduler.worker.frontier)
+            pages = pages_read_before(worker.frontier)
         if not pages:
             return
         for uri in replaced:
             log.warning(
-                "%s: crawl %s has read %s before, so only items of new and changed pages come "
-                "(-o adds to a file)",
-                replacing_words(uri),
-                scheduler.config.spec.name,
+                "Crawl %s has read %s before, so only items of new and changed pages come; they "
+                "overwrite (-o would add to) %s",
+                worker.config.spec.name,
                 format_count(pages, "page"),
+                file_words(uri),
             )
 
 
@@ -95,16 +95,15 @@ def pages_read_before(frontier: PostgresFrontier) -> int:
     return pages
 
 
-def replacing_words(uri: str) -> str:
-    """What happens to the file of a feed, with its size if it is on this machine."""
+def file_words(uri: str) -> str:
+    """The file of a feed, with its size if it is on this machine."""
     path = Path(uri)
     if uri.startswith("file:"):
         path = Path(file_uri_to_path(uri))
     try:
-        size = path.stat().st_size
+        return f"{path} ({path.stat().st_size:,} bytes)"
     except (OSError, ValueError):
-        return f"{uri} is written anew"
-    return f"{path} ({size:,} bytes) is overwritten"
+        return uri
 
 
 class ItemScraper(Scraper):
