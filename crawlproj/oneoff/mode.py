@@ -20,6 +20,7 @@ AT_SETTING = "ONE_OFF_AT"
 """A time: pages are read from the archive as they were then, not from the network."""
 FILE_SETTING = "ONE_OFF_FILE"
 """Whether files of this machine may be read, too."""
+PROGRAMS = frozenset({"scrapy", "scrapy.exe", "scrapy.cmdline", "scrapy.__main__"})
 PRIORITY = 1_000
 """Above the command line: no setting leads around guard and clocks."""
 FIXED: dict[str, Any] = {
@@ -74,10 +75,25 @@ BENCH_EXTENSIONS = {"scrapy.extensions.logstats.LogStats": 0}
 
 def command_of(argv: Sequence[str]) -> str:
     """The command in the words that started this process; empty if that was not `scrapy`."""
-    for number, word in enumerate(argv[1:4], 1):
-        if Path(word).name == "scrapy":
-            return next((word for word in argv[number + 1 :] if not word.startswith("-")), "")
-    return ""
+    words = list(argv)
+    if words and Path(words[0]).name != "scrapy":
+        words = _without_interpreter(words)
+    if not words or Path(words[0]).name not in PROGRAMS:
+        return ""
+    return next((word for word in words[1:] if not word.startswith("-")), "")
+
+
+def _without_interpreter(words: list[str]) -> list[str]:
+    """The words without Python and its options: what it runs comes first."""
+    position = 1
+    while position < len(words) and words[position].startswith("-"):
+        option = words[position]
+        position += 1
+        if option in ("-X", "-W"):
+            position += 1
+        elif option.endswith("m"):
+            break
+    return words[position:]
 
 
 def one_off_command(settings: BaseSettings) -> str:

@@ -129,14 +129,10 @@ def test_the_shell_opens_pages_files_and_nothing(shop: type[web.Shop], tmp_path:
     assert not shop.asked
 
 
-def test_view_and_bench_run(shop: type[web.Shop], tmp_path: Path) -> None:
+def test_view_opens_a_browser(shop: type[web.Shop], tmp_path: Path) -> None:
     viewed = one_off(tmp_path, "view", "--nolog", f"{shop.base}/item/3")
     assert (viewed.code, viewed.stdout.startswith("file:///")) == (0, True)
     Path(viewed.stdout.strip().removeprefix("file://")).unlink()
-    bench = one_off(tmp_path, "bench", CLOSESPIDER_TIMEOUT=2, GUARD_ALLOW_PRIVATE=False)
-    assert bench.code == 0
-    assert "pages/min" in bench.stderr
-    assert "Not fetched" not in bench.stderr
 
 
 def test_pages_are_read_from_the_archive_as_they_were(tmp_path: Path) -> None:
