@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from crawlproj.fetch.big_bodies import BigBodies
 from crawlproj.fetch.pages import RefusedError
 from crawlproj.fetch.resolver import Resolver, look_up
 from crawlproj.frontier.clock import FrontierClock
-from crawlproj.politeness.clocks import FetchTiming, HostClock, ServerClock
+from crawlproj.politeness.clocks import FetchTiming, HostClock, ServerClock, ServerRules
 from crawlproj.politeness.guard import StaticNames
 from crawlproj.politeness.networks import SharedNetworks
 from crawlproj.politeness.robots import RobotsCache, row_from_response
@@ -59,6 +59,19 @@ class SharedClocks:
         if server in self.servers:
             times.append(self.servers[server].next_at)
         return max(times)
+
+    def count_request(self, host: str, server: str, rules: ServerRules) -> None:
+        """Count a request that is about to wait for its turn; it comes after a general pause if
+        its host, or too many hosts, were asked before.
+        """
+        asked = self.asked[server]
+        full = host not in asked and len(asked) >= rules.hosts
+        if rules.pause_after and (full or asked[host] >= rules.pause_after):
+            at = self.ended.get(server, 0.0) + rules.pause_s
+            clock = self.servers.get(server, ServerClock())
+            self.servers[server] = clock.resting_until(at, "general pause")
+            asked.clear()
+        asked[host] += 1
 
 
 class PoliteHosts:
@@ -99,13 +112,9 @@ class PoliteHosts:
         host = _host_in(url)
         server = self._servers[host]
         timing = replace(timing, sent=self._sent.pop(host, None))
-        rules = self._config.server_rules
-        host_clock = self._clocks.hosts.get(host, HostClock())
-        server_clock = self._clocks.servers.get(server, ServerClock())
-        host_clock = host_clock.after_fetch(timing, self._config.host_rules)
-        server_clock, host_clock = server_clock.after_fetch(host_clock, timing.ended, rules)
-        self._clocks.hosts[host] = host_clock
-        self._clocks.servers[server] = server_clock
+        clock = self._clocks.hosts.get(host, HostClock())
+        self._clocks.hosts[host] = clock.after_fetch(timing, self._config.host_rules)
+        self._clocks.ended[server] = timing.ended
 
     @property
     def clock(self) -> FrontierClock:
@@ -126,8 +135,9 @@ class PoliteHosts:
         host = _host_in(url)
         server = await self._find_server(host)
         async with self._clocks.locks[server]:
-            await self._rest(host, server)
             rules = self._config.server_rules
+            self._clocks.count_request(host, server, rules)
+            await self._rest(host, server)
             clock = self._clocks.servers.get(server, ServerClock())
             self._clocks.servers[server] = clock.after_start(time.monotonic(), rules)
             yield

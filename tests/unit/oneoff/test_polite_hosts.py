@@ -79,6 +79,24 @@ def test_a_server_is_asked_for_one_page_at_a_time_and_its_hosts_in_their_pace() 
     assert crawlers[0].leased_address("a.test") == "127.0.0.1"
 
 
+def test_a_general_pause_comes_after_many_requests_and_before_one_host_too_many() -> None:
+    hosts = hosts_with(
+        POLITENESS_DELAY=0,
+        POLITENESS_SERVER_DELAY=0,
+        POLITENESS_PAUSE_AFTER=2,
+        POLITENESS_PAUSE=0.2,
+        POLITENESS_HOSTS_PER_SERVER=2,
+    )
+    visits = Visits()
+
+    async def ask_all() -> None:
+        for name in ("a", "a", "a", "b", "c"):
+            await visits.ask(hosts, f"{name}.test")
+
+    asyncio.run(ask_all())
+    assert [gap >= 0.2 for gap in visits.gaps()] == [False, True, False, True]
+
+
 def test_crawl_delay_holds_from_robots_txt_on() -> None:
     hosts = hosts_with(POLITENESS_DELAY=0, POLITENESS_SERVER_DELAY=0)
     visits = Visits()
