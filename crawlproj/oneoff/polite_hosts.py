@@ -51,6 +51,10 @@ class SharedClocks:
     hosts: dict[str, HostClock] = field(default_factory=dict)
     servers: dict[str, ServerClock] = field(default_factory=dict)
     locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    asked: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """How often each host of a server was asked since the last general pause."""
+    ended: dict[str, float] = field(default_factory=dict)
+    """When the last request to a server ended."""
 
     def next_at(self, host: str, server: str) -> float:
         times = [0.0]
