@@ -92,6 +92,14 @@ def load_spider(loader: SpiderLoaderProtocol, name: str) -> type[Spider]:
         raise ConfigError(f"there is no spider {name!r}; there are: {names}") from None
 
 
+def was_stopped(crawler: Crawler) -> bool:
+    """Whether a signal ended the command before it was done."""
+    try:
+        return crawler.stats.get_value("finish_reason") in (None, "shutdown")
+    except RuntimeError:  # it could not even begin, so there are no stats
+        return False
+
+
 def failure_text(crawler: Crawler) -> str:
     """Why nothing was fetched, in one line."""
     hosts = polite_hosts_of(crawler)

@@ -15,8 +15,15 @@ from scrapy.utils.datatypes import SequenceExclude
 from scrapy.utils.spider import DefaultSpider, spidercls_for_request
 from w3lib.url import is_url
 
-from crawlproj.cli.command import COULD_NOT_RUN, FINE, NOTHING_FETCHED, exit_codes, print_error
-from crawlproj.cli.oneoff import OneOffCommand, failure_text, load_spider
+from crawlproj.cli.command import (
+    COULD_NOT_RUN,
+    FINE,
+    NOTHING_FETCHED,
+    STOPPED,
+    exit_codes,
+    print_error,
+)
+from crawlproj.cli.oneoff import OneOffCommand, failure_text, load_spider, was_stopped
 from crawlproj.cli.preflight import check_addons
 from crawlproj.commands.crawl import run_to_end
 from crawlproj.errors import CrawlprojError
@@ -86,6 +93,8 @@ class Command(OneOffCommand, fetch.Command):
         if failure is not None:
             print_error(f"it could not start: {type(failure).__name__}: {failure}")
             return COULD_NOT_RUN
+        if not self._has_response and was_stopped(crawler):
+            return STOPPED
         if not self._has_response:
             print_error(failure_text(crawler))
             return NOTHING_FETCHED

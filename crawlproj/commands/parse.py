@@ -10,8 +10,8 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.spider import spidercls_for_request
 from w3lib.url import is_url
 
-from crawlproj.cli.command import COULD_NOT_RUN, NOTHING_FETCHED, exit_codes, print_error
-from crawlproj.cli.oneoff import OneOffCommand, failure_text, load_spider
+from crawlproj.cli.command import COULD_NOT_RUN, NOTHING_FETCHED, STOPPED, exit_codes, print_error
+from crawlproj.cli.oneoff import OneOffCommand, failure_text, load_spider, was_stopped
 from crawlproj.cli.preflight import check_addons
 from crawlproj.errors import ConfigError
 
@@ -60,7 +60,11 @@ class Command(OneOffCommand, parse.Command):
 
     def start_parsing(self, url: str, opts: argparse.Namespace) -> None:
         super().start_parsing(url, opts)
-        if not self.first_response and not self.exitcode:
+        if self.exitcode:
+            return
+        if not self.first_response and was_stopped(self.pcrawler):
+            self.exitcode = STOPPED
+        elif not self.first_response:
             print_error(failure_text(self.pcrawler))
             self.exitcode = NOTHING_FETCHED
         elif self.pcrawler.stats.get_value("spider_exceptions/count"):
