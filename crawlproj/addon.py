@@ -16,6 +16,7 @@ from scrapy.settings import BaseSettings
 from crawlproj.components import DEFAULTS, check_components, merge_components
 from crawlproj.errors import CrawlprojError
 from crawlproj.install_check import different_folders, package_files
+from crawlproj.oneoff.mode import apply_one_off, one_off_command
 from crawlproj.setting_names import check_setting_names
 
 SCRAPY_SETTINGS = (
@@ -60,6 +61,7 @@ class ProjectAddon:
         check_setting_names(settings)
         merge_components(settings)
         check_components(settings)
+        _adapt_to_command(settings)
 
 
 class CrawlprojAddon:
@@ -90,6 +92,7 @@ class CrawlprojAddon:
         merge_components(settings, KEPT_MODULES)
         check_components(settings)
         self._remove_redis_pipeline(settings)
+        _adapt_to_command(settings)
 
     def _remove_redis_pipeline(self, settings: BaseSettings) -> None:
         """Switch off scrapy-redis's own pipeline, which would send every item a second time."""
@@ -100,6 +103,13 @@ class CrawlprojAddon:
                 pipelines | {REDIS_PIPELINE: None},
                 _priority(settings, "ITEM_PIPELINES"),
             )
+
+
+def _adapt_to_command(settings: BaseSettings) -> None:
+    """Leave the frontier out of a command that asks for single pages, such as `scrapy fetch`."""
+    command = one_off_command(settings)
+    if command:
+        apply_one_off(settings, command)
 
 
 def _priority(settings: BaseSettings, name: str) -> int:

@@ -12,6 +12,11 @@ from typing import Any
 
 from crawlproj.config import Config
 
+OVERWRITE = re.compile(r"-O|--ov(?:e(?:r(?:w(?:r(?:i(?:t(?:e(?:-\w*)?)?)?)?)?)?)?)?(?==|$)")
+"""Scrapy's option that replaces a file, also abbreviated."""
+CLOSED = re.compile(r"(?P<name>.*?)(?:-(?P<number>\d{1,3}))?(?P<suffix>\.(?:json|xml)(?::\w+)?)$")
+"""Files of a format that has an end."""
+
 
 def option_words(config: Config, settings: Any) -> str:
     """The options that make another command mean the same folder and database; no password."""
@@ -45,18 +50,24 @@ def make_variables() -> set[str]:
     return set(re.findall("(?:^| )([A-Z_]+)=", os.environ.get("MAKEFLAGS", "")))
 
 
-def current_command(settings: Any) -> str:
-    """The command line that started us; empty if it is unknown or too long to be shown."""
-    words = _words_after_scrapy(sys.orig_argv)
+def repeated_command(settings: Any) -> str:
+    """The command line that does the same once more, or words for one that is unknown or too long
+    to be shown.
+    """
+    given = _words_after_scrapy(sys.orig_argv)
+    words = appending_words(given)
+    same = "the same command again"
+    if words != given:
+        same += ", with -o in place of -O"
     if not words:
-        return ""
+        return same
     for name in sorted(make_variables()):
         value = os.environ.get(name)
         if value is not None and settings.get(name) == value:
             words += ["-s", f"{name}={value}"]
     line = shlex.join([re.sub("^((DATABASE|REDIS)_URL=).*", r"\1...", word) for word in words])
     if len(line) >= 160:
-        return ""
+        return same
     return f"{scrapy_program()} {line}"
 
 
@@ -65,3 +76,31 @@ def _words_after_scrapy(argv: list[str]) -> list[str]:
         if word == "scrapy" or word.endswith("/scrapy"):
             return argv[number + 1 :]
     return []
+
+
+def appending_words(words: list[str]) -> list[str]:
+    """The words of a command that adds to its files of items where these words replace them.
+
+    Done again with -O it would leave a file with nothing but what has changed since.
+    """
+    result: list[str] = []
+    for word in words:
+        option = OVERWRITE.match(word)
+        if result and result[-1] == "-o":
+            result.append(_appendable(word))
+        elif option is None:
+            result.append(word)
+        elif word == option[0]:
+            result.append("-o")
+        else:
+            result += ["-o", _appendable(word.removeprefix(option[0]).removeprefix("="))]
+    return result
+
+
+def _appendable(file: str) -> str:
+    """The name of a file that may be added to: two lists of JSON in one file are no list."""
+    match = CLOSED.match(file)
+    if match is None:
+        return file
+    number = int(match["number"] or 1) + 1
+    return f"{match['name']}-{number}{match['suffix']}"

@@ -162,7 +162,7 @@ def check_contact(config: Config, seeds: Sequence[str]) -> None:
                 refusal = config.guard.refusal_reason(address)
             if refusal:
                 raise ConfigError(
-                    f"the seed host {name} is refused: {refusal} (GUARD_ALLOW_PRIVATE=1 allows "
+                    f"the host {name} is refused: {refusal} (GUARD_ALLOW_PRIVATE=1 allows "
                     "private addresses)"
                 )
     finally:

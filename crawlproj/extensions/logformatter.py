@@ -99,5 +99,13 @@ class QuietFormatter(LogFormatter):
         }
 
 
+class OneOffFormatter(QuietFormatter):
+    """Formats a line for each page that a command such as `scrapy fetch` asked for."""
+
+    def crawled(self, request: Request, response: Response, spider: Spider) -> LogFormatterResult:
+        line = LogFormatter.crawled(self, request, response, spider)
+        return {**line, "level": logging.INFO}
+
+
 def _url(item: Page | Any) -> str:
     return getattr(item, "url", None) or repr(item)[:200]

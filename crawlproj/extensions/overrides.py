@@ -34,7 +34,7 @@ from scrapy.utils.misc import warn_on_generator_with_return_value
 from scrapy.utils.python import global_object_name
 from twisted.internet.defer import Deferred
 
-from crawlproj.extensions.feedexport import SpiderItems
+from crawlproj.extensions.feedexport import ItemScraper, SpiderItems
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -245,12 +245,13 @@ class DirectItems(SpiderItems):
     """Pipelines as the add-on has them, which also put the direct scraper in."""
 
     async def open_spider_async(self) -> None:
-        assert self.crawler is not None and self.crawler.engine is not None
-        scraper = self.crawler.engine.scraper
-        if type(scraper) is Scraper and scraper.concurrent_items == 1:
-            scraper.__class__ = DirectScraper
         scrapers.warn_on_generator_with_return_value = warn_once  # type: ignore[attr-defined]
         await super().open_spider_async()
+
+    def scraper_class(self, scraper: Scraper) -> type[ItemScraper]:
+        if scraper.concurrent_items == 1:
+            return DirectScraper
+        return ItemScraper
 
 
 _checked_callbacks: set[FunctionType] = set()
@@ -274,7 +275,7 @@ def warn_once(spider: Spider, callable: Callable[..., Any]) -> None:  # Scrapy n
         _checked_callbacks.add(function)
 
 
-class DirectScraper(Scraper):
+class DirectScraper(ItemScraper):
     """A scraper that processes what a callback yields at once, one after the other.
 
     Scrapy's queue and two tasks per response are for several items at a time.

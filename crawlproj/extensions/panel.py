@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from crawlproj.cli.next_commands import current_command, option_words, scrapy_program
+from crawlproj.cli.next_commands import option_words, repeated_command, scrapy_program
 from crawlproj.cli.screen import MODES, Screen, format_elapsed, output_stream
 from crawlproj.cli.summary import CrawlSummary, format_summary
 from crawlproj.config import SettingsReader, config_of, one_of, parse_seconds
@@ -162,7 +162,7 @@ class Panel:
         options = option_words(config, self._crawler.settings)
         crawl = f" --crawl {shlex.quote(config.spec.name)}{options}"
         example = next((url for url in self._seeds() if len(url) < 80), "URL")
-        again = current_command(self._crawler.settings) or "the same command again"
+        again = repeated_command(self._crawler.settings)
         return {
             "what is known of each crawl": f"{scrapy} status{options}",
             "why a page is where it is": f"{scrapy} explain {shlex.quote(example)}{crawl}",

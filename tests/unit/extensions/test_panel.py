@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from crawlproj.cli.next_commands import current_command, option_words
+from crawlproj.cli.next_commands import appending_words, option_words, repeated_command
 from crawlproj.cli.screen import Screen
 from crawlproj.cli.summary import CrawlSummary, format_summary
 from crawlproj.extensions.panel import ALIKE, TerminalLog, panel_lines, status_line
@@ -175,7 +175,7 @@ def test_commands_to_try_have_what_make_was_given_and_no_password(
     settings = {**given, "ROBOT_NAME": "exported"}
     config = SimpleNamespace(crawl_dir=Path("/a b"), database_url=given["DATABASE_URL"])
     monkeypatch.delenv("MAKEFLAGS", raising=False)
-    assert current_command(settings).endswith(" crawl site")
+    assert repeated_command(settings).endswith(" crawl site")
     assert option_words(config, settings) == "", "the next command has the environment too"  # type: ignore[arg-type]
     monkeypatch.setenv(
         "MAKEFLAGS",
@@ -184,8 +184,36 @@ def test_commands_to_try_have_what_make_was_given_and_no_password(
     again = (
         " crawl site -s 'CRAWL_DIR=/a b' -s DATABASE_URL=... -s ROBOT_CONTACT=mailto:me@example.org"
     )
-    assert current_command(settings).endswith(again)
+    assert repeated_command(settings).endswith(again)
     assert option_words(config, settings) == " -s CRAWL_DIR='/a b' -s DATABASE_URL=..."  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "suggested"),
+    [
+        ("-O a.jsonl -s X=-O", "-o a.jsonl -s X=-O"),
+        ("-Oa.csv", "-o a.csv"),
+        ("--overwrite-output=a.jsonl:jsonlines", "-o a.jsonl:jsonlines"),
+        ("--overwrite a.jsonl", "-o a.jsonl"),
+        ("-O a.json", "-o a-2.json"),
+        ("-O a-2.xml", "-o a-3.xml"),
+        ("--output a.jsonl -a seeds=x", "--output a.jsonl -a seeds=x"),
+    ],
+)
+def test_the_command_to_repeat_adds_to_files_of_items(given: str, suggested: str) -> None:
+    assert appending_words(["crawl", "site", *given.split()]) == [
+        "crawl",
+        "site",
+        *suggested.split(),
+    ]
+
+
+def test_a_command_too_long_to_be_shown_is_not_repeated_with_overwriting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("MAKEFLAGS", raising=False)
+    monkeypatch.setattr("sys.orig_argv", ["scrapy", "crawl", "site", "-O", "x" * 200])
+    assert repeated_command({}) == "the same command again, with -o in place of -O"
 
 
 def test_a_run_with_nothing_to_do_says_so() -> None:
@@ -194,7 +222,7 @@ def test_a_run_with_nothing_to_do_says_so() -> None:
 
 @pytest.mark.parametrize(
     "reason",
-    ["shutdown", "database_lost", "scheduler_error", "closespider_timeout", "something new"],
+    ["shutdown", "database_lost", "scheduler_error", "closespider_itemcount", "something new"],
 )
 def test_every_ending_is_put_into_words(reason: str) -> None:
     text = text_of(reason)
