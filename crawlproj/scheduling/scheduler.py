@@ -154,19 +154,32 @@ class CrawlScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         try:
-            ticket = self.worker.dispatcher.next_ticket()
-            if ticket is None:
-                self._plan_wake()
-                return None
-            return self._request(ticket)
+            while (ticket := self.worker.dispatcher.next_ticket()) is not None:
+                request = self._request(ticket)
+                if request is not None:
+                    return request
+            self._plan_wake()
         except Exception as error:
             self._fail_crawl(error)
-            return None
+        return None
 
-    def _request(self, ticket: Ticket | RobotsTicket) -> Request:
+    def _request(self, ticket: Ticket | RobotsTicket) -> Request | None:
+        """The request of a ticket; None if it was stored by another version of the spider, which
+        had a callback or an item that this one lacks. Then its visit has ended.
+        """
         if isinstance(ticket, RobotsTicket):
             return robots_request(ticket, self._robots_came, self._robots_failed)
-        request = request_of(ticket, self.spider)
+        try:
+            request = request_of(ticket, self.spider)
+        except (AttributeError, KeyError, NameError, TypeError, ValueError) as error:
+            if ticket.request is None:
+                raise
+            self._count("requests/unloadable")
+            log.error("The spider has changed, %s can't be asked for: %s", ticket.url, error)
+            reason = f"request: {error}"
+            page = Page(ticket, ticket.url, 0, at=self.worker.clock.now(), reason=reason)
+            self.worker.end_visit(page)
+            return None
         own = request.errback
         if own is None:
             request.errback = self._failed
@@ -240,7 +253,7 @@ class CrawlScheduler(BaseScheduler):
             text = dump_request(request, self.spider)
         except (TypeError, ValueError) as error:
             self._count("requests/unstorable")
-            log.error("This request can't be stored as JSON, refused: %s: %s", request, error)
+            log.error("This request can't be stored, refused: %s: %s", request, error)
             return None
         unique = ""
         if request.dont_filter and not again:
