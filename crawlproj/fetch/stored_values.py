@@ -96,9 +96,7 @@ def _dump_item(item: Any, depth: int) -> dict[str, Any]:
     path = f"{kind.__module__}:{kind.__qualname__}"
     if _find_class(path, "") is not kind:
         raise TypeError(f"the class {path} can't be found by its name")
-    fields = {
-        str(name): dump_value(value, depth + 1) for name, value in ItemAdapter(item).items()
-    }
+    fields = {str(name): dump_value(value, depth + 1) for name, value in ItemAdapter(item).items()}
     return {KIND: "item", "class": path, VALUE: fields}
 
 
@@ -137,7 +135,7 @@ def _load_item(path: str, fields: dict[str, Any], project: str) -> Any:
         raise ValueError(f"{path} has no field {min(unknown)}")
     if hasattr(kind, "model_construct"):  # pydantic
         return kind.model_construct(**fields)
-    item = kind.__new__(kind)
+    item: Any = object.__new__(kind)
     if isinstance(item, Item):
         Item.__init__(item, fields)
         return item

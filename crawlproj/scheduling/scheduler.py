@@ -117,6 +117,7 @@ class CrawlScheduler(BaseScheduler):
             on_failure=self._on_loop(self._thread_failed),
         )
         self._note_pages()
+        self._take_over_delay()
         memory_tuning.freeze_startup_objects()
 
     def _note_pages(self) -> None:
@@ -136,6 +137,21 @@ class CrawlScheduler(BaseScheduler):
             read = getattr(owner, name, None)
             if read is not None:
                 setattr(owner, name, _noted(watchdog, read))
+
+    def _take_over_delay(self) -> None:
+        """Let DOWNLOAD_DELAY be kept by our clocks alone (`config.host_rules`). Scrapy's own slots
+        would wait a second time, and for a random time around it.
+        """
+        asked_s = self.crawler.settings.getfloat("DOWNLOAD_DELAY")
+        if not asked_s:
+            return
+        log.info(
+            "DOWNLOAD_DELAY is %g s, so a host is asked every %g s at most (the longer of it and "
+            "POLITENESS_DELAY)",
+            asked_s,
+            self.config.host_rules.delay_s,
+        )
+        self.crawler.engine.downloader._delay = 0.0
 
     def close(self, reason: str) -> None:
         if self._timer:
