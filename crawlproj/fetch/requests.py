@@ -173,6 +173,15 @@ def is_followed_redirect(failure: Failure) -> bool:
     return request is None or not request["meta"].get("dont_redirect")
 
 
+def is_unchanged(failure: Failure) -> bool:
+    """Is it the 304 that we have asked for? Spiders did not, and don't hear of it."""
+    error = failure.value
+    if not isinstance(error, HttpError) or error.response.status != 304:
+        return False
+    ticket = error.response.meta.get("ticket")
+    return getattr(ticket, "block_digest", None) is not None
+
+
 def _text(value: bytes | str | None) -> str:
     if isinstance(value, bytes):
         return value.decode("latin-1")

@@ -29,6 +29,7 @@ from crawlproj.fetch.requests import (
     dump_request,
     is_followed_redirect,
     is_plain,
+    is_unchanged,
     request_of,
     robots_request,
 )
@@ -223,7 +224,7 @@ class CrawlScheduler(BaseScheduler):
         """Give the output of the spider's own errback, then the Page, whatever the errback does."""
         try:
             output: Any = None
-            if not is_followed_redirect(failure):
+            if not is_followed_redirect(failure) and not is_unchanged(failure):
                 output = errback(failure)
             if isawaitable(output):
                 output = await output

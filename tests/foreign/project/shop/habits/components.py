@@ -13,8 +13,8 @@ class HeaderMiddleware:
 
 
 class MarkMiddleware:
-    def process_spider_output(self, response, result, spider):
-        for thing in result:
+    async def process_spider_output(self, response, result, spider):
+        async for thing in result:
             if isinstance(thing, dict):
                 thing["marked"] = True
             yield thing
@@ -30,7 +30,7 @@ class CountPipeline:
 
     def process_item(self, item, spider):
         self.number += 1
-        item["number"] = self.number
+        item["counted"] = True
         return item
 
     def close_spider(self, spider):
