@@ -98,8 +98,10 @@ class Habits:
             "SOURCE_MIN": 0.01,
             "DOCUMENTS_ENABLED": 0,
             "OWN_FILE": self.folder / "own.jsonl",
-            "STATS_CLASS": "tests.support.crawling.StatsFile",
         }
+
+    def stats_file(self, path: Path) -> dict[str, object]:
+        return {"STATS_CLASS": "tests.support.crawling.StatsFile", "STATS_FILE": path}
 
     def scrapy(
         self, words: Sequence[str], settings: Mapping[str, object], *, joined: bool, **more: str
@@ -128,7 +130,7 @@ class Habits:
         site = self.town.sites[spider]
         out = self.folder / f"{spider}-{site.day}.jsonl"
         stats = self.folder / f"{spider}-{site.day}.stats"
-        settings = self.settings(spider) | {"STATS_FILE": stats}
+        settings = self.settings(spider) | self.stats_file(stats)
         door = DOORS[spider]
         words = ["crawl", spider, "-a", f"base={site.base}"]
         if door.endswith(".py"):
@@ -351,7 +353,6 @@ def test_view_opens_a_page_as_scrapy_sees_it(habits: Habits) -> None:
 
 def test_bench_runs_and_leaves_nothing_behind(habits: Habits) -> None:
     settings = habits.settings("bench") | {"CLOSESPIDER_TIMEOUT": 1, "LOGSTATS_INTERVAL": 0.5}
-    del settings["STATS_CLASS"]
     known = crawls(habits)
     done = habits.scrapy(["bench"], settings, joined=False)
     assert done.returncode == 0, done.stderr
@@ -362,7 +363,7 @@ def test_bench_runs_and_leaves_nothing_behind(habits: Habits) -> None:
 
 
 def test_runspider_refuses_what_is_no_spider(habits: Habits, tmp_path: Path) -> None:
-    settings = habits.settings("refused") | {"STATS_FILE": tmp_path / "stats"}
+    settings = habits.settings("refused")
     (tmp_path / "broken.py").write_text("import nowhere_at_all\n")
     (tmp_path / "empty.py").write_text("x = 1\n")
     for name, words in (
@@ -395,7 +396,7 @@ def test_a_callback_that_was_renamed_ends_its_requests_and_not_the_crawl(
     site.day = 1
     file = tmp_path / "renamed.py"
     stats = tmp_path / "stats"
-    settings = habits.settings("renamed") | {"STATS_FILE": stats}
+    settings = habits.settings("renamed") | habits.stats_file(stats)
     found = []
     for callback, limit in (("parse_old", 2), ("parse_new", 0)):
         file.write_text(RENAMED.format(base=site.base, callback=callback))
