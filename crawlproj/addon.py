@@ -9,15 +9,27 @@ itself, it keeps. Scrapy's own components stay on, except those whose work the f
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scrapy.settings import BaseSettings
 
-from crawlproj.components import DEFAULTS, check_components, merge_components
+from crawlproj.components import (
+    DEFAULTS,
+    check_components,
+    merge_components,
+    switch_on_components,
+)
 from crawlproj.errors import CrawlprojError
 from crawlproj.install_check import different_folders, package_files
 from crawlproj.oneoff.mode import apply_one_off, one_off_command
+from crawlproj.scheduling.spider import chooses_links
 from crawlproj.setting_names import check_setting_names
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
 
 SCRAPY_SETTINGS = (
     "SCHEDULER",
@@ -48,18 +60,40 @@ KEPT_MODULES = (
     "metacopy",
     "logstats",
 )
-"""Modules of Scrapy's components that are off in our own settings, but stay on with the add-on."""
+"""Modules of Scrapy's components that are off for our general spiders, but stay on for others."""
 REDIS_PIPELINE = "scrapy_redis.pipelines.RedisPipeline"
+
+
+GENERAL_SETTINGS = {"COOKIES_ENABLED": False, "REFERER_ENABLED": False}
+"""Settings of Scrapy for spiders that leave the choice of links to the frontier."""
 
 
 class ProjectAddon:
     """Of this project itself: components that a spider or the command line sets come on top of
     ours, and don't replace them.
+
+    Spiders that choose links for the frontier (`wants`) do without the parts of Scrapy that are of
+    no use to them, and cost time for every page. An ordinary spider gets them all: cookies,
+    referers, `allowed_domains`, DEPTH_LIMIT.
     """
+
+    def __init__(self, spidercls: type[Spider] | None = None) -> None:
+        self._is_ordinary = spidercls is not None and not chooses_links(spidercls)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler.spidercls)
 
     def update_settings(self, settings: BaseSettings) -> None:
         check_setting_names(settings)
-        merge_components(settings)
+        if self._is_ordinary:
+            modules = [name for name in KEPT_MODULES if name != "logstats"]
+            switch_on_components(settings, modules)
+            merge_components(settings, modules)
+        else:
+            merge_components(settings)
+            for name, value in GENERAL_SETTINGS.items():
+                settings.set(name, value, "addon")
         check_components(settings)
         _adapt_to_command(settings)
 

@@ -11,7 +11,7 @@ from collections.abc import Container
 from importlib import import_module
 from typing import Any
 
-from scrapy.settings import BaseSettings
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 from scrapy.utils.python import global_object_name
 
@@ -50,6 +50,21 @@ def merge_components(settings: BaseSettings, kept_modules: Container[str] = ()) 
     if given != handlers:
         priority = settings.getpriority("DOWNLOAD_HANDLERS") or 0
         settings.set("DOWNLOAD_HANDLERS", {**handlers, **given}, priority)
+
+
+def switch_on_components(settings: BaseSettings, modules: Container[str]) -> None:
+    """Take out of our own settings what switches components of Scrapy off, those of these modules.
+    What a spider or the command line switches off stays so.
+    """
+    for name in COMPONENTS:
+        priority = settings.getpriority(name) or 0
+        parts = {
+            part: order
+            for part, order in settings.getdict(name).items()
+            if order is not None or str(part).split(".")[-2] not in modules
+        }
+        if priority <= SETTINGS_PRIORITIES["project"]:
+            settings.set(name, parts, priority)
 
 
 def check_components(settings: BaseSettings) -> None:

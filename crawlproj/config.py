@@ -59,6 +59,11 @@ def parse_seconds(value: object) -> float:
     return parse_duration(value).total_seconds()
 
 
+def parse_download_delay(value: object) -> float:
+    """Scrapy's setting, which need not be there."""
+    return parse_number(value or 0)
+
+
 def parse_watchdog_timeout(value: object) -> float:
     """A second at least, and what C can count; 0: none."""
     seconds = parse_seconds(value)
@@ -437,8 +442,13 @@ def _spider_name(name: str) -> str:
 
 
 def _host_rules(read: SettingsReader) -> HostRules:
+    """A spider that asks for a longer pause in Scrapy's own words (DOWNLOAD_DELAY, or its attribute
+    `download_delay`, which Scrapy makes that setting of) gets it.
+    """
     return HostRules(
-        delay_s=read("POLITENESS_DELAY", parse_seconds),
+        delay_s=max(
+            read("POLITENESS_DELAY", parse_seconds), read("DOWNLOAD_DELAY", parse_download_delay)
+        ),
         slowdown=read("POLITENESS_SLOWDOWN", parse_number),
         max_delay_s=read("POLITENESS_MAX_DELAY", parse_seconds),
         max_crawl_delay_s=read("ROBOTS_MAX_CRAWL_DELAY", parse_seconds),

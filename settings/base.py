@@ -135,7 +135,7 @@ DOWNLOAD_HANDLERS = {
 CONCURRENT_REQUESTS = 128
 CONCURRENT_REQUESTS_PER_DOMAIN = 1
 CONCURRENT_ITEMS = 1  # Scrapy starts so many tasks per response
-DOWNLOAD_DELAY = 0  # pauses are the scheduler's
+DOWNLOAD_DELAY = 0  # pauses are the scheduler's; a longer one of a spider's own is kept by it
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
@@ -143,8 +143,6 @@ DOWNLOAD_WARNSIZE = 0
 # own limit (crawlproj/fetch/big_bodies.py), and nothing else waits for them.
 SCRAPER_SLOT_MAX_ACTIVE_SIZE = 1_000_000_000
 REDIRECT_MAX_TIMES = 20
-COOKIES_ENABLED = False
-REFERER_ENABLED = False
 ROBOTSTXT_OBEY = False  # ours does, see middlewares/robots.py
 # Both run code that is sent to a port.
 TELNETCONSOLE_ENABLED = False
@@ -159,8 +157,8 @@ DOWNLOADER_MIDDLEWARES = {
     # We have our own: ROBOT_NAME and ROBOT_CONTACT, and middlewares.unpacking.
     "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware": None,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
-    # Not of use to the general spiders, and each costs time for every page. A project that needs
-    # one puts it back.
+    # Not of use to the general spiders, and each costs time for every page. Ordinary ones have them
+    # (crawlproj/addon.py), and cookies and referers, too.
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware": None,
     "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,

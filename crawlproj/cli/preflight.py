@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from scrapy import Spider
 from scrapy.settings import BaseSettings
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.misc import load_object
@@ -53,17 +54,22 @@ class PreflightResult:
 
 
 def run_preflight(
-    settings: BaseSettings, spider_name: str, arguments: Mapping[str, str]
+    settings: BaseSettings, spider_name: str | type[Spider], arguments: Mapping[str, str]
 ) -> PreflightResult:
-    """Check everything that a crawl needs.
+    """Check everything that a crawl needs. The spider is given by its name, or as its class.
 
     ConfigError if a setting or an argument is wrong; another CrawlprojError if the crawl can't run
     here and now.
     """
     check_copies()
-    config = check_settings(settings, spider_name)
-    spider = make_spider(settings, spider_name, arguments)
-    check_addons(settings, spider)
+    spidercls = spider_name
+    if isinstance(spidercls, str):
+        check_settings(settings, spidercls)
+        spidercls = load_spider(settings, spidercls)
+    settings = settings_of(spidercls, settings)
+    config = check_settings(settings, spidercls.name)
+    spider = make_spider(settings, spidercls, arguments)
+    check_addons(settings, spidercls)
     check_scope(spider, config.spec)
     seeds = seeds_of(spider) or roots_of(spider)
     check_contact(config, seeds)
@@ -104,18 +110,33 @@ def check_settings(settings: BaseSettings, spider_name: str) -> Config:
     return config
 
 
-def make_spider(settings: BaseSettings, name: str, arguments: Mapping[str, str]) -> Any:
-    """The spider, made once on trial: it refuses arguments that make no sense.
-
-    Of spiders that are not ours the class is returned: making one may have effects.
-    """
+def load_spider(settings: BaseSettings, name: str) -> type[Spider]:
+    """The spider of that name; ConfigError if there is none."""
     loader = get_spider_loader(settings)
     try:
-        spidercls = loader.load(name)
+        return loader.load(name)
     except KeyError:
         raise ConfigError(
             f"there is no spider {name!r}; there are: {', '.join(sorted(loader.list()))}"
         ) from None
+
+
+def settings_of(spidercls: type[Spider], settings: BaseSettings) -> BaseSettings:
+    """The settings with those of the spider itself (`custom_settings`), as its crawl has them."""
+    final = settings.copy()
+    spidercls.update_settings(final)
+    return final
+
+
+def make_spider(
+    settings: BaseSettings, spidercls: str | type[Spider], arguments: Mapping[str, str]
+) -> Any:
+    """The spider, made once on trial: it refuses arguments that make no sense.
+
+    Of spiders that are not ours the class is returned: making one may have effects.
+    """
+    if isinstance(spidercls, str):
+        spidercls = load_spider(settings, spidercls)
     if not issubclass(spidercls, LearnsSeeds):
         return spidercls
     return spidercls(**arguments)
@@ -125,8 +146,7 @@ def check_addons(settings: BaseSettings, spider: Any) -> None:
     """Raise ConfigError if a spider's own settings leave out our add-on, which merges them with
     those that keep the crawl polite, or if they can't be merged.
     """
-    final = settings.copy()
-    spider.update_settings(final)
+    final = settings_of(spider, settings)
     addons = [load_object(addon) for addon in final.getdict("ADDONS")]
     ours = [addon for addon in addons if addon in (ProjectAddon, CrawlprojAddon)]
     if not ours:

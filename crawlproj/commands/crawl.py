@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+from scrapy import Spider
 from scrapy.addons import AddonManager
 from scrapy.commands import crawl
 from scrapy.crawler import Crawler
@@ -48,11 +49,11 @@ class Command(crawl.Command):
             check_words(args, 1, 1, usage=f"scrapy crawl {self.syntax()}")
             self.check_start(args[0], opts)
 
-    def check_start(self, spider_name: str, opts: argparse.Namespace) -> None:
+    def check_start(self, spider: str | type[Spider], opts: argparse.Namespace) -> None:
         settings = self.settings
         assert settings is not None
         AddonManager.load_pre_crawler_settings(settings)
-        self.preflight = run_preflight(settings, spider_name, opts.spargs)
+        self.preflight = run_preflight(settings, spider, opts.spargs)
         # PANEL=off (as under Scrapyd) leaves the log where Scrapy has it.
         if (
             settings.get("PANEL") != "off"
@@ -64,8 +65,12 @@ class Command(crawl.Command):
             settings.set("LOG_FILE", str(log_file), priority="cmdline")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        self.run_spider(args[0], opts)
+
+    def run_spider(self, spider: str | type[Spider], opts: argparse.Namespace) -> None:
+        """Run a spider, given by its name or as its class, to its end."""
         assert self.crawler_process is not None
-        crawler = self._create_crawler(args[0])
+        crawler = self._create_crawler(spider)
         with ExitStack() as stack:
             if self.preflight.embedded:
                 stack.callback(self.preflight.embedded.close)

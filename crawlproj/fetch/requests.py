@@ -1,7 +1,7 @@
 """Ordinary Scrapy requests as JSON, and tickets as Scrapy requests.
 
-A spider may yield any Request: it lives in the same table as the URLs, in a JSON column. What JSON
-can't hold is refused.
+A spider may yield any Request: it lives in the same table as the URLs, in a JSON column. What can't
+be stored is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils.request import request_from_dict
 from twisted.python.failure import Failure
 
+from crawlproj.fetch.stored_values import dump_value, load_value
 from crawlproj.frontier.base import Ticket
 from crawlproj.http.status import REDIRECTS
 from crawlproj.items import RobotsTicket
@@ -47,27 +48,45 @@ def is_plain(request: Request) -> bool:
 
 
 def dump_request(request: Request, spider: Spider) -> str:
-    """A request as JSON. ValueError or TypeError if there is something in it that JSON can't hold,
+    """A request as JSON. ValueError or TypeError if there is something in it that can't be stored,
     such as a lambda as callback.
     """
     fields = request.to_dict(spider=spider)
-    fields["meta"] = {key: value for key, value in request.meta.items() if key not in TICKET_META}
+    meta = {key: value for key, value in request.meta.items() if key not in TICKET_META}
+    fields["meta"] = _dump_values("meta", meta)
+    fields["cb_kwargs"] = _dump_values("cb_kwargs", request.cb_kwargs)
     fields["body"] = b64encode(request.body).decode()
     fields["headers"] = {
         _text(name): [_text(value) for value in values] for name, values in request.headers.items()
     }
     text = json.dumps(fields, allow_nan=False)
     if json.loads(text) != fields:
-        raise TypeError(
-            "meta or cb_kwargs hold something that JSON gives back differently (a tuple, a key "
-            "that is no string)"
-        )
+        raise TypeError("it holds something that JSON gives back differently")
     return text
 
 
+def _dump_values(name: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Each value as it is stored; the keys are read by others, and stay as they are."""
+    stored = {}
+    for key, value in values.items():
+        if not isinstance(key, str):
+            raise TypeError(f"{name} has the key {key!r}, which is no text")
+        try:
+            stored[key] = dump_value(value)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{name}[{key!r}]: {error}") from None
+    return stored
+
+
 def load_request(fields: dict[str, Any], spider: Spider) -> Request:
-    """The request that `dump_request` made these fields of."""
+    """The request that `dump_request` made these fields of. ValueError if the spider has changed
+    since, and has no such callback or item any more.
+    """
     data = dict(fields)
+    project = type(spider).__module__.partition(".")[0]
+    for name in ("meta", "cb_kwargs"):
+        values: dict[str, Any] = fields.get(name) or {}
+        data[name] = {key: load_value(value, project) for key, value in values.items()}
     data["body"] = b64decode(fields["body"] or "")
     data["headers"] = {
         name.encode("latin-1"): [value.encode("latin-1") for value in values]
@@ -153,6 +172,15 @@ def is_followed_redirect(failure: Failure) -> bool:
         return False
     request = getattr(response.meta.get("ticket"), "request", None)
     return request is None or not request["meta"].get("dont_redirect")
+
+
+def is_unchanged(failure: Failure) -> bool:
+    """Is it the 304 that we have asked for? Spiders did not, and don't hear of it."""
+    error = failure.value
+    if not isinstance(error, HttpError) or error.response.status != 304:
+        return False
+    ticket = error.response.meta.get("ticket")
+    return getattr(ticket, "block_digest", None) is not None
 
 
 def _text(value: bytes | str | None) -> str:

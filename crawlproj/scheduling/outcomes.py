@@ -25,7 +25,7 @@ from crawlproj.revisit.policies import choose_policy
 from crawlproj.scheduling.sources import SOURCE_KINDS, is_source
 from crawlproj.urls.canonical import join_href
 
-NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression"})
+NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression", "request"})
 """Reasons without a response that another try would only repeat."""
 REFUSALS = frozenset({"robots", "guard", "port", "forgotten"})
 LONGEST_RETRY = timedelta(days=1)

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from crawlproj.fetch.requests import redirected_request
+from crawlproj.fetch.stored_values import load_value
 from crawlproj.frontier.base import Found, Lane, NewUrl, Outcome, Ticket
 from crawlproj.frontier.seen import SeenUrls
 from crawlproj.scheduling.spider import LearnsSeeds, chooses_links
@@ -105,7 +106,7 @@ class RedirectFollower:
             meta = request["meta"]
             unfiltered = request["dont_filter"]
         own = getattr(self._spider, "handle_httpstatus_list", ())
-        taken = meta.get("handle_httpstatus_list", own)
+        taken = load_value(meta.get("handle_httpstatus_list", own), project="")
         if meta.get("dont_redirect") or meta.get("handle_httpstatus_all") or status in taken:
             return False
         return unfiltered or self._is_onsite(target)

@@ -29,6 +29,7 @@ from crawlproj.fetch.requests import (
     dump_request,
     is_followed_redirect,
     is_plain,
+    is_unchanged,
     request_of,
     robots_request,
 )
@@ -121,6 +122,7 @@ class CrawlScheduler(BaseScheduler):
             on_failure=self._on_loop(self._thread_failed),
         )
         self._note_pages()
+        self._take_over_delay()
         memory_tuning.freeze_startup_objects()
 
     def _note_pages(self) -> None:
@@ -141,6 +143,21 @@ class CrawlScheduler(BaseScheduler):
             if read is not None:
                 setattr(owner, name, _noted(watchdog, read))
 
+    def _take_over_delay(self) -> None:
+        """Let DOWNLOAD_DELAY be kept by our clocks alone (`config.host_rules`). Scrapy's own slots
+        would wait a second time, and for a random time around it.
+        """
+        asked_s = self.crawler.settings.getfloat("DOWNLOAD_DELAY")
+        if not asked_s:
+            return
+        log.info(
+            "DOWNLOAD_DELAY is %g s, so a host is asked every %g s at most (the longer of it and "
+            "POLITENESS_DELAY)",
+            asked_s,
+            self.config.host_rules.delay_s,
+        )
+        self.crawler.engine.downloader._delay = 0.0
+
     def close(self, reason: str) -> None:
         if self._timer:
             self._timer.cancel()
@@ -158,19 +175,32 @@ class CrawlScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         try:
-            ticket = self.worker.dispatcher.next_ticket()
-            if ticket is None:
-                self._plan_wake()
-                return None
-            return self._request(ticket)
+            while (ticket := self.worker.dispatcher.next_ticket()) is not None:
+                request = self._request(ticket)
+                if request is not None:
+                    return request
+            self._plan_wake()
         except Exception as error:
             self._fail_crawl(error)
-            return None
+        return None
 
-    def _request(self, ticket: Ticket | RobotsTicket) -> Request:
+    def _request(self, ticket: Ticket | RobotsTicket) -> Request | None:
+        """The request of a ticket; None if it was stored by another version of the spider, which
+        had a callback or an item that this one lacks. Then its visit has ended.
+        """
         if isinstance(ticket, RobotsTicket):
             return robots_request(ticket, self._robots_came, self._robots_failed)
-        request = request_of(ticket, self.spider)
+        try:
+            request = request_of(ticket, self.spider)
+        except (AttributeError, KeyError, NameError, TypeError, ValueError) as error:
+            if ticket.request is None:
+                raise
+            self._count("requests/unloadable")
+            log.error("The spider has changed, %s can't be asked for: %s", ticket.url, error)
+            reason = f"request: {error}"
+            page = Page(ticket, ticket.url, 0, at=self.worker.clock.now(), reason=reason)
+            self.worker.end_visit(page)
+            return None
         own = request.errback
         if own is None:
             request.errback = self._failed
@@ -198,7 +228,7 @@ class CrawlScheduler(BaseScheduler):
         """Give the output of the spider's own errback, then the Page, whatever the errback does."""
         try:
             output: Any = None
-            if not is_followed_redirect(failure):
+            if not is_followed_redirect(failure) and not is_unchanged(failure):
                 output = errback(failure)
             if isawaitable(output):
                 output = await output
@@ -258,7 +288,7 @@ class CrawlScheduler(BaseScheduler):
             text = dump_request(request, self.spider)
         except (TypeError, ValueError) as error:
             self._count("requests/unstorable")
-            log.error("This request can't be stored as JSON, refused: %s: %s", request, error)
+            log.error("This request can't be stored, refused: %s: %s", request, error)
             return None
         unique = ""
         if request.dont_filter and found is Found.REQUEST:

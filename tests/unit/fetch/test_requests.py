@@ -60,10 +60,10 @@ def test_a_request_comes_back_from_json_as_it_was(request_: Request) -> None:
 @pytest.mark.parametrize(
     "request_",
     [Request("http://a.org/", callback=lambda r: None), Request("http://a.org/", meta={"x": object()}),
-     Request("http://a.org/", meta={"x": (1, 2)}), Request("http://a.org/", cb_kwargs={"x": b"bytes"}),
+     Request("http://a.org/", cb_kwargs={"x": Spider}), Request("http://a.org/", meta={"x": {"y": SPIDER}}),
      Request("http://a.org/", meta={"x": float("nan")}), Request("http://a.org/", meta={1: 2})],
 )  # fmt: skip
-def test_what_json_cannot_hold_is_refused(request_: Request) -> None:
+def test_what_cannot_be_stored_is_refused(request_: Request) -> None:
     with pytest.raises((TypeError, ValueError)):
         dump_request(request_, SPIDER)
 
@@ -88,6 +88,12 @@ def test_a_ticket_becomes_a_request_that_scrapy_neither_follows_nor_repeats() ->
     assert request.url == "http://a.org/%7Ex?b"
     assert request.meta["dont_redirect"] and request.meta["dont_retry"] and request.dont_filter
     assert request.meta["ticket"] is ticket
+
+
+def test_a_request_whose_callback_is_gone_says_which() -> None:
+    fields = json.loads(dump_request(FULL, SPIDER)) | {"callback": "parse_old"}
+    with pytest.raises(ValueError, match="parse_old"):
+        load_request(fields, SPIDER)
 
 
 def test_a_redirect_of_a_post_becomes_a_get_unless_its_status_says_otherwise() -> None:
