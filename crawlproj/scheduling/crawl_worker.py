@@ -140,6 +140,7 @@ class CrawlWorker:
                 heal=heal,
                 rest_s=max(config.host_rules.delay_s, config.host_rules.max_delay_s),
                 archiver=self.archiver,
+                request_log=self._request_log,
             )
             self.leases.database_thread = self.database_thread
             if isinstance(self._spider, LearnsSeeds):
@@ -234,10 +235,10 @@ class CrawlWorker:
             return
         if self.watchdog is not None:
             self.watchdog.close()
-        if self._request_log is not None:
-            self._request_log.close()
         self.leases.store_all_clocks()
         self.database_thread.flush_and_stop()
+        if self._request_log is not None:
+            self._request_log.close()
         if self.seen_urls.too_long:
             self._count("links/too_long", self.seen_urls.too_long)
             log.info(

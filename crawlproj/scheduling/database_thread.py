@@ -21,6 +21,7 @@ from crawlproj.frontier.base import Frontier, Lease, RobotsRow, Ticket, Want
 from crawlproj.scheduling.archiver import Archiver
 from crawlproj.scheduling.batch_writer import BatchWriter
 from crawlproj.scheduling.messages import FromDatabase, ToDatabase, frontier_time
+from crawlproj.scheduling.request_log import RequestLog
 from crawlproj.scheduling.retrying import OutageRetry
 from crawlproj.scheduling.sharing import PeerSummary, summarize_peers
 from crawlproj.scheduling.worker import is_dead
@@ -68,10 +69,11 @@ class DatabaseThread(threading.Thread):
         heal: Callable[[], object] | None = None,
         rest_s: float = 60.0,
         archiver: Archiver | None = None,
+        request_log: RequestLog | None = None,
     ) -> None:
         """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so
-        long the servers of a worker rest that is found dead. `archiver`: the record of a visit is
-        on disk there before its end is stored.
+        long the servers of a worker rest that is found dead. `archiver` and `request_log`: the
+        record and the line of a visit are on disk there before its end is stored.
         """
         super().__init__(name="database", daemon=True)
         self.frontier = frontier
@@ -82,7 +84,14 @@ class DatabaseThread(threading.Thread):
         self._on_message = on_message
         self._on_failure = on_failure
         self._outage = OutageRetry(patience_s, heal)
-        self._writer = BatchWriter(frontier, worker, self._outage, archiver, robot_name=robot_name)
+        self._writer = BatchWriter(
+            frontier,
+            worker,
+            self._outage,
+            archiver=archiver,
+            robot_name=robot_name,
+            request_log=request_log,
+        )
         self._rest = timedelta(seconds=rest_s)
         self._archiver = archiver
         self._heartbeat_at = -HEARTBEAT_GAP_S
