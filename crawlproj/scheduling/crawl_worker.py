@@ -23,7 +23,7 @@ from crawlproj.database.opening import open_database
 from crawlproj.database.watchdog import DatabaseWatchdog
 from crawlproj.errors import DatabaseError
 from crawlproj.fetch.big_bodies import MANY_LINKS, BigBodies
-from crawlproj.fetch.resolver import Resolver, address_of
+from crawlproj.fetch.resolver import Resolver, address_of, describe_failures
 from crawlproj.frontier.base import Lane, Links, NewUrl, Outlook, State, Ticket
 from crawlproj.frontier.clock import FrontierClock
 from crawlproj.frontier.postgres import PostgresFrontier
@@ -141,6 +141,7 @@ class CrawlWorker:
                 rest_s=max(config.host_rules.delay_s, config.host_rules.max_delay_s),
                 archiver=self.archiver,
                 request_log=self._request_log,
+                wait_for_hosts_s=config.patience.total_seconds(),
             )
             self.leases.database_thread = self.database_thread
             if isinstance(self._spider, LearnsSeeds):
@@ -360,6 +361,8 @@ class CrawlWorker:
         """End the ticket of a page; once for each ticket. The links of a page with very many still
         take memory until they are stored.
         """
+        if page.status:
+            self.leases.nothing_fetched = False
         self._visits.end_visit(page, failed)
         if isinstance(page.ticket, Ticket) and not _has_many_links(page):
             self.big_bodies.leave(page.ticket.id)
@@ -381,6 +384,11 @@ class CrawlWorker:
     def exhausted(self) -> bool:
         """Is nothing left to do or to wait for?"""
         return self.leases.exhausted
+
+    @property
+    def unresolved(self) -> str:
+        """Why nobody can be asked, if all that is left are names that do not resolve."""
+        return describe_failures(self.leases.unresolved)
 
     @property
     def outlook(self) -> Outlook:

@@ -14,8 +14,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -156,13 +156,11 @@ class RequestLog:
         self._warned = False
         self._waiting = False
 
-    @contextmanager
-    def before_commit(self) -> Iterator[None]:
+    def before_commit(self) -> AbstractContextManager[object]:
         """A block in which something is ended and its line written, in any order: whoever commits
         the end has to wait for the line.
         """
-        with self._lines_lock:
-            yield
+        return self._lines_lock
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Write a line within a second."""
