@@ -12,14 +12,30 @@ from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.python import global_object_name
 
+from crawlproj.cli.worker_reports import numbered_feed, worker_place
 from crawlproj.items import Page
 
 if TYPE_CHECKING:
     from scrapy import Spider
+    from scrapy.crawler import Crawler
 
 
 class ItemFeeds(FeedExporter):
-    """Scrapy's feed exports without Pages."""
+    """Scrapy's feed exports without Pages. Each of several workers writes feeds of its own, and one
+    that is started again keeps what is in them.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        place = worker_place()
+        if place is None:
+            return
+        self.feeds = {numbered_feed(uri, place.number): feed for uri, feed in self.feeds.items()}
+        self.filters = {
+            numbered_feed(uri, place.number): chosen for uri, chosen in self.filters.items()
+        }
+        if place.restarts:
+            self.feeds = {uri: {**feed, "overwrite": False} for uri, feed in self.feeds.items()}
 
     def item_scraped(self, item: Any, spider: Spider) -> None:
         if not isinstance(item, Page):
