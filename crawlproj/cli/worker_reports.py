@@ -1,9 +1,9 @@
-"""What the workers of `scrapy workers` tell the process that started them: lines for the screen, and
-what they have counted.
+"""What the workers of `scrapy workers` tell the process that started them: lines for the screen,
+and what they have counted.
 
 Each has a pipe of its own, with a JSON object in each line: `{"line": ...}` for the screen,
-`{"stats": ...}` again and again, and once at the end `{"end": ...}`. What a worker counted before it
-was killed stays known as far as it was told.
+`{"stats": ...}` again and again, and once at the end `{"end": ...}`. What a worker counted before
+it was killed stays known as far as it was told.
 """
 
 from __future__ import annotations

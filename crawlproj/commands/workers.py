@@ -129,8 +129,8 @@ class Command(ProjectCommand):
 
     def _check_feeds(self, opts: argparse.Namespace) -> None:
         """ConfigError for feeds that Scrapy does not take, or that can't be one per worker."""
-        given = opts.output + opts.overwrite_output
-        if not given:
+        assert self.settings is not None
+        if not opts.output and not opts.overwrite_output:
             return
         try:
             feeds = feed_process_params_from_cli(
