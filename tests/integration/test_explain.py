@@ -30,9 +30,12 @@ RARE = {
     "all_hosts",
     "mend_host_clocks",
     "mend_server_clocks",
+    "outlook_unresolved",
+    "foreign_clients",
 }
 """Asked when a crawl comes back with another order or depth limit: then all of its URLs are judged
-again. The last two: once at each start, 0.2 s for a million hosts.
+again. The clocks: once at each start, 0.2 s for a million hosts. Names that do not resolve: by a
+worker that has fetched nothing and has nothing to send. Clients: by one that ends.
 """
 FEW = {"host_names", "discard"}
 """A few rows by primary key, when shorter depths reach other hosts; and no rows at all."""

@@ -161,9 +161,27 @@ def test_a_stop_is_passed_on_to_all_and_the_next_run_goes_on(
 def test_the_embedded_database_is_shared_by_all_and_stopped_at_the_end(
     demo: DemoServer, tmp_path: Path
 ) -> None:
-    with workers(demo, "", tmp_path, FRONTIER_PAGES=20) as crawl:
+    items = tmp_path / "items.jsonl"
+    pid = tmp_path / "workers.pid"
+    words = ["-o", str(items), "--pid-file", str(pid)]
+    seeds = ["-a", "seeds=" + ",".join([*roots(demo), "http://127.0.0.1:9/"])]
+    with workers(demo, "", tmp_path, *seeds, *words, FRONTIER_PAGES=20) as crawl:
+        wait_for(pid.exists, crawl)
+        assert pid.read_text() == f"{crawl.process.pid}\n"
+        second = run_command(["workers", "site", *words], tmp_path)
+        assert (second.code, "which still runs" in second.stderr) == (1, True), second.stderr
         result = crawl.wait(120)
     assert result.code == 0, result.stderr + result.log
+    assert not pid.exists()
+    assert sorted(path.name for path in tmp_path.glob("items*")) == [
+        f"items-{number}.jsonl" for number in (1, 2, 3)
+    ]
+    summary = result.stdout[result.stdout.index("Crawl site ended after") :]
+    pages = re.search(r"Pages +(\d+)  \1 new", summary)
+    assert pages is not None and int(pages[1]) >= 20, summary
+    assert "refused" in summary or "port" in summary
+    assert re.search(r"\d+ URLs known in all", summary)
+    assert "site-*.log" in summary and "items-*.jsonl" in summary and "Try next:" in summary
     assert not (tmp_path / "pg" / "data" / "postmaster.pid").exists()
 
 
