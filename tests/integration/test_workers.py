@@ -165,7 +165,9 @@ def test_the_embedded_database_is_shared_by_all_and_stopped_at_the_end(
     pid = tmp_path / "workers.pid"
     words = ["-o", str(items), "--pid-file", str(pid)]
     seeds = ["-a", "seeds=" + ",".join([*roots(demo), "http://127.0.0.1:9/"])]
-    with workers(demo, "", tmp_path, *seeds, *words, FRONTIER_PAGES=20) as crawl:
+    with workers(
+        demo, "", tmp_path, *seeds, *words, FRONTIER_PAGES=20, DOWNLOAD_WARNSIZE=9
+    ) as crawl:
         wait_for(pid.exists, crawl)
         assert pid.read_text() == f"{crawl.process.pid}\n"
         second = run_command(["workers", "site", *words], tmp_path)
@@ -176,6 +178,7 @@ def test_the_embedded_database_is_shared_by_all_and_stopped_at_the_end(
     assert sorted(path.name for path in tmp_path.glob("items*")) == [
         f"items-{number}.jsonl" for number in (1, 2, 3)
     ]
+    assert re.search(r"^worker [123]: \S+ warning: .*larger than", result.stdout, re.M)
     summary = result.stdout[result.stdout.index("Crawl site ended after") :]
     pages = re.search(r"Pages +(\d+)  \1 new", summary)
     assert pages is not None and int(pages[1]) >= 20, summary
