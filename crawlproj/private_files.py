@@ -13,7 +13,7 @@ import stat
 from pathlib import Path
 
 FOLDERS = frozenset({"log", "warc"})
-FILES = frozenset({"pg.lock", "pg.turn", "demo.json"})
+FILES = frozenset({"pg.lock", "pg.turn", "pg.keep", "demo.json"})
 DATABASE = "pg"
 """The folder of the embedded Postgres, which looks after its own rights."""
 ALL = 0o777

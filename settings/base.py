@@ -189,6 +189,7 @@ EXTENSIONS = {
     "scrapy.extensions.closespider.CloseSpider": None,
     "crawlproj.extensions.closespider.CloseCrawl": 0,
     "crawlproj.extensions.panel.Panel": 500,
+    "crawlproj.extensions.worker_report.WorkerReport": 500,  # of `scrapy workers` only
     "scrapy.extensions.feedexport.FeedExporter": None,
     "crawlproj.extensions.feedexport.ItemFeeds": 0,
 }

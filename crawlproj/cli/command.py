@@ -24,6 +24,7 @@ from typing import Any
 from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand, ScrapyHelpFormatter
 
+from crawlproj.cli.worker_reports import worker_place
 from crawlproj.config import Config, SettingsReader, parse_crawl_name, read_config
 from crawlproj.database.connection import Database
 from crawlproj.errors import ConfigError, CrawlprojError
@@ -183,7 +184,11 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def print_error(text: str, log_file: str | None = None) -> None:
     """Print one line, and append it to the log file if there is one: all that Scrapyd shows."""
-    line = f"crawlproj: {printable(' '.join(text.split()))}"
+    place = worker_place()
+    who = "crawlproj"
+    if place is not None:
+        who = f"crawlproj: worker {place.number}"
+    line = f"{who}: {printable(' '.join(text.split()))}"
     print(line, file=sys.stderr)
     if log_file:
         with suppress(OSError), Path(log_file).open("a") as log:

@@ -15,6 +15,7 @@ from crawlproj.scheduling.snapshot import Tally
 
 ENDINGS = {
     "finished": "nothing more is due soon",
+    "unresolved": "no name of a host could be resolved; the next run tries again",
     "shutdown": "it was stopped; what it knows is safe, and the next run goes on from here",
     "cancelled": "the spider ended it",
     "closespider_timeout": "the time that it was given is over",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -10,6 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import Any
+
+from crawlproj.cli.worker_reports import VARIABLE, ReportReader, WorkerPlace
 
 CHECK_INTERVAL_S = 0.1
 """How often the processes are looked at."""
@@ -19,6 +23,7 @@ RESTART_WINDOW_S = 60.0
 COULD_NOT_RUN = 1
 STOPPED = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""They stop the workers; but a SIGHUP that was ignored at the start (nohup) stays ignored."""
 
 
 @dataclass(slots=True)
@@ -28,7 +33,18 @@ class WorkerProcess:
     number: int
     command: Sequence[str]
     process: subprocess.Popen[bytes]
+    reader: ReportReader
     code: int | None = None
+    restarts: int = 0
+
+    @classmethod
+    def start(cls, number: int, command: Sequence[str]) -> WorkerProcess:
+        return cls(number, command, *_start(command, number, restarts=0))
+
+    def start_again(self) -> None:
+        self.reader.close()
+        self.restarts += 1
+        self.process, self.reader = _start(self.command, self.number, self.restarts)
 
     @property
     def name(self) -> str:
@@ -41,13 +57,15 @@ class WorkerGroup:
     a few times a minute.
 
     `has_hung` says whether the watchdog of a process has ended it. `say` gets a line for everything
-    that happens. `stops` counts the signals to stop: the first asks the workers to end, the second
+    that happens, `take_report` the number and process of a worker with each report of it. `stops`
+    counts the signals to stop: the first asks the workers to end, the second
     kills them.
     """
 
     commands: Mapping[int, Sequence[str]]
     say: Callable[[str], None]
     has_hung: Callable[[int], bool] = lambda process: False
+    take_report: Callable[[int, int, Mapping[str, Any]], None] = lambda *_: None
     workers: list[WorkerProcess] = field(default_factory=list)
     stop_signals: int = 0
     _passed_on: int = 0
@@ -63,7 +81,7 @@ class WorkerGroup:
                 for number, command in self.commands.items():
                     if self.stop_signals:
                         break
-                    self.workers.append(WorkerProcess(number, command, _start(command)))
+                    self.workers.append(WorkerProcess.start(number, command))
                     self.say(f"{self.workers[-1].name} started")
                 while running := self._check_workers():
                     tick(running)
@@ -81,10 +99,16 @@ class WorkerGroup:
         for worker in self.workers:
             if worker.code is None:
                 code = worker.process.poll()
+                self._take_reports(worker)
                 if code is not None:
                     self._handle_end(worker, code)
             running += worker.code is None
         return running
+
+    def _take_reports(self, worker: WorkerProcess) -> None:
+        """Take what it has reported; after its end, all that is left."""
+        for report in worker.reader.take_reports():
+            self.take_report(worker.number, worker.process.pid, report)
 
     def _handle_end(self, worker: WorkerProcess, code: int) -> None:
         end = f"was killed by signal {-code}"
@@ -99,7 +123,7 @@ class WorkerGroup:
             self.say(f"{worker.name} was killed")
         elif self._may_restart():
             before = worker.name
-            worker.process = _start(worker.command)
+            worker.start_again()
             self.say(f"{before} {end}: started again as process {worker.process.pid}")
         else:
             worker.code = COULD_NOT_RUN
@@ -120,7 +144,12 @@ class WorkerGroup:
 
         They reach this process only, since the workers have sessions of their own.
         """
-        before = {number: signal.signal(number, self._stop) for number in SIGNALS}
+        ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        before = {
+            number: signal.signal(number, self._stop)
+            for number in SIGNALS
+            if not (ignored and number is signal.SIGHUP)
+        }
         try:
             yield
         finally:
@@ -140,9 +169,27 @@ class WorkerGroup:
             if worker.process.poll() is None:
                 worker.process.kill()
                 worker.process.wait()
+            worker.reader.close()
 
 
-def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
-    )
+def _start(
+    command: Sequence[str], number: int, restarts: int
+) -> tuple[subprocess.Popen[bytes], ReportReader]:
+    """Start a worker that knows its place, and what it reports through."""
+    read_end, write_end = os.pipe()
+    place = WorkerPlace(number, restarts, write_end)
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=[write_end],
+            env={**os.environ, VARIABLE: place.as_variable()},
+        )
+    except BaseException:
+        os.close(read_end)
+        raise
+    finally:
+        os.close(write_end)
+    return process, ReportReader(read_end)

@@ -102,6 +102,9 @@ class Command(crawl.Command):
             print_error("stopped at once: what was not stored yet is fetched again by the next run")
         if reason in (None, "shutdown"):
             return STOPPED
+        if reason == "unresolved":
+            print_error(f"nothing could be fetched: {stats.get('dns/unresolved')}")
+            return NOTHING_FETCHED
         if not done.pages_read and (done.urls_ended or done.robots_unreachable):
             print_error("nothing could be fetched")
             return NOTHING_FETCHED

@@ -16,7 +16,7 @@ from crawlproj.cli.command import (
 )
 from crawlproj.config import Config
 from crawlproj.database.embedded.lock_holders import flock_holders
-from crawlproj.database.embedded.server import EmbeddedPostgres, running_dsn
+from crawlproj.database.embedded.server import EmbeddedPostgres, foreign_clients, running_dsn
 from crawlproj.database.migrations import migrate
 from crawlproj.database.opening import open_database
 from crawlproj.errors import ConfigError
@@ -45,7 +45,7 @@ class Command(ProjectCommand):
         return (
             "migrate: make the tables or bring them up to date.\n"
             "url: print the URL for psql and other programs; our own server is started if need "
-            "be, and then runs until it is stopped or the next crawl ends.\n"
+            "be, and then runs until it is stopped.\n"
             "stop: stop our own server.\n"
             "clean: remove what is older than the RETENTION_ settings or these options say, and "
             "put in order what crashed runs left; the last capture of a page stays, except with "
@@ -145,18 +145,12 @@ class Command(ProjectCommand):
         if config.database_url:
             print_lines(config.database_url)
             return FINE
-        dsn = None
-        if config.crawl_dir.exists():
-            dsn = running_dsn(config.crawl_dir)
-        if dsn is None:
-            embedded = EmbeddedPostgres(config.crawl_dir)
-            dsn = embedded.start()
-            embedded.leave_running()
-            print(
-                "The database was started. It runs until `scrapy db stop`, or until the next crawl "
-                "ends.",
-                file=sys.stderr,
-            )
+        runs = config.crawl_dir.exists() and running_dsn(config.crawl_dir) is not None
+        embedded = EmbeddedPostgres(config.crawl_dir)
+        dsn = embedded.start()
+        embedded.keep_running()
+        if not runs:
+            print("The database was started. It runs until `scrapy db stop`.", file=sys.stderr)
         print_lines(dsn)
         return FINE
 
@@ -167,8 +161,12 @@ class Command(ProjectCommand):
             print_lines("It does not run.")
             return FINE
         users = flock_holders(config.crawl_dir / "pg.lock")
+        clients = foreign_clients(config.crawl_dir)
         if EmbeddedPostgres(config.crawl_dir).stop(force=opts.force):
             print_lines("Stopped.")
+            if clients:
+                connections = format_count(clients, "connection")
+                print_error(f"{connections} of other programs, such as psql, cut off")
             return FINE
         processes = "; ".join(f"process {pid}: {command}" for pid, command in users.items())
         print_error(

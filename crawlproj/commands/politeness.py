@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from crawlproj.config import Config
 from crawlproj.errors import ConfigError
 from crawlproj.formatting import format_count
 from crawlproj.politeness.audit import TOLERANCE_S, Violation, find_violations
-from crawlproj.politeness.log_reader import AuditedLogs, LogLine
+from crawlproj.politeness.log_reader import AuditedLogs, LogLine, LogPart
+from crawlproj.scheduling.worker import is_alive, is_dead
 
 SHOWN = 100
 
@@ -41,6 +43,7 @@ class Command(ProjectCommand):
         return (
             f"{self.short_desc()}, for all workers together: give the logs of all that ran at the "
             "time. A folder means all requests-*.jsonl in it; without any, CRAWL_DIR/log is taken. "
+            "A log that ends without its last line is named: what was under way then is not in it. "
             "Exits with 3 if a rule was broken, with 2 if a line can't be read."
         )
 
@@ -110,8 +113,31 @@ def as_values(logs: AuditedLogs, found: Sequence[Violation]) -> dict[str, Any]:
         "workers": len({line.worker for line in logs.lines}),
         "unreadable": logs.unreadable,
         "lost": logs.lost_lines,
+        "without_end": [part_values(part) for part in logs.without_end],
         "violations": [violation_values(violation) for violation in found],
     }
+
+
+def part_values(part: LogPart) -> dict[str, Any]:
+    return {
+        "log": part.file,
+        "worker": part.worker,
+        "at": part.last_at,
+        "why": why_without_end(part),
+    }
+
+
+def why_without_end(part: LogPart) -> str:
+    """`running`, `killed`, or, of a worker on another machine or in an earlier boot, `unknown`;
+    `goes on`: its next part is not here.
+    """
+    if part.ended:
+        return "goes on"
+    if is_dead(part.worker):
+        return "killed"
+    if is_alive(part.worker):
+        return "running"
+    return "unknown"
 
 
 def violation_values(violation: Violation) -> dict[str, Any]:
@@ -152,16 +178,39 @@ def as_text(logs: AuditedLogs, found: Sequence[Violation]) -> list[str]:
             f"{format_count(logs.lost_lines, 'line')} could not be written when the disk was full: "
             "nothing is known of them"
         )
+    lines += [describe_missing_end(part) for part in logs.without_end[:SHOWN]]
     seen = (
         f"{format_count(facts['requests'], 'request')} to {format_count(facts['hosts'], 'host')} "
         f"by {format_count(facts['workers'], 'worker')}, "
         f"{format_count(facts['refusals'], 'URL')} not asked"
     )
+    if not found and logs.without_end:
+        number = format_count(len(logs.without_end), "log ends", "logs end")
+        return [*lines, f"{seen}: no rule was broken as far as they tell, but {number} too early"]
     if not found:
         return [*lines, f"{seen}: every rule was kept"]
     by_rule = Counter(violation.rule for violation in found)
     rules = ", ".join(f"{rule} {number:,}" for rule, number in by_rule.most_common())
     return [*lines, f"{seen}: {format_count(len(found), 'violation')} ({rules})"]
+
+
+def describe_missing_end(part: LogPart) -> str:
+    at = datetime.fromtimestamp(part.last_at, UTC).isoformat(sep=" ", timespec="seconds")
+    at = at.replace("+00:00", " UTC")
+    match why_without_end(part):
+        case "goes on":
+            return f"{part.file} goes on after {at} in part {part.next_part}, which is not here"
+        case "running":
+            return f"{part.file} is still written: it tells of what had ended by {at}"
+        case "killed":
+            return (
+                f"{part.file} ends without an end at {at}: its worker was killed, and what was "
+                "under way or not stored then is not in it"
+            )
+    return (
+        f"{part.file} ends without an end at {at}: its worker was killed or runs elsewhere, and "
+        "what was under way or not stored then is not in it"
+    )
 
 
 def describe_violation(found: Violation) -> str:

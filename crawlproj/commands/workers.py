@@ -10,16 +10,25 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from scrapy.exceptions import UsageError
+from scrapy.utils.conf import feed_process_params_from_cli
+
 from crawlproj.cli.command import ProjectCommand
+from crawlproj.cli.next_commands import current_command
+from crawlproj.cli.pid_file import pid_file
 from crawlproj.cli.preflight import PreflightResult, rotate_log, run_preflight
+from crawlproj.cli.screen import Screen
+from crawlproj.cli.summary import CrawlSummary, format_summary
+from crawlproj.cli.worker_reports import CommonReport, numbered_feed
 from crawlproj.cli.workers import WorkerGroup
 from crawlproj.config import Config, SettingsReader, parse_seconds
 from crawlproj.database.connection import Database
 from crawlproj.errors import ConfigError, DatabaseError
 from crawlproj.formatting import format_count
-from crawlproj.frontier.opening import open_for_reading
+from crawlproj.frontier.opening import open_for_reading, open_frontier
 from crawlproj.reports.facts import status_facts
 from crawlproj.scheduling.reading_file import has_hung
+from crawlproj.scheduling.snapshot import count_outcomes
 
 MAX_WORKERS = 64
 COUNTING_SHARE = 20
@@ -32,7 +41,7 @@ class Command(ProjectCommand):
     words = (1, 1)
 
     def syntax(self) -> str:
-        return "SPIDER -n N [-a NAME=VALUE]... [-s NAME=VALUE]..."
+        return "SPIDER -n N [-a NAME=VALUE]... [-s NAME=VALUE]... [-o FILE] [--pid-file FILE]"
 
     def short_desc(self) -> str:
         return "Run a spider in several processes that share one crawl"
@@ -41,7 +50,9 @@ class Command(ProjectCommand):
         return (
             f"{self.short_desc()}. Each has a log of its own, CRAWL_DIR/log/CRAWL-1.log and so on. "
             "Ctrl-C stops all within a few seconds, a second one at once. A worker that is killed "
-            "or hangs is started again. The exit code is the worst of theirs."
+            "or hangs is started again. Warnings are shown with the worker's number, and a common "
+            "summary at the end. With -o items.jsonl the workers write items-1.jsonl, "
+            "items-2.jsonl and so on. The exit code is the worst of theirs."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -57,6 +68,28 @@ class Command(ProjectCommand):
             metavar="NAME=VALUE",
             help="argument of the spider",
         )
+        parser.add_argument(
+            "-o",
+            "--output",
+            action="append",
+            default=[],
+            metavar="FILE",
+            help="append items to FILE-1, FILE-2 ... (before the suffix), one per worker",
+        )
+        parser.add_argument(
+            "-O",
+            "--overwrite-output",
+            action="append",
+            default=[],
+            metavar="FILE",
+            help="the same, but what is in these files goes first",
+        )
+        parser.add_argument(
+            "--pid-file",
+            type=Path,
+            metavar="FILE",
+            help="write the id of this process to FILE while it runs",
+        )
 
     def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
         assert self.settings is not None
@@ -68,8 +101,10 @@ class Command(ProjectCommand):
             if not equals:
                 raise ConfigError(f"-a {text}: use -a NAME=VALUE")
             arguments[name] = value
-        preflight = run_preflight(self.settings, words[0], arguments)
+        self._check_feeds(opts)
         with ExitStack() as stack:
+            stack.enter_context(pid_file(opts.pid_file))
+            preflight = run_preflight(self.settings, words[0], arguments)
             if preflight.embedded:
                 stack.callback(preflight.embedded.close)
             database = stack.enter_context(open_for_reading(preflight.config))
@@ -77,8 +112,69 @@ class Command(ProjectCommand):
             totals = Totals(database, preflight.config.spec.name, interval_s, say=say_now)
             commands = worker_commands(words[0], opts, preflight)
             log_dir = preflight.config.log_dir
-            group = WorkerGroup(commands, say_now, lambda process: has_hung(log_dir, process))
-            return group.run(totals)
+            report = CommonReport(say_now)
+            group = WorkerGroup(
+                commands,
+                say_now,
+                lambda process: has_hung(log_dir, process),
+                take_report=report.take,
+            )
+            started = time.monotonic()
+            code = group.run(totals)
+            report.say_left_out()
+            elapsed_s = time.monotonic() - started
+            with suppress(DatabaseError):
+                self._print_summary(report, database, preflight, elapsed_s=elapsed_s, opts=opts)
+            return code
+
+    def _check_feeds(self, opts: argparse.Namespace) -> None:
+        """ConfigError for feeds that Scrapy does not take, or that can't be one per worker."""
+        assert self.settings is not None
+        if not opts.output and not opts.overwrite_output:
+            return
+        try:
+            feeds = feed_process_params_from_cli(
+                self.settings, opts.output, overwrite_output=opts.overwrite_output
+            )
+        except UsageError as error:
+            raise ConfigError(str(error)) from None
+        if "stdout:" in feeds or "-" in feeds:
+            raise ConfigError("-o -: several workers can't share the screen: give a file")
+
+    def _print_summary(
+        self,
+        report: CommonReport,
+        database: Database,
+        preflight: PreflightResult,
+        elapsed_s: float,
+        opts: argparse.Namespace,
+    ) -> None:
+        """Print what all workers together have done, as `scrapy crawl` does at its end."""
+        if not report.ends:
+            return
+        config = preflight.config
+        frontier = open_frontier(database, config, config.spec.name)
+        last = report.ends[-1]
+        locations = dict(last["locations"])
+        locations["Log"] = str(numbered_log(preflight.log_file, "*"))
+        feeds = [numbered_feed(feed, "*") for feed in opts.output + opts.overwrite_output]
+        if feeds:
+            locations["Items"] = ", ".join(feeds)
+        again = current_command(self.settings) or "the same command again"
+        summary = CrawlSummary(
+            config.spec.name,
+            report.reason,
+            elapsed_s,
+            tally=count_outcomes(report.stats),
+            now=frontier.now(),
+            counts=frontier.count_urls(),
+            outlook=frontier.outlook(),
+            examples=report.examples,
+            locations=locations,
+            commands=dict(last["commands"]) | {"visit again what is due": again},
+        )
+        for line in format_summary(summary, Screen(sys.stdout, live=False).width):
+            say_now(line)
 
 
 def worker_commands(
@@ -92,6 +188,10 @@ def worker_commands(
         start += ["-s", text]
     if opts.loglevel:
         start += ["-L", opts.loglevel]
+    for text in opts.output:
+        start += ["-o", text]
+    for text in opts.overwrite_output:
+        start += ["-O", text]
     start += ["-s", "PANEL=off"]
     commands = {}
     for number in range(1, opts.n + 1):
@@ -101,13 +201,18 @@ def worker_commands(
 
 
 def rotated_log(log_file: Path, number: int) -> Path:
-    log = log_file.with_name(f"{log_file.stem}-{number}.log")
+    log = numbered_log(log_file, number)
     rotate_log(log)
     return log
 
 
+def numbered_log(log_file: Path, number: int | str) -> Path:
+    return log_file.with_name(f"{log_file.stem}-{number}.log")
+
+
 def say_now(text: str) -> None:
-    print(text, flush=True)
+    """Print a line; a screen that is gone (a closed terminal or pipe) stops no crawl."""
+    Screen(sys.stdout, live=False).print_line(text)
 
 
 class Totals:

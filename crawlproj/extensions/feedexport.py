@@ -25,6 +25,7 @@ from scrapy.utils.python import global_object_name
 from twisted.python.failure import Failure
 from w3lib.url import file_uri_to_path
 
+from crawlproj.cli.worker_reports import numbered_feed, worker_place
 from crawlproj.errors import CrawlprojError
 from crawlproj.formatting import format_count
 from crawlproj.frontier.postgres import PostgresFrontier
@@ -42,7 +43,21 @@ log = logging.getLogger(__name__)
 
 
 class ItemFeeds(FeedExporter):
-    """Scrapy's feed exports without Pages, with a warning before a file is replaced by less."""
+    """Scrapy's feed exports without Pages, with a warning before a file is replaced by less. Each
+    of several workers writes feeds of its own, and one that is started again keeps what is in them.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        place = worker_place()
+        if place is None:
+            return
+        self.feeds = {numbered_feed(uri, place.number): feed for uri, feed in self.feeds.items()}
+        self.filters = {
+            numbered_feed(uri, place.number): chosen for uri, chosen in self.filters.items()
+        }
+        if place.restarts:
+            self.feeds = {uri: {**feed, "overwrite": False} for uri, feed in self.feeds.items()}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

@@ -21,6 +21,7 @@ from scrapy.exceptions import NotConfigured
 from crawlproj.cli.next_commands import option_words, repeated_command, scrapy_program
 from crawlproj.cli.screen import MODES, Screen, format_elapsed, output_stream
 from crawlproj.cli.summary import CrawlSummary, format_summary
+from crawlproj.cli.worker_reports import ReportPipe
 from crawlproj.config import SettingsReader, config_of, one_of, parse_seconds
 from crawlproj.formatting import format_count, shorten_line
 from crawlproj.scheduling.scheduler import worker_of
@@ -120,8 +121,13 @@ class Panel:
         if self._timer:
             self._timer.cancel()
         self._screen.clear()
+        for text in format_summary(self._summary(reason), self._screen.width):
+            self._screen.print_line(text)
+        logging.root.removeHandler(self._handler)
+
+    def _summary(self, reason: str) -> CrawlSummary:
         worker = worker_of(self._crawler)
-        end = CrawlSummary(
+        return CrawlSummary(
             self._config.spec.name,
             reason,
             time.monotonic() - self._started,
@@ -134,9 +140,6 @@ class Panel:
             locations=self._places(),
             commands=self._commands(),
         )
-        for text in format_summary(end, self._screen.width):
-            self._screen.print_line(text)
-        logging.root.removeHandler(self._handler)
 
     def _places(self) -> dict[str, str]:
         settings = self._crawler.settings
@@ -258,7 +261,7 @@ def _now_text(at: HostSnapshot, stopping: bool) -> str:
 class TerminalLog(logging.Handler):
     """Prints warnings and errors as short lines, those of one kind a few times only."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen | ReportPipe) -> None:
         super().__init__(logging.WARNING)
         self._screen = screen
         self._seen: Counter[tuple[str, str]] = Counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from ipaddress import ip_address
 from random import randrange
@@ -17,6 +17,14 @@ PATIENCE_S = 30.0
 waits for a thread does not count.
 """
 THREADS = 64
+NO_SUCH_NAME = "there is no such name"
+NO_DNS = "no DNS server answers"
+ABSENT = frozenset(
+    {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME), socket.EAI_FAMILY}
+)
+"""What the system says of names that do not exist, or have no address."""
+REMEMBERED = 1_000
+SHOWN_NAMES = 5
 
 
 def address_of(server: str) -> str:
@@ -42,7 +50,9 @@ class Resolver:
         self._threads = threads
         self._waiting: list[str] = []
         self._wanted: set[str] = set()
-        self._running: dict[str, tuple[float, Future[str | None]]] = {}
+        self._running: dict[str, tuple[float, Future[str]]] = {}
+        self.failures: dict[str, str] = {}
+        """Why names have no address, of the last thousand."""
         self._found: dict[str, str] = {}
 
     @property
@@ -70,7 +80,7 @@ class Resolver:
             host = self._waiting[chosen]
             self._waiting[chosen] = self._waiting[-1]
             self._waiting.pop()
-            self._running[host] = (time.monotonic(), self._pool.submit(look_up, host))
+            self._running[host] = (time.monotonic(), self._pool.submit(resolve_name, host))
 
     def take_finished(self) -> dict[str, str]:
         """Take out what was found since the last call: host -> key of its server."""
@@ -80,15 +90,28 @@ class Resolver:
                 continue
             del self._running[host]
             self._wanted.discard(host)
-            address = None
-            if lookup.done() and not lookup.cancelled():
-                address = lookup.result()
-            self._found[host] = self.server_key(host, address)
+            self._found[host] = self.server_key(host, self._address_found(host, lookup))
             lookup.cancel()
         self._start_lookups()
         found = self._found
         self._found = {}
         return found
+
+    def _address_found(self, host: str, lookup: Future[str]) -> str | None:
+        why = NO_DNS
+        if lookup.done() and not lookup.cancelled():
+            try:
+                address = lookup.result()
+            except ResolveError as error:
+                why = str(error)
+            else:
+                self.failures.pop(host, None)
+                return address
+        self.failures.pop(host, None)
+        self.failures[host] = why
+        if len(self.failures) > REMEMBERED:
+            del self.failures[next(iter(self.failures))]
+        return None
 
     def server_key(self, host: str, address: str | None) -> str:
         """The key of the server that a host is on."""
@@ -115,14 +138,46 @@ class Resolver:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
+class ResolveError(Exception):
+    """A name that has no address, and why in words."""
+
+
 def look_up(host: str) -> str | None:
+    """The address of a name, or None."""
+    try:
+        return resolve_name(host)
+    except ResolveError:
+        return None
+
+
+def resolve_name(host: str) -> str:
     """Ask the system for the address of a name; always the same one of several."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return None
+    except UnicodeError:
+        raise ResolveError(NO_SUCH_NAME) from None
+    except OSError as error:
+        if error.errno in ABSENT:
+            raise ResolveError(NO_SUCH_NAME) from None
+        raise ResolveError(NO_DNS) from None
     addresses = [(family != socket.AF_INET, str(where[0])) for family, _, _, _, where in found]
     if not addresses:
-        return None
+        raise ResolveError(NO_SUCH_NAME)
     _, address = min(addresses)
     return address
+
+
+def describe_failures(failures: Mapping[str, str]) -> str:
+    """Which names have no address and why, in one line: name -> why."""
+    parts = []
+    for why in sorted(set(failures.values())):
+        names = sorted(name for name, reason in failures.items() if reason == why)
+        text = ", ".join(names[:SHOWN_NAMES])
+        if len(names) > SHOWN_NAMES:
+            text += f" and {len(names) - SHOWN_NAMES:,} more"
+        verb = "does not resolve" if len(names) == 1 else "do not resolve"
+        advice = ""
+        if why == NO_DNS:
+            advice = ": is this machine connected?"
+        parts.append(f"{text} {verb} ({why}{advice})")
+    return "; ".join(parts)

@@ -596,6 +596,11 @@ class Frontier(Protocol):
     def outlook(self, worker: str = "") -> Outlook:
         """What is left to do, for a worker that holds no more tickets."""
 
+    def unresolved_hosts(self, until: datetime) -> dict[str, datetime]:
+        """Hosts without an address, and when their names were looked up, up to 1,000; none if any
+        other host has a URL now, or a retry until then.
+        """
+
     def get_urls(self, ids: Sequence[int]) -> dict[int, StoredUrl]:
         """The URLs that are known, by id."""
 

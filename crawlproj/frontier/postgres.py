@@ -431,6 +431,14 @@ class PostgresFrontier:
             self.db, self._crawl, worker, now=self.now(), spent=self._spent(self.db)
         )
 
+    def unresolved_hosts(self, until: datetime) -> dict[str, datetime]:
+        rows = self.db.fetch_rows(
+            "outlook_unresolved", crawl=self._crawl, now=self.now(), until=until
+        )
+        if not all(unresolved for _, _, unresolved in rows):
+            return {}
+        return {name: resolved for name, resolved, _ in rows}
+
     def get_urls(self, ids: Sequence[int]) -> dict[int, StoredUrl]:
         if not ids:
             return {}

@@ -98,6 +98,22 @@ class LogLine:
 
 
 @dataclass(slots=True)
+class LogPart:
+    """One file, or that part of it which belongs to one worker, as far as it goes.
+
+    `last_at` is the last moment of which it tells. `ended`: its last line says that it is the end;
+    `next_part`: and that it goes on in this part.
+    """
+
+    file: str
+    worker: str
+    number: int
+    last_at: float
+    ended: bool = False
+    next_part: int | None = None
+
+
+@dataclass(slots=True)
 class AuditedLogs:
     """The logs of all workers together.
 
@@ -109,6 +125,20 @@ class AuditedLogs:
     lost_lines: int = 0
     first_parts: dict[str, tuple[int, float]] = field(default_factory=dict)
     """Worker -> number and time of the first part of its log that is here."""
+    parts: list[LogPart] = field(default_factory=list)
+
+    @property
+    def without_end(self) -> list[LogPart]:
+        """Parts that lack what was under way at their end: no line says that they end there, or
+        the part in which they go on is not here.
+        """
+        here = {(part.worker, part.number) for part in self.parts}
+        return [
+            part
+            for part in self.parts
+            if not part.ended
+            or (part.next_part is not None and (part.worker, part.next_part) not in here)
+        ]
 
     @property
     def complete_since(self) -> float:
@@ -129,23 +159,40 @@ class AuditedLogs:
             try:
                 fields = json.loads(text)
                 if "rules" in fields:
-                    rules = self._read_header(fields)
+                    rules = self._read_header(fields, name)
+                elif "end" in fields and "url" not in fields:
+                    self._read_end(fields)
                 elif "lost" in fields:
                     self.lost_lines += int(fields["lost"])
                 elif rules is None:
                     raise ValueError("no line with the rules comes before it")
                 else:
-                    self.lines.append(_parse_line(fields, f"{name}:{number}", rules))
+                    line = _parse_line(fields, f"{name}:{number}", rules)
+                    self.lines.append(line)
+                    self.parts[-1].last_at = max(self.parts[-1].last_at, line.end)
             except KeyError as error:
                 self.unreadable.append(f"{name}:{number}: {error} is missing")
             except (ValueError, TypeError, AttributeError, RecursionError) as error:
                 self.unreadable.append(f"{name}:{number}: {error}")
 
-    def _read_header(self, fields: Mapping[str, Any]) -> LoggedRules:
-        part = (int(fields.get("part", 0)), _time(fields["started"]))
+    def _read_header(self, fields: Mapping[str, Any], name: str) -> LoggedRules:
+        number = int(fields.get("part", 0))
+        began_at = _time(fields["started"])
         worker = str(fields["worker"])
+        rules = parse_rules(fields["rules"])
+        part = (number, began_at)
         self.first_parts[worker] = min(part, self.first_parts.get(worker, part))
-        return parse_rules(fields["rules"])
+        self.parts.append(LogPart(name, worker, number, last_at=began_at))
+        return rules
+
+    def _read_end(self, fields: Mapping[str, Any]) -> None:
+        if not self.parts:
+            raise ValueError("no line with the rules comes before it")
+        part = self.parts[-1]
+        part.last_at = _time(fields["end"])
+        if fields.get("next_part") is not None:
+            part.next_part = int(fields["next_part"])
+        part.ended = True
 
 
 def parse_rules(settings: Mapping[str, Any]) -> LoggedRules:

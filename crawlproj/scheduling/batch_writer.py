@@ -25,6 +25,7 @@ from crawlproj.frontier.batches import (
 from crawlproj.politeness import robots
 from crawlproj.scheduling.archiver import Archiver
 from crawlproj.scheduling.messages import ToDatabase
+from crawlproj.scheduling.request_log import RequestLog
 from crawlproj.scheduling.retrying import OutageRetry
 
 log = logging.getLogger(__name__)
@@ -59,11 +60,13 @@ class BatchWriter:
         outage: OutageRetry,
         archiver: Archiver | None = None,
         robot_name: str = "",
+        request_log: RequestLog | None = None,
     ) -> None:
         self.frontier = frontier
         self.worker = worker
         self.outage = outage
         self.archiver = archiver
+        self._request_log = request_log
         self._robot_name = robot_name
         self.stored: list[int] = []
         self.committed: list[Committed] = []
@@ -80,6 +83,8 @@ class BatchWriter:
             return
         if self.archiver is not None:
             self.archiver.flush_to_disk()
+        if self._request_log is not None:
+            self._request_log.flush_to_disk()
         pieces = split_batch(batch)
         losses = self._losses
         try:

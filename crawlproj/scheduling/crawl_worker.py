@@ -24,7 +24,7 @@ from crawlproj.database.opening import open_database
 from crawlproj.database.watchdog import DatabaseWatchdog
 from crawlproj.errors import DatabaseError
 from crawlproj.fetch.big_bodies import MANY_LINKS, BigBodies
-from crawlproj.fetch.resolver import Resolver, address_of
+from crawlproj.fetch.resolver import Resolver, address_of, describe_failures
 from crawlproj.formatting import format_count
 from crawlproj.frontier.base import (
     CrawlSpec,
@@ -167,6 +167,8 @@ class CrawlWorker:
                 heal=heal,
                 rest_s=max(config.host_rules.delay_s, config.host_rules.max_delay_s),
                 archiver=self.archiver,
+                request_log=self._request_log,
+                wait_for_hosts_s=config.patience.total_seconds(),
             )
             self.leases.database_thread = self.database_thread
             if isinstance(self._spider, LearnsSeeds):
@@ -318,10 +320,10 @@ class CrawlWorker:
             return
         if self.watchdog is not None:
             self.watchdog.close()
-        if self._request_log is not None:
-            self._request_log.close()
         self.leases.store_all_clocks()
         self.database_thread.flush_and_stop()
+        if self._request_log is not None:
+            self._request_log.close()
         if self.seen_urls.too_long:
             self._count("links/too_long", self.seen_urls.too_long)
             log.info(
@@ -456,6 +458,8 @@ class CrawlWorker:
         """End the ticket of a page; once for each ticket. The links of a page with very many still
         take memory until they are stored.
         """
+        if page.status:
+            self.leases.nothing_fetched = False
         self._visits.end_visit(page, failed)
         if isinstance(page.ticket, Ticket) and not _has_many_links(page):
             self.big_bodies.leave(page.ticket.id)
@@ -477,6 +481,11 @@ class CrawlWorker:
     def exhausted(self) -> bool:
         """Is nothing left to do or to wait for?"""
         return self.leases.exhausted
+
+    @property
+    def unresolved(self) -> str:
+        """Why nobody can be asked, if all that is left are names that do not resolve."""
+        return describe_failures(self.leases.unresolved)
 
     @property
     def outlook(self) -> Outlook:

@@ -13,14 +13,15 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from crawlproj.errors import ArchiveError, DatabaseError
-from crawlproj.fetch.resolver import Resolver
-from crawlproj.frontier.base import Frontier, Lease, RobotsRow, Ticket, Want
+from crawlproj.fetch.resolver import NO_SUCH_NAME, Resolver
+from crawlproj.frontier.base import Frontier, Lease, Outlook, RobotsRow, Ticket, Want
 from crawlproj.scheduling.archiver import Archiver
 from crawlproj.scheduling.batch_writer import BatchWriter
 from crawlproj.scheduling.messages import FromDatabase, ToDatabase, frontier_time
+from crawlproj.scheduling.request_log import RequestLog
 from crawlproj.scheduling.retrying import OutageRetry
 from crawlproj.scheduling.sharing import PeerSummary, summarize_peers
 from crawlproj.scheduling.worker import is_dead
@@ -43,6 +44,8 @@ PREPARED_AT_ONCE = 20_000
 """So many names may wait to be looked up. Those that are known without asking never wait behind
 them.
 """
+UNRESOLVED_GAP_S = 1.0
+"""How often it is asked whether all that is left are names that do not resolve."""
 FIRST_WANT = 8
 """So many URLs of a host that has just been leased."""
 ORIGINS = 5_000
@@ -68,10 +71,13 @@ class DatabaseThread(threading.Thread):
         heal: Callable[[], object] | None = None,
         rest_s: float = 60.0,
         archiver: Archiver | None = None,
+        request_log: RequestLog | None = None,
+        wait_for_hosts_s: float = 0.0,
     ) -> None:
         """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so
-        long the servers of a worker rest that is found dead. `archiver`: the record of a visit is
-        on disk there before its end is stored.
+        long the servers of a worker rest that is found dead. `archiver` and `request_log`: the
+        record and the line of a visit are on disk there before its end is stored.
+        `wait_for_hosts_s`: so long a crawl waits for hosts that rest.
         """
         super().__init__(name="database", daemon=True)
         self.frontier = frontier
@@ -82,11 +88,22 @@ class DatabaseThread(threading.Thread):
         self._on_message = on_message
         self._on_failure = on_failure
         self._outage = OutageRetry(patience_s, heal)
-        self._writer = BatchWriter(frontier, worker, self._outage, archiver, robot_name=robot_name)
+        self._writer = BatchWriter(
+            frontier,
+            worker,
+            self._outage,
+            archiver=archiver,
+            robot_name=robot_name,
+            request_log=request_log,
+        )
         self._rest = timedelta(seconds=rest_s)
         self._archiver = archiver
         self._heartbeat_at = -HEARTBEAT_GAP_S
         self._rechecked_at = -RECHECK_GAP_S
+        self._patience = timedelta(seconds=wait_for_hosts_s)
+        self._began = datetime.max.replace(tzinfo=UTC)
+        """The frontier's time when this thread began."""
+        self._unresolved_at = -UNRESOLVED_GAP_S
         self._wanting = False
         self._turn_s = 0.0
         self._message = ToDatabase()
@@ -199,6 +216,7 @@ class DatabaseThread(threading.Thread):
         reply = FromDatabase(
             *frontier_time(self.frontier), quiet=message.quiet, pushed=self._pushed
         )
+        self._began = min(self._began, reply.now)
         self._release(message)
         self._renew()
         if self._renewed:
@@ -217,11 +235,30 @@ class DatabaseThread(threading.Thread):
         reply.robots |= self.frontier.get_robots(origins)
         if message.quiet is not None and not reply.tickets and not message.unfinished:
             reply.outlook = self.frontier.outlook(self.worker)
+            if message.nothing_fetched:
+                reply.unresolved = self._unresolved_names(reply.outlook, reply.now)
         self._leases = []
         self._renewed = None
         self._pushed = False
         self._put_back_rest(message)
         self._report(reply)
+
+    def _unresolved_names(self, outlook: Outlook, now: datetime) -> dict[str, str]:
+        """Names that do not resolve, and why, if all that is due soon is on such hosts. Each was
+        looked up since this worker began.
+        """
+        until = now + self._patience
+        if outlook.leased_elsewhere or outlook.soonest is None or not now < outlook.soonest < until:
+            return {}
+        if time.monotonic() - self._unresolved_at < UNRESOLVED_GAP_S:
+            return {}
+        self._unresolved_at = time.monotonic()
+        hosts = self.frontier.unresolved_hosts(until)
+        stale = [name for name, looked_up in hosts.items() if looked_up < self._began]
+        if stale:
+            self.resolver.submit(stale)
+            return {}
+        return {name: self.resolver.failures.get(name, NO_SUCH_NAME) for name in hosts}
 
     def _put_back_rest(self, message: ToDatabase) -> None:
         """Leave what was not done to the next turn."""

@@ -60,6 +60,8 @@ class ToDatabase:
     known_hosts: list[str] = field(default_factory=list)
     quiet: int | None = None
     """Number of the moment at which nothing at all was held here; asks for the outlook."""
+    nothing_fetched: bool = False
+    """No response has come in this run: asks whether names can be resolved at all."""
 
     @property
     def batch(self) -> Batch:
@@ -139,6 +141,8 @@ class FromDatabase:
     """All places are taken, and other servers of this crawl wait for one."""
     pushed: bool = False
     outlook: Outlook | None = None
+    unresolved: dict[str, str] = field(default_factory=dict)
+    """Names that do not resolve, and why, if nothing else is left to ask for soon."""
     quiet: int | None = None
 
 

@@ -3,7 +3,8 @@ them against the rules.
 
 A worker writes a file of its own, `requests-<worker>.jsonl`. The first line of a run, and of each
 part when the file grows too big, says the rules in force; each other line is one exchange, or one
-URL that was not asked and why.
+URL that was not asked and why. The last line says that this is the end: a file without it was left
+by a worker that was killed, and lacks what was under way then.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,7 @@ PARTS = 10
 all runs together.
 """
 AT_ONCE = 1000
-"""So many lines are written without waiting."""
+"""So many lines are written as soon as may be."""
 YOUNG_S = 86_400.0
 """Files that were changed in this time are never deleted."""
 RULES = ("POLITENESS_", "ROBOTS_")
@@ -117,8 +119,9 @@ def log_file_name(worker: str) -> str:
 
 
 class RequestLog:
-    """Lines are gathered and written at least each second; `later(seconds, call)` is the event
-    loop's `call_later`, and `clock` tells the frontier's time in unix seconds.
+    """Lines are gathered by the event loop and written at least each second; `later(seconds, call)`
+    is its `call_later`, and `clock` tells the frontier's time in unix seconds. The database thread
+    has them on disk (`flush_to_disk`) before what they tell of counts as done.
 
     A disk that is full never stops a crawl: it is said once, the lines are lost, and their number
     is written when there is room.
@@ -138,30 +141,82 @@ class RequestLog:
         self._later = later
         self._clock = clock
         self._lines: list[str] = []
+        self._lines_lock = threading.RLock()
+        """For `_lines`; never held while a file is written."""
+        self._file_lock = threading.Lock()
+        """For all that is below; never taken while the other one is held."""
         self._part_began_s = clock()
         self._file: int | None = None
         self._size = 0
         self._part = 0
         self._lost = 0
+        self._unsynced = False
+        self._full: list[int] = []
+        """Parts that were set aside and are not on disk yet."""
         self._warned = False
         self._waiting = False
 
-    def write(self, line: Mapping[str, Any], at_once: bool = False) -> None:
-        """Write a line within a second, or now."""
-        self._lines.append(_encode(line))
-        if at_once or len(self._lines) >= AT_ONCE:
-            self.flush()
+    def before_commit(self) -> AbstractContextManager[object]:
+        """A block in which something is ended and its line written, in any order: whoever commits
+        the end has to wait for the line.
+        """
+        return self._lines_lock
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Write a line within a second."""
+        text = _encode(line)
+        with self._lines_lock:
+            self._lines.append(text)
+            number = len(self._lines)
+        if number == AT_ONCE:
+            self._later(0.0, self.flush)
         elif not self._waiting:
             self._waiting = True
             self._later(FLUSH_S, self.flush)
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write what waits: a kill of this process loses nothing of it then."""
         self._waiting = False
-        if not self._lines:
+        with self._file_lock:
+            self._write_lines()
+
+    def flush_to_disk(self) -> None:
+        """Write what waits, and return when a loss of power loses nothing of it either."""
+        with self._file_lock:
+            self._write_lines()
+            files = self._full
+            self._full = []
+            if self._unsynced and self._file is not None:
+                files.append(os.dup(self._file))
+                self._unsynced = False
+        for file in files:
+            # The event loop may write meanwhile.
+            try:
+                os.fsync(file)
+            except OSError as error:
+                self._warn(error)
+            finally:
+                os.close(file)
+
+    def close(self) -> None:
+        """Write what waits and that this is the end, and close the file."""
+        self.flush_to_disk()
+        with self._file_lock:
+            if self._file is None:
+                return
+            try:
+                self._append([self._end_line()])
+            except OSError as error:
+                self._warn(error)
+            os.close(self._file)
+            self._file = None
+
+    def _write_lines(self) -> None:
+        with self._lines_lock:
+            lines = self._lines
+            self._lines = []
+        if not lines:
             return
-        lines = self._lines
-        self._lines = []
         try:
             if self._file is None:
                 self._open()
@@ -175,20 +230,20 @@ class RequestLog:
                 self._rotate()
         except OSError as error:
             self._lost += len(lines)
-            if not self._warned:
-                log.warning(
-                    "The log of requests can't be written, the crawl goes on without: %s: %s",
-                    self._path,
-                    error,
-                )
-                self._warned = True
+            self._warn(error)
 
-    def close(self) -> None:
-        """Write what waits, and close the file."""
-        self.flush()
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+    def _warn(self, error: OSError) -> None:
+        if not self._warned:
+            log.warning(
+                "The log of requests can't be written, the crawl goes on without: %s: %s",
+                self._path,
+                error,
+            )
+            self._warned = True
+
+    def _end_line(self, **more: object) -> str:
+        end = round(self._clock(), 6)
+        return _encode({"end": end, "worker": self._header.get("worker"), **more})
 
     def _open(self) -> None:
         make_private_folder(self._path.parent)
@@ -211,14 +266,17 @@ class RequestLog:
                 os.ftruncate(self._file, self._size)
             raise
         self._size += len(data)
+        self._unsynced = True
 
     def _rotate(self) -> None:
         """Set a full file aside as the next part: its number grows, so that a part never changes
         its name.
         """
         assert self._file is not None
-        os.close(self._file)
+        self._append([self._end_line(next_part=self._part + 1)])
+        self._full.append(self._file)
         self._file = None
+        self._unsynced = False
         self._part += 1
         self._part_began_s = self._clock()
         self._path.replace(self._part_path(self._part))

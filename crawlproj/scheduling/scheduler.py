@@ -15,8 +15,10 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
+from scrapy import signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
+from scrapy.exceptions import CloseSpider
 from scrapy.http import Request, Response
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
@@ -123,7 +125,16 @@ class CrawlScheduler(BaseScheduler):
         )
         self._note_pages()
         self._take_over_delay()
+        self.crawler.signals.connect(self._say_why, signal=signals.spider_idle)
         memory_tuning.freeze_startup_objects()
+
+    def _say_why(self) -> None:
+        """Give the end of a crawl that could ask nobody a reason of its own."""
+        why = self.worker.unresolved
+        if why and self.worker.exhausted:
+            self.crawler.stats.set_value("dns/unresolved", why)
+            log.info("The crawl ends: %s", why)
+            raise CloseSpider("unresolved")
 
     def _note_pages(self) -> None:
         """Let the watchdog know which page is read. All reading is done in two places of Scrapy:

@@ -66,8 +66,18 @@ class VisitEnds:
     def end_visit(self, page: Page, failed: str = "") -> None:
         """End the ticket of a page. `failed`: it was fetched, but could not be kept, and why."""
         page.ended = True
+        if self._request_log is None:
+            self._end_ticket(page, {}, failed)
+            return
+        # No end counts before its line is on disk; and another worker may rely on robots.txt as
+        # soon as it is stored.
+        with self._request_log.before_commit():
+            line = self._log_line(page)
+            self._end_ticket(page, line, failed)
+            self._request_log.write(line)
+
+    def _end_ticket(self, page: Page, line: dict[str, Any], failed: str) -> None:
         ticket = page.ticket
-        line = self._log_line(page)
         if isinstance(ticket, RobotsTicket):
             self._dispatcher.end_robots(page, ticket)
             self._add_robots_facts(page, ticket, line)
@@ -75,10 +85,6 @@ class VisitEnds:
             self._dispatcher.put_back(ticket)
         else:
             self._end_page(page, ticket, failed)
-        if self._request_log is not None:
-            # Another worker may rely on robots.txt as soon as it is stored: then the log must have
-            # it too.
-            self._request_log.write(line, at_once=isinstance(ticket, RobotsTicket))
 
     def _end_page(self, page: Page, ticket: Ticket, failed: str) -> None:
         if failed:
@@ -113,8 +119,6 @@ class VisitEnds:
 
     def _log_line(self, page: Page) -> dict[str, Any]:
         """What the log of requests says of it; made before the end changes the clock."""
-        if self._request_log is None:
-            return {}
         ticket = page.ticket
         host = self._dispatcher.window.hosts.get(ticket.host)
         address = ""

@@ -50,13 +50,25 @@ def is_dead(worker: str) -> bool:
 
     A number that was given to another process meanwhile counts as alive.
     """
+    process = _process_here(worker)
+    return process is not None and not _is_alive(process)
+
+
+def is_alive(worker: str) -> bool:
+    """Does that worker run here? False also if that can't be known."""
+    process = _process_here(worker)
+    return process is not None and _is_alive(process)
+
+
+def _process_here(worker: str) -> int | None:
+    """The process number of a worker of this machine, if it means the same to us."""
     rest, _, machine = worker.rpartition(":")
     host, _, process = rest.rpartition(":")
     if not machine_id() or machine.partition("-")[0] != machine_id():
-        return False
+        return None
     if host != host_name() or not process.isdigit():
-        return False
-    return not _is_alive(int(process))
+        return None
+    return int(process)
 
 
 def _is_alive(process: int) -> bool:

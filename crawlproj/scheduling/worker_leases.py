@@ -5,6 +5,7 @@ Lives on the event loop, never waits.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ from datetime import datetime, timedelta
 from math import ceil
 
 from crawlproj.config import Config
+from crawlproj.fetch.resolver import describe_failures
 from crawlproj.frontier.base import Host, Lane, Lease, Outlook, Pause, Want
 from crawlproj.frontier.clock import FrontierClock
 from crawlproj.politeness.clocks import HostClock, ServerClock
@@ -21,6 +23,8 @@ from crawlproj.scheduling.messages import FromDatabase, ToDatabase
 from crawlproj.scheduling.moved_robots import MovedRobots
 from crawlproj.scheduling.sharing import PeerSummary
 from crawlproj.scheduling.window import HostWindow, ServerWindow, Window
+
+log = logging.getLogger(__name__)
 
 GIVE_GAP_S = 5.0
 """Between two times of giving servers to other workers: it takes them so long to be seen with
@@ -59,6 +63,10 @@ class WorkerLeases:
         self.unstored: dict[int, HostWindow | None] = {}
         self.outlook = Outlook()
         self.exhausted = False
+        self.nothing_fetched = True
+        """No response has come yet."""
+        self.unresolved: dict[str, str] = {}
+        """Names that do not resolve, and why, if that is all that is left."""
         self.database_thread: DatabaseThread
         self._kinds: dict[int, str] = {}
         """The kind of each server that is held: leased by rank, or by time."""
@@ -82,6 +90,8 @@ class WorkerLeases:
         """Something has happened here: an outlook from before is no longer right."""
         self._change_count += 1
         self.exhausted = False
+        if not self.config.continuous:
+            self.unresolved = {}
 
     def handle_message(self, reply: FromDatabase) -> None:
         """Take in what the database thread brought; `release_and_refill` comes next."""
@@ -99,6 +109,7 @@ class WorkerLeases:
         self._mark_refilled(reply)
         if reply.outlook is not None and reply.quiet == self._change_count:
             self.outlook = reply.outlook
+            self._note_unresolved(reply.unresolved)
             self.exhausted = self._nothing_left(reply.outlook)
 
     def _apply_commits(self, reply: FromDatabase) -> None:
@@ -238,7 +249,18 @@ class WorkerLeases:
     def _nothing_left(self, outlook: Outlook) -> bool:
         if self.config.continuous or outlook.leased_elsewhere:
             return False
+        if self.unresolved:
+            return True
         return outlook.soonest is None or outlook.soonest > self.clock.now() + self.config.patience
+
+    def _note_unresolved(self, names: dict[str, str]) -> None:
+        """A crawl that can't ask anyone says so once: it ends, or goes on trying if it is
+        continuous.
+        """
+        if names and not self.unresolved and self.config.continuous:
+            log.warning("Nothing can be fetched now, it is tried on: %s", describe_failures(names))
+        if not self.unresolved:
+            self.unresolved = names
 
     def release_and_refill(self, pushed: bool) -> None:
         """Let go of hosts and servers that have nothing to do, and ask the database for more."""
@@ -306,6 +328,7 @@ class WorkerLeases:
         hosts = self.window.hosts
         message.known_hosts = list(hosts)
         message.held = sum(len(host.held_ids) for host in hosts.values())
+        message.nothing_fetched = self.nothing_fetched
         message.quiet = None
         if not hosts and not self.unstored:
             message.quiet = self._change_count

@@ -238,6 +238,18 @@ class Reading:
         world.clock.advance(300)
         assert frontier.outlook() == Outlook(2, world.clock.now)
 
+    def test_names_without_an_address_are_told_if_nothing_else_is_left(self, world: World) -> None:
+        frontier = world.frontier()
+        until = world.clock.after(600)
+        assert frontier.unresolved_hosts(until) == {}
+        waiting(world, frontier, "a", 300, State.RETRY)
+        waiting(world, frontier, "b", 200)
+        frontier.put_addresses({world.host("a"): f"?{world.host('a')}"})
+        assert frontier.unresolved_hosts(until) == {world.host("a"): world.clock.now}
+        assert frontier.unresolved_hosts(world.clock.after(200)) == {}, "its retry comes later"
+        world.clock.advance(250)
+        assert frontier.unresolved_hosts(until) == {}, "another host has something to do"
+
     def test_a_revisit_is_announced_but_not_waited_for(self, world: World) -> None:
         frontier = world.frontier()
         waiting(world, frontier, "a", 300)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+import psycopg2  # type: ignore[import-untyped]
 import pytest
 
 from crawlproj.cli.command import is_host
@@ -29,6 +30,7 @@ from crawlproj.formatting import format_bytes
 from tests.integration.test_robots import Site
 from tests.integration.test_robots import site as site
 from tests.support.crawling import ROOT, Result, run_command, run_crawl, start_crawl
+from tests.support.webs import demo_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,18 +405,33 @@ def test_a_crawl_that_does_not_exist_is_named_with_those_that_do(world: World) -
     assert world.run("explain", world.demo.url("two"), "--json").json["crawl"] == "blogs"
 
 
-def test_our_own_database_starts_for_psql_and_stops_when_told(tmp_path: Path) -> None:
+def test_our_own_database_starts_for_psql_and_runs_until_it_is_told_to_stop(
+    tmp_path: Path,
+) -> None:
     first = run_command(["db", "url"], tmp_path)
     assert first.code == 0
     url = first.stdout.strip()
-    with closing(Database(url)) as database:
-        assert database.fetch_value("now")
-        busy = run_command(["db", "migrate"], tmp_path)
-        assert busy.code == 0, busy.stderr
-    assert running_dsn(tmp_path) is None, "the last user of it stops it"
-    assert run_command(["db", "url"], tmp_path).stdout.strip() == url
+    with DemoServer("tiny", clock=FrozenClock(1_790_000_000.0)) as demo:
+        seed = demo.url("one", "/")
+        settings = {**demo_settings(demo, ""), "CLOSESPIDER_PAGECOUNT": 1}
+        with closing(psycopg2.connect(url)) as psql, psql.cursor() as cursor:
+            cursor.execute("create table mine as select 7 as seven")
+            psql.commit()
+            for words in (
+                ["db", "migrate"], ["crawl", "site", "-a", f"seeds={seed}"],
+                ["status"], ["explain", seed], ["plan"],
+            ):  # fmt: skip
+                result = run_command(words, tmp_path, settings)
+                assert result.code == 0, (words, result.stderr)
+            cursor.execute("select seven from mine")
+            assert cursor.fetchall() == [(7,)], "the connection is the one from before"
+    assert running_dsn(tmp_path) == url
+    assert run_command(["db", "migrate"], tmp_path).code == 0
+    assert running_dsn(tmp_path) == url, "also without any connection it runs on"
     assert run_command(["db", "stop"], tmp_path).stdout == "Stopped.\n"
     assert run_command(["db", "stop"], tmp_path).stdout == "It does not run.\n"
+    assert run_command(["db", "migrate"], tmp_path).code == 0
+    assert running_dsn(tmp_path) is None, "the last user of it stops it"
 
 
 def test_db_stop_says_who_uses_the_database(tmp_path: Path) -> None:

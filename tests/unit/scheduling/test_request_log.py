@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import math
 import os
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +15,11 @@ from typing import Any
 
 import pytest
 
-from crawlproj.frontier.base import Lane, State, Ticket
+from crawlproj.frontier.base import Batch, Committed, CrawlSpec, Lane, NewUrl, State, Ticket
+from crawlproj.frontier.memory.frontier import MemoryFrontier
 from crawlproj.items import Page, RobotsTicket
+from crawlproj.scheduling.batch_writer import BatchWriter
+from crawlproj.scheduling.messages import ToDatabase
 from crawlproj.scheduling.request_log import (
     PARTS,
     RequestLog,
@@ -22,6 +27,7 @@ from crawlproj.scheduling.request_log import (
     log_line,
     rules_in_force,
 )
+from crawlproj.scheduling.retrying import OutageRetry
 
 NOW = datetime(2026, 3, 1, 12, 0, 1, tzinfo=UTC)
 STARTED = NOW.timestamp() - 0.25
@@ -147,14 +153,47 @@ def test_lines_come_after_the_rules_and_are_written_within_a_second(tmp_path: Pa
     log.write({"n": 3})
     assert len(timer.calls) == 2
     log.close()
-    assert read(path)[-1] == {"n": 3}
+    assert read(path)[-2:] == [{"n": 3}, {"end": 100.0, "worker": "w"}]
 
 
-def test_robots_lines_are_on_disk_at_once(tmp_path: Path) -> None:
-    log = make(tmp_path / "requests-w.jsonl")
-    log.write({"n": 1}, at_once=True)
-    assert len(read(tmp_path / "requests-w.jsonl")) == 2
+def test_a_line_is_on_disk_before_what_it_tells_of_is_committed(tmp_path: Path) -> None:
+    path = tmp_path / "requests-w.jsonl"
+    request_log = make(path)
+    lines_at_commit: list[int] = []
+
+    class Frontier(MemoryFrontier):
+        def commit(self, batch: Batch, worker: str = "") -> Committed:
+            lines_at_commit.append(len(read(path)))
+            return super().commit(batch, worker)
+
+    frontier = Frontier(CrawlSpec("c"))
+    frontier.open()
+    writer = BatchWriter(frontier, "w", OutageRetry(1.0), request_log=request_log)
+    committing = threading.Thread(
+        target=writer.store_message,
+        args=(ToDatabase(urls=[NewUrl(1, "http://a.test/", "a.test")]), math.inf),
+    )
+    with request_log.before_commit():
+        committing.start()
+        committing.join(0.2)
+        assert not lines_at_commit, "the line of what is being ended is waited for"
+        request_log.write({"n": 1})
+    committing.join(10)
+    assert lines_at_commit == [2], "the rules, and the line"
+    request_log.close()
+
+
+def test_the_last_line_of_each_part_says_whether_it_goes_on(tmp_path: Path) -> None:
+    log = make(tmp_path / "requests-w.jsonl", max_bytes=200)
+    for number in range(3):
+        log.write({"n": number, "text": "x" * 60})
+        log.flush_to_disk()
     log.close()
+    last = sorted((read(path)[-1] for path in tmp_path.iterdir()), key=json.dumps)
+    assert last == [
+        {"end": 100.0, "worker": "w", "next_part": 1},
+        {"end": 100.0, "worker": "w"},
+    ]
 
 
 def test_a_file_that_grows_too_big_is_continued_in_a_new_part_and_old_parts_go(
@@ -162,12 +201,14 @@ def test_a_file_that_grows_too_big_is_continued_in_a_new_part_and_old_parts_go(
 ) -> None:
     log = make(tmp_path / "requests-w.jsonl", max_bytes=200)
     for number in range(100):
-        log.write({"n": number, "text": "x" * 60}, at_once=True)
+        log.write({"n": number, "text": "x" * 60})
+        log.flush()
     log.close()
     parts = sorted(tmp_path.glob("requests-*.jsonl"), key=lambda path: int(read(path)[0]["part"]))
     assert len(parts) in (PARTS, PARTS + 1)
     assert all(read(part)[0]["rules"] and path_size(part) < 400 for part in parts)
-    assert [line["n"] for part in parts for line in read(part)[1:]][-5:] == [95, 96, 97, 98, 99]
+    lines = [line for part in parts for line in read(part)]
+    assert [line["n"] for line in lines if "n" in line][-5:] == [95, 96, 97, 98, 99]
     numbers = [read(part)[0]["part"] for part in parts]
     assert numbers == list(range(numbers[0], numbers[0] + len(parts)))
 
@@ -183,7 +224,8 @@ def test_logs_of_old_runs_make_room_but_those_of_today_stay(tmp_path: Path) -> N
         os.utime(file, (1000 + number, 1000 + number))
     (tmp_path / "requests-today.jsonl").write_text("x" * 5000)
     log = make(tmp_path / "requests-w.jsonl", max_bytes=700)
-    log.write({"n": 1}, at_once=True)
+    log.write({"n": 1})
+    log.flush()
     log.close()
     left = {path.stem for path in tmp_path.glob("*.jsonl")}
     assert {"requests-today", "requests-w"} <= left
@@ -196,7 +238,8 @@ def test_a_full_disk_is_said_once_and_what_was_lost_is_counted(
     path = tmp_path / "requests-w.jsonl"
     real = os.write
     log = make(path)
-    log.write({"n": 1}, at_once=True)
+    log.write({"n": 1})
+    log.flush()
 
     def full(handle: int, data: memoryview) -> int:
         if len(data) > 5:
@@ -206,16 +249,18 @@ def test_a_full_disk_is_said_once_and_what_was_lost_is_counted(
     with caplog.at_level(logging.WARNING), monkeypatch.context() as patch:
         patch.setattr("crawlproj.scheduling.request_log.os.write", full)
         for number in (2, 3, 4):
-            log.write({"n": number}, at_once=True)
+            log.write({"n": number})
+            log.flush()
     assert (
         [record.getMessage() for record in caplog.records].count(caplog.records[0].getMessage())
         == 1
         == len(caplog.records)
     )
     assert "No space left" in caplog.text
-    log.write({"n": 5}, at_once=True)
+    log.write({"n": 5})
+    log.flush()
     log.close()
-    assert read(path)[1:] == [{"n": 1}, {"lost": 3, "worker": "w"}, {"n": 5}]
+    assert read(path)[1:-1] == [{"n": 1}, {"lost": 3, "worker": "w"}, {"n": 5}]
 
 
 def test_lines_are_counted_as_lost_while_the_file_can_not_be_opened(
@@ -225,11 +270,13 @@ def test_lines_are_counted_as_lost_while_the_file_can_not_be_opened(
     folder.write_text("a file")
     log = make(folder / "requests-w.jsonl")
     for number in range(3):
-        log.write({"n": number}, at_once=True)
+        log.write({"n": number})
+        log.flush()
     folder.unlink()
-    log.write({"n": 3}, at_once=True)
+    log.write({"n": 3})
+    log.flush()
     log.close()
-    assert read(folder / "requests-w.jsonl")[1:] == [{"lost": 3, "worker": "w"}, {"n": 3}]
+    assert read(folder / "requests-w.jsonl")[1:-1] == [{"lost": 3, "worker": "w"}, {"n": 3}]
 
 
 def test_lines_that_were_written_are_not_lost_if_the_next_part_can_not_be_begun(
@@ -242,8 +289,10 @@ def test_lines_that_were_written_are_not_lost_if_the_next_part_can_not_be_begun(
     log = make(path, max_bytes=1)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", refuse)
-        log.write({"n": 1}, at_once=True)
-    log.write({"n": 2}, at_once=True)
+        log.write({"n": 1})
+        log.flush()
+    log.write({"n": 2})
+    log.flush()
     log.close()
     lines = [line for file in tmp_path.glob("*.jsonl") for line in read(file)]
     assert not [line for line in lines if "lost" in line]
@@ -256,6 +305,7 @@ def test_a_folder_that_can_not_be_written_never_stops_a_crawl(
     (tmp_path / "log").write_text("a file")
     log = make(tmp_path / "log" / "requests-w.jsonl")
     for number in range(3):
-        log.write({"n": number}, at_once=True)
+        log.write({"n": number})
+        log.flush()
     log.close()
     assert len(caplog.records) == 1

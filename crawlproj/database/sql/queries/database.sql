@@ -5,6 +5,11 @@
 -- The time by the database's clock, which all workers share; asked wherever a time is stored or compared.
 select clock_timestamp();
 
+-- name: foreign_clients
+-- How many connections are those of other programs; asked by whoever is about to stop the embedded server.
+select count(*) from pg_stat_activity
+where backend_type = 'client backend' and pid <> pg_backend_pid() and application_name not like 'crawlproj%%';
+
 -- name: discard
 -- Has the plans of prepared statements made anew; asked by the frontier while its tables grow fast.
 discard plans;

@@ -72,6 +72,15 @@ select to_timestamp(min(n.revisit)) from unnest('{0,1,2}'::smallint[]) as g (sta
     select c.revisit from crawl_host c where c.crawl = %(crawl)s and c.stage = g.stage and c.revisit is not null
     order by c.revisit, c.name limit 1) n;
 
+-- name: outlook_unresolved
+-- Hosts that have work now, or a retry until then, those that may be asked first, and when their names were looked up.
+-- Asked at most once a second, and only by a worker that has fetched nothing yet and has nothing to send.
+select h.name, h.resolved, coalesce(s.address like '?%%', false) as unresolved
+from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server
+where c.crawl = %(crawl)s and c.stage in (0, 1, 2) and (c.ready is not null or c.retry <= extract(epoch from %(until)s::timestamptz)
+    or c.revisit <= extract(epoch from %(now)s::timestamptz))
+order by unresolved, h.name limit 1000;
+
 -- name: outlook_elsewhere
 -- How many servers with work for this crawl are held by others or kept for them; part of each outlook.
 select count(*) from server s
