@@ -12,7 +12,7 @@ from crawlproj.config import Config
 from crawlproj.frontier.base import NewUrl, Outcome, Ticket
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.politeness.clocks import FetchTiming
-from crawlproj.scheduling.messages import FromDatabase
+from crawlproj.scheduling.messages import FromDatabase, Refill
 from crawlproj.scheduling.outcomes import NEVER_AGAIN
 from crawlproj.scheduling.robots_lifecycle import RobotsLifecycle
 from crawlproj.scheduling.window import HostWindow, ServerWindow
@@ -64,6 +64,7 @@ class Dispatcher:
                 self._note_lateness(host.server, now)
                 sends = isinstance(ticket, RobotsTicket) or self._robots.allows(ticket)
                 self.window.start_request(host, ticket, now, reaches_server=sends)
+                self._leases.refill_ahead(host, now)
                 return ticket
         self._looked_at = now
         return None
@@ -159,11 +160,20 @@ class Dispatcher:
             current = current.waiting_ticket
         if current is ticket:
             self.window.finish_request(host)
-        return not host.waiting
+        if host.waiting:
+            return False
+        if host.surely_more and not host.server.leaving:
+            self._count("scheduler/starved", 1)
+        return True
 
     def handle_message(self, message: FromDatabase) -> None:
         """Take in what the database thread brought, and ask for what is wanted next."""
-        self._robots.receive_stored(message)
+        self._robots.receive_stored(message.tickets, message.robots)
         self._leases.handle_message(message)
         self._robots.advance_moved()
         self._leases.release_and_refill(message.pushed)
+
+    def handle_refill(self, refill: Refill) -> None:
+        """Take in the tickets that came between two turns."""
+        self._robots.receive_stored(refill.tickets, refill.robots)
+        self._leases.handle_refill(refill)

@@ -50,6 +50,8 @@ class ToDatabase:
     """How often a worker that died may have asked a host after it last stored a clock."""
     held: int = 0
     """The number of tickets that are held here."""
+    tickets_seen: int = 0
+    """The number of tickets that have come so far; those that are on their way are held too."""
     hosts_to_borrow: list[str] = field(default_factory=list)
     """Hosts that are needed though they have no work here."""
     robots_origins: list[str] = field(default_factory=list)
@@ -133,6 +135,15 @@ class FromDatabase:
     pushed: bool = False
     outlook: Outlook | None = None
     quiet: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refill:
+    """The tickets of quick hosts, which come between two turns."""
+
+    wants: list[Want]
+    tickets: list[Ticket]
+    robots: dict[str, RobotsRow]
 
 
 def frontier_time(frontier: Frontier) -> tuple[datetime, float, float]:

@@ -39,7 +39,7 @@ from crawlproj.scheduling import memory_tuning
 from crawlproj.scheduling.crawl_worker import CrawlWorker
 from crawlproj.scheduling.dispatcher import NOT_THE_SERVERS
 from crawlproj.scheduling.hang_watchdog import HangWatchdog
-from crawlproj.scheduling.messages import FromDatabase
+from crawlproj.scheduling.messages import FromDatabase, Refill
 from crawlproj.scheduling.reading_file import make_note
 from crawlproj.scheduling.stopping import stop_if_missed
 from crawlproj.urls.canonical import canonical_url, host_of, url_key
@@ -287,7 +287,7 @@ class CrawlScheduler(BaseScheduler):
         offsite = self.crawler.get_downloader_middleware(OffsiteMiddleware)
         return offsite is None or offsite.should_follow(Request(url), self.spider)
 
-    def _handle_message(self, message: FromDatabase) -> None:
+    def _handle_message(self, message: FromDatabase | Refill) -> None:
         try:
             self.worker.handle_message(message)
             self._abort_if_closing()

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
+from math import ceil, inf
 
 from crawlproj.frontier.base import Lane, Lease, Ticket
 from crawlproj.items import RobotsTicket
@@ -22,6 +23,18 @@ SHARE_CLASSES = {Lane.NEW: "new", Lane.REVISIT: "revisit", Lane.BACKFILL: "backf
 HeapEntry = tuple[float, int]
 UNSENT_WAIT_S = 0.02
 """Until one looks again whether another request has left: nobody knows how long its pause is."""
+PACE_OVER_S = 0.5
+"""A host's pace is measured over at least so long."""
+PACE_REQUESTS = 4
+"""From so many requests on its pace shows before that."""
+AHEAD_S = 0.5
+"""More is asked for when what waits will be gone sooner than this."""
+WORTH_S = 2.0
+"""A window holds as much as its host takes in so long, but not less than FRONTIER_WINDOW."""
+LARGEST_WINDOW = 1_000
+LARGEST_GROWTH = 2_000
+"""All windows together hold at most so many more than FRONTIER_WINDOW each."""
+GROWTH_AT_ONCE = 8
 
 
 def share_class(ticket: Ticket) -> str:
@@ -41,13 +54,15 @@ class HostWindow:
     `held_ids` must not be handed out again: they wait here, are in flight, or have ended but are
     not stored yet. `foreign_robots`: robots.txt files of other hosts that have moved here.
     `delays_s`: the Crawl-delay of each of its origins. `more`, `more_urgent`: the database may have
-    more of them. `parked`: not asked for now, though URLs wait.
+    more of them; `surely_more`: it had, when it was asked last. `parked`: not asked for now, though
+    URLs wait. `size`: so many URLs are to be held; `refilling`: more of them are on their way.
     """
 
     name: str
     server: ServerWindow
     clock: HostClock
     shares: Shares
+    size: int
     prepared: bool = True
     urgent: deque[Ticket] = field(default_factory=deque)
     classes: dict[str, deque[Ticket]] = field(default_factory=dict)
@@ -58,8 +73,36 @@ class HostWindow:
     sent_at: float | None = None
     more: bool = True
     more_urgent: bool = False
+    surely_more: bool = False
+    refilling: bool = False
     parked: bool = False
     entry: HeapEntry | None = None
+    _pace: float = 0.0
+    _paced_from: float = -inf
+    _paced: int = 0
+
+    def note_start(self, now: float) -> None:
+        """Count a request that starts now."""
+        self._paced += 1
+        elapsed_s = now - self._paced_from
+        if elapsed_s >= PACE_OVER_S:
+            self._pace = self._paced / elapsed_s
+            self._paced_from = now
+            self._paced = 0
+
+    def pace(self, now: float) -> float:
+        """How many requests a second start, lately."""
+        elapsed_s = now - self._paced_from
+        if self._paced < PACE_REQUESTS or elapsed_s <= 0:
+            return self._pace
+        return max(self._pace, self._paced / elapsed_s)
+
+    def runs_dry_soon(self, now: float) -> bool:
+        """Is more to be asked for at once, since what waits will be gone before the next turn?"""
+        if self.refilling or not self.surely_more or self.server.leaving:
+            return False
+        waiting = self.waiting
+        return waiting * 2 <= self.size and waiting < self.pace(now) * AHEAD_S
 
     @property
     def waiting(self) -> int:
@@ -163,6 +206,7 @@ class Window:
         self._size = size
         self._rules = rules
         self._server_rules = server_rules
+        self._growth = 0
         self._heap: list[tuple[float, int, ServerWindow]] = []
         self._order = count()
 
@@ -201,6 +245,7 @@ class Window:
                     server,
                     hosts[host.name],
                     shares=Shares(self._shares),
+                    size=self._size,
                     prepared=host.prepared,
                 )
 
@@ -209,6 +254,7 @@ class Window:
         longer, are dropped.
         """
         taken = 0
+        changed: dict[str, HostWindow] = {}
         for ticket in tickets:
             host = self.hosts.get(ticket.host)
             if host is None or host.server.epoch != ticket.epoch:
@@ -218,9 +264,23 @@ class Window:
                     taken += 1
                 continue
             host.add_ticket(ticket)
-            self.requeue_host(host)
+            changed[ticket.host] = host
             taken += 1
+        for host in changed.values():
+            self.requeue_host(host)
         return taken
+
+    def resize(self, host: HostWindow, now: float, may_grow: bool) -> None:
+        """Let the window of a host hold what it takes at its pace; that of a slow one stays as
+        small as it was.
+        """
+        self._growth -= host.size - self._size
+        largest = self._size
+        if may_grow:
+            allowed = self._size + LARGEST_GROWTH - self._growth
+            largest = min(LARGEST_WINDOW, host.size * GROWTH_AT_ONCE, allowed)
+        host.size = max(self._size, min(largest, ceil(host.pace(now) * WORTH_S)))
+        self._growth += host.size - self._size
 
     def requeue_host(self, host: HostWindow) -> None:
         """Put a host where its clock says. To be called whenever its clock, its tickets or
@@ -283,6 +343,7 @@ class Window:
         """Hand out a ticket. One that will not reach the server leaves the server's clock alone."""
         host.in_flight = ticket
         host.sent_at = None
+        host.note_start(now)
         host.server.in_flight += 1
         if reaches_server:
             host.server.clock = host.server.clock.after_start(now, self._server_rules)
@@ -345,7 +406,10 @@ class Window:
         return (
             host
             for host in self.hosts.values()
-            if host.more and not host.server.leaving and host.waiting * 2 <= self._size
+            if host.more
+            and not host.refilling
+            and not host.server.leaving
+            and host.waiting * 2 <= host.size
         )
 
     def hosts_with_urgent(self) -> Iterator[HostWindow]:
@@ -386,7 +450,8 @@ class Window:
 
     def _remove_host(self, host: HostWindow) -> None:
         host.entry = None
-        self.hosts.pop(host.name, None)
+        if self.hosts.pop(host.name, None) is not None:
+            self._growth -= host.size - self._size
         self._requeue_server(host.server)
 
 
