@@ -143,6 +143,11 @@ def gaps_of(times: list[float]) -> dict[str, Any]:
         "gap_ms_p99": round(gaps[len(gaps) * 99 // 100] * 1e3, 1),
         "gap_ms_largest": round(gaps[-1] * 1e3, 1),
         "gaps_over_50_ms": sum(gap > GAP_S for gap in gaps),
+        "gaps_at": [
+            number
+            for number, (before, after) in enumerate(pairwise(inner), first)
+            if after - before > GAP_S
+        ],
         "gaps_share": round(sum(gap for gap in gaps if gap > GAP_S) / wall_s, 3),
     }
 

@@ -140,9 +140,7 @@ class DatabaseThread(threading.Thread):
         `tickets_seen` are those of a message.
         """
         with self._lock:
-            self._message.wants = [
-                other for other in self._message.wants if other.host != want.host or other.urgent
-            ]
+            self._message.remove_want(want.host)
             self._refills[want.host] = want
             self._refill_held = held
             self._refill_seen = tickets_seen

@@ -98,6 +98,16 @@ class ToDatabase:
             return True
         return any(outcome.server == server for outcome in self.outcomes)
 
+    def remove_want(self, host: str) -> None:
+        """Don't want more of this host with the next turn, but what is urgent."""
+        self.wants = [want for want in self.wants if want.host != host or want.urgent]
+
+    def add_want(self, want: Want) -> None:
+        """Want more of a host with the next turn; what is urgent goes before all else."""
+        self.remove_want(want.host)
+        if all(other.host != want.host for other in self.wants):
+            self.wants.append(want)
+
     def take_back(self, older: ToDatabase) -> None:
         """Put back what was to be stored or released and could not; what was wanted then is asked
         for anew.

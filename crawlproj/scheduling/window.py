@@ -55,7 +55,8 @@ class HostWindow:
     not stored yet. `foreign_robots`: robots.txt files of other hosts that have moved here.
     `delays_s`: the Crawl-delay of each of its origins. `more`, `more_urgent`: the database may have
     more of them; `surely_more`: it had, when it was asked last. `parked`: not asked for now, though
-    URLs wait. `size`: so many URLs are to be held; `refilling`: more of them are on their way.
+    URLs wait. `size`: so many URLs are to be held. `refilling`: more of them come between two turns;
+    `hurried`: a turn was asked for to get more.
     """
 
     name: str
@@ -75,6 +76,7 @@ class HostWindow:
     more_urgent: bool = False
     surely_more: bool = False
     refilling: bool = False
+    hurried: bool = False
     parked: bool = False
     entry: HeapEntry | None = None
     _pace: float = 0.0
@@ -99,7 +101,7 @@ class HostWindow:
 
     def runs_dry_soon(self, now: float) -> bool:
         """Is more to be asked for at once, since what waits will be gone before the next turn?"""
-        if self.refilling or not self.surely_more or self.server.leaving:
+        if self.refilling or self.hurried or self.server.leaving:
             return False
         waiting = self.waiting
         return waiting * 2 <= self.size and waiting < self.pace(now) * AHEAD_S

@@ -184,6 +184,7 @@ class WorkerLeases:
                 continue
             most = max(came[want.host, lane] for lane in Lane)
             host.refilling = False
+            host.hurried = False
             host.surely_more = most >= want.count
             if not most:
                 host.more = False
@@ -304,11 +305,17 @@ class WorkerLeases:
         return not spec.pages or not self._peers.others
 
     def refill_ahead(self, host: HostWindow, now: float) -> None:
-        """Ask for more of a quick host before it has run dry."""
+        """Ask for more of a quick host before it has run dry. If the database has none, what was
+        found since the last turn is stored first.
+        """
         if not host.runs_dry_soon(now):
             return
-        host.refilling = True
         want = self._want(host)
+        if not host.surely_more:
+            host.hurried = True
+            self.database_thread.fill_message(lambda message: message.add_want(want), ring=True)
+            return
+        host.refilling = True
         held = sum(len(other.held_ids) for other in self.window.hosts.values())
         self.database_thread.ask_refill(want, held, self._tickets_seen)
         self._count("frontier/refills_ahead", 1)
