@@ -3,8 +3,8 @@ that the event loop never waits.
 
 The event loop fills a message (ToDatabase) and rings; this thread takes it, talks to the frontier,
 and replies with another (FromDatabase). What a quick host needs before the next turn comes between
-(Refill), also while much is stored: it would run dry meanwhile. Everything in memory belongs to the event loop; everything
-in the database belongs to this thread.
+(Refill), also while much is stored: it would run dry meanwhile. Everything in memory belongs to the
+event loop; everything in the database belongs to this thread.
 """
 
 from __future__ import annotations

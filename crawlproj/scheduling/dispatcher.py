@@ -15,6 +15,7 @@ from crawlproj.politeness.clocks import FetchTiming
 from crawlproj.scheduling.messages import FromDatabase, Refill
 from crawlproj.scheduling.outcomes import NEVER_AGAIN
 from crawlproj.scheduling.robots_lifecycle import RobotsLifecycle
+from crawlproj.scheduling.time_use import Use
 from crawlproj.scheduling.window import HostWindow, ServerWindow
 from crawlproj.scheduling.worker_leases import WorkerLeases
 
@@ -45,11 +46,42 @@ class Dispatcher:
         self._looked_at = time.monotonic()
         self._parked: deque[HostWindow] = deque()
 
+    @property
+    def held_back(self) -> bool:
+        """Is nothing handed out before more is stored?"""
+        if self._leases.database_thread.storage_blocked:
+            return True
+        return len(self._leases.unstored) > MAX_UNSTORED
+
+    def waiting_for(self, now: float) -> Use:
+        """What is waited for, if nothing is computed."""
+        if self.held_back:
+            return Use.STORING
+        if self.window.has_in_flight or self._leases.database_thread.resolver.pending:
+            return Use.SERVERS
+        at = self.window.next_time()
+        if at is not None:
+            if at > now:
+                return Use.CLOCKS
+            return Use.READING  # it is taken as soon as the engine comes round to it
+        if not self.window.hosts and not self._leases.unstored:
+            return self._waiting_without_hosts()
+        return Use.DATABASE
+
+    def _waiting_without_hosts(self) -> Use:
+        outlook = self._leases.outlook
+        time_now = self._leases.clock.now()
+        if outlook.soonest is not None:
+            if outlook.soonest > time_now:
+                return Use.CLOCKS
+            return Use.DATABASE
+        if outlook.leased_elsewhere or outlook.next_visit is not None:
+            return Use.IDLE
+        return Use.DATABASE
+
     def next_ticket(self) -> Ticket | RobotsTicket | None:
         """Return the ticket of the host that may be asked first; None if none may be asked now."""
-        if self._leases.database_thread.storage_blocked or (
-            len(self._leases.unstored) > MAX_UNSTORED
-        ):
+        if self.held_back:
             self._count("frontier/held_back", 1)
             return None
         now = time.monotonic()

@@ -42,6 +42,7 @@ from crawlproj.scheduling.hang_watchdog import HangWatchdog
 from crawlproj.scheduling.messages import FromDatabase, Refill
 from crawlproj.scheduling.reading_file import make_note
 from crawlproj.scheduling.stopping import stop_if_missed
+from crawlproj.scheduling.time_use import TimeUseSampler, Use
 from crawlproj.urls.canonical import canonical_url, host_of, url_key
 
 if TYPE_CHECKING:
@@ -101,6 +102,9 @@ class CrawlScheduler(BaseScheduler):
         )
         self._timer: asyncio.TimerHandle | None = None
         self._aborting = False
+        self._sampler: TimeUseSampler | None = None
+        self.time_use: dict[Use, float] = {}
+        """Seconds that the crawl has used for this and that, when it has ended."""
         self.broken: str = ""
         """Why the crawl had to end, if it had to."""
 
@@ -117,6 +121,7 @@ class CrawlScheduler(BaseScheduler):
             on_failure=self._on_loop(self._thread_failed),
         )
         self._note_pages()
+        self._sampler = TimeUseSampler(self.worker.dispatcher.waiting_for)
         memory_tuning.freeze_startup_objects()
 
     def _note_pages(self) -> None:
@@ -140,6 +145,10 @@ class CrawlScheduler(BaseScheduler):
     def close(self, reason: str) -> None:
         if self._timer:
             self._timer.cancel()
+        if self._sampler is not None:
+            self.time_use = self._sampler.stop()
+        for use, spent_s in self.time_use.items():
+            self.crawler.stats.set_value(f"time/{use}_s", round(spent_s, 3))
         self.worker.close(lost=bool(self.broken))
 
     def has_pending_requests(self) -> bool:

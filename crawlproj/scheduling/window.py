@@ -55,8 +55,8 @@ class HostWindow:
     not stored yet. `foreign_robots`: robots.txt files of other hosts that have moved here.
     `delays_s`: the Crawl-delay of each of its origins. `more`, `more_urgent`: the database may have
     more of them; `surely_more`: it had, when it was asked last. `parked`: not asked for now, though
-    URLs wait. `size`: so many URLs are to be held. `refilling`: more of them come between two turns;
-    `hurried`: a turn was asked for to get more.
+    URLs wait. `size`: so many URLs are to be held. `refilling`: more of them come between two
+    turns; `hurried`: a turn was asked for to get more.
     """
 
     name: str
@@ -218,6 +218,10 @@ class Window:
     @property
     def in_flight(self) -> int:
         return sum(server.in_flight for server in self.servers.values())
+
+    @property
+    def has_in_flight(self) -> bool:
+        return any(server.in_flight for server in self.servers.values())
 
     def admit_lease(
         self,
