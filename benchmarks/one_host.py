@@ -64,10 +64,13 @@ def answer_to(path: str, pages: int) -> bytes:
 
 
 def response_of(status: bytes, body: bytes) -> bytes:
-    return b"HTTP/1.1 %s\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s" % (
-        status,
-        len(body),
-        body,
+    return (
+        b"HTTP/1.1 %s\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s"
+        % (
+            status,
+            len(body),
+            body,
+        )
     )
 
 

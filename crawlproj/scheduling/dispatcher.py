@@ -194,7 +194,7 @@ class Dispatcher:
             self.window.finish_request(host)
         if host.waiting:
             return False
-        if host.surely_more and not host.server.leaving:
+        if host.deep and not host.server.leaving:
             self._count("scheduler/starved", 1)
         return True
 

@@ -54,9 +54,9 @@ class HostWindow:
     `held_ids` must not be handed out again: they wait here, are in flight, or have ended but are
     not stored yet. `foreign_robots`: robots.txt files of other hosts that have moved here.
     `delays_s`: the Crawl-delay of each of its origins. `more`, `more_urgent`: the database may have
-    more of them; `surely_more`: it had, when it was asked last. `parked`: not asked for now, though
-    URLs wait. `size`: so many URLs are to be held. `refilling`: more of them come between two
-    turns; `hurried`: a turn was asked for to get more.
+    more of them; `deep`: classes of which it had more than it was asked for. `parked`: not asked
+    for now, though URLs wait. `size`: so many URLs are to be held. `refilling`: more of them come
+    between two turns; `hurried`: a turn was asked for to get more.
     """
 
     name: str
@@ -74,7 +74,7 @@ class HostWindow:
     sent_at: float | None = None
     more: bool = True
     more_urgent: bool = False
-    surely_more: bool = False
+    deep: frozenset[str] = frozenset()
     refilling: bool = False
     hurried: bool = False
     parked: bool = False
@@ -103,8 +103,15 @@ class HostWindow:
         """Is more to be asked for at once, since what waits will be gone before the next turn?"""
         if self.refilling or self.hurried or self.server.leaving:
             return False
-        waiting = self.waiting
-        return waiting * 2 <= self.size and waiting < self.pace(now) * AHEAD_S
+        shortest = self.shortest_queue
+        return shortest * 2 <= self.size and shortest + 1 <= self.pace(now) * AHEAD_S
+
+    @property
+    def shortest_queue(self) -> int:
+        """How many wait of the class that must be refilled first, or else would lose its share."""
+        if not self.deep:
+            return self.waiting
+        return min(len(self.classes.get(name, ())) for name in self.deep)
 
     @property
     def waiting(self) -> int:
@@ -140,6 +147,14 @@ class HostWindow:
                     self.add_ticket(ticket)
                     return True
         return False
+
+    def has_enough(self, ticket: Ticket) -> bool:
+        """Is it not needed yet? Queues of classes with a small share would grow with each refill
+        of the others.
+        """
+        if ticket.lane is Lane.URGENT:
+            return False
+        return len(self.classes.get(share_class(ticket), ())) >= 2 * self.size
 
     def set_crawl_delay(self, origin: str, crawl_delay_s: float | None) -> None:
         """Set the Crawl-delay of an origin. All origins share one clock, so the longest counts."""
@@ -268,6 +283,8 @@ class Window:
             if ticket.id in host.held_ids:
                 if ticket.lane is Lane.URGENT and host.move_to_urgent(ticket):
                     taken += 1
+                continue
+            if host.has_enough(ticket):
                 continue
             host.add_ticket(ticket)
             changed[ticket.host] = host

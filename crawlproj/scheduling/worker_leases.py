@@ -20,7 +20,7 @@ from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.messages import FromDatabase, Refill, ToDatabase
 from crawlproj.scheduling.moved_robots import MovedRobots
 from crawlproj.scheduling.sharing import PeerSummary
-from crawlproj.scheduling.window import HostWindow, ServerWindow, Window
+from crawlproj.scheduling.window import SHARE_CLASSES, HostWindow, ServerWindow, Window
 
 GIVE_GAP_S = 5.0
 """Between two times of giving servers to other workers: it takes them so long to be seen with
@@ -182,11 +182,12 @@ class WorkerLeases:
                 host.more_urgent = False
             if want.urgent:
                 continue
-            most = max(came[want.host, lane] for lane in Lane)
             host.refilling = False
             host.hurried = False
-            host.surely_more = most >= want.count
-            if not most:
+            host.deep = frozenset(
+                name for lane, name in SHARE_CLASSES.items() if came[want.host, lane] >= want.count
+            )
+            if not any(came[want.host, lane] for lane in Lane):
                 host.more = False
 
     def _apply_renewals(self, renewed: Mapping[int, datetime], contested: set[int]) -> None:
@@ -290,7 +291,7 @@ class WorkerLeases:
             host.name,
             host.server.id,
             host.server.epoch,
-            count=max(1, size - host.waiting, size // 2),
+            count=max(1, size - host.shortest_queue, size // 2),
             holding=frozenset(host.held_ids),
         )
 
@@ -311,7 +312,7 @@ class WorkerLeases:
         if not host.runs_dry_soon(now):
             return
         want = self._want(host)
-        if not host.surely_more:
+        if not host.deep:
             host.hurried = True
             self.database_thread.fill_message(lambda message: message.add_want(want), ring=True)
             return
