@@ -64,6 +64,7 @@ class Meter:
     def __init__(self, crawler: Crawler) -> None:
         self._out = Path(crawler.settings["METER_FILE"])
         self._data = Path(crawler.settings["METER_PG_DATA"])
+        self._stats = crawler.stats
         self._pages = 0
         self._first: tuple[float, float, float] | None = None
         crawler.signals.connect(self.page, signal=signals.response_received)
@@ -99,6 +100,7 @@ class Meter:
                     "own_us": round(own / self._pages * 1e6),
                     "postgres_us": round(postgres / self._pages * 1e6),
                     "pages_per_s": round(self._pages / wall, 1),
+                    "starved": self._stats.get_value("scheduler/starved", 0),
                     "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
                 }
             )

@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from textwrap import wrap
 
 from crawlproj.formatting import format_count, format_duration, format_when, shorten_line
 from crawlproj.frontier.base import Outlook
 from crawlproj.scheduling.snapshot import Tally
+from crawlproj.scheduling.time_use import Use, percentages
 
 ENDINGS = {
     "finished": "nothing more is due soon",
@@ -56,6 +58,14 @@ COLUMNS = re.compile(r" *[A-Z][\w.]* +(?:[\d,]+  )?| *")
 """The first columns of a line: a label, and perhaps a number."""
 MIN_COLUMNS = 100
 """So wide the commands may be at least: a wide terminal shows them better in columns."""
+USES = {
+    Use.SERVERS: "waiting for servers",
+    Use.CLOCKS: "in politeness pauses",
+    Use.READING: "reading pages",
+    Use.DATABASE: "waiting for the database",
+    Use.STORING: "storing",
+    Use.IDLE: "nothing due",
+}
 TOP = 4
 """How many reasons are listed in each area."""
 
@@ -80,6 +90,8 @@ class CrawlSummary:
     examples: Mapping[str, str] = field(default_factory=dict)
     locations: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
+    time_use: Mapping[Use, float] = field(default_factory=dict)
+    """Seconds that were used for this and that."""
 
 
 def format_summary(summary: CrawlSummary, width: int = 100) -> list[str]:
@@ -90,6 +102,7 @@ def format_summary(summary: CrawlSummary, width: int = 100) -> list[str]:
     elapsed = format_duration(summary.elapsed_s)
     lines = ["", f"Crawl {summary.crawl} ended after {elapsed}: {why}.", ""]
     lines += _visited_lines(summary, width)
+    lines += _time_lines(summary.time_use, width)
     lines += _known_lines(summary)
     lines.append("")
     for name, location in summary.locations.items():
@@ -164,6 +177,16 @@ def _visited_lines(summary: CrawlSummary, width: int) -> list[str]:
             "are left alone for now"
         )
     return lines
+
+
+def _time_lines(time_use: Mapping[Use, float], width: int) -> list[str]:
+    """Where the time went."""
+    shares = percentages(time_use)
+    if not shares:
+        return []
+    text = ", ".join(f"{share} % {USES[use]}" for use, share in shares.items())
+    first, *rest = wrap(text, max(40, width - 21))
+    return [f"  {'Time':<17}  {first}", *(f"{'':<19}  {line}" for line in rest)]
 
 
 def _reason_lines(summary: CrawlSummary, area: str, total: int, width: int) -> list[str]:

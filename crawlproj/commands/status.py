@@ -10,9 +10,18 @@ from crawlproj.archive.open_file import plain_name
 from crawlproj.archive.open_file import sizes_by_prefix as archive_sizes
 from crawlproj.cli.command import FINE, ProjectCommand, add_json, print_json, print_lines
 from crawlproj.config import Config
-from crawlproj.formatting import format_bytes, format_count, format_table, format_when
+from crawlproj.errors import ConfigError
+from crawlproj.formatting import (
+    format_bytes,
+    format_count,
+    format_duration,
+    format_table,
+    format_time,
+    format_when,
+)
 from crawlproj.frontier.opening import NoCrawlYet, open_for_reading
 from crawlproj.reports.facts import status_facts
+from crawlproj.reports.host_figures import DEFAULT_ORDER, ORDERS, host_figures
 
 COLUMNS = (
     "known",
@@ -28,18 +37,33 @@ COLUMNS = (
 )
 
 
+SHOWN_HOSTS = 50
+
+
 class Command(ProjectCommand):
     def syntax(self) -> str:
-        return "[--json]"
+        return "[--hosts [--sort NAME] [--limit N]] [--json]"
 
     def short_desc(self) -> str:
         return "What each crawl knows: its URLs by state, and what is due"
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        parser.add_argument("--hosts", action="store_true", help="the same figures of each host")
+        parser.add_argument(
+            "--sort",
+            metavar="NAME",
+            help=f"order of the hosts (default: {DEFAULT_ORDER}): {', '.join(ORDERS)}",
+        )
+        parser.add_argument(
+            "--limit",
+            metavar="N",
+            help=f"how many hosts of each crawl are shown (default: {SHOWN_HOSTS})",
+        )
         add_json(parser)
 
     def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
+        order, limit = _read_host_options(opts)
         try:
             with open_for_reading(config) as database:
                 now: datetime = database.fetch_value("now")
@@ -47,6 +71,10 @@ class Command(ProjectCommand):
                 sizes = archive_sizes(config.warc_dir)
                 for name, crawl in crawls.items():
                     crawl["warc_bytes"] = sizes[plain_name(name)]
+                    if opts.hosts:
+                        crawl["by_host"] = host_figures(
+                            database, config, name, now, order=order, limit=limit
+                        )
         except NoCrawlYet as no_crawl:
             if opts.json:
                 print_json({"crawls": {}})
@@ -57,7 +85,23 @@ class Command(ProjectCommand):
             print_json({"crawls": crawls})
         else:
             print_lines(as_text(crawls, now))
+            if opts.hosts:
+                for name, crawl in crawls.items():
+                    print_lines(hosts_as_text(name, crawl, order, now))
         return FINE
+
+
+def _read_host_options(opts: argparse.Namespace) -> tuple[str, int]:
+    """The order of the hosts, and how many are shown."""
+    if not opts.hosts and (opts.sort or opts.limit):
+        raise ConfigError("--sort and --limit go with --hosts")
+    order = (opts.sort or DEFAULT_ORDER).replace("-", "_")
+    if order not in ORDERS:
+        raise ConfigError(f"--sort {opts.sort}: one of {', '.join(ORDERS)}")
+    limit = opts.limit or str(SHOWN_HOSTS)
+    if not limit.isdecimal() or not 0 < int(limit) < 2**31:
+        raise ConfigError(f"--limit {limit}: a whole number from 1 on")
+    return order, int(limit)
 
 
 def as_text(crawls: dict[str, dict[str, Any]], now: datetime) -> list[str]:
@@ -92,3 +136,44 @@ def describe_crawl(crawl: dict[str, Any], now: datetime) -> str:
     if crawl["warc_bytes"]:
         text += f"; archive of {format_bytes(crawl['warc_bytes'])}"
     return text
+
+
+def hosts_as_text(name: str, crawl: dict[str, Any], order: str, now: datetime) -> list[str]:
+    """A table of hosts; states in which no URL of them is have no column."""
+    by_host = crawl["by_host"]
+    states = [
+        state
+        for state in (*COLUMNS, "fetched")
+        if state == "known" or any(figures["urls"][state] for figures in by_host.values())
+    ]
+    head = ["host", *states, "due now", "next due", "may be asked", "delay"]
+    head += ["pages", "bytes", "response", "failures"]
+    rows = [_host_cells(host, figures, states, now) for host, figures in by_host.items()]
+    shown = f"{len(by_host):,} of {format_count(crawl['hosts'], 'host')}"
+    if len(by_host) == crawl["hosts"]:
+        shown = format_count(crawl["hosts"], "host")
+    return ["", f"{name}: {shown} by {order}", *format_table(head, rows)]
+
+
+def _host_cells(host: str, figures: dict[str, Any], states: list[str], now: datetime) -> list[str]:
+    next_due = "-"
+    if figures["next_due"]:
+        next_due = format_time(figures["next_due"], now)
+    allowed = "now"
+    if figures["next_allowed"] and figures["next_allowed"] > now:
+        allowed = f"{format_time(figures['next_allowed'], now)} ({figures['reason']})"
+    response = "-"
+    if figures["response_ms"] is not None:
+        response = f"{figures['response_ms']:,.0f} ms"
+    return [
+        host,
+        *(f"{figures['urls'][state]:,}" for state in states),
+        f"{figures['due_now']:,}",
+        next_due,
+        allowed,
+        format_duration(figures["delay_s"]),
+        f"{figures['pages']:,}",
+        format_bytes(figures["bytes"]),
+        response,
+        f"{figures['failures']:,}",
+    ]

@@ -14,7 +14,7 @@ from scrapy.exceptions import UsageError
 from scrapy.utils.conf import feed_process_params_from_cli
 
 from crawlproj.cli.command import ProjectCommand
-from crawlproj.cli.next_commands import current_command
+from crawlproj.cli.next_commands import repeated_command
 from crawlproj.cli.pid_file import pid_file
 from crawlproj.cli.preflight import PreflightResult, rotate_log, run_preflight
 from crawlproj.cli.screen import Screen
@@ -160,7 +160,7 @@ class Command(ProjectCommand):
         feeds = [numbered_feed(feed, "*") for feed in opts.output + opts.overwrite_output]
         if feeds:
             locations["Items"] = ", ".join(feeds)
-        again = current_command(self.settings) or "the same command again"
+        again = repeated_command(self.settings) or "the same command again"
         summary = CrawlSummary(
             config.spec.name,
             report.reason,

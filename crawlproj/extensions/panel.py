@@ -24,7 +24,7 @@ from crawlproj.cli.summary import CrawlSummary, format_summary
 from crawlproj.cli.worker_reports import ReportPipe
 from crawlproj.config import SettingsReader, config_of, one_of, parse_seconds
 from crawlproj.formatting import format_count, shorten_line
-from crawlproj.scheduling.scheduler import worker_of
+from crawlproj.scheduling.scheduler import scheduler_of, worker_of
 from crawlproj.scheduling.snapshot import HostSnapshot, Tally, count_outcomes, host_snapshot
 from crawlproj.scheduling.spider import seeds_of
 
@@ -139,6 +139,7 @@ class Panel:
             examples=worker.examples,
             locations=self._places(),
             commands=self._commands(),
+            time_use=scheduler_of(self._crawler).time_use,
         )
 
     def _places(self) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from crawlproj.errors import DatabaseError
@@ -74,9 +74,12 @@ class BatchWriter:
         self._lost_alone = 0
         self._lines = 0
 
-    def store_message(self, message: ToDatabase, until: float) -> None:
+    def store_message(
+        self, message: ToDatabase, until: float, before_piece: Callable[[], None] | None = None
+    ) -> None:
         """Store what is in the message, piece by piece, until it is done or, after at least one
         piece, that moment has come. What is left, also by an error, stays in the message.
+        `before_piece` is called for what must not wait until all is stored.
         """
         batch = message.batch
         if not count_items(batch):
@@ -89,6 +92,8 @@ class BatchWriter:
         losses = self._losses
         try:
             while pieces:
+                if before_piece is not None:
+                    before_piece()
                 parts = self._store_or_divide(pieces[0])
                 pieces[:1] = parts
                 if not parts and time.monotonic() >= until:

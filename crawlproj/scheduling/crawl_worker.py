@@ -51,7 +51,7 @@ from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
 from crawlproj.scheduling.hang_watchdog import TOO_SLOW, HangWatchdog, set_hung_pages_aside
 from crawlproj.scheduling.memory_tuning import release_memory
-from crawlproj.scheduling.messages import FromDatabase, frontier_time
+from crawlproj.scheduling.messages import FromDatabase, Refill, frontier_time
 from crawlproj.scheduling.notifications import NotificationListener
 from crawlproj.scheduling.outcomes import OutcomeRules
 from crawlproj.scheduling.redirects import RedirectFollower
@@ -119,7 +119,7 @@ class CrawlWorker:
     def open(
         self,
         timeout_s: float,
-        on_message: Callable[[FromDatabase], None],
+        on_message: Callable[[FromDatabase | Refill], None],
         on_failure: Callable[[BaseException], None],
     ) -> None:
         """Open database, archive and log, and start the database thread.
@@ -444,8 +444,11 @@ class CrawlWorker:
         self.dispatcher.add_urls(urls)
         self.dispatcher.note_left_out(self.seen_urls.take_left_out())
 
-    def handle_message(self, message: FromDatabase) -> None:
+    def handle_message(self, message: FromDatabase | Refill) -> None:
         """Take in what the database thread brought, and ask for what is wanted next."""
+        if isinstance(message, Refill):
+            self.dispatcher.handle_refill(message)
+            return
         self.big_bodies.leave(*message.stored)
         self.dispatcher.handle_message(message)
         now = time.monotonic()

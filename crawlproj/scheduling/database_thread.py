@@ -2,8 +2,9 @@
 that the event loop never waits.
 
 The event loop fills a message (ToDatabase) and rings; this thread takes it, talks to the frontier,
-and replies with another (FromDatabase). Everything in memory belongs to the event loop; everything
-in the database belongs to this thread.
+and replies with another (FromDatabase). What a quick host needs before the next turn comes between
+(Refill), also while much is stored: it would run dry meanwhile. Everything in memory belongs to the
+event loop; everything in the database belongs to this thread.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from crawlproj.fetch.resolver import NO_SUCH_NAME, Resolver
 from crawlproj.frontier.base import Frontier, Lease, Outlook, RobotsRow, Ticket, Want
 from crawlproj.scheduling.archiver import Archiver
 from crawlproj.scheduling.batch_writer import BatchWriter
-from crawlproj.scheduling.messages import FromDatabase, ToDatabase, frontier_time
+from crawlproj.scheduling.messages import FromDatabase, Refill, ToDatabase, frontier_time
 from crawlproj.scheduling.request_log import RequestLog
 from crawlproj.scheduling.retrying import OutageRetry
 from crawlproj.scheduling.sharing import PeerSummary, summarize_peers
@@ -64,7 +65,7 @@ class DatabaseThread(threading.Thread):
         resolver: Resolver,
         flush_s: float,
         poll_pushes: Callable[[], Sequence[str]],
-        on_message: Callable[[FromDatabase], None],
+        on_message: Callable[[FromDatabase | Refill], None],
         on_failure: Callable[[BaseException], None],
         robot_name: str = "",
         patience_s: float = 60.0,
@@ -111,6 +112,12 @@ class DatabaseThread(threading.Thread):
         """The message of this turn."""
         self._lock = threading.Lock()
         self._bell = threading.Event()
+        self._turn_wanted = False
+        self._not_before = 0.0
+        self._refills: dict[str, Want] = {}
+        self._refill_held = 0
+        self._refill_seen = 0
+        self._tickets_sent = 0
         self._end = threading.Event()
         self._held: set[int] = set()
         self._found_some = False
@@ -138,10 +145,22 @@ class DatabaseThread(threading.Thread):
         with self._lock:
             fill(self._message)
         if ring:
-            self._bell.set()
+            self.ring()
 
     def ring(self) -> None:
         """Ask for a turn soon."""
+        self._turn_wanted = True
+        self._bell.set()
+
+    def ask_refill(self, want: Want, held: int, tickets_seen: int) -> None:
+        """Ask for tickets of a host that come at once, not with the next turn. `held` and
+        `tickets_seen` are those of a message.
+        """
+        with self._lock:
+            self._message.remove_want(want.host)
+            self._refills[want.host] = want
+            self._refill_held = held
+            self._refill_seen = tickets_seen
         self._bell.set()
 
     def flush_and_stop(self) -> None:
@@ -157,22 +176,59 @@ class DatabaseThread(threading.Thread):
                 started = time.monotonic()
                 self._with_retries(self.run_once)
                 self._turn_s = time.monotonic() - started
-                self._end.wait(max(0.0, MIN_GAP_S - self._turn_s))
+                self._not_before = started + MIN_GAP_S
             self._with_retries(self._flush_and_release)
         except BaseException as error:
             self._on_failure(error)
 
     def _wait(self) -> None:
-        """Wait until the bell rings, a push comes, or it is time to flush: what ends now is to be
-        stored within `flush_s`.
+        """Wait until a turn is asked for, a push comes, or it is time to flush: what ends now is to
+        be stored within `flush_s`. Refills are served meanwhile.
         """
-        until = time.monotonic() + self.flush_s - min(self._turn_s, self.flush_s / 2)
-        while not self._pushed:
+        earliest = max(self._not_before, time.monotonic())
+        flush_at = earliest + self.flush_s - min(self._turn_s, self.flush_s / 2)
+        while not self._end.is_set():
+            until = flush_at
+            if self._pushed or self._turn_wanted:
+                until = earliest
             left_s = until - time.monotonic()
-            if left_s <= 0 or self._bell.wait(min(left_s, PUSH_GAP_S)):
+            if left_s <= 0:
                 break
-            self._listen()
-        self._bell.clear()
+            if not self._bell.wait(min(left_s, PUSH_GAP_S)):
+                self._listen()
+                continue
+            self._bell.clear()
+            try:
+                self._serve_refills()
+            except DatabaseError:  # the turn finds it away as well, and waits for it
+                break
+        self._turn_wanted = False
+
+    def _serve_refills(self) -> None:
+        """Bring the tickets that were asked for with `ask_refill`."""
+        with self._lock:
+            wants = list(self._refills.values())
+            held = self._refill_held
+            seen = self._refill_seen
+            self._refills = {}
+        if not wants:
+            return
+        try:
+            tickets = self._due_tickets(wants, held, seen)
+            robots = self._stored_robots(tickets)
+        except DatabaseError:
+            with self._lock:
+                self._refills = {want.host: want for want in wants} | self._refills
+            raise
+        self._on_message(Refill(wants, tickets, robots))
+
+    def _due_tickets(self, wants: Sequence[Want], held: int, seen: int) -> list[Ticket]:
+        """`held` and `seen` are those of the event loop when it asked; what it had not seen yet
+        counts as held.
+        """
+        tickets = self.frontier.due_tickets(wants, held + self._tickets_sent - seen)
+        self._tickets_sent += len(tickets)
+        return tickets
 
     def _listen(self) -> None:
         """Note a push; it is not forgotten before a turn has come to its end."""
@@ -211,7 +267,7 @@ class DatabaseThread(threading.Thread):
         was leased or renewed is reported by a later turn if the database is lost before this one is
         over. What is too much for one turn is left for the next, which then comes at once.
         """
-        self._writer.store_message(message, time.monotonic() + STORE_S)
+        self._writer.store_message(message, time.monotonic() + STORE_S, self._serve_refills)
         self._listen()
         reply = FromDatabase(
             *frontier_time(self.frontier), quiet=message.quiet, pushed=self._pushed
@@ -229,7 +285,7 @@ class DatabaseThread(threading.Thread):
         reply.leases = self._leases
         reply.renewed = self._renewed
         reply.wants = message.wants + _first_wants(reply.leases)
-        reply.tickets = self.frontier.due_tickets(reply.wants, message.held)
+        reply.tickets = self._due_tickets(reply.wants, message.held, message.tickets_seen)
         reply.robots = self._stored_robots(reply.tickets)
         origins = [*message.robots_origins, *self._take_changed()]
         reply.robots |= self.frontier.get_robots(origins)
@@ -266,7 +322,7 @@ class DatabaseThread(threading.Thread):
             with self._lock:
                 self._message.take_back(message)
                 self._taken = ToDatabase()
-            self._bell.set()
+            self.ring()
 
     def _report(self, reply: FromDatabase) -> None:
         reply.stored = self._writer.stored
@@ -332,7 +388,7 @@ class DatabaseThread(threading.Thread):
         self._held.update(lease.server for lease in leases)
         self._found_some = bool(leases)
         if leases:
-            self._bell.set()
+            self.ring()
 
     def _borrow(self, message: ToDatabase) -> None:
         """Lease hosts that have no work for us, but the robots.txt of one that has."""

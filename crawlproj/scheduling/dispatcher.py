@@ -12,9 +12,10 @@ from crawlproj.config import Config
 from crawlproj.frontier.base import LeftOutHost, NewUrl, Outcome, Ticket
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.politeness.clocks import FetchTiming
-from crawlproj.scheduling.messages import FromDatabase
+from crawlproj.scheduling.messages import FromDatabase, Refill
 from crawlproj.scheduling.outcomes import NEVER_AGAIN
 from crawlproj.scheduling.robots_lifecycle import RobotsLifecycle
+from crawlproj.scheduling.time_use import Use
 from crawlproj.scheduling.window import HostWindow, ServerWindow
 from crawlproj.scheduling.worker_leases import WorkerLeases
 
@@ -45,11 +46,42 @@ class Dispatcher:
         self._looked_at = time.monotonic()
         self._parked: deque[HostWindow] = deque()
 
+    @property
+    def held_back(self) -> bool:
+        """Is nothing handed out before more is stored?"""
+        if self._leases.database_thread.storage_blocked:
+            return True
+        return len(self._leases.unstored) > MAX_UNSTORED
+
+    def waiting_for(self, now: float) -> Use:
+        """What is waited for, if nothing is computed."""
+        if self.held_back:
+            return Use.STORING
+        if self.window.has_in_flight or self._leases.database_thread.resolver.pending:
+            return Use.SERVERS
+        at = self.window.next_time()
+        if at is not None:
+            if at > now:
+                return Use.CLOCKS
+            return Use.READING  # it is taken as soon as the engine comes round to it
+        if not self.window.hosts and not self._leases.unstored:
+            return self._waiting_without_hosts()
+        return Use.DATABASE
+
+    def _waiting_without_hosts(self) -> Use:
+        outlook = self._leases.outlook
+        time_now = self._leases.clock.now()
+        if outlook.soonest is not None:
+            if outlook.soonest > time_now:
+                return Use.CLOCKS
+            return Use.DATABASE
+        if outlook.leased_elsewhere or outlook.next_visit is not None:
+            return Use.IDLE
+        return Use.DATABASE
+
     def next_ticket(self) -> Ticket | RobotsTicket | None:
         """Return the ticket of the host that may be asked first; None if none may be asked now."""
-        if self._leases.database_thread.storage_blocked or (
-            len(self._leases.unstored) > MAX_UNSTORED
-        ):
+        if self.held_back:
             self._count("frontier/held_back", 1)
             return None
         now = time.monotonic()
@@ -64,6 +96,7 @@ class Dispatcher:
                 self._note_lateness(host.server, now)
                 sends = isinstance(ticket, RobotsTicket) or self._robots.allows(ticket)
                 self.window.start_request(host, ticket, now, reaches_server=sends)
+                self._leases.refill_ahead(host, now)
                 return ticket
         self._looked_at = now
         return None
@@ -166,11 +199,20 @@ class Dispatcher:
             current = current.waiting_ticket
         if current is ticket:
             self.window.finish_request(host)
-        return not host.waiting
+        if host.waiting:
+            return False
+        if host.deep and not host.server.leaving:
+            self._count("scheduler/starved", 1)
+        return True
 
     def handle_message(self, message: FromDatabase) -> None:
         """Take in what the database thread brought, and ask for what is wanted next."""
-        self._robots.receive_stored(message)
+        self._robots.receive_stored(message.tickets, message.robots)
         self._leases.handle_message(message)
         self._robots.advance_moved()
         self._leases.release_and_refill(message.pushed)
+
+    def handle_refill(self, refill: Refill) -> None:
+        """Take in the tickets that came between two turns."""
+        self._robots.receive_stored(refill.tickets, refill.robots)
+        self._leases.handle_refill(refill)

@@ -53,6 +53,8 @@ class ToDatabase:
     """How often a worker that died may have asked a host after it last stored a clock."""
     held: int = 0
     """The number of tickets that are held here."""
+    tickets_seen: int = 0
+    """The number of tickets that have come so far; those that are on their way are held too."""
     hosts_to_borrow: list[str] = field(default_factory=list)
     """Hosts that are needed though they have no work here."""
     robots_origins: list[str] = field(default_factory=list)
@@ -104,6 +106,16 @@ class ToDatabase:
             return True
         return any(outcome.server == server for outcome in self.outcomes)
 
+    def remove_want(self, host: str) -> None:
+        """Don't want more of this host with the next turn, but what is urgent."""
+        self.wants = [want for want in self.wants if want.host != host or want.urgent]
+
+    def add_want(self, want: Want) -> None:
+        """Want more of a host with the next turn; what is urgent goes before all else."""
+        self.remove_want(want.host)
+        if all(other.host != want.host for other in self.wants):
+            self.wants.append(want)
+
     def take_back(self, older: ToDatabase) -> None:
         """Put back what was to be stored or released and could not; what was wanted then is asked
         for anew.
@@ -144,6 +156,15 @@ class FromDatabase:
     unresolved: dict[str, str] = field(default_factory=dict)
     """Names that do not resolve, and why, if nothing else is left to ask for soon."""
     quiet: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refill:
+    """The tickets of quick hosts, which come between two turns."""
+
+    wants: list[Want]
+    tickets: list[Ticket]
+    robots: dict[str, RobotsRow]
 
 
 def frontier_time(frontier: Frontier) -> tuple[datetime, float, float]:

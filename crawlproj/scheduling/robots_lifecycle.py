@@ -7,7 +7,7 @@ Lives on the event loop, never waits. What is asked of another host goes through
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -18,7 +18,6 @@ from crawlproj.http.status import REDIRECTS
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.politeness import robots
 from crawlproj.politeness.guard import bad_port
-from crawlproj.scheduling.messages import FromDatabase
 from crawlproj.scheduling.moved_robots import is_own_robots
 from crawlproj.scheduling.window import HostWindow
 from crawlproj.scheduling.worker_leases import WorkerLeases
@@ -101,13 +100,15 @@ class RobotsLifecycle:
             return "robots unread"
         return "robots"
 
-    def receive_stored(self, message: FromDatabase) -> None:
+    def receive_stored(self, tickets: Sequence[Ticket], rows: Mapping[str, RobotsRow]) -> None:
         """Take in rules that are stored: of origins that are new here, or changed elsewhere."""
         depths: dict[str, int] = {}
-        for ticket in message.tickets:
+        if not rows:
+            return
+        for ticket in tickets:
             origin = origin_of(ticket.url)
             depths[origin] = min(ticket.depth, depths.get(origin, ticket.depth))
-        for origin, row in message.robots.items():
+        for origin, row in rows.items():
             known = self.cache.add_row(row)
             self._add_sitemaps(known.sitemap_urls(), depths.get(origin, 0) + 1)
 

@@ -42,9 +42,10 @@ from crawlproj.scheduling import memory_tuning
 from crawlproj.scheduling.crawl_worker import CrawlWorker
 from crawlproj.scheduling.dispatcher import NOT_THE_SERVERS
 from crawlproj.scheduling.hang_watchdog import HangWatchdog
-from crawlproj.scheduling.messages import FromDatabase
+from crawlproj.scheduling.messages import FromDatabase, Refill
 from crawlproj.scheduling.reading_file import make_note
 from crawlproj.scheduling.stopping import stop_if_missed
+from crawlproj.scheduling.time_use import TimeUseSampler, Use
 from crawlproj.urls.canonical import canonical_url, host_of, url_key
 
 if TYPE_CHECKING:
@@ -108,6 +109,9 @@ class CrawlScheduler(BaseScheduler):
         self._timer: asyncio.TimerHandle | None = None
         self._aborting = False
         self._starts = 0
+        self._sampler: TimeUseSampler | None = None
+        self.time_use: dict[Use, float] = {}
+        """Seconds that the crawl has used for this and that, when it has ended."""
         self.broken: str = ""
         """Why the crawl had to end, if it had to."""
 
@@ -126,6 +130,7 @@ class CrawlScheduler(BaseScheduler):
         self._note_pages()
         self._take_over_delay()
         self.crawler.signals.connect(self._say_why, signal=signals.spider_idle)
+        self._sampler = TimeUseSampler(self.worker.dispatcher.waiting_for)
         memory_tuning.freeze_startup_objects()
 
     def _say_why(self) -> None:
@@ -172,6 +177,10 @@ class CrawlScheduler(BaseScheduler):
     def close(self, reason: str) -> None:
         if self._timer:
             self._timer.cancel()
+        if self._sampler is not None:
+            self.time_use = self._sampler.stop()
+        for use, spent_s in self.time_use.items():
+            self.crawler.stats.set_value(f"time/{use}_s", round(spent_s, 3))
         self.worker.close(lost=bool(self.broken))
 
     def has_pending_requests(self) -> bool:
@@ -348,7 +357,7 @@ class CrawlScheduler(BaseScheduler):
         offsite = self.crawler.get_downloader_middleware(OffsiteMiddleware)
         return offsite is None or offsite.should_follow(Request(url), self.spider)
 
-    def _handle_message(self, message: FromDatabase) -> None:
+    def _handle_message(self, message: FromDatabase | Refill) -> None:
         try:
             self.worker.handle_message(message)
             self._abort_if_closing()

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
+from math import ceil, inf
 
 from crawlproj.frontier.base import Lane, Lease, Ticket
 from crawlproj.items import RobotsTicket
@@ -22,6 +23,18 @@ SHARE_CLASSES = {Lane.NEW: "new", Lane.REVISIT: "revisit", Lane.BACKFILL: "backf
 HeapEntry = tuple[float, int]
 UNSENT_WAIT_S = 0.02
 """Until one looks again whether another request has left: nobody knows how long its pause is."""
+PACE_OVER_S = 0.5
+"""A host's pace is measured over at least so long."""
+PACE_REQUESTS = 4
+"""From so many requests on its pace shows before that."""
+AHEAD_S = 0.5
+"""More is asked for when what waits will be gone sooner than this."""
+WORTH_S = 2.0
+"""A window holds as much as its host takes in so long, but not less than FRONTIER_WINDOW."""
+LARGEST_WINDOW = 1_000
+LARGEST_GROWTH = 2_000
+"""All windows together hold at most so many more than FRONTIER_WINDOW each."""
+GROWTH_AT_ONCE = 8
 
 
 def share_class(ticket: Ticket) -> str:
@@ -41,13 +54,16 @@ class HostWindow:
     `held_ids` must not be handed out again: they wait here, are in flight, or have ended but are
     not stored yet. `foreign_robots`: robots.txt files of other hosts that have moved here.
     `delays_s`: the Crawl-delay of each of its origins. `more`, `more_urgent`: the database may have
-    more of them. `parked`: not asked for now, though URLs wait.
+    more of them; `deep`: classes of which it had more than it was asked for. `parked`: not asked
+    for now, though URLs wait. `size`: so many URLs are to be held. `refilling`: more of them come
+    between two turns; `hurried`: a turn was asked for to get more.
     """
 
     name: str
     server: ServerWindow
     clock: HostClock
     shares: Shares
+    size: int
     prepared: bool = True
     urgent: deque[Ticket] = field(default_factory=deque)
     classes: dict[str, deque[Ticket]] = field(default_factory=dict)
@@ -58,8 +74,44 @@ class HostWindow:
     sent_at: float | None = None
     more: bool = True
     more_urgent: bool = False
+    deep: frozenset[str] = frozenset()
+    refilling: bool = False
+    hurried: bool = False
     parked: bool = False
     entry: HeapEntry | None = None
+    _pace: float = 0.0
+    _paced_from: float = -inf
+    _paced: int = 0
+
+    def note_start(self, now: float) -> None:
+        """Count a request that starts now."""
+        self._paced += 1
+        elapsed_s = now - self._paced_from
+        if elapsed_s >= PACE_OVER_S:
+            self._pace = self._paced / elapsed_s
+            self._paced_from = now
+            self._paced = 0
+
+    def pace(self, now: float) -> float:
+        """How many requests a second start, lately."""
+        elapsed_s = now - self._paced_from
+        if self._paced < PACE_REQUESTS or elapsed_s <= 0:
+            return self._pace
+        return max(self._pace, self._paced / elapsed_s)
+
+    def runs_dry_soon(self, now: float) -> bool:
+        """Is more to be asked for at once, since what waits will be gone before the next turn?"""
+        if self.refilling or self.hurried or self.server.leaving:
+            return False
+        shortest = self.shortest_queue
+        return shortest * 2 <= self.size and shortest + 1 <= self.pace(now) * AHEAD_S
+
+    @property
+    def shortest_queue(self) -> int:
+        """How many wait of the class that must be refilled first, or else would lose its share."""
+        if not self.deep:
+            return self.waiting
+        return min(len(self.classes.get(name, ())) for name in self.deep)
 
     @property
     def waiting(self) -> int:
@@ -95,6 +147,14 @@ class HostWindow:
                     self.add_ticket(ticket)
                     return True
         return False
+
+    def has_enough(self, ticket: Ticket) -> bool:
+        """Is it not needed yet? Queues of classes with a small share would grow with each refill
+        of the others.
+        """
+        if ticket.lane is Lane.URGENT:
+            return False
+        return len(self.classes.get(share_class(ticket), ())) >= 2 * self.size
 
     def set_crawl_delay(self, origin: str, crawl_delay_s: float | None) -> None:
         """Set the Crawl-delay of an origin. All origins share one clock, so the longest counts."""
@@ -163,6 +223,7 @@ class Window:
         self._size = size
         self._rules = rules
         self._server_rules = server_rules
+        self._growth = 0
         self._heap: list[tuple[float, int, ServerWindow]] = []
         self._order = count()
 
@@ -172,6 +233,10 @@ class Window:
     @property
     def in_flight(self) -> int:
         return sum(server.in_flight for server in self.servers.values())
+
+    @property
+    def has_in_flight(self) -> bool:
+        return any(server.in_flight for server in self.servers.values())
 
     def admit_lease(
         self,
@@ -201,6 +266,7 @@ class Window:
                     server,
                     hosts[host.name],
                     shares=Shares(self._shares),
+                    size=self._size,
                     prepared=host.prepared,
                 )
 
@@ -209,6 +275,7 @@ class Window:
         longer, are dropped.
         """
         taken = 0
+        changed: dict[str, HostWindow] = {}
         for ticket in tickets:
             host = self.hosts.get(ticket.host)
             if host is None or host.server.epoch != ticket.epoch:
@@ -217,10 +284,26 @@ class Window:
                 if ticket.lane is Lane.URGENT and host.move_to_urgent(ticket):
                     taken += 1
                 continue
+            if host.has_enough(ticket):
+                continue
             host.add_ticket(ticket)
-            self.requeue_host(host)
+            changed[ticket.host] = host
             taken += 1
+        for host in changed.values():
+            self.requeue_host(host)
         return taken
+
+    def resize(self, host: HostWindow, now: float, may_grow: bool) -> None:
+        """Let the window of a host hold what it takes at its pace; that of a slow one stays as
+        small as it was.
+        """
+        self._growth -= host.size - self._size
+        largest = self._size
+        if may_grow:
+            allowed = self._size + LARGEST_GROWTH - self._growth
+            largest = min(LARGEST_WINDOW, host.size * GROWTH_AT_ONCE, allowed)
+        host.size = max(self._size, min(largest, ceil(host.pace(now) * WORTH_S)))
+        self._growth += host.size - self._size
 
     def requeue_host(self, host: HostWindow) -> None:
         """Put a host where its clock says. To be called whenever its clock, its tickets or
@@ -283,6 +366,7 @@ class Window:
         """Hand out a ticket. One that will not reach the server leaves the server's clock alone."""
         host.in_flight = ticket
         host.sent_at = None
+        host.note_start(now)
         host.server.in_flight += 1
         if reaches_server:
             host.server.clock = host.server.clock.after_start(now, self._server_rules)
@@ -345,7 +429,10 @@ class Window:
         return (
             host
             for host in self.hosts.values()
-            if host.more and not host.server.leaving and host.waiting * 2 <= self._size
+            if host.more
+            and not host.refilling
+            and not host.server.leaving
+            and host.waiting * 2 <= host.size
         )
 
     def hosts_with_urgent(self) -> Iterator[HostWindow]:
@@ -386,7 +473,8 @@ class Window:
 
     def _remove_host(self, host: HostWindow) -> None:
         host.entry = None
-        self.hosts.pop(host.name, None)
+        if self.hosts.pop(host.name, None) is not None:
+            self._growth -= host.size - self._size
         self._requeue_server(host.server)
 
 

@@ -19,10 +19,10 @@ from crawlproj.frontier.clock import FrontierClock
 from crawlproj.politeness.clocks import HostClock, ServerClock
 from crawlproj.revisit.shares import lease_limits
 from crawlproj.scheduling.database_thread import DatabaseThread
-from crawlproj.scheduling.messages import FromDatabase, ToDatabase
+from crawlproj.scheduling.messages import FromDatabase, Refill, ToDatabase
 from crawlproj.scheduling.moved_robots import MovedRobots
 from crawlproj.scheduling.sharing import PeerSummary
-from crawlproj.scheduling.window import HostWindow, ServerWindow, Window
+from crawlproj.scheduling.window import SHARE_CLASSES, HostWindow, ServerWindow, Window
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +68,7 @@ class WorkerLeases:
         self.unresolved: dict[str, str] = {}
         """Names that do not resolve, and why, if that is all that is left."""
         self.database_thread: DatabaseThread
+        self._tickets_seen = 0
         self._kinds: dict[int, str] = {}
         """The kind of each server that is held: leased by rank, or by time."""
         self._given_back: dict[int, int] = {}
@@ -105,12 +106,20 @@ class WorkerLeases:
             self._give_back_excess(reply.peers)
         if reply.others_wait:
             self._take_turns()
-        self.window.add_tickets(reply.tickets)
-        self._mark_refilled(reply)
+        self._take_tickets(reply)
         if reply.outlook is not None and reply.quiet == self._change_count:
             self.outlook = reply.outlook
             self._note_unresolved(reply.unresolved)
             self.exhausted = self._nothing_left(reply.outlook)
+
+    def handle_refill(self, refill: Refill) -> None:
+        """Take in the tickets that came between two turns."""
+        self._take_tickets(refill)
+
+    def _take_tickets(self, reply: FromDatabase | Refill) -> None:
+        self._tickets_seen += len(reply.tickets)
+        self.window.add_tickets(reply.tickets)
+        self._mark_refilled(reply)
 
     def _apply_commits(self, reply: FromDatabase) -> None:
         for key in reply.stored:
@@ -170,21 +179,28 @@ class WorkerLeases:
             return released
         return stored
 
-    def _mark_refilled(self, reply: FromDatabase) -> None:
+    def _mark_refilled(self, reply: FromDatabase | Refill) -> None:
         """A host for which more was wanted, and nothing came, has nothing until a commit or a push
-        says so. Only a want of what is urgent also brings what waits here already.
+        says so; one of which as many came as were wanted has more. Only a want of what is urgent
+        also brings what waits here already.
         """
-        refilled = {ticket.host for ticket in reply.tickets}
-        urgent = Counter(ticket.host for ticket in reply.tickets if ticket.lane is Lane.URGENT)
+        came = Counter((ticket.host, ticket.lane) for ticket in reply.tickets)
         for want in reply.wants:
             host = self.window.hosts.get(want.host)
-            if host is None:
+            if host is None or host.server.epoch != want.epoch:
                 continue
-            if urgent[want.host] >= want.count:
+            if came[want.host, Lane.URGENT] >= want.count:
                 host.more_urgent = True
             elif want.urgent:
                 host.more_urgent = False
-            if not want.urgent and want.host not in refilled:
+            if want.urgent:
+                continue
+            host.refilling = False
+            host.hurried = False
+            host.deep = frozenset(
+                name for lane, name in SHARE_CLASSES.items() if came[want.host, lane] >= want.count
+            )
+            if not any(came[want.host, lane] for lane in Lane):
                 host.more = False
 
     def _apply_renewals(self, renewed: Mapping[int, datetime], contested: set[int]) -> None:
@@ -277,6 +293,7 @@ class WorkerLeases:
 
         def fill(message: ToDatabase) -> None:
             message.wants = wants
+            message.tickets_seen = self._tickets_seen
             message.eager = eager
             self._fill_released(message, idle)
             self._fill_holdings(message)
@@ -295,14 +312,41 @@ class WorkerLeases:
         return servers
 
     def _want(self, host: HostWindow) -> Want:
-        size = self.config.window
+        self.window.resize(host, time.monotonic(), self._may_grow)
+        size = host.size
         return Want(
             host.name,
             host.server.id,
             host.server.epoch,
-            count=max(1, size - host.waiting, size // 2),
+            count=max(1, size - host.shortest_queue, size // 2),
             holding=frozenset(host.held_ids),
         )
+
+    @property
+    def _may_grow(self) -> bool:
+        """May windows hold more than FRONTIER_WINDOW? Not if pages beyond a quota would be asked
+        for then, or if what was found last is to be read first.
+        """
+        spec = self.config.spec
+        if spec.order == "dfs" or spec.bytes or spec.host_bytes:
+            return False
+        return not spec.pages or not self._peers.others
+
+    def refill_ahead(self, host: HostWindow, now: float) -> None:
+        """Ask for more of a quick host before it has run dry. If the database has none, what was
+        found since the last turn is stored first.
+        """
+        if not host.runs_dry_soon(now):
+            return
+        want = self._want(host)
+        if not host.deep:
+            host.hurried = True
+            self.database_thread.fill_message(lambda message: message.add_want(want), ring=True)
+            return
+        host.refilling = True
+        held = sum(len(other.held_ids) for other in self.window.hosts.values())
+        self.database_thread.ask_refill(want, held, self._tickets_seen)
+        self._count("frontier/refills_ahead", 1)
 
     def _urgent_want(self, host: HostWindow) -> Want:
         return Want(

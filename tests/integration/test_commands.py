@@ -18,15 +18,20 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import psycopg2  # type: ignore[import-untyped]
 import pytest
+from scrapy.settings import Settings
 
 from crawlproj.cli.command import is_host
+from crawlproj.config import read_config
 from crawlproj.database.connection import Database
 from crawlproj.database.embedded.server import running_dsn
 from crawlproj.demo import DemoServer, FrozenClock
 from crawlproj.formatting import format_bytes
+from crawlproj.reports.host_figures import ORDERS, host_figures
+from settings import base
 from tests.integration.test_robots import Site
 from tests.integration.test_robots import site as site
 from tests.support.crawling import ROOT, Result, run_command, run_crawl, start_crawl
@@ -70,6 +75,18 @@ def wait_for(done: Callable[[], bool], what: str) -> None:
         time.sleep(0.05)
 
 
+def first_host(by_host: dict[str, dict[str, Any]], order: str) -> str:
+    """The host that comes first: the largest number, the soonest time or the first name."""
+
+    def key(name: str) -> tuple[bool, Any, str]:
+        value = (by_host[name] | by_host[name]["urls"] | {"name": 0})[order]
+        if isinstance(value, int | float):
+            value = -value
+        return value is None, value, name
+
+    return min(by_host, key=key)
+
+
 def test_before_the_first_crawl_all_commands_say_so(tmp_path: Path) -> None:
     empty = run_command(["status", "--json"], tmp_path)
     assert (empty.code, empty.json) == (0, {"crawls": {}})
@@ -98,6 +115,28 @@ def test_status_explain_and_plan_agree_with_the_web(world: World) -> None:
     size = site["warc_bytes"]
     assert size == sum(file.stat().st_size for file in world.crawl_dir.rglob("*.warc.gz")) > 1000
     assert f"; archive of {format_bytes(size)}." in world.run("status").stdout
+
+    by_host = world.run("status", "--hosts", "--json").json["crawls"]["site"]["by_host"]
+    assert set(by_host) == {f"{name}.demo.test" for name in world.demo.web.sites}
+    for name, number in site["urls"].items():
+        assert sum(host["urls"][name] for host in by_host.values()) == number, name
+    assert sum(host["pages"] for host in by_host.values()) == len(truth.pages)
+    pages = [host["pages"] for host in by_host.values()]
+    assert pages == sorted(pages, reverse=True), "the default order"
+    one = by_host["one.demo.test"]
+    assert one["bytes"] > 1000 and one["response_ms"] >= 0 and one["delay_s"] == 0
+    assert (one["due_now"], one["failures"], one["leased"]) == (0, 0, False)
+    assert min(host["next_due"] for host in by_host.values()) == site["next_due"]
+    with closing(Database(str(world.settings["DATABASE_URL"]))) as database:
+        settings = Settings({"GUARD_ALLOW_PRIVATE": True})
+        settings.setmodule(base)
+        config = read_config(settings, "site")
+        now = database.fetch_value("now")
+        for order in ORDERS:
+            (first,) = host_figures(database, config, "site", now, order=order, limit=1)
+            assert first == first_host(by_host, order), order
+    shown = world.run("status", "--hosts", "--sort", "name", "--limit", "1").stdout
+    assert "site: 1 of 2 hosts by name\n" in shown and "one.demo.test" in shown
 
     seed = world.demo.url("one")
     facts = world.run("explain", seed, "--json").json
@@ -374,6 +413,9 @@ def test_every_command_has_help(tmp_path: Path, command: str) -> None:
     ("words", "says"),
     [
         (["status", "--jsn"], "unknown option --jsn"),
+        (["status", "--hosts", "--sort", "size"], "--sort size: one of name, pages"),
+        (["status", "--hosts", "--limit", "0"], "--limit 0: a whole number"),
+        (["status", "--sort", "pages"], "--sort and --limit go with --hosts"),
         (["status", "word"], "usage: scrapy status"),
         (["explain"], "usage: scrapy explain"),
         (["explain", "http://"], "not a web address: 'http://'"),

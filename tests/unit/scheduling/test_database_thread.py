@@ -15,7 +15,7 @@ from crawlproj.frontier.base import Batch, Committed, CrawlSpec, NewUrl, Outcome
 from crawlproj.frontier.memory.frontier import MemoryFrontier
 from crawlproj.politeness.guard import StaticNames
 from crawlproj.scheduling.database_thread import DatabaseThread
-from crawlproj.scheduling.messages import FromDatabase, ToDatabase
+from crawlproj.scheduling.messages import FromDatabase, Refill, ToDatabase
 from crawlproj.scheduling.retrying import OutageRetry
 
 NAMES = ("a.test", "b.test", "c.test")
@@ -65,7 +65,7 @@ class Desk:
         self.frontier.add([NewUrl(n, f"http://{name}/", name) for n, name in enumerate(NAMES, 1)])
         self.frontier.put_addresses({name: f"192.0.2.{n}" for n, name in enumerate(NAMES)})
         self.resolver = Resolver(StaticNames({"*": "192.0.2.1"}))
-        self.news: list[FromDatabase] = []
+        self.news: list[Any] = []
         self.keeper = DatabaseThread(
             self.frontier, "w", self.resolver, 1.0, list, self.news.append, lambda error: None
         )
@@ -362,3 +362,41 @@ def test_nothing_is_handed_out_while_the_archive_does_not_keep_up(desk: Desk) ->
     assert not desk.keeper.storage_blocked
     vault.full = True
     assert desk.keeper.storage_blocked
+
+
+def test_a_refill_comes_before_what_is_stored_and_is_not_forgotten_with_the_connection(
+    desk: Desk,
+) -> None:
+    """A quick host would run dry while a big batch is stored."""
+    desk.turn(ask_for(1))
+    first = desk.news.pop()
+    assert isinstance(first, FromDatabase)
+    (done,) = first.tickets
+    more = [NewUrl(n, f"http://{done.host}/{n}", done.host) for n in range(100, 120)]
+    desk.frontier.add(more)
+    want = Want(done.host, done.server, done.epoch, 10, frozenset({done.id}))
+    desk.frontier.fails = "due_tickets"
+    desk.keeper.ask_refill(want, 1, 1)
+    desk.turn(lambda tray: tray.outcomes.append(desk.outcome(done)))
+    refill, reply = desk.news
+    assert isinstance(refill, Refill) and isinstance(reply, FromDatabase)
+    assert [ticket.host for ticket in refill.tickets] == [done.host] * 10
+    assert reply.stored == [done.id] and refill.wants == [want]
+    assert not desk.keeper._refills
+
+
+def test_a_refill_wakes_the_thread_but_brings_no_turn(desk: Desk) -> None:
+    desk.turn(ask_for(1))
+    first = desk.news.pop()
+    assert isinstance(first, FromDatabase)
+    (done,) = first.tickets
+    desk.frontier.add([NewUrl(n, f"http://{done.host}/{n}", done.host) for n in range(100, 120)])
+    desk.keeper._turn_wanted = False
+    desk.keeper.flush_s = 30.0
+    desk.keeper.start()
+    desk.keeper.ask_refill(Want(done.host, done.server, done.epoch, 5), 1, 1)
+    deadline = time.monotonic() + 20
+    while not desk.news and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert [type(reply) for reply in desk.news] == [Refill]
+    desk.keeper.flush_and_stop()

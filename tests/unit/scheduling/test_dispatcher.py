@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -13,12 +14,20 @@ from scrapy.settings import Settings
 
 from crawlproj.config import read_config
 from crawlproj.fetch.resolver import Resolver
-from crawlproj.frontier.base import CrawlSpec, Lane, NewUrl, RobotsRow, Ticket
+from crawlproj.frontier.base import (
+    CrawlSpec,
+    Lane,
+    NewUrl,
+    Outcome,
+    RobotsRow,
+    State,
+    Ticket,
+)
 from crawlproj.frontier.memory.frontier import MemoryFrontier
 from crawlproj.politeness.guard import StaticNames
 from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
-from crawlproj.scheduling.messages import FromDatabase, frontier_time
+from crawlproj.scheduling.messages import FromDatabase, Refill, frontier_time
 from crawlproj.scheduling.robots_lifecycle import RobotsLifecycle
 from crawlproj.scheduling.sharing import PeerSummary
 from crawlproj.scheduling.window import HostWindow
@@ -28,17 +37,19 @@ from settings import base
 SERVERS = 6
 
 
-def settings(module: ModuleType) -> Settings:
+def settings(module: ModuleType, **changes: object) -> Settings:
     found = Settings({"GUARD_ALLOW_PRIVATE": True})
     found.setmodule(module)
+    found.update(changes)
     return found
 
 
 class Bench:
     """Dispatcher and keeper on the twin in memory, turn by turn in one thread."""
 
-    def __init__(self) -> None:
-        config = read_config(settings(base), "c")
+    def __init__(self, **changes: object) -> None:
+        config = read_config(settings(base, **changes), "c")
+        self.counts: Counter[str] = Counter()
         self.frontier = MemoryFrontier(CrawlSpec("c"))
         self.frontier.open()
         names = [f"h{n}.test" for n in range(SERVERS)]
@@ -46,15 +57,16 @@ class Bench:
         self.frontier.put_addresses({name: f"192.0.2.{n}" for n, name in enumerate(names, 1)})
 
         def count(name: str, number: int) -> None:
-            pass
+            self.counts[name] += number
 
         self.leases = WorkerLeases(config, 60.0, frontier_time(self.frontier), count)
         robots = RobotsLifecycle(config, self.leases, count, lambda urls, depth: None)
         self.dispatcher = Dispatcher(config, self.leases, robots, count)
         self.resolver = Resolver(StaticNames({"*": "192.0.2.1"}))
         self.news: list[FromDatabase] = []
+        self.refills: list[Refill] = []
         self.keeper = DatabaseThread(
-            self.frontier, "w", self.resolver, 1.0, list, self.news.append, lambda error: None
+            self.frontier, "w", self.resolver, 1.0, list, self.receive, lambda error: None
         )
         self.leases.database_thread = self.keeper
         now = self.frontier.now()
@@ -70,6 +82,19 @@ class Bench:
         news = self.news.pop()
         news.peers = crew
         self.dispatcher.handle_message(news)
+
+    def receive(self, reply: FromDatabase | Refill) -> None:
+        if isinstance(reply, Refill):
+            self.refills.append(reply)
+        else:
+            self.news.append(reply)
+
+    def serve_refills(self) -> None:
+        """What the thread does at once when it is asked for more."""
+        self.keeper._serve_refills()
+        for refill in self.refills:
+            self.dispatcher.handle_refill(refill)
+        self.refills.clear()
 
     def holds(self) -> set[int]:
         return {
@@ -190,3 +215,98 @@ def test_servers_beyond_the_share_are_given_back_and_not_taken_again_while_anoth
     for _ in range(3):
         bench.turn(PeerSummary(others=1, held=2, wanting=False))
     assert len(bench.holds()) == SERVERS - 2
+
+
+NO_PAUSES = {
+    "POLITENESS_DELAY": 0,
+    "POLITENESS_SERVER_DELAY": 0,
+    "POLITENESS_SLOWDOWN": 0,
+    "POLITENESS_PAUSE_AFTER": 0,
+}
+
+
+@pytest.fixture
+def quick_bench() -> Iterator[Bench]:
+    bench = Bench(**NO_PAUSES)
+    for _ in range(SERVERS):
+        read_page(bench)
+    yield bench
+    bench.resolver.close()
+
+
+def read_page(bench: Bench) -> Ticket:
+    """Hand out a ticket and end its visit."""
+    ticket = next_ticket(bench)
+    later = bench.frontier.now() + timedelta(days=1)
+    outcome = Outcome(
+        ticket.id,
+        ticket.visit,
+        ticket.server,
+        ticket.epoch,
+        State.WAITING,
+        bench.frontier.now(),
+        next_visit=later,
+    )
+    bench.dispatcher.end_ticket(ticket, outcome)
+    return ticket
+
+
+def test_a_quick_host_never_runs_dry_while_the_database_has_more(quick_bench: Bench) -> None:
+    """Though no turn comes: what has ended is not stored yet, and must not come again."""
+    bench = quick_bench
+    host = fill(bench, 1, 1000)
+    seen = []
+    smallest = host.waiting
+    for _ in range(180):
+        seen.append(read_page(bench).id)
+        bench.serve_refills()
+        smallest = min(smallest, host.waiting)
+    assert len(set(seen)) == 180
+    assert smallest > 0 and bench.counts["scheduler/starved"] == 0
+    assert bench.counts["frontier/refills_ahead"] > 0
+    assert host.size > 20
+
+
+def test_a_host_with_pauses_is_refilled_by_turns_only(bench: Bench) -> None:
+    host = fill(bench, 1, 1000)
+    for number in range(15):
+        bench.dispatcher.window.start_request(host, host.pop_ticket(), 2.0 * number)
+        bench.dispatcher.window.finish_request(host)
+        bench.leases.refill_ahead(host, 2.0 * number)
+    assert bench.counts["frontier/refills_ahead"] == 0 and host.size == 20
+
+
+def test_all_lanes_keep_their_shares_while_a_quick_host_is_refilled(quick_bench: Bench) -> None:
+    bench = quick_bench
+    bench.frontier.add(
+        [NewUrl(n, f"http://h1.test/{n}", "h1.test") for n in range(10_000, 13_000)]
+        + [
+            NewUrl(n, f"http://h1.test/{n}", "h1.test", lane=Lane.BACKFILL)
+            for n in range(20_000, 23_000)
+        ]
+    )
+    bench.keeper._pushed = True
+    for _ in range(4):
+        bench.turn()
+    lanes = []
+    for _ in range(1500):
+        lanes.append(read_page(bench).lane)
+        bench.serve_refills()
+    for begin in range(0, 1500, 100):
+        part = Counter(lanes[begin : begin + 100])
+        assert part[Lane.NEW] >= 28 and part[Lane.BACKFILL] >= 8, (begin, part)
+    assert bench.counts["scheduler/starved"] == 0
+
+
+def test_a_refill_counts_what_is_on_its_way_against_the_quota(quick_bench: Bench) -> None:
+    """Else two replies that were made before the first one arrived would both use up the rest."""
+    bench = quick_bench
+    bench.frontier.spec = replace(bench.frontier.spec, pages=SERVERS + 30)
+    host = fill(bench, 1, 1000)
+    held = sum(len(other.held_ids) for other in bench.dispatcher.window.hosts.values())
+    want = bench.leases._want(host)
+    for count in (8, 30, 30):
+        bench.keeper.ask_refill(replace(want, count=count), held, bench.leases._tickets_seen)
+        bench.keeper._serve_refills()
+    came = sum(len(refill.tickets) for refill in bench.refills)
+    assert 0 < came <= SERVERS + 30 - held

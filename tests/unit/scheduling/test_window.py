@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crawlproj.frontier.base import Host, Lane, Lease, State, Ticket
 from crawlproj.politeness.clocks import FetchTiming, HostClock, HostRules, ServerClock, ServerRules
-from crawlproj.scheduling.window import Window
+from crawlproj.scheduling.window import LARGEST_GROWTH, LARGEST_WINDOW, HostWindow, Window
 
 UNTIL = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -277,3 +277,65 @@ def test_a_lease_that_was_renewed_after_its_deadline_goes_on() -> None:
     assert hand_out(made, 11) is None
     made.extend_lease(made.hosts["a"].server, 100)
     assert hand_out(made, 11) == 1
+
+
+def run_host(host: HostWindow, starts: int, gap_s: float, begin: float = 0.0) -> float:
+    """So many requests start, one every `gap_s`; return when the last one did."""
+    now = begin
+    for number in range(starts):
+        now = begin + number * gap_s
+        host.note_start(now)
+    return now
+
+
+def test_a_quick_host_wants_more_long_before_it_has_run_dry_and_a_slow_one_does_not() -> None:
+    made = window("quick", "slow")
+    quick = made.hosts["quick"]
+    slow = made.hosts["slow"]
+    for host in (quick, slow):
+        made.add_tickets([ticket(number, host.name) for number in range(10)])
+        host.deep = frozenset({"new"})
+    assert not quick.runs_dry_soon(0.0), "nobody knows its pace yet"
+    at = run_host(quick, 100, 0.005)
+    assert quick.waiting == 10 and quick.runs_dry_soon(at)
+    quick.refilling = True
+    assert not quick.runs_dry_soon(at), "once is enough"
+    at = run_host(slow, 5, 2.0)
+    assert not slow.runs_dry_soon(at)
+
+
+def test_the_window_grows_with_the_pace_and_becomes_small_again() -> None:
+    made = window("a")
+    host = made.hosts["a"]
+    at = run_host(host, 1000, 0.01)
+    made.resize(host, at, may_grow=False)
+    assert host.size == 20
+    made.resize(host, at, may_grow=True)
+    assert host.size == 160, "not all at once"
+    made.resize(host, at, may_grow=True)
+    assert 190 <= host.size <= 210, "what it takes in two seconds"
+    made.resize(host, run_host(host, 3, 2.0, begin=at + 2), may_grow=True)
+    assert host.size == 20
+
+
+def test_all_windows_together_are_bounded() -> None:
+    names = [f"h{number}" for number in range(30)]
+    made = window(*names)
+    for name in names:
+        at = run_host(made.hosts[name], 5000, 0.0001)
+        for _ in range(3):
+            made.resize(made.hosts[name], at, may_grow=True)
+    sizes = [made.hosts[name].size for name in names]
+    assert max(sizes) == LARGEST_WINDOW and min(sizes) == 20
+    assert sum(size - 20 for size in sizes) == LARGEST_GROWTH
+    made.drop_servers([0])
+    made.resize(made.hosts["h9"], at, may_grow=True)
+    assert made.hosts["h9"].size == 160, "what another host has left is free"
+
+
+def test_a_class_with_a_small_share_does_not_pile_up() -> None:
+    made = window("a")
+    for start in (0, 1000, 2000):
+        made.add_tickets([ticket(start + n, lane=Lane.BACKFILL) for n in range(20)])
+    assert len(made.hosts["a"].classes["backfill"]) == 40
+    assert made.add_tickets([ticket(9, lane=Lane.URGENT), ticket(9000)]) == 2

@@ -19,6 +19,49 @@ group by c.name;
 -- Crawls: versions of pages; for scrapy status.
 select c.name, count(*) from page_version v join url u on u.id = v.url join crawl c on c.id = u.crawl group by c.name;
 
+-- name: status_first_hosts
+-- The first hosts of a crawl in an order that is stored with them; for scrapy status --hosts.
+select ch.host from crawl c join crawl_host ch on ch.crawl = c.id join host h on h.id = ch.host left join server s on s.id = h.server
+where c.name = %(crawl)s
+order by case %(sort)s when 'pages' then -ch.pages when 'bytes' then -ch.bytes when 'failures' then -h.failures
+        when 'next_allowed' then extract(epoch from greatest(h.next_allowed, s.next_allowed)) end nulls last, h.name
+limit %(count)s;
+
+-- name: status_by_host
+-- The hosts of a crawl in any order, all or these: states, fetched, documents, due, next due, response time and what is stored of them.
+-- The URLs are read once from end to end, as for scrapy status: there is no index by host. For scrapy status --hosts.
+with counted as (
+    select u.host, u.state, count(*) as number, count(*) filter (where u.status > 0) as fetched,
+        count(*) filter (where u.block_digest is not null) as documents,
+        count(*) filter (where u.lane in (0, 1, 3) or u.rank <= extract(epoch from %(now)s::timestamptz)) as due,
+        min(u.rank) filter (where u.lane in (2, 4) and u.rank > extract(epoch from %(now)s::timestamptz)) as next_due,
+        sum(p.elapsed_s) as elapsed_s, count(p.elapsed_s) as timed
+    from crawl c join url u on u.crawl = c.id left join page p on p.url = u.id
+    where c.name = %(crawl)s and (%(hosts)s::int[] is null or u.host = any (%(hosts)s::int[]))
+    group by u.host, u.state
+), summed as (
+    select host, jsonb_object_agg(state, number) as states, sum(number) as known, sum(fetched)::bigint as fetched,
+        sum(documents)::bigint as documents, sum(due)::bigint as due_now, min(next_due) as next_due,
+        1000 * sum(elapsed_s) / nullif(sum(timed), 0) as response_ms
+    from counted group by host
+)
+select h.name, coalesce(t.states, '{}'), coalesce(t.fetched, 0), coalesce(t.documents, 0), coalesce(t.due_now, 0), to_timestamp(t.next_due),
+    t.response_ms::float8, ch.pages, ch.bytes, h.failures, greatest(h.next_allowed, s.next_allowed),
+    case when s.next_allowed > h.next_allowed or h.next_allowed is null then coalesce(s.reason, '') else h.reason end,
+    s.address, coalesce(s.until > %(now)s::timestamptz, false)
+from crawl c join crawl_host ch on ch.crawl = c.id join host h on h.id = ch.host left join server s on s.id = h.server
+    left join summed t on t.host = ch.host
+where c.name = %(crawl)s and (%(hosts)s::int[] is null or ch.host = any (%(hosts)s::int[]))
+order by case %(sort)s when 'pages' then -ch.pages when 'bytes' then -ch.bytes when 'failures' then -h.failures
+        when 'next_allowed' then extract(epoch from greatest(h.next_allowed, s.next_allowed)) when 'next_due' then t.next_due
+        when 'known' then -t.known when 'fetched' then -t.fetched when 'documents' then -t.documents when 'due_now' then -t.due_now
+        when 'response_ms' then -t.response_ms else -coalesce((t.states ->> %(sort)s)::bigint, 0) end nulls last, h.name
+limit %(count)s;
+
+-- name: status_host_robots
+-- The stored robots.txt files of hosts, for their Crawl-delay; for scrapy status --hosts.
+select origin, host, status, body, fetched, expires, failures, etag, modified from origin where host = any (%(hosts)s);
+
 -- name: crawls_with_host
 -- Which crawls have a host; for scrapy explain, when no crawl is named.
 select c.name from crawl c join crawl_host ch on ch.crawl = c.id join host h on h.id = ch.host where h.name = %(host)s order by c.name;
