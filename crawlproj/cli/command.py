@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import signal
 import sys
 from abc import abstractmethod
@@ -27,7 +26,7 @@ from crawlproj.database.connection import Database
 from crawlproj.errors import ConfigError, CrawlprojError
 from crawlproj.formatting import printable
 from crawlproj.frontier.takedown import barred_urls
-from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of
+from crawlproj.urls.canonical import WHAT_IS_RIGHT, typed_url
 
 FINE = 0
 COULD_NOT_RUN = 1
@@ -36,7 +35,6 @@ NOTHING_FETCHED = 3
 STOPPED = 130
 RULES_BROKEN = NOTHING_FETCHED
 DEFAULT_CRAWL = "site"
-HOST = re.compile(r"[\w.-]*\w|\[[0-9a-f:]+\]")
 
 
 class ProjectCommand(ScrapyCommand):
@@ -172,15 +170,17 @@ def read_urls(words: Sequence[str]) -> list[str]:
     urls: dict[str, None] = {}
     bad: dict[str, None] = {}
     for word in words:
-        url = canonical_url(word if "://" in word else f"http://{word}")
-        if url is None or len(url) > MAX_URL or not HOST.fullmatch(host_of(url)):
+        url = typed_url(word.strip())
+        if url is None:
             bad[word] = None
         else:
             urls[url] = None
     if bad:
         first_five = list(bad)[:5]
         raise ConfigError(
-            "not a web address: " + "; ".join(repr(word[:100]) for word in first_five)
+            "not a web address: "
+            + "; ".join(repr(word[:100]) for word in first_five)
+            + f" ({WHAT_IS_RIGHT})"
         )
     return list(urls)
 
