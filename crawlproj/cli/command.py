@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
 from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand
@@ -113,7 +114,7 @@ def exit_codes(log_file: str | None = None) -> Iterator[None]:
     try:
         signal.signal(signal.SIGTERM, _interrupt)
         yield
-        sys.stdout.flush()
+        flush_output()
     except ConfigError as error:
         print_error(str(error), log_file)
         sys.exit(BAD_INPUT)
@@ -123,8 +124,8 @@ def exit_codes(log_file: str | None = None) -> Iterator[None]:
     except KeyboardInterrupt:
         print_error("stopped")
         sys.exit(STOPPED)
-    except BrokenPipeError:  # `scrapy plan | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # of bytes: `scrapy warc get URL | head`
+        discard_output(sys.stdout)
         sys.exit(FINE)
     except OSError as error:  # a full disk, a folder that may not be written to
         text = str(error.strerror or error)
@@ -132,6 +133,25 @@ def exit_codes(log_file: str | None = None) -> Iterator[None]:
             text += f": {error.filename}"
         print_error(text, log_file)
         sys.exit(COULD_NOT_RUN)
+    finally:
+        # Else Python tries again at its very end, and makes its own exit code of a failure.
+        with suppress(OSError):
+            flush_output()
+
+
+def flush_output() -> None:
+    """Write what is buffered; a reader that has gone (`| head -1`) does not matter."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_output(sys.stdout)
+
+
+def discard_output(stream: TextIO) -> None:
+    """Let all that is written to the stream from now on go nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -141,22 +161,35 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def print_error(text: str, log_file: str | None = None) -> None:
     """Print one line, and append it to the log file if there is one: all that Scrapyd shows."""
     line = f"crawlproj: {printable(' '.join(text.split()))}"
-    print(line, file=sys.stderr)
+    print_text(line, sys.stderr)
     if log_file:
         with suppress(OSError), Path(log_file).open("a") as log:
             print(line, file=log)
+
+
+def print_text(text: str, stream: TextIO | None = None) -> None:
+    """Print to standard output, or to another stream.
+
+    A command does its work and has its exit code, also if nobody reads what it prints to the end
+    (`scrapy politeness audit | head -1`).
+    """
+    stream = stream or sys.stdout
+    try:
+        print(text, file=stream)
+    except BrokenPipeError:
+        discard_output(stream)
 
 
 def print_lines(lines: str | Sequence[str]) -> None:
     """Print a line, or several at once."""
     if not isinstance(lines, str):
         lines = "\n".join(lines)
-    print(lines)
+    print_text(lines)
 
 
 def print_json(value: object) -> None:
     """Print a value as JSON; times in ISO 8601."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=_json_value))
+    print_text(json.dumps(value, indent=2, ensure_ascii=False, default=_json_value))
 
 
 def _json_value(value: object) -> object:

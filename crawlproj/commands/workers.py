@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from crawlproj.cli.command import ProjectCommand
+from crawlproj.cli.command import ProjectCommand, flush_output, print_text
 from crawlproj.cli.preflight import PreflightResult, rotate_log, run_preflight
 from crawlproj.cli.workers import WorkerGroup
 from crawlproj.config import Config, SettingsReader, parse_seconds
@@ -107,7 +107,8 @@ def rotated_log(log_file: Path, number: int) -> Path:
 
 
 def say_now(text: str) -> None:
-    print(text, flush=True)
+    print_text(text)
+    flush_output()
 
 
 class Totals:
