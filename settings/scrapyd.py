@@ -2,10 +2,12 @@
 Scrapyd's, with a line of progress every minute.
 """
 
-from crawlproj.install_check import check_egg
+from importlib import import_module
+
 from settings.base import *  # noqa: F403
 
-check_egg(__file__)
+# The first that Scrapyd loads of our egg: here it is said what its Python lacks.
+import_module("crawlproj.install_check").check_egg(__file__)
 
 CRAWL_DIR_ABSOLUTE = True
 PANEL = "log"
