@@ -53,7 +53,7 @@ growth: .venv/.test
 	@$(PYTHON) -m benchmarks.growth $(value ARGS)
 
 deploy: .venv/.test
-	@$(PYTHON) -m scrapyd_client.deploy $(value ARGS)
+	@$(PYTHON) -m crawlproj.cli.deploy $(value ARGS)
 
 lock:
 	@command -v uv >/dev/null || { echo 'make lock needs uv' >&2; exit 1; }

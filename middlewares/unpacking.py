@@ -1,7 +1,8 @@
 """Bodies are decompressed within limits: of layers, of bytes (DOWNLOAD_MAXSIZE) and of time.
 
 It takes the place of Scrapy's own middleware, which knows only the second, and does all at once.
-Here a body that takes longer gives the event loop back from time to time.
+Here a body that takes longer gives the event loop back from time to time. And what is UTF-8 under
+a false label is read as UTF-8 by spiders, as it is by us.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.http import TextResponse
 from scrapy.responsetypes import responsetypes
 
+from crawlproj.content.charset import is_mislabelled_utf8
 from crawlproj.content.slices import BIG_BODY
 from crawlproj.fetch.pages import RefusedError
 from crawlproj.frontier.base import Ticket
@@ -60,7 +62,7 @@ class UnpackingMiddleware(HttpCompressionMiddleware):
         """
         values = response.headers.getlist("Content-Encoding")
         if not values or request.method == "HEAD":
-            return response
+            return self._with_true_encoding(response)
         encoding = b",".join(values).decode("latin-1")
         limit = request.meta.get("download_maxsize", self._max_size) or MAX_BYTES
         steps = decode_steps(response.body, encoding, limit)
@@ -106,8 +108,19 @@ class UnpackingMiddleware(HttpCompressionMiddleware):
             self.stats.inc_value("httpcompression/response_count")
         kind = responsetypes.from_args(headers=response.headers, url=response.url, body=body)
         if issubclass(kind, TextResponse):
-            return response.replace(cls=kind, body=body, encoding=None)
+            response = response.replace(cls=kind, body=body, encoding=None)
+            return self._with_true_encoding(response)
         return response.replace(cls=kind, body=body)
+
+    def _with_true_encoding(self, response: Response) -> Response:
+        """The response; if it is UTF-8 under a false label, with the encoding that it is in."""
+        if not isinstance(response, TextResponse):
+            return response
+        if not is_mislabelled_utf8(response.body, response._headers_encoding()):
+            return response
+        if self.stats:
+            self.stats.inc_value("charset/mislabelled")
+        return response.replace(encoding="utf-8")
 
 
 def _run_slice(

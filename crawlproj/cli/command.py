@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import signal
 import sys
 import textwrap
@@ -19,7 +18,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand, ScrapyHelpFormatter
@@ -31,7 +30,7 @@ from crawlproj.errors import ConfigError, CrawlprojError
 from crawlproj.formatting import printable
 from crawlproj.frontier.takedown import barred_urls
 from crawlproj.setting_names import check_setting_names
-from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of
+from crawlproj.urls.canonical import WHAT_IS_RIGHT, typed_url
 
 FINE = 0
 COULD_NOT_RUN = 1
@@ -40,7 +39,6 @@ NOTHING_FETCHED = 3
 STOPPED = 130
 RULES_BROKEN = NOTHING_FETCHED
 DEFAULT_CRAWL = "site"
-HOST = re.compile(r"[\w.-]*\w|\[[0-9a-f:]+\]")
 
 
 class HelpFormatter(ScrapyHelpFormatter):
@@ -157,7 +155,7 @@ def exit_codes(log_file: str | None = None) -> Iterator[None]:
     try:
         signal.signal(signal.SIGTERM, _interrupt)
         yield
-        sys.stdout.flush()
+        flush_output()
     except ConfigError as error:
         print_error(str(error), log_file)
         sys.exit(BAD_INPUT)
@@ -167,8 +165,8 @@ def exit_codes(log_file: str | None = None) -> Iterator[None]:
     except KeyboardInterrupt:
         print_error("stopped")
         sys.exit(STOPPED)
-    except BrokenPipeError:  # `scrapy plan | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # of bytes: `scrapy warc get URL | head`
+        discard_output(sys.stdout)
         sys.exit(FINE)
     except OSError as error:  # a full disk, a folder that may not be written to
         text = str(error.strerror or error)
@@ -176,6 +174,25 @@ def exit_codes(log_file: str | None = None) -> Iterator[None]:
             text += f": {error.filename}"
         print_error(text, log_file)
         sys.exit(COULD_NOT_RUN)
+    finally:
+        # Else Python tries again at its very end, and makes its own exit code of a failure.
+        with suppress(OSError):
+            flush_output()
+
+
+def flush_output() -> None:
+    """Write what is buffered; a reader that has gone (`| head -1`) does not matter."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_output(sys.stdout)
+
+
+def discard_output(stream: TextIO) -> None:
+    """Let all that is written to the stream from now on go nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -189,22 +206,35 @@ def print_error(text: str, log_file: str | None = None) -> None:
     if place is not None:
         who = f"crawlproj: worker {place.number}"
     line = f"{who}: {printable(' '.join(text.split()))}"
-    print(line, file=sys.stderr)
+    print_text(line, sys.stderr)
     if log_file:
         with suppress(OSError), Path(log_file).open("a") as log:
             print(line, file=log)
+
+
+def print_text(text: str, stream: TextIO | None = None) -> None:
+    """Print to standard output, or to another stream.
+
+    A command does its work and has its exit code, also if nobody reads what it prints to the end
+    (`scrapy politeness audit | head -1`).
+    """
+    stream = stream or sys.stdout
+    try:
+        print(text, file=stream)
+    except BrokenPipeError:
+        discard_output(stream)
 
 
 def print_lines(lines: str | Sequence[str]) -> None:
     """Print a line, or several at once."""
     if not isinstance(lines, str):
         lines = "\n".join(lines)
-    print(lines)
+    print_text(lines)
 
 
 def print_json(value: object) -> None:
     """Print a value as JSON; times in ISO 8601."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=_json_value))
+    print_text(json.dumps(value, indent=2, ensure_ascii=False, default=_json_value))
 
 
 def _json_value(value: object) -> object:
@@ -218,15 +248,17 @@ def read_urls(words: Sequence[str]) -> list[str]:
     urls: dict[str, None] = {}
     bad: dict[str, None] = {}
     for word in words:
-        url = canonical_url(word if "://" in word else f"http://{word}")
-        if url is None or len(url) > MAX_URL or not HOST.fullmatch(host_of(url)):
+        url = typed_url(word.strip())
+        if url is None:
             bad[word] = None
         else:
             urls[url] = None
     if bad:
         first_five = list(bad)[:5]
         raise ConfigError(
-            "not a web address: " + "; ".join(repr(word[:100]) for word in first_five)
+            "not a web address: "
+            + "; ".join(repr(word[:100]) for word in first_five)
+            + f" ({WHAT_IS_RIGHT})"
         )
     return list(urls)
 

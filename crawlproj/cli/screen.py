@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -12,7 +13,11 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-MODES = ("auto", "live", "lines", "off")
+log = logging.getLogger(__name__)
+
+MODES = ("auto", "live", "lines", "log", "off")
+WITHOUT_SCREEN = ("log", "off")
+"""Modes in which nothing is printed, and the log stays where Scrapy has it."""
 DEFAULT_WIDTH = 100
 BOLD = "\x1b[1m"
 PLAIN = "\x1b[0m"
@@ -87,6 +92,22 @@ class Screen:
         with suppress(OSError, ValueError):
             self._stream.write(text)
             self._stream.flush()
+
+
+class LogLines:
+    """In place of a screen: lines go to the log."""
+
+    live = False
+    width = DEFAULT_WIDTH
+
+    def print_line(self, text: str) -> None:
+        log.info("%s", text)
+
+    def draw_lines(self, lines: Sequence[str]) -> None:
+        """Nothing is drawn in a log."""
+
+    def clear(self) -> None:
+        """Nothing was drawn."""
 
 
 def _can_draw(stream: TextIO) -> bool:

@@ -24,6 +24,7 @@ from crawlproj.cli.command import (
     print_error,
 )
 from crawlproj.cli.preflight import PreflightResult, rotate_log, run_preflight
+from crawlproj.cli.screen import WITHOUT_SCREEN
 from crawlproj.errors import CrawlprojError
 from crawlproj.scheduling.snapshot import count_outcomes
 
@@ -54,9 +55,9 @@ class Command(crawl.Command):
         assert settings is not None
         AddonManager.load_pre_crawler_settings(settings)
         self.preflight = run_preflight(settings, spider, opts.spargs)
-        # PANEL=off (as under Scrapyd) leaves the log where Scrapy has it.
+        # PANEL=log (as under Scrapyd) and PANEL=off leave the log where Scrapy has it.
         if (
-            settings.get("PANEL") != "off"
+            settings.get("PANEL") not in WITHOUT_SCREEN
             and not settings.get("LOG_FILE")
             and settings.getbool("LOG_ENABLED")
         ):

@@ -29,6 +29,7 @@ from crawlproj.cli.preflight import (
     make_spider,
     rotate_log,
 )
+from crawlproj.cli.screen import WITHOUT_SCREEN
 from crawlproj.commands.crawl import run_to_end
 from crawlproj.config import Config
 from crawlproj.errors import ArchiveError, ConfigError, CrawlprojError
@@ -110,7 +111,7 @@ class Command(BaseRunSpiderCommand):
         settings.set(OPTIONS_SETTING, options, PRIORITY)
         settings.set("ADDONS", {**settings.getdict("ADDONS"), ADDON: ADDON_ORDER}, PRIORITY)
         if (
-            settings.get("PANEL") != "off"
+            settings.get("PANEL") not in WITHOUT_SCREEN
             and not settings.get("LOG_FILE")
             and settings.getbool("LOG_ENABLED")
         ):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 
+from scrapy.spiderloader import get_spider_loader
+
 from crawlproj.cli.command import (
+    DEFAULT_CRAWL,
     FINE,
     ProjectCommand,
     add_crawl,
@@ -15,6 +19,7 @@ from crawlproj.cli.command import (
     read_urls,
     warn_of_forgotten,
 )
+from crawlproj.cli.next_commands import option_words, scrapy_program
 from crawlproj.config import Config
 from crawlproj.errors import ConfigError
 from crawlproj.formatting import format_count
@@ -67,9 +72,23 @@ class Command(ProjectCommand):
             warn_of_forgotten(database, urls)
         print_lines(
             f"{format_count(len(urls), 'seed')} for crawl {name}, {result.added} not known before. "
-            f"Start with: scrapy crawl {name}"
+            f"Start with: {self._start_command(config, name)}"
         )
         return FINE
+
+    def _start_command(self, config: Config, crawl: str) -> str:
+        """The command that runs this crawl: by the spider of that name, or else by another."""
+        assert self.settings is not None
+        spiders = get_spider_loader(self.settings).list()
+        command = f"{scrapy_program()} crawl "
+        if crawl in spiders:
+            command += shlex.quote(crawl)
+        elif DEFAULT_CRAWL in spiders or len(spiders) == 1:
+            spider = DEFAULT_CRAWL if DEFAULT_CRAWL in spiders else spiders[0]
+            command += f"{spider} -s CRAWL_NAME={shlex.quote(crawl)}"
+        else:
+            command += f"SPIDER -s CRAWL_NAME={shlex.quote(crawl)}"
+        return command + option_words(config, self.settings)
 
     def _list(self, config: Config, opts: argparse.Namespace) -> int:
         try:

@@ -1,6 +1,6 @@
 """The panel shows a crawl on the screen: live on a terminal, else a line every few seconds.
 
-At the end it prints a summary.
+At the end it prints a summary. Without a screen (Scrapyd) the lines are in the log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from crawlproj.cli.next_commands import option_words, repeated_command, scrapy_program
-from crawlproj.cli.screen import MODES, Screen, format_elapsed, output_stream
+from crawlproj.cli.screen import MODES, LogLines, Screen, format_elapsed, output_stream
 from crawlproj.cli.summary import CrawlSummary, format_summary
 from crawlproj.cli.worker_reports import ReportPipe
 from crawlproj.config import SettingsReader, config_of, one_of, parse_seconds
@@ -42,7 +42,7 @@ ALIKE = 5
 class Panel:
     """The Scrapy extension.
 
-    `PANEL`: auto, live, lines or off; `PANEL_INTERVAL`: seconds between two lines.
+    `PANEL`: auto, live, lines, log or off; `PANEL_INTERVAL`: seconds between two lines.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -52,7 +52,11 @@ class Panel:
             raise NotConfigured
         self._crawler = crawler
         self._config = config_of(crawler)
-        self._screen = Screen(output_stream(crawler), live={"live": True, "lines": False}.get(mode))
+        self._in_log = mode == "log"
+        self._screen: Screen | LogLines = LogLines()
+        if not self._in_log:
+            live = {"live": True, "lines": False}.get(mode)
+            self._screen = Screen(output_stream(crawler), live=live)
         self._interval_s = REFRESH_S
         if not self._screen.live:
             self._interval_s = max(0.1, read("PANEL_INTERVAL", parse_seconds))
@@ -70,7 +74,7 @@ class Panel:
     def spider_opened(self, spider: Spider) -> None:
         self._started = time.monotonic()
         # Without a log file all warnings are on the screen anyway.
-        if self._crawler.settings.get("LOG_FILE"):
+        if self._crawler.settings.get("LOG_FILE") and not self._in_log:
             logging.root.addHandler(self._handler)
         for notice in worker_of(self._crawler).notices:
             self._screen.print_line(notice)
@@ -88,6 +92,8 @@ class Panel:
         stopping = self._is_stopping()
         if not self._screen.live:
             line = status_line(done, at, rate, elapsed_s=elapsed_s, stopping=stopping)
+            if self._in_log:
+                line = f"crawl {self._config.spec.name} {line}"
             self._screen.print_line(line)
             return
         lines = panel_lines(
@@ -121,6 +127,8 @@ class Panel:
         if self._timer:
             self._timer.cancel()
         self._screen.clear()
+        if self._in_log:
+            return  # Scrapy says how it ended, with all stats
         for text in format_summary(self._summary(reason), self._screen.width):
             self._screen.print_line(text)
         logging.root.removeHandler(self._handler)
@@ -262,7 +270,7 @@ def _now_text(at: HostSnapshot, stopping: bool) -> str:
 class TerminalLog(logging.Handler):
     """Prints warnings and errors as short lines, those of one kind a few times only."""
 
-    def __init__(self, screen: Screen | ReportPipe) -> None:
+    def __init__(self, screen: Screen | LogLines | ReportPipe) -> None:
         super().__init__(logging.WARNING)
         self._screen = screen
         self._seen: Counter[tuple[str, str]] = Counter()

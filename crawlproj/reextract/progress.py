@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import signals
 
-from crawlproj.cli.screen import MODES, Screen, format_elapsed, output_stream
+from crawlproj.cli.screen import MODES, WITHOUT_SCREEN, Screen, format_elapsed, output_stream
 from crawlproj.config import SettingsReader, one_of, parse_seconds
 from crawlproj.formatting import format_count, format_duration
 
@@ -40,7 +40,7 @@ NAMES = {
 class Progress:
     """A line every PANEL_INTERVAL, and at the end what was read and what was left out.
 
-    With PANEL=off the lines are in the log only.
+    With PANEL=off or log the lines are in the log only.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -48,7 +48,7 @@ class Progress:
         self._crawler = crawler
         self._interval_s = max(0.1, read("PANEL_INTERVAL", parse_seconds))
         self._screen: Screen | None = None
-        if read("PANEL", one_of(*MODES)) != "off":
+        if read("PANEL", one_of(*MODES)) not in WITHOUT_SCREEN:
             self._screen = Screen(output_stream(crawler), live=False)
         self._timer: asyncio.TimerHandle | None = None
         self._started = time.monotonic()

@@ -21,6 +21,11 @@ from ada_url import join_url, normalize_url
 MAX_URL: Final = 2000
 """The longest URL that the frontier takes; it is the frontier's trap rule that refuses others."""
 
+WHAT_IS_RIGHT: Final = (
+    "write https://example.org/page; http://name/ for a host whose name has no dot"
+)
+"""For people whose web address is none."""
+
 # fmt: off
 TRACKING: Final = frozenset((
     "__hsfp", "__hssc", "__hstc", "_branch_match_id", "_bta_c", "_bta_tid", "_ga", "_gl", "_hsenc",
@@ -76,12 +81,35 @@ _WIDE_PATH: Final = "[A-Za-z0-9/._~%!$&*+,=@-]*"
 _TAIL: Final = r"(?:\?([A-Za-z0-9._~=&+,:;@!$()*/%?|\[\]-]*))?(?:#.*)?"
 _ROOTED: Final = re.compile(rf"/(?!/){_PATH}(?=#|\Z)").match
 _RELATIVE: Final = re.compile(f"((?:/(?!/)|[A-Za-z0-9_~-]){_WIDE_PATH}){_TAIL}", re.S).fullmatch
+_WHITE_SPACE: Final = re.compile(r"\s").search
+_HOST_NAME: Final = re.compile(r"[\w.-]*\w|\[[0-9a-f:]+\]").fullmatch
 _ABSOLUTE: Final = re.compile(f"(https?://[A-Za-z0-9.:_-]+)(/{_WIDE_PATH})?{_TAIL}", re.S).fullmatch
 
 
 def canonical_url(url: str) -> str | None:
     """The one spelling of `url`, or None if it is no valid http or https URL."""
     return _join_plain(url) or _parse(url, None)
+
+
+def typed_url(word: str) -> str | None:
+    """The canonical URL that a person means by a word; None if it is no web address.
+
+    `example.org/news`, `localhost:8000` and `192.0.2.1` may do without a scheme. A single name such
+    as `intranet` may not (it is a slip far more often than a host), nor may a mail address.
+    """
+    has_scheme = "://" in word
+    if len(word) > MAX_URL or _WHITE_SPACE(word):
+        return None
+    if not has_scheme:
+        name = _split_port(word.partition("/")[0])[0]
+        single = "." not in name.rstrip(".") and not name.startswith("[")
+        if (single and name.lower() != "localhost") or "@" in name:
+            return None
+        word = f"http://{word}"
+    url = canonical_url(word)
+    if url is None or len(url) > MAX_URL or not _HOST_NAME(host_of(url)):
+        return None
+    return url
 
 
 def join_href(base: str, href: str) -> str | None:

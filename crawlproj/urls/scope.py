@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crawlproj.errors import ConfigError
-from crawlproj.urls.canonical import MAX_URL, canonical_url, host_of
+from crawlproj.urls.canonical import WHAT_IS_RIGHT, canonical_url, host_of, typed_url
 from crawlproj.urls.domains import is_public_suffix
 from crawlproj.urls.patterns import compile_pattern
 
@@ -18,6 +18,9 @@ MAX_NAME = 253
 MAX_CACHED = 10_000
 """So many hosts are remembered."""
 NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+_BETWEEN_URLS = re.compile(r"\s+|[,;]+\s*(?=https?://)", re.I)
+_HAS_SCHEME = re.compile("https?://", re.I).match
+_COMMENT = re.compile(r"(^|\s)#.*")
 
 
 def is_below(name: str, domains: frozenset[str] | set[str]) -> bool:
@@ -186,16 +189,16 @@ def read_hosts(pattern: str | None) -> str:
 def read_seeds(seeds: str | None, seeds_file: str | None) -> list[str]:
     """The canonical seeds of both sources, in order; ConfigError names those that are bad."""
     words = [
-        (f"seeds, number {number}", word.strip())
-        for number, word in enumerate((seeds or "").split(","), 1)
-        if word.strip()
+        (f"seeds, number {number}", word)
+        for number, part in enumerate((seeds or "").split(","), 1)
+        for word in _split_urls(part)
     ]
     if seeds_file:
         words += _file_lines(Path(seeds_file))
     good: dict[str, None] = {}
     bad = []
     for origin, word in words:
-        url = _seed_url(word)
+        url = typed_url(word)
         if url is None:
             bad.append(f"{origin}: {word[:100]!r}")
         else:
@@ -204,23 +207,20 @@ def read_seeds(seeds: str | None, seeds_file: str | None) -> list[str]:
         message = "not a web address: " + "; ".join(bad[:5])
         if len(bad) > 5:
             message += f" (and {len(bad) - 5} more)"
-        raise ConfigError(message)
+        raise ConfigError(f"{message} ({WHAT_IS_RIGHT})")
     return list(good)
 
 
-def _seed_url(word: str) -> str | None:
-    if "://" not in word:
-        word = "http://" + word
-    if len(word) > MAX_URL:
-        return None
-    url = canonical_url(word)
-    if url is None or not re.search(r"[\w\]]$", host_of(url)):
-        return None
-    return url
+def _split_urls(line: str) -> list[str]:
+    """The URLs of a line: several if each says http or https, else the line is one word."""
+    words = _BETWEEN_URLS.split(line.strip())
+    if len(words) > 1 and not all(map(_HAS_SCHEME, words)):
+        return [line.strip()]
+    return [word for word in words if word]
 
 
 def _file_lines(path: Path) -> list[tuple[str, str]]:
-    """The lines of a file that hold URLs, each with its number; no blank lines and comments."""
+    """The URLs of a file, each with the number of its line; no comments (`# ...`)."""
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -228,9 +228,8 @@ def _file_lines(path: Path) -> list[tuple[str, str]]:
         raise ConfigError(f"seeds_file {str(path)!r} can't be read: {why}") from None
     lines = []
     for number, line in enumerate(text.splitlines(), 1):
-        line = line.strip()
-        if line and not line.startswith("#"):
-            lines.append((f"{path}, line {number}", line))
+        line = _COMMENT.sub("", line)
+        lines += [(f"{path}, line {number}", word) for word in _split_urls(line)]
     if not lines:
         raise ConfigError(f"seeds_file {str(path)!r} has no URLs")
     return lines

@@ -48,7 +48,7 @@ def complaint(result: Result, code: int) -> str:
         ("REVISIT_POLICY", "foo", "one of uniform, adaptive"),
         ("DNS_HOSTS", "{", "JSON such as"),
         ("DNS_HOSTS", '{"a.test": "home"}', "is not an IP address"),
-        ("PANEL", "blink", "one of auto, live, lines, off"),
+        ("PANEL", "blink", "one of auto, live, lines, log, off"),
         ("LOG_LEVEL", "loud", "DEBUG, INFO"),
         ("DATABASE_URL", "mysql://here/", "DATABASE_URL is not a Postgres URL"),
     ],

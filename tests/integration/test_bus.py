@@ -280,7 +280,8 @@ def test_a_crawl_goes_on_without_its_redis_and_says_so_once(
     finally:
         server.__exit__()
     assert result.code == 130
-    assert (result.log.count(GONE), result.log.count(BACK)) == (1, 1)
+    assert (result.log.count(GONE), result.log.count("answers now")) == (1, 1)
+    assert BACK not in result.log, "it was never there before"
     assert result.stats["bus/taken"] == 1
 
 

@@ -422,6 +422,8 @@ def test_every_command_has_help(tmp_path: Path, command: str) -> None:
         (["plan", "-n", "0"], "-n 0 makes no sense"),
         (["push"], "usage: scrapy push"),
         (["push", "http://127.0.0.1/", "ftp://x/"], "not a web address: 'ftp://x/'"),
+        (["push", "notaurl"], "not a web address: 'notaurl' (write https://example.org/page"),
+        (["seeds", "add", "nonsense", "you@x.org"], "address: 'nonsense'; 'you@x.org' (write http"),
         (["seeds"], "usage: scrapy seeds"),
         (["seeds", "drop"], "usage: scrapy seeds"),
         (["db", "drop"], "usage: scrapy db"),
@@ -445,6 +447,47 @@ def test_a_crawl_that_does_not_exist_is_named_with_those_that_do(world: World) -
     result = world.run("plan")
     assert (result.code, "there are several crawls (blogs, news)" in result.stderr) == (2, True)
     assert world.run("explain", world.demo.url("two"), "--json").json["crawl"] == "blogs"
+
+
+def test_the_advice_after_seeds_add_names_a_spider_that_exists(world: World) -> None:
+    site = world.run("seeds", "add", world.demo.url("one"), "http://intranet/", "--crawl", "site")
+    assert "2 seeds for crawl site, 2 not known before. Start with: " in site.stdout
+    assert "scrapy crawl site -s CRAWL_DIR=" in site.stdout
+    other = world.run("seeds", "add", world.demo.url("one"), "--crawl", "my news")
+    assert "scrapy crawl site -s CRAWL_NAME='my news' -s CRAWL_DIR=" in other.stdout
+
+
+def run_into_a_closed_pipe(words: list[str], *settings: str) -> tuple[int, str]:
+    """The exit code and the error output of a command whose output nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    options = [word for setting in settings for word in ("-s", setting)]
+    command = [sys.executable, "-m", "scrapy", *words, *options]
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=120
+        )
+    finally:
+        os.close(writing)
+    return done.returncode, done.stderr
+
+
+def test_exit_codes_survive_a_closed_pipe(tmp_path: Path) -> None:
+    with closing(socket.socket()) as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        crawl = run_into_a_closed_pipe(
+            ["crawl", "site", "-a", f"seeds=http://127.0.0.1:{port}/"],
+            f"CRAWL_DIR={tmp_path}", "GUARD_ALLOW_PRIVATE=1", "CRAWL_PATIENCE=0",
+            "FRONTIER_RETRIES=0", "PANEL=lines", "PANEL_INTERVAL=0.1",
+        )  # fmt: skip
+    assert crawl == (3, "crawlproj: nothing could be fetched\n")
+    log = next((tmp_path / "log").glob("requests-*.jsonl"))
+    log.write_text("not JSON\n" * 3000)
+    code, errors = run_into_a_closed_pipe(["politeness", "audit", str(log), "--json"])
+    assert (code, "Traceback" in errors, "BrokenPipe" in errors) == (2, False, False)
+    fine = run_into_a_closed_pipe(["status"], f"CRAWL_DIR={tmp_path}")
+    assert fine == (0, "")
 
 
 def test_our_own_database_starts_for_psql_and_runs_until_it_is_told_to_stop(

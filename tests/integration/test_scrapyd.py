@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
+import venv
 import zipfile
 from collections.abc import Callable, Iterator
 from configparser import ConfigParser
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from scrapyd_client import ScrapydClient
 
 from crawlproj.demo import DemoServer
@@ -120,9 +126,8 @@ def answers(client: Any) -> bool:
         return False
 
 
-@pytest.fixture(scope="module")
-def scrapyd(tree: Path, egg: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
-    folder = tmp_path_factory.mktemp("scrapyd")
+@contextmanager
+def running_scrapyd(folder: Path, python: str = sys.executable) -> Iterator[Scrapyd]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -135,7 +140,7 @@ def scrapyd(tree: Path, egg: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     )
     (folder / "scrapyd.conf").write_text("\n".join(own))
     with (folder / "scrapyd.log").open("w") as log:
-        command = [sys.executable, "-m", "scrapyd"]
+        command = [python, "-m", "scrapyd"]
         server = subprocess.Popen(
             command, cwd=folder, env=environment(), stdout=log, stderr=subprocess.STDOUT
         )
@@ -144,12 +149,53 @@ def scrapyd(tree: Path, egg: Path, tmp_path_factory: pytest.TempPathFactory) -> 
             f"http://127.0.0.1:{port}", folder, ScrapydClient(f"http://127.0.0.1:{port}")
         )
         eventually(lambda: answers(found.client))
-        point_to(tree / "scrapy.cfg", found.url)
-        assert '"status": "ok"' in deploy(tree, "--egg", str(egg), "--version", "1")
         yield found
     finally:
         server.terminate()
         server.wait(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def scrapyd(tree: Path, egg: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
+    with running_scrapyd(tmp_path_factory.mktemp("scrapyd")) as found:
+        point_to(tree / "scrapy.cfg", found.url)
+        code, said = make_deploy(tree, "--egg", str(egg), "--version", "1")
+        assert code == 0
+        assert f"Deployed crawlproj, version 1, to {found.url}: 1 spider." in said
+        yield found
+
+
+def make_deploy(tree: Path, *words: str) -> tuple[int, str]:
+    """What `make deploy` runs: its exit code and all that it says."""
+    command = [sys.executable, "-m", "crawlproj.cli.deploy", *words]
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    done = subprocess.run(command, cwd=tree, env=environment(), text=True, **both)  # type: ignore[call-overload]
+    return done.returncode, done.stdout
+
+
+def bare_python(folder: Path) -> str:
+    """A Python with Scrapyd and what that needs, and nothing else."""
+    venv.create(folder / "venv", symlinks=True)
+    packages = folder / "packages"
+    packages.mkdir()
+    todo = {"scrapyd"}
+    seen: set[str] = set()
+    while todo:
+        name = todo.pop()
+        seen.add(name)
+        found = distribution(name)
+        for top in {file.parts[0] for file in found.files or () if file.parts[0] != ".."}:
+            link = packages / top
+            if not link.exists() and top != "__pycache__":
+                link.symlink_to(Path(str(found.locate_file(top))))
+        for line in found.requires or ():
+            need = Requirement(line)
+            wanted = need.marker is None or need.marker.evaluate({"extra": ""})
+            if wanted and canonicalize_name(need.name) not in seen:
+                todo.add(canonicalize_name(need.name))
+    site = next((folder / "venv").glob("lib/python*/site-packages"))
+    (site / "packages.pth").write_text(str(packages))
+    return str(folder / "venv" / "bin" / "python")
 
 
 def point_to(cfg: Path, url: str) -> None:
@@ -187,6 +233,7 @@ def test_a_job_crawls_the_demo_web_to_its_end(scrapyd: Scrapyd, tmp_path: Path) 
             "POLITENESS_DELAY": "0.02",
             "POLITENESS_SLOWDOWN": "0",
             "CRAWL_PATIENCE": "1s",
+            "PANEL_INTERVAL": "0.2",
         }
         log = scrapyd.run(settings, seeds=demo.url("one"))
         answered = {
@@ -197,10 +244,59 @@ def test_a_job_crawls_the_demo_web_to_its_end(scrapyd: Scrapyd, tmp_path: Path) 
     assert "Spider closed (finished)" in log
     assert len(fetched) > 5
     assert f"'end/waiting': {len(fetched)}," in log
+    progress = re.findall(r"INFO: (crawl site 0:\d\d  [\d,]+ pages?, .*)", log)
+    assert progress and "/s: " in progress[0] and " in hand" in progress[0]
     assert "Traceback" not in log
     assert "DeprecationWarning" not in log
     assert (tmp_path / "crawl" / "pg").is_dir()
     assert not (scrapyd.folder / ".crawl").exists()
+
+
+def test_deploy_says_what_the_python_of_a_scrapyd_lacks(
+    tree: Path, egg: Path, tmp_path: Path
+) -> None:
+    cfg = (tree / "scrapy.cfg").read_text()
+    try:
+        with running_scrapyd(tmp_path, bare_python(tmp_path)) as bare:
+            point_to(tree / "scrapy.cfg", bare.url)
+            code, said = make_deploy(tree, "--egg", str(egg))
+            versions = bare.client.versions("crawlproj")
+    finally:
+        (tree / "scrapy.cfg").write_text(cfg)
+    assert code == 1
+    assert len(said.splitlines()) == 1, said
+    assert said.startswith(f"crawlproj: {bare.url} can't run it: the Python of this Scrapyd lacks ")
+    assert " deflate," in said and " google-re2," in said and " scrapy," not in said
+    assert f"Install it there: {tmp_path}/venv/bin/python" in said
+    assert "-m pip install 'ada-url<5,>=4.0.0' 'deflate<1,>=0.9.0' " in said
+    assert versions == [], "a version that can't run is taken back"
+
+
+def test_deploy_says_why_nothing_was_deployed(tree: Path, egg: Path, tmp_path: Path) -> None:
+    (tmp_path / "settings").symlink_to(tree / "settings")
+    (tmp_path / "crawlproj").symlink_to(tree / "crawlproj")
+    cfg = tmp_path / "scrapy.cfg"
+    said = {}
+    for name, text in {
+        "nowhere": "[deploy]\nurl = http://127.0.0.1:9/\nproject = crawlproj\n",
+        "no section": "",
+        "no target": "[deploy:live]\nurl = http://127.0.0.1:9/\nproject = crawlproj\n",
+    }.items():
+        cfg.write_text(f"[settings]\ndefault = settings.local\n{text}")
+        said[name] = make_deploy(tmp_path, "--egg", str(egg))
+    assert said == {
+        "nowhere": (
+            1,
+            "crawlproj: nothing was deployed: no Scrapyd answers at http://127.0.0.1:9/ "
+            "(scrapy.cfg says where it is; scrapyd starts one)\n",
+        ),
+        "no section": (
+            2,
+            "crawlproj: scrapy.cfg does not say where to deploy: give it [deploy] with url = "
+            "http://localhost:6800/ and project = crawlproj\n",
+        ),
+        "no target": (2, "crawlproj: scrapy.cfg has no target 'default'; it has: live\n"),
+    }
 
 
 @pytest.mark.parametrize("settings", [{"CRAWL_DIR": "here"}, {}])

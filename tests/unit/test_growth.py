@@ -215,7 +215,7 @@ READERS: dict[str, tuple[Callable[[str], object], tuple[str, ...], tuple[str, ..
     "JSON feed": (entries, ('{"items":[',), ("[", '{"a":', '{"url":"http://a/"},', "1", '"a",'), ("",)),
     "charset": (utf8(charset.to_utf8), ("", "<meta ", "<!--"), LETTERS + TAGS, ("",)),
     "bad bytes": (latin1(charset.to_utf8), ("\xff",), ("\xff", "a\xff", "\xe9a"), ("",)),
-    "label": (charset.find_codec.__wrapped__, ("",), LETTERS, ("",)),
+    "label": (charset.find_charset.__wrapped__, ("",), LETTERS, ("",)),
     "Content-Type": (http_content_type_encoding, ("text/html; charset=", "a"), LETTERS, BOTH),
     "directives": (
         lambda text: robots_directives.parse_robots_meta(text).expires,

@@ -1,19 +1,21 @@
-"""Two copies of the code on the path."""
+"""Two copies of the code on the path; and what a Python lacks for an egg of ours."""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import PathDistribution, version
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.install_check import PACKAGES, different_folders
+from crawlproj.install_check import PACKAGES, different_folders, environment_complaint
 
 ROOT = Path(__file__).resolve().parents[2]
 folders = st.from_regex(r"/[a-z]{1,8}(/[a-z .]{1,8}){0,3}", fullmatch=True).filter(
@@ -93,3 +95,37 @@ def test_an_egg_is_a_folder_too(tmp_path: Path) -> None:
     found = ask(empty, egg)
     assert found["settings"] == str(empty.resolve())
     assert found["crawlproj"] == str(egg.resolve())
+
+
+def described(folder: Path, *requires: str, python: str = ">=3.11") -> PathDistribution:
+    """A package that says what it needs."""
+    folder.mkdir()
+    lines = ["Name: some", "Version: 1", f"Requires-Python: {python}"]
+    lines += [f"Requires-Dist: {line}" for line in requires]
+    (folder / "PKG-INFO").write_text("\n".join(lines))
+    return PathDistribution(folder)
+
+
+def test_what_a_python_lacks_is_named_with_the_command_that_installs_it(tmp_path: Path) -> None:
+    installed = version("scrapy")
+    complaint = environment_complaint(
+        described(
+            tmp_path / "bad",
+            "scrapy>=99,<100",
+            "No.Such_thing>=1.5",
+            f"lxml=={version('lxml')}",
+            "not-needed>=2; extra == 'test'",
+            "not-here; python_version < '3'",
+        )
+    )
+    assert complaint == (
+        f"the Python of this Scrapyd lacks No.Such_thing and has scrapy {installed} instead of "
+        f"<100,>=99. Install it there: {sys.executable} -m pip install 'scrapy<100,>=99' "
+        "'No.Such_thing>=1.5'"
+    )
+    assert environment_complaint(described(tmp_path / "good", "scrapy", "lxml>=1")) == ""
+
+
+def test_a_python_that_is_too_old_is_named(tmp_path: Path) -> None:
+    complaint = environment_complaint(described(tmp_path / "old", python=">=99"))
+    assert f"is Python {platform.python_version()}, and >=99 is needed" in complaint

@@ -57,6 +57,7 @@ class RedisConnection:
         self.client = client
         self.location = redis_location(client)
         self.away = False
+        self._ever_answered = False
         self._password = str(client.connection_pool.connection_kwargs.get("password") or "")
 
     def note_failure(self, error: Exception) -> None:
@@ -72,4 +73,8 @@ class RedisConnection:
     def note_success(self) -> None:
         if self.away:
             self.away = False
-            log.warning("Redis at %s is back", self.location)
+            if self._ever_answered:
+                log.warning("Redis at %s is back", self.location)
+            else:
+                log.warning("Redis at %s answers now", self.location)
+        self._ever_answered = True

@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.content.charset import find_codec, looks_binary, to_utf8
+from crawlproj.content.charset import (
+    find_charset,
+    is_mislabelled_utf8,
+    looks_binary,
+    to_utf8,
+)
 
 META = "<html><head><meta charset='{}'></head><p>"
 
@@ -13,16 +18,25 @@ META = "<html><head><meta charset='{}'></head><p>"
     ("body", "header", "text", "charset"),
     [
         (b"\xef\xbb\xbfgr\xc3\xbcn", "iso-8859-1", "grün", "utf-8"),
-        ("\ufeffgrün".encode("utf-16-le"), None, "grün", "utf-16-le"),
-        ("\ufeffgrün".encode("utf-16-be"), "utf-8", "grün", "utf-16-be"),
-        ("<p>grün</p>".encode("utf-16-le"), None, "<p>grün</p>", "utf-16-le"),
-        ("<p>grün</p>".encode("utf-16-be"), "utf-16", "<p>grün</p>", "utf-16-be"),
+        ("\ufeffgrün".encode("utf-16-le"), None, "grün", "utf-16le"),
+        ("\ufeffgrün".encode("utf-16-be"), "utf-8", "grün", "utf-16be"),
+        ("<p>grün</p>".encode("utf-16-le"), None, "<p>grün</p>", "utf-16le"),
+        ("<p>grün</p>".encode("utf-16-be"), "utf-16", "<p>grün</p>", "utf-16be"),
         ("мир".encode("cp1251"), "windows-1251", "мир", "windows-1251"),
         ("мир".encode("koi8-r"), "KOI8-R", "мир", "koi8-r"),
-        ("中文".encode("gb18030"), "gb2312", "中文", "gb18030"),
-        ("日本".encode("shift_jis"), "x-sjis", "日本", "cp932"),
-        ("日本".encode("iso2022_jp"), "iso-2022-jp", "日本", "iso2022-jp"),
-        ("한국".encode("euc_kr"), "ks_c_5601-1987", "한국", "cp949"),
+        ("中文".encode("gb18030"), "gb2312", "中文", "gbk"),
+        ("中文".encode("gb18030"), "GB18030", "中文", "gb18030"),
+        ("中文".encode("big5"), "x-x-big5", "中文", "big5"),
+        ("日本".encode("shift_jis"), "x-sjis", "日本", "shift_jis"),
+        ("日本".encode("euc_jp"), "EUC-JP", "日本", "euc-jp"),
+        ("日本".encode("iso2022_jp"), "iso-2022-jp", "日本", "iso-2022-jp"),
+        ("한국".encode("euc_kr"), "ks_c_5601-1987", "한국", "euc-kr"),
+        ("žlutý".encode("iso8859-2"), "latin2", "žlutý", "iso-8859-2"),
+        ("žlutý".encode("cp1250"), "x-cp1250", "žlutý", "windows-1250"),
+        ("мир".encode("cp866"), "cp866", "мир", "ibm866"),
+        ("naïf".encode("mac-roman"), "x-mac-roman", "naïf", "macintosh"),
+        ("ไทย".encode("cp874"), "tis-620", "ไทย", "windows-874"),
+        ("שלום".encode("cp1255"), "iso-8859-8-i", "שלום", "iso-8859-8-i"),
         (b"gr\xfcn \x80", "iso-8859-1", "grün €", "windows-1252"),
         (b"gr\xfcn", None, "grün", "windows-1252"),
         ("grün".encode(), None, "grün", "utf-8"),
@@ -77,12 +91,73 @@ def test_labels_that_lie_do_no_harm(body: bytes, label: str, text: str) -> None:
     assert to_utf8(body, label)[0].decode() == text
 
 
+FALSE_LABELS = (
+    "iso-8859-1", "windows-1250", "windows-1251", "iso-8859-2", "iso-8859-7", "koi8-r", "ibm866",
+    "windows-1255", "windows-1256", "tis-620", "macintosh", "gb2312", "gb18030", "big5", "shift_jis",
+    "euc-jp", "euc-kr", "iso-2022-jp", "utf-16", "utf-16be",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("label", FALSE_LABELS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "grün",
+        "Příliš žluťoučký kůň",
+        "Утром над рекой",
+        "日本語です",
+        "대한민국",
+        "中文网页",
+        "it\u2019s",
+    ],
+)
+def test_a_false_label_over_utf_8_is_not_believed(label: str, text: str) -> None:
+    body = f"<title>{text}</title>".encode()
+    meta = META.format(label).encode() + body
+    assert to_utf8(body, label) == (body, "utf-8")
+    assert to_utf8(meta) == (meta, "utf-8")
+    assert is_mislabelled_utf8(body, label) and is_mislabelled_utf8(meta, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "label"),
+    [
+        ("缺失", "gbk", "gb2312"),
+        ("目录 a.txt 缺失", "gbk", "gbk"),
+        ("水平统一", "gbk", "gb18030"),
+        ("翻譯", "big5", "big5"),
+        ("체크", "euc_kr", "euc-kr"),
+        ("展張", "euc_jp", "euc-jp"),
+        ("เซติฟ", "cp874", "windows-874"),
+    ],
+)
+def test_a_few_words_that_are_valid_utf_8_by_chance_are_what_their_label_says(
+    text: str, codec: str, label: str
+) -> None:
+    body = text.encode(codec)
+    body.decode()  # it is valid
+    assert to_utf8(body, label) == (text.encode(), label.replace("gb2312", "gbk"))
+    assert not is_mislabelled_utf8(body, label)
+
+
+@pytest.mark.parametrize("label", FALSE_LABELS[:-2])
+def test_of_ascii_every_label_is_true(label: str) -> None:
+    assert to_utf8(b"<p>plain", label)[0] == b"<p>plain"
+    assert not is_mislabelled_utf8(b"<p>plain", label)
+
+
+def test_a_byte_order_mark_is_believed_whatever_follows() -> None:
+    body = b"\xff\xfe" + "grün schön".encode("utf-16-le")
+    assert not is_mislabelled_utf8(body, "utf-16")
+    assert to_utf8(b"\xef\xbb\xbf" + "grün".encode(), "koi8-r") == ("grün".encode(), "utf-8")
+
+
 @pytest.mark.parametrize(
     "label",
     ["base64", "zip", "punycode", "unicode_escape", "undefined", "rot13", "\0", "é", "", "utf-7"],
 )
 def test_labels_that_are_no_charset_of_the_web_are_unknown(label: str) -> None:
-    assert find_codec(label) is None
+    assert find_charset(label) is None
 
 
 @pytest.mark.parametrize(

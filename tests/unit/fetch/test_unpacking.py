@@ -12,6 +12,7 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 from scrapy.utils.test import get_crawler
 
+from crawlproj.content.html import parse_page
 from crawlproj.fetch.pages import RefusedError
 from middlewares.unpacking import UnpackingMiddleware
 from tests.support.spam import gzip_spam
@@ -38,6 +39,31 @@ def test_an_ordinary_page_is_decompressed_at_once() -> None:
     assert unpack(zlib.compress(gzip.compress(PAGE)), "gzip", "deflate").body == PAGE
     unknown = unpack(gzip.compress(PAGE), "rot13", "gzip")
     assert (unknown.body, unknown.headers["Content-Encoding"]) == (PAGE, b"rot13")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("label", ["windows-1251", "gb2312", "utf-16"])
+def test_spiders_read_utf_8_under_a_false_label_as_we_do(label: str, packed: bool) -> None:
+    body = f"<meta charset={label}><h1>Příliš žluťoučký kůň</h1>".encode()
+    for kind in ("text/html", f"text/html; charset={label}"):
+        headers = {"Content-Type": kind}
+        response: Response = HtmlResponse(REQUEST.url, headers=headers, body=body)
+        if packed:
+            headers["Content-Encoding"] = "gzip"
+            response = Response(REQUEST.url, headers=headers, body=gzip.compress(body))
+        crawler = get_crawler()
+        middleware = UnpackingMiddleware.from_crawler(crawler)
+        found: Any = middleware.process_response(REQUEST, response)
+        assert found.css("h1::text").get() == "Příliš žluťoučký kůň"
+        assert found.encoding == parse_page(body, REQUEST.url, label).charset == "utf-8"
+
+
+def test_a_true_label_is_left_to_scrapy() -> None:
+    for body, label in ((b"<p>plain", "koi8-r"), ("<h1>мир".encode("koi8-r"), "koi8-r")):
+        headers = {"Content-Type": f"text/html; charset={label}"}
+        response = HtmlResponse(REQUEST.url, headers=headers, body=body)
+        middleware = UnpackingMiddleware.from_crawler(get_crawler())
+        assert middleware.process_response(REQUEST, response) is response
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,11 @@ def test_a_seeds_file_may_have_comments_and_a_byte_order_mark(tmp_path: Path) ->
         "https://",
         "https://exa mple.org/",
         "javascript:alert(1)",
+        "notaurl",
+        "you@example.org",
+        "10",
+        "example.org example.com",
+        "https://example.org/a page.html",
         "http://x/" + "a" * 3000,
     ],
 )
@@ -64,6 +69,23 @@ def test_every_bad_seed_is_named_with_its_place(text: str, tmp_path: Path) -> No
     path.write_text(f"https://example.org/\n\n{text}\n")
     with pytest.raises(ConfigError, match="line 3"):
         read_seeds(None, str(path))
+
+
+@pytest.mark.parametrize("between", [" ", "\t", "  ", ",", ", ", ";", "\u00a0"])
+def test_two_urls_on_one_line_are_two(between: str, tmp_path: Path) -> None:
+    path = tmp_path / "seeds.txt"
+    path.write_text(f"https://a.org/x{between}HTTP://b.org/ # and why\nc.org # a third\n")
+    assert read_seeds(None, str(path)) == ["https://a.org/x", "http://b.org/", "http://c.org/"]
+    assert read_seeds(f"https://a.org/x{between}http://b.org/", None) == [
+        "https://a.org/x",
+        "http://b.org/",
+    ]
+
+
+def test_a_fragment_and_a_comma_belong_to_their_url(tmp_path: Path) -> None:
+    path = tmp_path / "seeds.txt"
+    path.write_text("https://a.org/x,y;z#part\n#https://b.org/\n")
+    assert read_seeds(None, str(path)) == ["https://a.org/x,y;z"]
 
 
 def test_a_missing_binary_or_empty_file_is_refused(tmp_path: Path) -> None:
