@@ -138,7 +138,7 @@ class CrawlWorker:
                 robot_name=config.robot_name,
                 patience_s=config.database_patience_s,
                 heal=heal,
-                rest_s=max(config.host_rules.delay_s, config.host_rules.max_delay_s),
+                rest_s=max(config.rules.host.delay_s, config.rules.host.max_delay_s),
                 archiver=self.archiver,
             )
             self.leases.database_thread = self.database_thread

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.frontier.base import Host, Lane, Lease, State, Ticket
-from crawlproj.politeness.clocks import FetchTiming, HostClock, HostRules, ServerClock, ServerRules
+from crawlproj.politeness.clocks import (
+    FetchTiming,
+    HostClock,
+    HostRules,
+    PolitenessRules,
+    ServerClock,
+    ServerRules,
+)
 from crawlproj.scheduling.window import Window
 
 UNTIL = datetime(2026, 1, 1, tzinfo=UTC)
@@ -20,7 +27,8 @@ def window(
     *hosts: str, deadline: float = 1e9, rules: ServerRules = FREE, servers: int = 100
 ) -> Window:
     """Each host on a server of its own, unless there are fewer servers."""
-    made = Window({"new": 0.3, "revisit": 0.4}, 20, HostRules(delay_s=2, slowdown=0), rules)
+    all_rules = PolitenessRules(HostRules(delay_s=2, slowdown=0), rules)
+    made = Window({"new": 0.3, "revisit": 0.4}, 20, all_rules)
     for number, name in enumerate(hosts):
         server = number % servers
         lease = Lease(server, f"127.0.0.{server}", 1, UNTIL, (Host(name, server),))
@@ -202,7 +210,7 @@ def test_a_server_is_asked_with_its_own_delay_whatever_the_host() -> None:
 
 
 def test_only_so_many_hosts_of_a_server_are_in_flight() -> None:
-    made = window(*"abc", rules=ServerRules(delay_s=0, hosts=2), servers=1)
+    made = window(*"abc", rules=ServerRules(delay_s=0, hosts=2, pause_after=0), servers=1)
     made.add_tickets([ticket(n, name) for n, name in enumerate("abc")])
     assert [hand_out(made, 0), hand_out(made, 0), hand_out(made, 0)] == [0, 1, None]
     made.update_clocks(made.hosts["a"], FetchTiming(0, 1))
