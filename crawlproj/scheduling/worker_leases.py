@@ -5,6 +5,7 @@ Lives on the event loop, never waits.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,13 +15,15 @@ from math import ceil
 from crawlproj.config import Config
 from crawlproj.frontier.base import Host, Lane, Lease, Outlook, Pause, Want
 from crawlproj.frontier.clock import FrontierClock
-from crawlproj.politeness.clocks import HostClock, ServerClock
+from crawlproj.politeness.clocks import HostClock, PolitenessRules, ServerClock
 from crawlproj.revisit.shares import lease_limits
 from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.messages import FromDatabase, ToDatabase
 from crawlproj.scheduling.moved_robots import MovedRobots
 from crawlproj.scheduling.sharing import PeerSummary
 from crawlproj.scheduling.window import HostWindow, ServerWindow, Window
+
+log = logging.getLogger(__name__)
 
 GIVE_GAP_S = 5.0
 """Between two times of giving servers to other workers: it takes them so long to be seen with
@@ -47,8 +50,11 @@ class WorkerLeases:
         timeout_s: float,
         now: tuple[datetime, float, float],
         count: Callable[[str, int], None],
+        on_rules_changed: Callable[[PolitenessRules], None],
     ) -> None:
+        """`on_rules_changed` is called when other rules of politeness come into force."""
         self.config = config
+        self._on_rules_changed = on_rules_changed
         self._timeout_s = timeout_s
         self._count = count
         self.clock = FrontierClock(*now)
@@ -87,6 +93,8 @@ class WorkerLeases:
             self._apply_renewals(reply.renewed, reply.contested)
         for lease in reply.leases:
             self._admit(lease)
+        if reply.rules is not None and reply.rules != self.window.rules:
+            self.change_rules(reply.rules)
         if reply.peers is not None:
             self._give_back_excess(reply.peers)
         if reply.others_wait:
@@ -96,6 +104,27 @@ class WorkerLeases:
         if reply.outlook is not None and reply.quiet == self._change_count:
             self.outlook = reply.outlook
             self.exhausted = self._nothing_left(reply.outlook)
+
+    def change_rules(self, rules: PolitenessRules) -> None:
+        """Keep other rules of politeness from now on, and say so: workers with stricter ones have
+        come, or gone.
+        """
+        self.window.change_rules(rules)
+        self._on_rules_changed(rules)
+        self._count("politeness/rules_changed", 1)
+        own = self.config.rules.as_settings()
+        changed = [
+            f"{name} {value:g} (not {own[name]:g})"
+            for name, value in rules.as_settings().items()
+            if value != own[name]
+        ]
+        if changed:
+            log.warning(
+                "Other workers on this database have stricter rules, which are kept here too: %s",
+                ", ".join(changed),
+            )
+        else:
+            log.warning("No other worker has stricter rules any more: our own are in force again")
 
     def _apply_commits(self, reply: FromDatabase) -> None:
         for key in reply.stored:
