@@ -129,9 +129,10 @@ class AuditedLogs:
             try:
                 fields = json.loads(text)
                 if "rules" in fields:
+                    change = self._read_header(fields)
                     if "since" not in fields:
                         changes.clear()
-                    changes.append(self._read_header(fields))
+                    changes.append(change)
                 elif "lost" in fields:
                     self.lost_lines += int(fields["lost"])
                 elif not changes:

@@ -435,6 +435,24 @@ def test_the_tolerance_is_what_the_caller_says() -> None:
     assert judge(lines, tolerance_s=0.02) == []
 
 
+def test_rules_that_change_hold_for_requests_that_start_later() -> None:
+    evidence = AuditedLogs()
+    stricter = header() | {"rules": RULES | {"POLITENESS_SERVER_DELAY": 5.0}, "since": T0 + 3}
+    lines = [
+        header() | {"rules": RULES},
+        line(2, "b.test"),
+        stricter,
+        line(1, took=4),  # in flight when they changed
+        line(8, "b.test"),
+        line(12, "a.test", delay_s=2.0),
+    ]
+    evidence.read_file("log", [json.dumps(one).encode() + b"\n" for one in lines])
+    assert [(found.rule, found.second.location) for found in find_violations(evidence)] == [
+        ("server delay", "log:6"),
+        ("slowdown", "log:6"),
+    ]
+
+
 def test_a_rule_that_the_log_does_not_name_was_not_in_force() -> None:
     evidence = AuditedLogs()
     lines = [
