@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +32,16 @@ LAW = Law(
     slowdown=2,
     max_delay_s=10,
 )
+CROWD = Law(
+    delay_s=0.1,
+    server_delay_s=0.02,
+    hosts_per_server=4,
+    pause_after=5,
+    pause_s=0.5,
+    slowdown=0,
+    max_delay_s=1,
+)
+"""For many hosts on one address, which are asked in rounds with general pauses in between."""
 
 
 def forced_s(records: Sequence[AccessRecord], law: Law) -> float:
@@ -51,9 +61,16 @@ def _server_s(hosts: dict[str, list[AccessRecord]], law: Law) -> float:
     free = 0.0
     busy = list[float]()
     last = 0.0
+    asked: Counter[str] = Counter()
     while any(left.values()):
+        may_ask = _hosts_of_round(left, asked, law)
+        if not may_ask:  # a general pause: a new round begins
+            free = max(free, last + law.pause_s)
+            asked.clear()
+            may_ask = [h for h in left if left[h]]
         # Among those that may be asked the host with most work left goes first: nothing is faster.
-        host = min((h for h in left if left[h]), key=lambda h: (max(ready[h], free), -len(left[h])))
+        host = min(may_ask, key=lambda h: (max(ready[h], free), -len(left[h])))
+        asked[host] += 1
         at = max(ready[host], free)
         busy = sorted(end for end in busy if end > at)
         if len(busy) >= law.hosts_per_server:
@@ -66,6 +83,20 @@ def _server_s(hosts: dict[str, list[AccessRecord]], law: Law) -> float:
     return last
 
 
+def _hosts_of_round(
+    left: Mapping[str, Sequence[AccessRecord]], asked: Counter[str], law: Law
+) -> list[str]:
+    """The hosts with work that may be asked before the next general pause."""
+    waiting = [host for host in left if left[host]]
+    if not law.pause_after or law.shared:
+        return waiting
+    if max(asked.values(), default=0) >= law.pause_after:
+        return []
+    if len(asked) >= law.hosts_per_server:
+        return [host for host in waiting if host in asked]
+    return waiting
+
+
 def measure(name: str, profile: Profile, law: Law) -> dict[str, object]:
     folder = Path(tempfile.mkdtemp(prefix="waiting-"))
     settings = {
@@ -74,6 +105,7 @@ def measure(name: str, profile: Profile, law: Law) -> dict[str, object]:
         "POLITENESS_SLOWDOWN": law.slowdown,
         "POLITENESS_HOSTS_PER_SERVER": law.hosts_per_server,
         "POLITENESS_PAUSE_AFTER": law.pause_after,
+        "POLITENESS_PAUSE": law.pause_s,
         "POLITENESS_MAX_DELAY": law.max_delay_s,
         "CRAWL_PATIENCE": 2,
         "POLITENESS_SHARED_NETWORKS": ["127.0.0.0/8"] if law.shared else [],
@@ -120,6 +152,8 @@ def main() -> int:
         ),
         flush=True,
     )
+    crowd = grid_profile(100, 1, HostSpec("", sections=("world",), articles=4, keep=5))
+    print(json.dumps(measure("100 hosts on 1 address", crowd, CROWD)), flush=True)
     print(
         json.dumps(measure("200 hosts behind a CDN", grid_profile(200, 2, small), cdn)), flush=True
     )

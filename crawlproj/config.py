@@ -23,7 +23,7 @@ from crawlproj.content.document import LinkLimits
 from crawlproj.content.documents.budget import DocumentBudget
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.base import ORDERS, CrawlSpec
-from crawlproj.politeness.clocks import HostRules, ServerRules
+from crawlproj.politeness.clocks import HostRules, PolitenessRules, ServerRules
 from crawlproj.politeness.guard import Guard
 from crawlproj.politeness.networks import shipped_networks
 from crawlproj.revisit.base import Bounds
@@ -234,8 +234,7 @@ class Config:
     robot_contact: str
     guard: Guard
     dns_hosts: Mapping[str, str]
-    host_rules: HostRules
-    server_rules: ServerRules
+    rules: PolitenessRules
     shared_networks: tuple[str, ...]
     tenure_s: float
     """How long a worker may hold a server that others wait for."""
@@ -326,8 +325,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         robot_contact=contact,
         guard=Guard(read("GUARD_ALLOW_PRIVATE", parse_boolean), bool(contact)),
         dns_hosts=read("DNS_HOSTS", parse_mapping),
-        host_rules=_host_rules(read),
-        server_rules=_server_rules(read),
+        rules=PolitenessRules(_host_rules(read), _server_rules(read)),
         tenure_s=read("FRONTIER_TENURE", parse_seconds),
         shared_networks=read("POLITENESS_SHARED_NETWORKS", parse_networks),
         prepare=max(1, read("FRONTIER_PREPARE", parse_integer)),

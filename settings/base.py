@@ -39,7 +39,7 @@ LINKS_CHARACTERS = 10_000_000  # of these links together, joined with the page's
 # --- Politeness ---
 POLITENESS_DELAY = 2  # seconds between two requests to a host
 POLITENESS_SERVER_DELAY = 0.5  # seconds between two requests to an address, whatever the host
-POLITENESS_HOSTS_PER_SERVER = 4  # hosts of one address in flight at a time
+POLITENESS_HOSTS_PER_SERVER = 4  # hosts of one address at a time, and between two of its rests
 POLITENESS_PAUSE_AFTER = 500  # after so many requests to a host its server rests; 0: never
 POLITENESS_PAUSE = 300  # seconds of that rest
 # Networks where each host is its own server: a list, or "shipped" (politeness/shared_networks.txt).

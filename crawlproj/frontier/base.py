@@ -286,13 +286,15 @@ class RobotsRow:
 @dataclass(frozen=True, slots=True)
 class Pause:
     """The clock of a host or server as stored: no request before `until`, and why. For hosts also
-    how many requests were made since the last long pause (`asked`), and failures.
+    failures; for servers also which hosts were asked since the last general pause, how often, and
+    when a request was last under way (`busy_at`).
     """
 
     until: datetime
     reason: str = ""
-    asked: int = 0
     failures: int = 0
+    asked: Mapping[str, int] = field(default_factory=dict, hash=False)
+    busy_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,13 +330,14 @@ class Lease:
 @dataclass(frozen=True, slots=True)
 class Peer:
     """Another living worker. `ours`: of this crawl; `wanting`: it found no server to lease; `held`:
-    how many servers it has.
+    how many servers it has; `rules`: its own rules of politeness by the names of their settings.
     """
 
     name: str
     ours: bool
     wanting: bool
     held: int
+    rules: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,7 +528,7 @@ class Frontier(Protocol):
         asked soon: `ranked` of them by best rank (default: the proportion of the shares), the
         others by earliest time, what one class leaves to the other; of them at most `unprepared`
         (default: all) for hosts that are not prepared yet. A server whose worker died is taken
-        over: each of its hosts may have been asked `unseen` times more than is stored.
+        over: each of its hosts counts as asked `unseen` times more than is stored.
         """
 
     def new_hosts_on_leases(
@@ -559,8 +562,12 @@ class Frontier(Protocol):
     def has_free_servers(self) -> bool:
         """Whether there are free servers with due URLs of this crawl."""
 
-    def heartbeat(self, worker: str, wanting: bool) -> list[Peer]:
-        """Note that this worker lives, for as long as a lease lasts, and return the others."""
+    def heartbeat(
+        self, worker: str, wanting: bool, rules: Mapping[str, float] | None = None
+    ) -> list[Peer]:
+        """Note that this worker lives, for as long as a lease lasts, and its rules of politeness,
+        and return the others.
+        """
 
     def remove_worker(self, worker: str) -> None:
         """Note that this worker has ended."""

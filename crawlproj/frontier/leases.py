@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from heapq import merge
 from typing import Any, NamedTuple
@@ -34,6 +35,8 @@ class LeasedServer(NamedTuple):
     until: datetime
     next_allowed: datetime | None
     reason: str
+    asked: dict[str, int]
+    busy_at: datetime | None
     was_dead: bool = False
 
 
@@ -147,11 +150,11 @@ class Leases:
         )
         held: dict[int, LeasedServer] = {}
         hosts: dict[int, list[Host]] = defaultdict(list)
-        for id_, address, epoch, until, next_allowed, reason, *host in rows:
-            held[id_] = LeasedServer(
-                id_, address, epoch, until=until, next_allowed=next_allowed, reason=reason
-            )
-            hosts[id_].append(self._host(id_, *host))
+        columns = len(LeasedServer._fields) - 1
+        for row in rows:
+            server = LeasedServer(*row[:columns])
+            held[server.id] = server
+            hosts[server.id].append(self._host(server.id, *row[columns:]))
         return [_lease(server, hosts[server.id]) for server in held.values()]
 
     def lease_for_hosts(
@@ -185,9 +188,15 @@ class Leases:
             until=now + self._spec.lease,
         )
         dead = [server.id for server in taken if server.was_dead]
-        if unseen and dead:
-            tx.run("count_unseen", servers=array_literal(dead), unseen=unseen)
-        return taken
+        if not unseen or not dead:
+            return taken
+        rows = tx.fetch_rows("count_unseen", servers=array_literal(dead), unseen=unseen, now=now)
+        by_id = {server.id: server for server in taken}
+        for id_, next_allowed, asked, busy_at in rows:
+            by_id[id_] = by_id[id_]._replace(
+                next_allowed=next_allowed, asked=asked, busy_at=busy_at
+            )
+        return list(by_id.values())
 
     def _hosts_by_server(
         self, rows: Iterable[tuple[Any, ...]]
@@ -204,7 +213,6 @@ class Leases:
         name: str,
         next_allowed: datetime | None,
         reason: str,
-        asked: int,
         failures: int,
         prepared: bool,
         pages: int,
@@ -212,7 +220,7 @@ class Leases:
         """A host out of the columns that the queries for leases end with."""
         pause = None
         if next_allowed is not None:
-            pause = Pause(next_allowed, reason, asked, failures=failures)
+            pause = Pause(next_allowed, reason, failures)
         pages_left = None
         if self._spec.host_pages:
             pages_left = max(0, self._spec.host_pages - pages)
@@ -255,7 +263,9 @@ class Leases:
             spent = self._spent(tx)
             return bool(self._choose(tx, 1, None, unprepared=None, now=now, spent=spent))
 
-    def heartbeat(self, worker: str, wanting: bool) -> list[Peer]:
+    def heartbeat(
+        self, worker: str, wanting: bool, rules: Mapping[str, float] | None = None
+    ) -> list[Peer]:
         with self._db.transaction() as tx:
             now = self._now(tx)
             tx.run(
@@ -264,6 +274,7 @@ class Leases:
                 crawl=self.crawl,
                 wanting=wanting,
                 until=now + self._spec.lease,
+                rules=json.dumps(dict(rules or {})),
             )
             rows = tx.fetch_rows("peers", worker=worker, crawl=self.crawl, now=now)
             return [Peer(*row) for row in rows]
@@ -284,7 +295,9 @@ class Leases:
 def _lease(server: LeasedServer, hosts: Sequence[Host], kind: str = "ranked") -> Lease:
     pause = None
     if server.next_allowed is not None:
-        pause = Pause(server.next_allowed, server.reason)
+        pause = Pause(
+            server.next_allowed, server.reason, asked=server.asked, busy_at=server.busy_at
+        )
     return Lease(
         server.id,
         server.address,

@@ -6,6 +6,7 @@ pages is in `writes`, and rows become Tickets in `rows`.
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -266,7 +267,6 @@ class PostgresFrontier:
                 name=array_literal(batch.clocks),
                 at=array_literal(p.until for p in pauses),
                 reason=array_literal(p.reason for p in pauses),
-                asked=array_literal(p.asked for p in pauses),
                 failures=array_literal(p.failures for p in pauses),
                 worker=worker,
             )
@@ -277,6 +277,8 @@ class PostgresFrontier:
                 id=array_literal(batch.server_clocks),
                 at=array_literal(p.until for p in pauses),
                 reason=array_literal(p.reason for p in pauses),
+                asked=array_literal(json.dumps(dict(p.asked)) for p in pauses),
+                busy_at=array_literal(p.busy_at for p in pauses),
                 worker=worker,
             )
 
@@ -361,8 +363,10 @@ class PostgresFrontier:
     def release_servers(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         self._leases.release_servers(worker, servers, yielding)
 
-    def heartbeat(self, worker: str, wanting: bool) -> list[Peer]:
-        return self._leases.heartbeat(worker, wanting)
+    def heartbeat(
+        self, worker: str, wanting: bool, rules: Mapping[str, float] | None = None
+    ) -> list[Peer]:
+        return self._leases.heartbeat(worker, wanting, rules)
 
     def remove_worker(self, worker: str) -> None:
         self._leases.remove_worker(worker)

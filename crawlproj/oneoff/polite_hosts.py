@@ -117,7 +117,7 @@ class PoliteHosts:
         server = self._servers[host]
         timing = replace(timing, sent=self._sent.pop(host, None))
         clock = self._clocks.hosts.get(host, HostClock())
-        self._clocks.hosts[host] = clock.after_fetch(timing, self._config.host_rules)
+        self._clocks.hosts[host] = clock.after_fetch(timing, self._config.rules.host)
         self._clocks.ended[server] = timing.ended
 
     @property
@@ -139,7 +139,7 @@ class PoliteHosts:
         host = _host_in(url)
         server = await self._find_server(host)
         async with self._clocks.locks[server]:
-            rules = self._config.server_rules
+            rules = self._config.rules.server
             self._clocks.count_request(host, server, rules)
             await self._rest(host, server)
             clock = self._clocks.servers.get(server, ServerClock())
@@ -200,8 +200,8 @@ class PoliteHosts:
         if clock is None:
             return
         slower = clock.with_crawl_delay(robots.crawl_delay_s(self._robots.agent))
-        sent_at = clock.next_at - clock.delay_s(self._config.host_rules)
-        at = sent_at + slower.delay_s(self._config.host_rules)
+        sent_at = clock.next_at - clock.delay_s(self._config.rules.host)
+        at = sent_at + slower.delay_s(self._config.rules.host)
         self._clocks.hosts[host] = slower.resting_until(at, "crawl-delay")
 
     def robots_refusal(self, url: str) -> str:

@@ -238,16 +238,16 @@ def _hosts_in_flight(
 def _general_pause(
     name: str, requests: Sequence[LogLine], tolerance_s: float
 ) -> Iterator[Violation]:
-    """After so many requests to a host its server rests.
+    """Between two general pauses only so many hosts of a server are asked, each only so often.
 
-    Counting starts again after a pause that was as long without being demanded.
+    After so many requests to a host the server rests. A rest that was as long without being
+    demanded counts, if no request was under way.
     """
-    counts: Counter[str] = Counter()
+    asked: Counter[str] = Counter()
     resting: LogLine | None = None
-    before = requests[0]
+    busy: LogLine | None = None
     for line in requests:
-        if line.start - before.start >= line.rules.pause_s - tolerance_s:
-            counts.clear()
+        rules = line.rules
         if resting is not None and line.start > resting.end:
             says = (
                 f"{resting.rules.pause_s:g} s of rest after {resting.rules.pause_after:g} "
@@ -262,12 +262,38 @@ def _general_pause(
                 tolerance_s=tolerance_s,
                 says=says,
             )
+            asked.clear()
             resting = None
-        before = line
-        counts[line.host] += 1
-        if line.rules.pause_after and counts[line.host] >= line.rules.pause_after:
-            resting = line
-            del counts[line.host]
+        elif busy is not None:
+            pause_s = min(busy.rules.pause_s, rules.pause_s)
+            if line.start - busy.end >= pause_s - tolerance_s:
+                asked.clear()
+        if not rules.pause_after or not rules.pause_s:
+            asked.clear()
+        else:
+            asked[line.host] += 1
+            yield from _round(name, line, asked, busy)
+            if resting is None and asked[line.host] >= rules.pause_after:
+                resting = line
+        if busy is None or line.end > busy.end:
+            busy = line
+
+
+def _round(
+    name: str, line: LogLine, asked: Counter[str], before: LogLine | None
+) -> Iterator[Violation]:
+    """The violations of a request that is one too many since the last general pause."""
+    rules = line.rules
+    says = ""
+    if rules.hosts_per_server and asked[line.host] == 1 and len(asked) > rules.hosts_per_server:
+        says = f"host {len(asked)} since the last pause, {rules.hosts_per_server:g} are allowed"
+    elif asked[line.host] > rules.pause_after:
+        says = f"request {asked[line.host]} since the last pause, {rules.pause_after:g} are allowed"
+    if says:
+        early_s = 0.0
+        if before is not None:
+            early_s = max(0.0, before.end + rules.pause_s - line.start)
+        yield Violation("general pause", name, early_s, first=before, second=line, says=says)
 
 
 def _lease(name: str, requests: Sequence[LogLine], tolerance_s: float) -> Iterator[Violation]:

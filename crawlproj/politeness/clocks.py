@@ -4,9 +4,12 @@ in, the next time and its reason come out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 JITTER = 0.25
+GENERAL_PAUSE = "general pause"
+"""The reason of a server's clock while it has its general pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +27,83 @@ class HostRules:
 class ServerRules:
     """Settings that hold for every server.
 
-    After `pause_after` requests to one of its hosts (0: never) it rests for `pause_s`.
+    After `pause_after` requests to one of its hosts (0: never) it rests for `pause_s`: its general
+    pause. At most `hosts` of its hosts are asked between two of them, and at a time.
     """
 
     delay_s: float = 0.5
     hosts: int = 4
     pause_after: int = 500
     pause_s: float = 300.0
+
+    @property
+    def has_pauses(self) -> bool:
+        return self.pause_after > 0 and self.pause_s > 0
+
+
+@dataclass(frozen=True, slots=True)
+class PolitenessRules:
+    """All rules of a worker that clocks follow."""
+
+    host: HostRules = HostRules()
+    server: ServerRules = ServerRules()
+
+    def as_settings(self) -> dict[str, float]:
+        """The rules by the names of their settings, as they are stored."""
+        return {name: float(getattr(self._part(name), rule)) for name, rule in RULES.items()}
+
+    def strictest(self, others: Iterable[Mapping[str, float]]) -> PolitenessRules:
+        """These rules, each replaced by that of `others` if that one is stricter.
+
+        Of a number of requests or hosts the smaller one is stricter, 0 being no limit; of all
+        others the larger one. What is not known here, or makes no sense, is left out.
+        """
+        rules = self.as_settings()
+        for other in others:
+            for name in rules.keys() & other.keys():
+                rules[name] = _stricter(name, rules[name], other[name])
+        return self._replaced(rules)
+
+    def _part(self, name: str) -> HostRules | ServerRules:
+        return self.server if name in SERVER_RULES else self.host
+
+    def _replaced(self, rules: Mapping[str, float]) -> PolitenessRules:
+        host = {HOST_RULES[name]: value for name, value in rules.items() if name in HOST_RULES}
+        server = {rule: rules[name] for name, rule in SERVER_RULES.items() if name in rules}
+        return PolitenessRules(
+            replace(self.host, **host),
+            ServerRules(
+                server["delay_s"],
+                hosts=int(server["hosts"]),
+                pause_after=int(server["pause_after"]),
+                pause_s=server["pause_s"],
+            ),
+        )
+
+
+HOST_RULES = {
+    "POLITENESS_DELAY": "delay_s",
+    "POLITENESS_SLOWDOWN": "slowdown",
+    "POLITENESS_MAX_DELAY": "max_delay_s",
+    "ROBOTS_MAX_CRAWL_DELAY": "max_crawl_delay_s",
+}
+SERVER_RULES = {
+    "POLITENESS_SERVER_DELAY": "delay_s",
+    "POLITENESS_HOSTS_PER_SERVER": "hosts",
+    "POLITENESS_PAUSE_AFTER": "pause_after",
+    "POLITENESS_PAUSE": "pause_s",
+}
+RULES = HOST_RULES | SERVER_RULES
+LIMITS = frozenset({"POLITENESS_HOSTS_PER_SERVER", "POLITENESS_PAUSE_AFTER"})
+"""Rules of which the smaller one is stricter."""
+
+
+def _stricter(name: str, mine: float, other: float) -> float:
+    if not 0 <= other < float("inf"):
+        return mine
+    if name not in LIMITS:
+        return max(mine, other)
+    return min((limit for limit in (mine, other) if limit > 0), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +137,12 @@ class FetchTiming:
 class HostClock:
     """When a host may be asked next.
 
-    `next_at` is in seconds on the caller's clock; `reason` names the rule that set it;
-    `request_count` counts the requests since the last general pause.
+    `next_at` is in seconds on the caller's clock; `reason` names the rule that set it.
     """
 
     next_at: float = 0.0
     reason: str = "new"
     failures: int = 0
-    request_count: int = 0
     crawl_delay_s: float = 0.0
 
     def delay_s(self, rules: HostRules) -> float:
@@ -105,13 +176,7 @@ class HostClock:
             retry_after_s = min(max(timing.retry_after_s, 0.0), rules.max_retry_after_s)
             times["retry-after"] = timing.ended + retry_after_s
         reason = max(times, key=lambda rule: times[rule])
-        return replace(
-            self,
-            next_at=times[reason],
-            reason=reason,
-            failures=failures,
-            request_count=self.request_count + 1,
-        )
+        return replace(self, next_at=times[reason], reason=reason, failures=failures)
 
     def resting_until(self, at: float, reason: str) -> HostClock:
         """The clock with a pause until `at`, unless it rests longer already."""
@@ -126,29 +191,66 @@ class HostClock:
 
 @dataclass(frozen=True, slots=True)
 class ServerClock:
-    """The pauses that all hosts of one address share."""
+    """The pauses that all hosts of one address share.
+
+    `asked`: the hosts that were asked since the last general pause, and how often: a *round*.
+    `busy_at`: when the last request to one of them started or ended.
+    """
 
     next_at: float = 0.0
     reason: str = "new"
+    asked: Mapping[str, int] = field(default_factory=dict)
+    busy_at: float = 0.0
 
     def after_start(self, now: float, rules: ServerRules) -> ServerClock:
         """The clock after a request to one of its hosts has gone out."""
-        return self.resting_until(now + rules.delay_s, "server delay")
+        later = replace(self, busy_at=max(self.busy_at, now))
+        return later.resting_until(now + rules.delay_s, "server delay")
 
-    def after_fetch(
-        self, host: HostClock, ended: float, rules: ServerRules
-    ) -> tuple[ServerClock, HostClock]:
-        """The clocks of server and host after a request: a general pause if it was one of many.
-
-        The host's own clock is set already (`HostClock.after_fetch`).
+    def counting(self, host: str, now: float, rules: ServerRules, *, idle: bool) -> ServerClock:
+        """The clock with one more request to a host, which starts now. `idle`: no other is under
+        way. A rest that was as long as a general pause was one: counting begins anew.
         """
-        if not rules.pause_after or host.request_count < rules.pause_after:
-            return self, host
-        resting = self.resting_until(ended + rules.pause_s, "general pause")
-        return resting, replace(host, request_count=0)
+        asked = self.asked
+        if not rules.has_pauses:
+            return replace(self, asked={}) if asked else self
+        if idle and now - self.busy_at >= rules.pause_s:
+            asked = {}
+        return replace(self, asked={**asked, host: asked.get(host, 0) + 1})
+
+    def may_ask(self, host: str, rules: ServerRules) -> bool:
+        """Whether a host may be asked before the next general pause."""
+        if not rules.has_pauses:
+            return True
+        if self.round_is_over(rules):
+            return False
+        return host in self.asked or len(self.asked) < rules.hosts
+
+    def round_is_over(self, rules: ServerRules) -> bool:
+        """Whether a general pause must come before any other request.
+
+        The number of hosts is exceeded only where it had to be guessed, after a worker died.
+        """
+        if not rules.has_pauses:
+            return False
+        return len(self.asked) > rules.hosts or any(
+            number >= rules.pause_after for number in self.asked.values()
+        )
+
+    def after_end(self, ended: float, rules: ServerRules) -> ServerClock:
+        """The clock after a request has ended: a general pause counts from there."""
+        later = replace(self, busy_at=max(self.busy_at, ended))
+        if self.reason == GENERAL_PAUSE and ended < self.next_at:
+            return later.resting_until(ended + rules.pause_s, GENERAL_PAUSE)
+        return later
+
+    def pausing(self, rules: ServerRules) -> ServerClock:
+        """The clock with a general pause since it was last busy: all counters begin anew."""
+        rested = self.resting_until(self.busy_at + rules.pause_s, GENERAL_PAUSE)
+        return replace(rested, asked={})
 
     def resting_until(self, at: float, reason: str) -> ServerClock:
         """The clock with a pause until `at`, unless it rests longer already."""
         if at > self.next_at:
-            return ServerClock(at, reason)
+            return replace(self, next_at=at, reason=reason)
         return self

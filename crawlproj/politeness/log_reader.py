@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -152,22 +152,25 @@ class AuditedLogs:
 
     def read_file(self, name: str, texts: Iterable[bytes]) -> None:
         """Read one file. A last line without an end is still being written and is left out."""
-        rules: LoggedRules | None = None
+        changes: list[tuple[float, LoggedRules]] = []
         for number, text in enumerate(texts, 1):
             if not text.endswith(b"\n"):
                 return
             try:
                 fields = json.loads(text)
                 if "rules" in fields:
-                    rules = self._read_header(fields, name)
+                    change = self._read_header(fields, name)
+                    if "since" not in fields:
+                        changes.clear()
+                    changes.append(change)
                 elif "end" in fields and "url" not in fields:
                     self._read_end(fields)
                 elif "lost" in fields:
                     self.lost_lines += int(fields["lost"])
-                elif rules is None:
+                elif not changes:
                     raise ValueError("no line with the rules comes before it")
                 else:
-                    line = _parse_line(fields, f"{name}:{number}", rules)
+                    line = _parse_line(fields, f"{name}:{number}", changes)
                     self.lines.append(line)
                     self.parts[-1].last_at = max(self.parts[-1].last_at, line.end)
             except KeyError as error:
@@ -175,15 +178,18 @@ class AuditedLogs:
             except (ValueError, TypeError, AttributeError, RecursionError) as error:
                 self.unreadable.append(f"{name}:{number}: {error}")
 
-    def _read_header(self, fields: Mapping[str, Any], name: str) -> LoggedRules:
+    def _read_header(self, fields: Mapping[str, Any], name: str) -> tuple[float, LoggedRules]:
+        """The rules, and since when they are in force: always, unless the line says it."""
         number = int(fields.get("part", 0))
         began_at = _time(fields["started"])
         worker = str(fields["worker"])
         rules = parse_rules(fields["rules"])
         part = (number, began_at)
         self.first_parts[worker] = min(part, self.first_parts.get(worker, part))
+        if "since" in fields:
+            return _time(fields["since"]), rules
         self.parts.append(LogPart(name, worker, number, last_at=began_at))
-        return rules
+        return -inf, rules
 
     def _read_end(self, fields: Mapping[str, Any]) -> None:
         if not self.parts:
@@ -210,7 +216,17 @@ def parse_rules(settings: Mapping[str, Any]) -> LoggedRules:
     return LoggedRules(**numbers, shared=networks)
 
 
-def _parse_line(fields: Mapping[str, Any], location: str, rules: LoggedRules) -> LogLine:
+def _rules_at(start: float, changes: Sequence[tuple[float, LoggedRules]]) -> LoggedRules:
+    """The rules that were in force when a request started, which may have ended later."""
+    for since, rules in reversed(changes):
+        if since <= start:
+            return rules
+    return changes[0][1]
+
+
+def _parse_line(
+    fields: Mapping[str, Any], location: str, changes: Sequence[tuple[float, LoggedRules]]
+) -> LogLine:
     url = canonical_url(fields["url"])
     if url is None:
         raise ValueError(f"not a web address: {fields['url']!r}")
@@ -230,7 +246,7 @@ def _parse_line(fields: Mapping[str, Any], location: str, rules: LoggedRules) ->
     origin = str(fields["origin"]) if robots else origin_of(url)
     return LogLine(
         location,
-        rules,
+        _rules_at(start, changes),
         sent,
         start=start,
         end=end,

@@ -206,7 +206,7 @@ def _host_facts(
     if host.server_next_allowed is not None:
         rests.append((host.server_next_allowed, host.server_reason))
     next_allowed, reason = max(rests, default=(None, ""))
-    delay_s = config.host_rules.delay_s
+    delay_s = config.rules.host.delay_s
     delay_source = "POLITENESS_DELAY"
     crawl_delay_s = capped_crawl_delay_s(robots_rows, config)
     if crawl_delay_s > delay_s:
@@ -231,7 +231,7 @@ def capped_crawl_delay_s(rows: list[RobotsRow], config: Config) -> float:
     for row in rows:
         crawl_delay_s = robots.robots_from_row(row).crawl_delay_s(config.robot_name)
         longest = max(longest, crawl_delay_s or 0.0)
-    return min(longest, config.host_rules.max_crawl_delay_s)
+    return min(longest, config.rules.host.max_crawl_delay_s)
 
 
 def host_facts(db: Queries, frontier: Frontier, config: Config, host_name: str) -> dict[str, Any]:

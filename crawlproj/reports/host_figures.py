@@ -94,7 +94,7 @@ def _figures(host: _HostRow, robots_rows: list[RobotsRow], config: Config) -> di
         "next_due": host.next_due,
         "next_allowed": host.next_allowed,
         "reason": host.reason,
-        "delay_s": max(config.host_rules.delay_s, capped_crawl_delay_s(robots_rows, config)),
+        "delay_s": max(config.rules.host.delay_s, capped_crawl_delay_s(robots_rows, config)),
         "pages": host.pages,
         "bytes": host.bytes,
         "response_ms": response_ms,

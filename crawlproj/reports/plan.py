@@ -154,4 +154,4 @@ def _delay_s(db: Queries, name: str, config: Config) -> float:
     robots_rows = []
     if origins:
         robots_rows = [RobotsRow(*row) for row in db.fetch_rows("get_robots", origins=origins)]
-    return max(config.host_rules.delay_s, capped_crawl_delay_s(robots_rows, config))
+    return max(config.rules.host.delay_s, capped_crawl_delay_s(robots_rows, config))

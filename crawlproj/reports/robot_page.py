@@ -41,7 +41,7 @@ def robot_page(
         "token": token,
         "token_lower": token.lower(),
         "user_agent": config.user_agent,
-        "max_crawl_delay": spell_duration(config.host_rules.max_crawl_delay_s),
+        "max_crawl_delay": spell_duration(config.rules.host.max_crawl_delay_s),
         "robots_ttl": spell_duration(config.robots_ttl),
         "links": nofollow,
     }
@@ -69,7 +69,7 @@ def _spell_unit(match: re.Match[str]) -> str:
 def _limit_sentences(
     config: Config, server_delay_s: float, pause_after: int, pause_s: float
 ) -> list[str]:
-    rules = config.host_rules
+    rules = config.rules.host
     delay = spell_duration(rules.delay_s)
     sentences = [
         f"One request at a time to each host, and at least {delay} from the start of one to the "

@@ -42,7 +42,7 @@ from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.frontier.rules import CrawlRules, IntervalRules
 from crawlproj.frontier.seen import SeenUrls
 from crawlproj.items import Page, RobotsTicket
-from crawlproj.politeness.clocks import FetchTiming
+from crawlproj.politeness.clocks import FetchTiming, PolitenessRules
 from crawlproj.politeness.guard import StaticNames
 from crawlproj.politeness.networks import SharedNetworks
 from crawlproj.politeness.robotstxt import MAX_SITEMAPS
@@ -144,6 +144,7 @@ class CrawlWorker:
                 self.archiver,
                 on_robots_changed=lambda origins: self.database_thread.mark_robots_changed(origins),
                 set_hung_pages_aside=self._set_hung_pages_aside,
+                rules=config.rules,
             )
             notifications.start_listening()
             names = StaticNames(dict(config.dns_hosts))
@@ -151,6 +152,8 @@ class CrawlWorker:
             stack.callback(resolver.close)
             stack.callback(DatabaseWatchdog(database, config.database_patience_s).stop)
             self._make_parts(timeout_s)
+            if notifications.rules != config.rules:
+                self.leases.change_rules(notifications.rules)
             heal = None
             if embedded:
                 heal = embedded.start
@@ -165,10 +168,14 @@ class CrawlWorker:
                 robot_name=config.robot_name,
                 patience_s=config.database_patience_s,
                 heal=heal,
-                rest_s=max(config.host_rules.delay_s, config.host_rules.max_delay_s),
+                rest_s=max(
+                    self.leases.window.rules.host.delay_s,
+                    self.leases.window.rules.host.max_delay_s,
+                ),
                 archiver=self.archiver,
                 request_log=self._request_log,
                 wait_for_hosts_s=config.patience.total_seconds(),
+                rules=config.rules,
             )
             self.leases.database_thread = self.database_thread
             if isinstance(self._spider, LearnsSeeds):
@@ -239,7 +246,13 @@ class CrawlWorker:
             follow_nofollow=config.follow_nofollow,
             suffixes=config.suffixes,
         )
-        self.leases = WorkerLeases(config, timeout_s, frontier_time(self.frontier), count=count)
+        self.leases = WorkerLeases(
+            config,
+            timeout_s,
+            frontier_time(self.frontier),
+            count=count,
+            on_rules_changed=self._log_rules,
+        )
         self.robots = RobotsLifecycle(config, self.leases, count, add_sitemaps=self._add_sitemaps)
         self.dispatcher = Dispatcher(config, self.leases, self.robots, count=count)
         self._request_log = self._open_request_log()
@@ -277,6 +290,11 @@ class CrawlWorker:
             later=asyncio.get_running_loop().call_later,
             clock=lambda: self.clock.earliest_unix(time.monotonic()),
         )
+
+    def _log_rules(self, rules: PolitenessRules) -> None:
+        """Say in the log of requests which rules are in force from now on."""
+        if self._request_log is not None:
+            self._request_log.change_rules(rules_in_force(self._settings) | rules.as_settings())
 
     def _open_watchdog(self) -> HangWatchdog | None:
         config = self.config

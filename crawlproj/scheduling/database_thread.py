@@ -19,12 +19,13 @@ from datetime import UTC, datetime, timedelta
 from crawlproj.errors import ArchiveError, DatabaseError
 from crawlproj.fetch.resolver import NO_SUCH_NAME, Resolver
 from crawlproj.frontier.base import Frontier, Lease, Outlook, RobotsRow, Ticket, Want
+from crawlproj.politeness.clocks import PolitenessRules
 from crawlproj.scheduling.archiver import Archiver
 from crawlproj.scheduling.batch_writer import BatchWriter
 from crawlproj.scheduling.messages import FromDatabase, Refill, ToDatabase, frontier_time
 from crawlproj.scheduling.request_log import RequestLog
 from crawlproj.scheduling.retrying import OutageRetry
-from crawlproj.scheduling.sharing import PeerSummary, summarize_peers
+from crawlproj.scheduling.sharing import summarize_peers
 from crawlproj.scheduling.worker import is_dead
 from crawlproj.urls.canonical import origin_of
 
@@ -74,11 +75,13 @@ class DatabaseThread(threading.Thread):
         archiver: Archiver | None = None,
         request_log: RequestLog | None = None,
         wait_for_hosts_s: float = 0.0,
+        rules: PolitenessRules | None = None,
     ) -> None:
         """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so
         long the servers of a worker rest that is found dead. `archiver` and `request_log`: the
         record and the line of a visit are on disk there before its end is stored.
-        `wait_for_hosts_s`: so long a crawl waits for hosts that rest.
+        `wait_for_hosts_s`: so long a crawl waits for hosts that rest. `rules`: this worker's own,
+        for the others.
         """
         super().__init__(name="database", daemon=True)
         self.frontier = frontier
@@ -97,6 +100,7 @@ class DatabaseThread(threading.Thread):
             robot_name=robot_name,
             request_log=request_log,
         )
+        self._rules = rules or PolitenessRules()
         self._rest = timedelta(seconds=rest_s)
         self._archiver = archiver
         self._heartbeat_at = -HEARTBEAT_GAP_S
@@ -279,7 +283,7 @@ class DatabaseThread(threading.Thread):
             reply.contested = self.frontier.contested_servers(sorted(self._renewed))
             if message.servers_wanted <= 0:
                 reply.others_wait = self.frontier.has_free_servers()
-        reply.peers = self._heartbeat()
+        self._heartbeat(reply)
         self._lease(message, reply.pushed)
         self._borrow(message)
         reply.leases = self._leases
@@ -341,14 +345,14 @@ class DatabaseThread(threading.Thread):
         message.release = [server for server in message.release if server not in release]
         message.yielded = [server for server in message.yielded if server not in yielded]
 
-    def _heartbeat(self) -> PeerSummary | None:
+    def _heartbeat(self, reply: FromDatabase) -> None:
         """Say that this worker lives, and hear of the others. The leases of those that died on this
         machine are ended, so that nobody waits for them.
         """
         gap_s = min(HEARTBEAT_GAP_S, self.frontier.spec.lease.total_seconds() / 4)
         if time.monotonic() - self._heartbeat_at < gap_s:
-            return None
-        peers = self.frontier.heartbeat(self.worker, self._wanting)
+            return
+        peers = self.frontier.heartbeat(self.worker, self._wanting, self._rules.as_settings())
         self._heartbeat_at = time.monotonic()
         dead = [peer.name for peer in peers if is_dead(peer.name)]
         if dead:
@@ -357,7 +361,9 @@ class DatabaseThread(threading.Thread):
                 ", ".join(dead),
             )
             self.frontier.end_dead_workers(dead, self._rest)
-        return summarize_peers((peer for peer in peers if peer.name not in dead), len(dead))
+        living = [peer for peer in peers if peer.name not in dead]
+        reply.peers = summarize_peers(living, len(dead))
+        reply.rules = self._rules.strictest(peer.rules for peer in living)
 
     def _lease(self, message: ToDatabase, pushed: bool) -> None:
         """Look for names to be resolved, hosts that came up on held servers, and servers to lease:

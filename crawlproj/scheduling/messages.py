@@ -20,6 +20,7 @@ from crawlproj.frontier.base import (
     Ticket,
     Want,
 )
+from crawlproj.politeness.clocks import PolitenessRules
 from crawlproj.scheduling.sharing import PeerSummary
 
 
@@ -149,6 +150,8 @@ class FromDatabase:
     wants: list[Want] = field(default_factory=list)
     robots: dict[str, RobotsRow] = field(default_factory=dict)
     peers: PeerSummary | None = None
+    rules: PolitenessRules | None = None
+    """The strictest of this worker's rules of politeness and those of the others that live."""
     others_wait: bool = False
     """All places are taken, and other servers of this crawl wait for one."""
     pushed: bool = False

@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable
 from crawlproj.errors import ArchiveError
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.frontier.takedown import load_rules
+from crawlproj.politeness.clocks import PolitenessRules
 from crawlproj.scheduling.archiver import Archiver
+from crawlproj.scheduling.worker import is_dead
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +40,14 @@ class NotificationListener:
         archiver: Archiver,
         on_robots_changed: Callable[[Iterable[str]], None],
         set_hung_pages_aside: Callable[[], None],
+        rules: PolitenessRules,
     ) -> None:
         self._frontier = frontier
         self._db = frontier.db
         self._worker = worker
+        self._rules = rules
+        self.rules = rules
+        """The strictest of these and those of the workers that live at the start."""
         self._archiver = archiver
         self._on_robots_changed = on_robots_changed
         self._obeyed = -1
@@ -56,7 +62,8 @@ class NotificationListener:
 
     def start_listening(self) -> None:
         """Be known as a worker first: who calls then waits until this one has obeyed."""
-        self._frontier.heartbeat(self._worker, False)
+        peers = self._frontier.heartbeat(self._worker, False, self._rules.as_settings())
+        self.rules = self._rules.strictest(peer.rules for peer in peers if not is_dead(peer.name))
         self._db.listen(PUSHES)
         self._db.listen(ROBOTS)
         self._check_takedowns()

@@ -174,6 +174,18 @@ class RequestLog:
             self._waiting = True
             self._later(FLUSH_S, self.flush)
 
+    def change_rules(self, rules: Mapping[str, Any]) -> None:
+        """Other rules are in force for requests that start from now on: a line like the first one
+        says so.
+        """
+        self.flush()
+        self._header = {**self._header, "rules": rules}
+        if self._file is not None:
+            self.write({**self._full_header(), "since": round(self._clock(), 6)})
+
+    def _full_header(self) -> dict[str, Any]:
+        return {**self._header, "started": round(self._part_began_s, 6), "part": self._part}
+
     def flush(self) -> None:
         """Write what waits: a kill of this process loses nothing of it then."""
         self._waiting = False
@@ -249,8 +261,7 @@ class RequestLog:
         make_private_folder(self._path.parent)
         self._file = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._size = os.fstat(self._file).st_size
-        header = {**self._header, "started": round(self._part_began_s, 6), "part": self._part}
-        self._append([_encode(header)])
+        self._append([_encode(self._full_header())])
         self._delete_oldest()
 
     def _append(self, lines: list[str]) -> None:

@@ -169,7 +169,7 @@ class RobotsLifecycle:
         """
         host.set_crawl_delay(known.row.origin, known.crawl_delay_s(self._config.robot_name))
         if host.clock.reason == "taken over":
-            until = host.server.leased_at + host.clock.delay_s(self._config.host_rules)
+            until = host.server.leased_at + host.clock.delay_s(self._window.rules.host)
             host.clock = host.clock.resting_until(until, "taken over")
 
     def _learn(self, home: HostWindow | None, page: Page, ticket: RobotsTicket) -> None:
@@ -222,7 +222,7 @@ class RobotsLifecycle:
     def _rest_after_robots(self, host: HostWindow, known: robots.Robots) -> None:
         host.set_crawl_delay(known.row.origin, known.crawl_delay_s(self._config.robot_name))
         fetched_at = self._leases.clock.not_before(known.row.fetched)
-        until = fetched_at + host.clock.delay_s(self._config.host_rules)
+        until = fetched_at + host.clock.delay_s(self._window.rules.host)
         host.clock = host.clock.resting_until(until, "crawl-delay")
         self._window.requeue_host(host)
 

@@ -160,7 +160,7 @@ class CrawlScheduler(BaseScheduler):
                 setattr(owner, name, _noted(watchdog, read))
 
     def _take_over_delay(self) -> None:
-        """Let DOWNLOAD_DELAY be kept by our clocks alone (`config.host_rules`). Scrapy's own slots
+        """Let DOWNLOAD_DELAY be kept by our clocks alone (`config.rules.host`). Scrapy's own slots
         would wait a second time, and for a random time around it.
         """
         asked_s = self.crawler.settings.getfloat("DOWNLOAD_DELAY")
@@ -170,7 +170,7 @@ class CrawlScheduler(BaseScheduler):
             "DOWNLOAD_DELAY is %g s, so a host is asked every %g s at most (the longer of it and "
             "POLITENESS_DELAY)",
             asked_s,
-            self.config.host_rules.delay_s,
+            self.config.rules.host.delay_s,
         )
         self.crawler.engine.downloader._delay = 0.0
 

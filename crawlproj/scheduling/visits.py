@@ -122,10 +122,10 @@ class VisitEnds:
         ticket = page.ticket
         host = self._dispatcher.window.hosts.get(ticket.host)
         address = ""
-        delay_s = self._config.host_rules.delay_s
+        delay_s = self._dispatcher.window.rules.host.delay_s
         if host is not None:
             address = address_of(host.server.address)
-            delay_s = host.clock.delay_s(self._config.host_rules)
+            delay_s = host.clock.delay_s(self._dispatcher.window.rules.host)
         robots_at = None
         if isinstance(ticket, Ticket):
             robots_at = self._robots.fetched_at(ticket.url)

@@ -16,7 +16,7 @@ from math import ceil, inf
 
 from crawlproj.frontier.base import Lane, Lease, Ticket
 from crawlproj.items import RobotsTicket
-from crawlproj.politeness.clocks import FetchTiming, HostClock, HostRules, ServerClock, ServerRules
+from crawlproj.politeness.clocks import FetchTiming, HostClock, PolitenessRules, ServerClock
 from crawlproj.revisit.shares import Shares
 
 SHARE_CLASSES = {Lane.NEW: "new", Lane.REVISIT: "revisit", Lane.BACKFILL: "backfill"}
@@ -35,6 +35,10 @@ LARGEST_WINDOW = 1_000
 LARGEST_GROWTH = 2_000
 """All windows together hold at most so many more than FRONTIER_WINDOW each."""
 GROWTH_AT_ONCE = 8
+ROUND_WAIT_S = 0.5
+"""Until one looks again whether a host may be asked that must wait for a general pause."""
+SHORT_REST_S = 10.0
+"""A server waits so long for a host of its round before it rather has its general pause."""
 
 
 def share_class(ticket: Ticket) -> str:
@@ -176,7 +180,8 @@ class ServerWindow:
 
     `heap` orders its hosts by their clocks; an entry that is not its host's `entry` any more is
     stale. While a request to one of them has not left yet (`unsent`), nobody knows from when the
-    server's delay counts, and no other starts. `leaving`: it is to be given back.
+    server's delay counts, and no other starts. `leaving`: it is to be given back. Hosts that must
+    wait for the next general pause are in `members`, but not in `heap`.
     """
 
     id: int
@@ -189,6 +194,7 @@ class ServerWindow:
     leaving: bool = False
     in_flight: int = 0
     unsent: HostWindow | None = None
+    members: set[HostWindow] = field(default_factory=set)
     heap: list[tuple[float, int, HostWindow]] = field(default_factory=list)
     entry: HeapEntry | None = None
 
@@ -214,15 +220,12 @@ class ServerWindow:
 class Window:
     """All leases of a worker, ordered by when they may be asked next."""
 
-    def __init__(
-        self, shares: Mapping[str, float], size: int, rules: HostRules, server_rules: ServerRules
-    ) -> None:
+    def __init__(self, shares: Mapping[str, float], size: int, rules: PolitenessRules) -> None:
+        self.rules = rules
         self.hosts: dict[str, HostWindow] = {}
         self.servers: dict[int, ServerWindow] = {}
         self._shares = shares
         self._size = size
-        self._rules = rules
-        self._server_rules = server_rules
         self._growth = 0
         self._heap: list[tuple[float, int, ServerWindow]] = []
         self._order = count()
@@ -254,14 +257,14 @@ class Window:
                 lease.address,
                 lease.epoch,
                 deadline=deadline,
-                limit=max(1, self._server_rules.hosts),
+                limit=max(1, self.rules.server.hosts),
                 clock=clock,
                 leased_at=now,
             )
             self.servers[lease.server] = server
         for host in lease.hosts:
             if host.name not in self.hosts:
-                self.hosts[host.name] = HostWindow(
+                added = HostWindow(
                     host.name,
                     server,
                     hosts[host.name],
@@ -269,6 +272,16 @@ class Window:
                     size=self._size,
                     prepared=host.prepared,
                 )
+                self.hosts[host.name] = added
+                server.members.add(added)
+
+    def change_rules(self, rules: PolitenessRules) -> None:
+        """Keep other rules from now on."""
+        self.rules = rules
+        for server in self.servers.values():
+            server.limit = max(1, rules.server.hosts)
+            self._place_members(server)
+            self._requeue_server(server)
 
     def add_tickets(self, tickets: Iterable[Ticket]) -> int:
         """Put tickets in, and return how many; those that are held already, or whose host is no
@@ -311,15 +324,48 @@ class Window:
         """
         if self.hosts.get(host.name) is not host:
             return
-        if host.in_flight is None and host.waiting and not host.parked:
-            if host.entry is None or host.entry[0] != host.clock.next_at:
-                host.entry = (host.clock.next_at, next(self._order))
-                heappush(host.server.heap, (*host.entry, host))
-        else:
-            host.entry = None
+        self._place_host(host)
         self._requeue_server(host.server)
 
+    def _place_host(self, host: HostWindow) -> None:
+        may_start = host.in_flight is None and host.waiting and not host.parked
+        if not may_start or not self.may_ask(host):
+            host.entry = None
+        elif host.entry is None or host.entry[0] != host.clock.next_at:
+            host.entry = (host.clock.next_at, next(self._order))
+            heappush(host.server.heap, (*host.entry, host))
+
+    def may_ask(self, host: HostWindow) -> bool:
+        """Whether a host may be asked before the next general pause of its server."""
+        return host.server.clock.may_ask(host.name, self.rules.server)
+
+    def _place_members(self, server: ServerWindow) -> None:
+        """Put all hosts of a server where they belong: a round has begun, is full or over."""
+        for host in server.members:
+            self._place_host(host)
+
+    def _needs_pause(self, server: ServerWindow) -> bool:
+        """Whether it is time for a general pause: the round is over, or none of its hosts can be
+        asked soon while others wait. As long as a request is under way, it is not.
+        """
+        rules = self.rules.server
+        asked = server.clock.asked
+        if server.in_flight or not asked or not rules.has_pauses:
+            return False
+        if server.clock.round_is_over(rules):
+            return True
+        if len(asked) < rules.hosts:
+            return False
+        soon = server.clock.busy_at + min(SHORT_REST_S, rules.pause_s)
+        hosts = [host for name in asked if (host := self.hosts.get(name)) is not None]
+        if any(host.server is server and _is_able(host, soon) for host in hosts):
+            return False
+        return any(host.waiting and host.name not in asked for host in server.members)
+
     def _requeue_server(self, server: ServerWindow) -> None:
+        if self._needs_pause(server):
+            server.clock = server.clock.pausing(self.rules.server)
+            self._place_members(server)
         at = server.ready_at()
         if at is None:
             server.entry = None
@@ -369,17 +415,31 @@ class Window:
         host.note_start(now)
         host.server.in_flight += 1
         if reaches_server:
-            host.server.clock = host.server.clock.after_start(now, self._server_rules)
+            self._count_start(host, now)
             host.server.unsent = None
-            if self._server_rules.delay_s:
+            if self.rules.server.delay_s:
                 host.server.unsent = host
         self.requeue_host(host)
+
+    def _count_start(self, host: HostWindow, now: float) -> None:
+        """Set the server's clock by a request that starts. Who may be asked is decided anew when it
+        ends a round, or the last place in it is taken.
+        """
+        server = host.server
+        rules = self.rules.server
+        others = server.in_flight - (host.in_flight is not None)
+        before = server.clock
+        counted = before.counting(host.name, now, rules, idle=not others)
+        server.clock = counted.after_start(now, rules)
+        is_full = len(counted.asked) >= rules.hosts and host.name not in before.asked
+        if is_full or counted.round_is_over(rules) or len(counted.asked) < len(before.asked):
+            self._place_members(server)
 
     def mark_sent(self, host: HostWindow, now: float) -> None:
         """Count the server's pause from now: the request has left, perhaps later than planned."""
         host.sent_at = now
         self._clear_unsent(host)
-        host.server.clock = host.server.clock.after_start(now, self._server_rules)
+        host.server.clock = host.server.clock.after_start(now, self.rules.server)
         self._requeue_server(host.server)
 
     def take_turn(self, host: HostWindow, now: float) -> float:
@@ -389,10 +449,12 @@ class Window:
         wait_s = max(host.clock.next_at, host.server.clock.next_at) - now
         if host.server.unsent is not None:
             wait_s = max(wait_s, UNSENT_WAIT_S)
+        if not self.may_ask(host):
+            wait_s = max(wait_s, ROUND_WAIT_S)
         if wait_s > 0:
             return wait_s
-        host.clock = host.clock.resting_until(now + host.clock.delay_s(self._rules), "delay")
-        host.server.clock = host.server.clock.after_start(now, self._server_rules)
+        host.clock = host.clock.resting_until(now + host.clock.delay_s(self.rules.host), "delay")
+        self._count_start(host, now)
         self.requeue_host(host)
         return 0.0
 
@@ -411,10 +473,8 @@ class Window:
             sent_at = timing.ended
             self.mark_sent(host, sent_at)
         timing = replace(timing, sent=sent_at)
-        clock = host.clock.after_fetch(timing, self._rules)
-        host.server.clock, host.clock = host.server.clock.after_fetch(
-            clock, timing.ended, self._server_rules
-        )
+        host.clock = host.clock.after_fetch(timing, self.rules.host)
+        host.server.clock = host.server.clock.after_end(timing.ended, self.rules.server)
         self.requeue_host(host)
 
     def finish_request(self, host: HostWindow) -> None:
@@ -475,7 +535,16 @@ class Window:
         host.entry = None
         if self.hosts.pop(host.name, None) is not None:
             self._growth -= host.size - self._size
+        host.server.members.discard(host)
         self._requeue_server(host.server)
+
+
+def _is_able(host: HostWindow, soon: float) -> bool:
+    """Whether a host has something to be asked for, or may get it from the database, and does not
+    rest for longer.
+    """
+    has_work = (host.waiting and not host.parked) or host.more or host.held_ids
+    return bool(has_work) and host.clock.next_at <= soon
 
 
 def _is_released(host: HostWindow, soon: float) -> bool:

@@ -16,7 +16,7 @@ from crawlproj.config import Config
 from crawlproj.fetch.resolver import describe_failures
 from crawlproj.frontier.base import Host, Lane, Lease, Outlook, Pause, Want
 from crawlproj.frontier.clock import FrontierClock
-from crawlproj.politeness.clocks import HostClock, ServerClock
+from crawlproj.politeness.clocks import HostClock, PolitenessRules, ServerClock
 from crawlproj.revisit.shares import lease_limits
 from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.messages import FromDatabase, Refill, ToDatabase
@@ -51,14 +51,15 @@ class WorkerLeases:
         timeout_s: float,
         now: tuple[datetime, float, float],
         count: Callable[[str, int], None],
+        on_rules_changed: Callable[[PolitenessRules], None],
     ) -> None:
+        """`on_rules_changed` is called when other rules of politeness come into force."""
         self.config = config
+        self._on_rules_changed = on_rules_changed
         self._timeout_s = timeout_s
         self._count = count
         self.clock = FrontierClock(*now)
-        self.window = Window(
-            config.spec.shares, config.window, config.host_rules, server_rules=config.server_rules
-        )
+        self.window = Window(config.spec.shares, config.window, config.rules)
         self.moved_robots = MovedRobots(self.window)
         self.unstored: dict[int, HostWindow | None] = {}
         self.outlook = Outlook()
@@ -76,7 +77,7 @@ class WorkerLeases:
         self._released_clocks: dict[str, HostClock] = {}
         self._unprepared = 0
         self._unseen = ceil(
-            (config.spec.lease.total_seconds() - timeout_s) / max(config.host_rules.delay_s, 0.1)
+            (config.spec.lease.total_seconds() - timeout_s) / max(config.rules.host.delay_s, 0.1)
         )
         """How often a worker may have asked a host after it last stored a clock."""
         self._change_count = 0
@@ -102,6 +103,8 @@ class WorkerLeases:
             self._apply_renewals(reply.renewed, reply.contested)
         for lease in reply.leases:
             self._admit(lease)
+        if reply.rules is not None and reply.rules != self.window.rules:
+            self.change_rules(reply.rules)
         if reply.peers is not None:
             self._give_back_excess(reply.peers)
         if reply.others_wait:
@@ -120,6 +123,27 @@ class WorkerLeases:
         self._tickets_seen += len(reply.tickets)
         self.window.add_tickets(reply.tickets)
         self._mark_refilled(reply)
+
+    def change_rules(self, rules: PolitenessRules) -> None:
+        """Keep other rules of politeness from now on, and say so: workers with stricter ones have
+        come, or gone.
+        """
+        self.window.change_rules(rules)
+        self._on_rules_changed(rules)
+        self._count("politeness/rules_changed", 1)
+        own = self.config.rules.as_settings()
+        changed = [
+            f"{name} {value:g} (not {own[name]:g})"
+            for name, value in rules.as_settings().items()
+            if value != own[name]
+        ]
+        if changed:
+            log.warning(
+                "Other workers on this database have stricter rules, which are kept here too: %s",
+                ", ".join(changed),
+            )
+        else:
+            log.warning("No other worker has stricter rules any more: our own are in force again")
 
     def _apply_commits(self, reply: FromDatabase) -> None:
         for key in reply.stored:
@@ -146,20 +170,29 @@ class WorkerLeases:
         if self._given_back.get(lease.server) == lease.epoch:
             return
         now = time.monotonic()
-        server = ServerClock()
-        if lease.pause:
-            server = ServerClock(self.clock.not_before(lease.pause.until), lease.pause.reason)
+        server = self._server_clock_of(lease, now)
         hosts = {host.name: self._clock_of(host) for host in lease.hosts}
         if lease.taken_over:
             self._count("frontier/taken_over", 1)
-            server = server.after_start(now, self.config.server_rules)
+            server = server.after_start(now, self.window.rules.server)
             for name, clock in hosts.items():
-                rested = clock.taken_over(now, self.config.host_rules)
-                server, hosts[name] = server.after_fetch(rested, now, self.config.server_rules)
+                hosts[name] = clock.taken_over(now, self.window.rules.host)
         deadline = self.clock.not_after(lease.until) - self._timeout_s
         self.window.admit_lease(lease, deadline, now, clock=server, hosts=hosts)
         self._kinds.setdefault(lease.server, lease.kind)
         self.mark_changed()
+
+    def _server_clock_of(self, lease: Lease, now: float) -> ServerClock:
+        """The clock as it is stored."""
+        pause = lease.pause
+        if pause is None:
+            return ServerClock()
+        busy_at = now
+        if pause.busy_at is not None:
+            busy_at = min(now, self.clock.not_before(pause.busy_at))
+        return ServerClock(
+            self.clock.not_before(pause.until), pause.reason, asked=pause.asked, busy_at=busy_at
+        )
 
     def _clock_of(self, host: Host) -> HostClock:
         """The clock as it is stored, or as it was when we let go of the host: that may be newer
@@ -169,12 +202,7 @@ class WorkerLeases:
         released = self._released_clocks.pop(host.name, HostClock())
         if pause is None:
             return released
-        stored = HostClock(
-            self.clock.not_before(pause.until),
-            pause.reason,
-            pause.failures,
-            request_count=pause.asked,
-        )
+        stored = HostClock(self.clock.not_before(pause.until), pause.reason, pause.failures)
         if released.next_at > stored.next_at + SAME_S:
             return released
         return stored
@@ -229,7 +257,7 @@ class WorkerLeases:
         """
         self._peers = peers
         if peers.died:
-            rest = timedelta(seconds=self.config.host_rules.max_delay_s)
+            rest = timedelta(seconds=self.window.rules.host.max_delay_s)
             self.orphans_until = self.clock.now() + rest
         now = time.monotonic()
         held = [server for server in self.window.servers.values() if not server.leaving]
@@ -286,7 +314,10 @@ class WorkerLeases:
         hosts = [host for host in self.window.hosts_to_refill() if host not in urgent]
         wants = [self._want(host) for host in hosts]
         wants += [self._urgent_want(host) for host in urgent]
-        unprepared = sum(not host.prepared for host in self.window.hosts.values())
+        # Those that must wait for a general pause of their server take no place from others.
+        unprepared = sum(
+            not host.prepared and self.window.may_ask(host) for host in self.window.hosts.values()
+        )
         eager = bool(idle) or unprepared < self._unprepared
         self._unprepared = unprepared
         starving = any(not host.waiting and host.in_flight is None for host in (*hosts, *urgent))
@@ -399,9 +430,7 @@ class WorkerLeases:
     def _store_clocks(self, hosts: Iterable[HostWindow], servers: Iterable[ServerWindow]) -> None:
         host_pauses = {host.name: self._pause_of(host) for host in hosts if host.clock.next_at}
         server_pauses = {
-            server.id: Pause(self.clock.latest_datetime(server.clock.next_at), server.clock.reason)
-            for server in servers
-            if server.clock.next_at
+            server.id: self._server_pause_of(server) for server in servers if server.clock.next_at
         }
 
         def fill(message: ToDatabase) -> None:
@@ -413,11 +442,15 @@ class WorkerLeases:
 
     def _pause_of(self, host: HostWindow) -> Pause:
         clock = host.clock
+        return Pause(self.clock.latest_datetime(clock.next_at), clock.reason, clock.failures)
+
+    def _server_pause_of(self, server: ServerWindow) -> Pause:
+        clock = server.clock
         return Pause(
             self.clock.latest_datetime(clock.next_at),
             clock.reason,
-            clock.request_count,
-            failures=clock.failures,
+            asked=clock.asked,
+            busy_at=self.clock.latest_datetime(clock.busy_at),
         )
 
     def store_all_clocks(self) -> None:

@@ -15,8 +15,8 @@ class Clocks:
         (first,) = frontier.lease("stalled", 9)
         world.clock.advance(121)
         (second,) = frontier.lease("w", 9)
-        later = Pause(world.clock.after(5), "delay", asked=9)
-        earlier = Pause(world.clock.after(1), "delay", asked=1)
+        later = Pause(world.clock.after(5), "delay")
+        earlier = Pause(world.clock.after(1), "delay")
         frontier.commit(
             Batch(clocks={world.host("b"): later}, server_clocks={second.server: later}), "w"
         )
@@ -101,13 +101,56 @@ class Borrowing(Clocks):
     def test_a_dead_workers_server_is_taken_over_with_what_it_may_have_asked(
         self, world: World
     ) -> None:
+        """Of any of its hosts, whether it is known to have been asked or not."""
         frontier = world.frontier()
-        world.give(frontier, "/", host="b")
-        frontier.commit(
-            Batch(clocks={world.host("b"): Pause(world.clock.after(1), "delay", asked=3)})
-        )
+        frontier.add([world.url(frontier, "/", host) for host in "bcd"])
+        frontier.put_addresses({world.host(host): world.address("b") for host in "bcd"})
         (first,) = frontier.lease("dead", 9)
+        asked = Pause(
+            world.clock.after(1), "delay", asked={world.host("b"): 3}, busy_at=world.clock.now
+        )
+        frontier.commit(Batch(server_clocks={first.server: asked}), "dead")
         world.clock.advance(121)
         ((lease,), _) = frontier.lease_for_hosts("w", [world.host("b")], unseen=5)
         assert lease.taken_over and lease.epoch == first.epoch + 1
-        assert lease.hosts[0].pause is not None and lease.hosts[0].pause.asked == 8
+        assert lease.pause == Pause(
+            asked.until,
+            "delay",
+            asked={world.host("b"): 8, world.host("c"): 5, world.host("d"): 5},
+            busy_at=world.clock.now,
+        )
+
+    def test_a_server_that_no_clock_was_stored_of_counts_as_asked_as_well(
+        self, world: World
+    ) -> None:
+        frontier = world.frontier()
+        world.give(frontier, "/")
+        frontier.lease("dead", 9)
+        world.clock.advance(121)
+        (lease,) = frontier.lease("w", 9, unseen=5)
+        assert lease.pause is not None
+        assert (lease.pause.until, lease.pause.asked) == (world.clock.now, {world.host("a"): 5})
+
+    def test_what_was_asked_since_the_last_general_pause_goes_with_the_server(
+        self, world: World
+    ) -> None:
+        """Into other crawls too; one whose lease has moved on does not know it."""
+        one = world.frontier("one")
+        two = world.frontier("two")
+        world.give(one, "/")
+        world.give(two, "/")
+        (lease,) = one.lease("w", 9)
+        asked = Pause(
+            world.clock.after(1),
+            "server delay",
+            asked={world.host("a"): 2, world.host("gone"): 7},
+            busy_at=world.clock.now,
+        )
+        one.commit(Batch(server_clocks={lease.server: asked}), "w")
+        one.release_servers("w", [lease.server])
+        (lease,) = two.lease("v", 9, unseen=5)
+        assert lease.pause == asked
+        late = Pause(world.clock.after(9), "late", asked={world.host("a"): 1})
+        one.commit(Batch(server_clocks={lease.server: late}), "w")
+        (lease,) = two.new_hosts_on_leases("v", [lease.server], [])
+        assert lease.pause == Pause(late.until, "late", asked=asked.asked, busy_at=asked.busy_at)

@@ -45,6 +45,15 @@ class Sharing:
         one.remove_worker(name(world, "b"))
         assert peers(world, two, "c") == []
 
+    def test_workers_tell_each_other_their_rules_of_politeness(self, world: World) -> None:
+        one = world.frontier("one")
+        two = world.frontier("two")
+        one.heartbeat(name(world, "a"), False, {"POLITENESS_DELAY": 2.0})
+        assert [peer.rules for peer in peers(world, two, "b")] == [{"POLITENESS_DELAY": 2.0}]
+        one.heartbeat(name(world, "a"), False, {"POLITENESS_DELAY": 0.5})
+        assert [peer.rules for peer in peers(world, two, "b")] == [{"POLITENESS_DELAY": 0.5}]
+        assert [peer.rules for peer in peers(world, one, "a")] == [{}]
+
     def test_servers_of_the_dead_rest_and_are_free_then(self, world: World) -> None:
         frontier = world.frontier()
         world.give(frontier, "/")

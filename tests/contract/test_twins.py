@@ -256,7 +256,14 @@ class Twins(RuleBasedStateMachine):
         )
 
     def pause(self, fields: tuple[int, str, int, int]) -> Pause:
-        return Pause(self.clock.after(fields[0]), *fields[1:])
+        seconds, reason, asked, failures = fields
+        return Pause(
+            self.clock.after(seconds),
+            reason,
+            failures,
+            asked={self.worlds[0].host("a"): asked},
+            busy_at=self.clock.now,
+        )
 
     def robots(self, name: str, status: int) -> RobotsRow:
         host = self.worlds[0].host(name)

@@ -41,6 +41,7 @@ NOTICED = {
     "server_delay": ("0.1 s asked for", "server delay"),
     "hosts_per_server": ("hosts at a time", "hosts per server"),
     "general_pause": ("before the pause", "general pause"),
+    "hosts_between_pauses": ("is host 2 between two pauses", "host 2 since the last pause"),
     "robots_first": ("before robots.txt", "robots.txt first"),
     "robots_rules": ("forbids", ""),
 }

@@ -26,6 +26,7 @@ QUICK: Mapping[str, object] = {
     "POLITENESS_SLOWDOWN": 0,
     "POLITENESS_SERVER_DELAY": 0,
     "POLITENESS_HOSTS_PER_SERVER": 100,
+    "POLITENESS_PAUSE_AFTER": 0,
 }
 """Settings of every test crawl, unless it says otherwise."""
 

@@ -4,10 +4,11 @@ was given.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import inf
 
 from crawlproj.demo.log import AccessRecord
 
@@ -90,30 +91,30 @@ def _server(server: str, seen: Sequence[AccessRecord], law: Law) -> Iterable[str
 
 
 def _pauses(server: str, seen: Sequence[AccessRecord], law: Law) -> Iterable[str]:
-    """After so many requests to a host, nothing starts on its server for a while. A rest for
-    another reason counts as well: what else was under way meanwhile may end in it.
+    """Between two general pauses only so many hosts are asked, and each only so often. After that
+    many requests to a host nothing starts on its server for a while. A rest for another reason
+    counts as well, if nothing was under way.
     """
-    if not law.pause_after:
+    if not law.pause_after or not law.pause_s:
         return
-    asked: dict[str, int] = defaultdict(int)
-    ended: dict[str, float] = {}
-    resting_until = 0.0
-    since = ""
-    last_start = 0.0
+    asked: Counter[str] = Counter()
+    last: AccessRecord | None = None
+    busy_until = -inf
     for record in seen:
-        rested = [
-            host
-            for host, end in ended.items()
-            if record.started - max(end, last_start) >= law.pause_s - SLACK_S
-        ]
-        asked |= dict.fromkeys(rested, 0)
-        if resting_until - law.pause_s <= record.started < resting_until - SLACK_S:
-            early = resting_until - record.started
-            yield f"{server}: {record.host} was asked {early:.3f} s before the pause after {since} was over"
-        last_start = record.started
-        ended[record.host] = record.ended
+        rest = record.started - busy_until
+        if last is not None and record.started > last.ended:
+            rest = record.started - last.ended
+            if rest < law.pause_s - SLACK_S:
+                yield f"{server}: {record.host} was asked {law.pause_s - rest:.3f} s before the pause after {last.host} was over"
+            asked.clear()
+            last = None
+        elif rest >= law.pause_s - SLACK_S:
+            asked.clear()
         asked[record.host] += 1
-        if asked[record.host] >= law.pause_after:
-            asked[record.host] = 0
-            resting_until = record.ended + law.pause_s
-            since = record.host
+        if asked[record.host] == 1 and len(asked) > law.hosts_per_server:
+            yield f"{server}: {record.host} is host {len(asked)} between two pauses"
+        if asked[record.host] > law.pause_after:
+            yield f"{server}: {record.host} was asked {asked[record.host]} times between two pauses"
+        if asked[record.host] >= law.pause_after and last is None:
+            last = record
+        busy_until = max(busy_until, record.ended)

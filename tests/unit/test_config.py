@@ -26,7 +26,7 @@ def test_the_defaults_make_sense_and_name_the_crawl_after_the_spider() -> None:
     config = read_config(settings(), "site")
     assert config.spec.name == "site"
     assert config.crawl_dir == Path(".crawl").absolute()
-    assert config.host_rules.delay_s == 2
+    assert config.rules.host.delay_s == 2
     assert config.bounds.interval == timedelta(days=5)
     assert config.user_agent == "crawlproj"
 
@@ -43,7 +43,7 @@ def test_values_from_the_environment_are_strings_and_are_read_all_the_same() -> 
         ),
         "x",
     )
-    assert (config.host_rules.delay_s, config.spec.shares, config.continuous) == (
+    assert (config.rules.host.delay_s, config.spec.shares, config.continuous) == (
         90,
         {"new": 0.5},
         True,

@@ -30,7 +30,8 @@ create table left_out_host (
     primary key (crawl, name)
 );
 
--- A pinned address: what is leased. `epoch` grows with each lease, so that ends of an older one are known as late.
+-- A pinned address: what is leased. `epoch` grows with each lease, so that ends of an older one are known as late. `asked`: how often each
+-- of its hosts was asked since its last general pause; `busy_at`: when a request was last under way.
 create table server (
     id int generated always as identity primary key,
     address text not null unique,
@@ -39,18 +40,22 @@ create table server (
     until timestamptz not null default '-infinity',
     yielded int,
     next_allowed timestamptz,
-    reason text not null default ''
+    reason text not null default '',
+    asked jsonb not null default '{}',
+    busy_at timestamptz
 );
 -- Those that are leased or just given back for others: few, however many there are in all.
 create index server_held on server (id) where worker is not null or yielded is not null;
 
 -- A worker that lives: it says so again and again. `wanting`: it found no server to lease. `heard`: the last call that it has obeyed.
+-- `rules`: its rules of politeness, by the names of their settings.
 create table worker (
     name text primary key,
     crawl int not null references crawl on delete cascade,
     wanting bool not null,
     until timestamptz not null,
-    heard bigint not null default 0
+    heard bigint not null default 0,
+    rules jsonb not null default '{}'
 );
 -- Calls to all workers: read anew what is forgotten, and close the WARC file that you write.
 create sequence worker_call;
@@ -65,7 +70,6 @@ create table host (
     prepared bool not null default false,
     next_allowed timestamptz,
     reason text not null default '',
-    asked int not null default 0,
     failures int not null default 0
 );
 create index host_server on host (server);

@@ -138,12 +138,15 @@ class MemoryFrontier:
         for name, pause in batch.clocks.items():
             host = hosts.get(name)
             if host and self._may_replace(host.pause, pause, host.server, worker=worker):
-                hosts[name] = replace(host, pause=pause)
+                hosts[name] = replace(host, pause=Pause(pause.until, pause.reason, pause.failures))
         servers = self.store.servers
         for id_, pause in batch.server_clocks.items():
             server = servers.get(id_)
             if server and self._may_replace(server.pause, pause, id_, worker=worker):
-                servers[id_] = replace(server, pause=Pause(pause.until, pause.reason))
+                server = replace(server, next_allowed=pause.until, reason=pause.reason)
+                if server.worker == worker:
+                    server = replace(server, asked=dict(pause.asked), busy_at=pause.busy_at)
+                servers[id_] = server
 
     def _may_replace(self, old: Pause | None, new: Pause, server: int | None, worker: str) -> bool:
         """A worker whose lease has moved on can only make a pause longer."""
@@ -245,8 +248,10 @@ class MemoryFrontier:
     def release_servers(self, worker: str, servers: Sequence[int], yielding: bool = False) -> None:
         self._leases.release_servers(worker, servers, yielding)
 
-    def heartbeat(self, worker: str, wanting: bool) -> list[Peer]:
-        return self._leases.heartbeat(worker, wanting)
+    def heartbeat(
+        self, worker: str, wanting: bool, rules: Mapping[str, float] | None = None
+    ) -> list[Peer]:
+        return self._leases.heartbeat(worker, wanting, rules)
 
     def remove_worker(self, worker: str) -> None:
         self.store.workers.pop(worker, None)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from crawlproj.frontier.base import CrawlSpec, Host, Lease, Pause, Peer
+from crawlproj.frontier.base import CrawlSpec, Host, Lease, Peer
 from crawlproj.frontier.memory.crawl import MemoryCrawl
 from crawlproj.frontier.memory.rows import HostQueue, HostRow, ServerRow, WorkerRow
 from crawlproj.frontier.memory.store import MemoryStore, has_passed
@@ -48,11 +48,13 @@ class MemoryLeases:
             leases.append(replace(lease, taken_over=free.worker is not None, kind=kind))
         return leases
 
-    def _count_unseen(self, server: int, unseen: int) -> None:
-        for host in list(self._store.hosts.values()):
-            if host.server == server and host.pause is not None:
-                pause = replace(host.pause, asked=host.pause.asked + unseen)
-                self._store.hosts[host.name] = replace(host, pause=pause)
+    def _count_unseen(self, server: ServerRow, now: datetime, unseen: int) -> ServerRow:
+        asked = dict(server.asked)
+        for host in self._store.hosts.values():
+            if host.server == server.id:
+                asked[host.name] = asked.get(host.name, 0) + unseen
+        allowed = server.next_allowed or now
+        return replace(server, next_allowed=allowed, asked=asked, busy_at=now)
 
     def _choose(
         self,
@@ -185,9 +187,9 @@ class MemoryLeases:
             until=now + self._spec.lease,
             yielded=None,
         )
+        if server.worker is not None and unseen:
+            held = self._count_unseen(held, now, unseen)
         self._store.servers[server.id] = held
-        if server.worker is not None:
-            self._count_unseen(server.id, unseen)
         return held
 
     def _pages_left(self, host: str) -> int | None:
@@ -250,20 +252,29 @@ class MemoryLeases:
             free = replace(server, worker=None, until=until, yielded=yielded)
             self._store.servers[server.id] = free
 
-    def heartbeat(self, worker: str, wanting: bool) -> list[Peer]:
+    def heartbeat(
+        self, worker: str, wanting: bool, rules: Mapping[str, float] | None = None
+    ) -> list[Peer]:
         now = self._now()
         workers = self._store.workers
-        workers[worker] = WorkerRow(self._spec.name, wanting, now + self._spec.lease)
+        until = now + self._spec.lease
+        workers[worker] = WorkerRow(self._spec.name, wanting, until, dict(rules or {}))
         leased = [row for row in self._store.servers.values() if not has_passed(row.until, now)]
         held = Counter(row.worker for row in leased)
         living = sorted(
-            (name, row)
+            name
             for name, row in workers.items()
             if name != worker and not has_passed(row.until, now)
         )
         return [
-            Peer(name, row.crawl == self._spec.name, row.wanting, held=held[name])
-            for name, row in living
+            Peer(
+                name,
+                workers[name].crawl == self._spec.name,
+                workers[name].wanting,
+                held=held[name],
+                rules=workers[name].rules,
+            )
+            for name in living
         ]
 
     def end_dead_workers(self, workers: Sequence[str], rest: timedelta) -> int:
@@ -274,8 +285,9 @@ class MemoryLeases:
         for server in list(self._store.servers.values()):
             if server.worker in workers and server.until and not has_passed(server.until, now):
                 rests_until = max(min(server.until, now + rest), server.next_allowed or now)
-                pause = Pause(rests_until, "taken over")
-                self._store.servers[server.id] = replace(server, until=now, pause=pause)
+                self._store.servers[server.id] = replace(
+                    server, until=now, next_allowed=rests_until, reason="taken over"
+                )
                 ended += 1
         return ended
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -159,20 +160,26 @@ class ServerRow:
     worker: str | None = None
     until: datetime | None = None
     yielded: str | None = None
-    pause: Pause | None = None
+    next_allowed: datetime | None = None
+    reason: str = ""
+    asked: Mapping[str, int] = field(default_factory=dict)
+    busy_at: datetime | None = None
 
     @property
-    def next_allowed(self) -> datetime | None:
-        return self.pause.until if self.pause else None
+    def pause(self) -> Pause | None:
+        if self.next_allowed is None:
+            return None
+        return Pause(self.next_allowed, self.reason, asked=self.asked, busy_at=self.busy_at)
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class WorkerRow:
     """A worker that said that it lives."""
 
     crawl: str
     wanting: bool
     until: datetime
+    rules: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

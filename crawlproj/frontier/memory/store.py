@@ -47,7 +47,7 @@ class MemoryStore:
         self.hosts |= {host.name: replace(host, pause=None) for host in wrong}
         for server in list(self.servers.values()):
             if not has_passed(server.next_allowed, latest):
-                server = replace(server, pause=None)
+                server = replace(server, next_allowed=None, asked={}, busy_at=None)
             if not has_passed(server.until, latest):
                 server = replace(server, until=now)
             self.servers[server.id] = server

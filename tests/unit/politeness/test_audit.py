@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -118,8 +118,25 @@ class Clock:
     end: float = 0.0
     failures: int = 0
     crawl_delay_s: float = 0.0
-    count: int = 0
     read: bool = False
+
+
+@dataclass
+class Round:
+    """The hosts of a server that were asked since its last general pause."""
+
+    busy: float = 0.0
+    asked: Counter[str] = field(default_factory=Counter)
+
+    def count(self, name: str, start: float, rules: dict[str, Any], limit: int) -> float:
+        """When the host may be asked, at `start` or after a pause."""
+        is_over = max(self.asked.values(), default=0) >= rules["POLITENESS_PAUSE_AFTER"]
+        if is_over or (name not in self.asked and len(self.asked) >= limit):
+            start = max(start, self.busy + rules["POLITENESS_PAUSE"])
+        if start - self.busy >= rules["POLITENESS_PAUSE"] - 1e-6:
+            self.asked.clear()
+        self.asked[name] += 1
+        return start
 
 
 @dataclass
@@ -143,16 +160,12 @@ class Schedule:
         worker = "w0"
         epoch = 1
         last = 0.0
-        rest = 0.0
+        rounds: defaultdict[str, Round] = defaultdict(Round)
         flying = list[tuple[float, str]]()
         for _ in range(requests):
             name = self.draw(st.sampled_from(names))
             clock = clocks[name]
-            start = (
-                max(clock.next, clock.end, rest)
-                if shared
-                else max(clock.next, clock.end, rest, last)
-            )
+            start = max(clock.next, clock.end) if shared else max(clock.next, clock.end, last)
             if self.draw(st.integers(0, 9)) == 0:
                 worker = self.draw(st.sampled_from(["w0", "w1", "w2"]))
                 epoch = epoch + 1
@@ -161,6 +174,8 @@ class Schedule:
             while len([end for end, host in flying if end > start and host != name]) >= limit:
                 start = min(end for end, host in flying if end > start and host != name)
             start += self.draw(st.sampled_from([0.0, 0.0, 0.01, 3.0]))
+            round_ = rounds[name if shared else ""]
+            start = round_.count(name, start, self.rules, limit)
             made = self.ask(name, clock, start)
             made |= {
                 "worker": worker,
@@ -172,10 +187,7 @@ class Schedule:
                 made |= {"ip": "198.51.100.7", "server": server * 100 + names.index(name)}
             last = start + self.rules["POLITENESS_SERVER_DELAY"]
             flying.append((clock.end, name))
-            clock.count += 1
-            if clock.count == self.rules["POLITENESS_PAUSE_AFTER"]:
-                clock.count = 0
-                rest = clock.end + self.rules["POLITENESS_PAUSE"]
+            round_.busy = max(round_.busy, clock.end)
             self.lines.append(made)
 
     def ask(self, name: str, clock: Clock, start: float) -> dict[str, Any]:
@@ -278,6 +290,24 @@ BROKEN: dict[str, tuple[str, list[dict[str, Any]], float, dict[str, Any]]] = {
         290.1,
         {"POLITENESS_PAUSE_AFTER": 3.0},
     ),
+    "general pause, too many hosts": (
+        "general pause",
+        [line(1), line(10, "b.test"), line(20, "c.test")],
+        290.1,
+        {"POLITENESS_PAUSE_AFTER": 3.0},
+    ),
+    "general pause, too many hosts while one is under way": (
+        "general pause",
+        [line(1, took=400), line(10, "b.test"), line(380, "c.test")],
+        321.0,
+        {"POLITENESS_PAUSE_AFTER": 3.0},
+    ),
+    "general pause, a host too often while another ends the round": (
+        "general pause",
+        [line(1, took=40), *(line(at, "b.test") for at in (5, 10, 15))],
+        326.0,
+        {"POLITENESS_PAUSE_AFTER": 1.0, "POLITENESS_SLOWDOWN": 0.0},
+    ),
     "lease, two at a time": (
         "lease",
         [line(1, took=5), line(3, "b.test", worker="w2", epoch=2)],
@@ -364,6 +394,7 @@ def test_a_broken_rule_is_named_with_both_lines_and_by_how_much(name: str) -> No
 ALSO = {
     "robots.txt still being read": {"one at a time"},
     "one at a time, a longer one before": {"host delay"},
+    "hosts per server": {"general pause"},
 }
 """What can't be broken alone."""
 
@@ -405,6 +436,24 @@ def test_the_tolerance_is_what_the_caller_says() -> None:
     lines = [line(1), line(2.99)]
     assert [v.rule for v in judge(lines, tolerance_s=0.005)] == ["host delay"]
     assert judge(lines, tolerance_s=0.02) == []
+
+
+def test_rules_that_change_hold_for_requests_that_start_later() -> None:
+    evidence = AuditedLogs()
+    stricter = header() | {"rules": RULES | {"POLITENESS_SERVER_DELAY": 5.0}, "since": T0 + 3}
+    lines = [
+        header() | {"rules": RULES},
+        line(2, "b.test"),
+        stricter,
+        line(1, took=4),  # in flight when they changed
+        line(8, "b.test"),
+        line(12, "a.test", delay_s=2.0),
+    ]
+    evidence.read_file("log", [json.dumps(one).encode() + b"\n" for one in lines])
+    assert [(found.rule, found.second.location) for found in find_violations(evidence)] == [
+        ("server delay", "log:6"),
+        ("slowdown", "log:6"),
+    ]
 
 
 def test_a_rule_that_the_log_does_not_name_was_not_in_force() -> None:

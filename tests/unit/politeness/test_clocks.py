@@ -3,7 +3,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.politeness.clocks import FetchTiming, HostClock, HostRules
+from crawlproj.politeness.clocks import (
+    FetchTiming,
+    HostClock,
+    HostRules,
+    PolitenessRules,
+    ServerRules,
+)
 
 RULES = HostRules(delay_s=2, slowdown=5, max_delay_s=60, max_crawl_delay_s=300)
 times = st.floats(0, 1e6)
@@ -80,3 +86,27 @@ def test_a_rest_can_only_make_the_pause_longer() -> None:
     clock = HostClock(next_at=50)
     assert clock.resting_until(40, "x") is clock
     assert clock.resting_until(60, "x") == HostClock(60, "x")
+
+
+def test_the_stricter_one_of_each_rule_wins_and_0_is_no_limit() -> None:
+    mine = PolitenessRules(
+        HostRules(delay_s=1, slowdown=5, max_delay_s=60, max_crawl_delay_s=300),
+        ServerRules(delay_s=0, hosts=4, pause_after=0, pause_s=300),
+    )
+    theirs = {
+        "POLITENESS_DELAY": 2.5,
+        "POLITENESS_SLOWDOWN": 1,
+        "POLITENESS_MAX_DELAY": 90,
+        "ROBOTS_MAX_CRAWL_DELAY": 600,
+        "POLITENESS_SERVER_DELAY": 0.5,
+        "POLITENESS_HOSTS_PER_SERVER": 2,
+        "POLITENESS_PAUSE_AFTER": 500,
+        "POLITENESS_PAUSE": 10,
+    }
+    both = mine.strictest([theirs, {}, {"POLITENESS_DELAY": float("nan"), "NEW_RULE": 7}])
+    assert both == PolitenessRules(
+        HostRules(delay_s=2.5, slowdown=5, max_delay_s=90, max_crawl_delay_s=600),
+        ServerRules(delay_s=0.5, hosts=2, pause_after=500, pause_s=300),
+    )
+    assert both.strictest([mine.as_settings()]) == both
+    assert mine.strictest([]) == mine

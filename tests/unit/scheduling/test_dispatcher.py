@@ -59,7 +59,9 @@ class Bench:
         def count(name: str, number: int) -> None:
             self.counts[name] += number
 
-        self.leases = WorkerLeases(config, 60.0, frontier_time(self.frontier), count)
+        self.leases = WorkerLeases(
+            config, 60.0, frontier_time(self.frontier), count, lambda rules: None
+        )
         robots = RobotsLifecycle(config, self.leases, count, lambda urls, depth: None)
         self.dispatcher = Dispatcher(config, self.leases, robots, count)
         self.resolver = Resolver(StaticNames({"*": "192.0.2.1"}))

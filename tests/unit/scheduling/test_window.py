@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from random import Random
 
@@ -7,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.frontier.base import Host, Lane, Lease, State, Ticket
-from crawlproj.politeness.clocks import FetchTiming, HostClock, HostRules, ServerClock, ServerRules
+from crawlproj.politeness.clocks import (
+    FetchTiming,
+    HostClock,
+    HostRules,
+    PolitenessRules,
+    ServerClock,
+    ServerRules,
+)
 from crawlproj.scheduling.window import LARGEST_GROWTH, LARGEST_WINDOW, HostWindow, Window
 
 UNTIL = datetime(2026, 1, 1, tzinfo=UTC)
@@ -20,7 +28,8 @@ def window(
     *hosts: str, deadline: float = 1e9, rules: ServerRules = FREE, servers: int = 100
 ) -> Window:
     """Each host on a server of its own, unless there are fewer servers."""
-    made = Window({"new": 0.3, "revisit": 0.4}, 20, HostRules(delay_s=2, slowdown=0), rules)
+    all_rules = PolitenessRules(HostRules(delay_s=2, slowdown=0), rules)
+    made = Window({"new": 0.3, "revisit": 0.4}, 20, all_rules)
     for number, name in enumerate(hosts):
         server = number % servers
         lease = Lease(server, f"127.0.0.{server}", 1, UNTIL, (Host(name, server),))
@@ -202,7 +211,7 @@ def test_a_server_is_asked_with_its_own_delay_whatever_the_host() -> None:
 
 
 def test_only_so_many_hosts_of_a_server_are_in_flight() -> None:
-    made = window(*"abc", rules=ServerRules(delay_s=0, hosts=2), servers=1)
+    made = window(*"abc", rules=ServerRules(delay_s=0, hosts=2, pause_after=0), servers=1)
     made.add_tickets([ticket(n, name) for n, name in enumerate("abc")])
     assert [hand_out(made, 0), hand_out(made, 0), hand_out(made, 0)] == [0, 1, None]
     made.update_clocks(made.hosts["a"], FetchTiming(0, 1))
@@ -222,6 +231,92 @@ def test_after_so_many_requests_to_a_host_its_server_rests() -> None:
         made.finish_request(host)
     assert made.next_time() == 103
     assert made.hosts["a"].server.clock.reason == "general pause"
+
+
+ROUNDS = ServerRules(delay_s=0, hosts=2, pause_after=3, pause_s=100)
+
+
+def answer(made: Window, name: str, now: float) -> None:
+    made.update_clocks(made.hosts[name], FetchTiming(now, now))
+    made.finish_request(made.hosts[name])
+
+
+def no_more(made: Window, *names: str) -> None:
+    """The database has nothing more of these hosts."""
+    for name in names:
+        made.hosts[name].more = False
+        made.hosts[name].held_ids.clear()
+    made.release_hosts(1e9)
+
+
+def test_other_hosts_wait_for_the_pause_after_the_last_request_of_the_round() -> None:
+    made = window(*"abc", rules=ROUNDS, servers=1)
+    made.add_tickets([ticket(n, name) for n, name in enumerate("abc")])
+    assert [hand_out(made, 0), hand_out(made, 0)] == [0, 1]
+    answer(made, "a", 1)
+    answer(made, "b", 2)
+    assert made.due_host(50) is None, "both may have more, and then it is their turn"
+    no_more(made, "a")
+    assert made.next_time() is None
+    no_more(made, "b")
+    assert made.next_time() == 102
+    assert made.servers[0].clock.reason == "general pause"
+    assert hand_out(made, 102) == 2
+
+
+def test_with_the_pause_the_counters_of_all_hosts_begin_anew() -> None:
+    made = window("a", "b", rules=ROUNDS, servers=1)
+    made.add_tickets([ticket(n, "ab"[n % 2]) for n in range(20)])
+    starts = []
+    now = 0.0
+    while (at := made.next_time()) is not None:
+        now = max(now, at)
+        host = made.due_host(now)
+        assert host is not None
+        made.start_request(host, host.pop_ticket(), now)
+        answer(made, host.name, now)
+        starts.append((host.name, now))
+    rounds = Counter(int(at // 100) for _, at in starts)
+    assert len(starts) == 20
+    assert list(rounds.values()) == [5, 5, 5, 5], "the third request to a host ends a round"
+
+
+def test_a_server_does_not_wait_for_a_host_of_its_round_that_rests_for_longer() -> None:
+    made = window(*"abc", rules=ROUNDS, servers=1)
+    made.add_tickets([ticket(n, name) for n, name in enumerate("abcab")])
+    assert [hand_out(made, 0), hand_out(made, 0)] == [0, 1]
+    for name in "ab":
+        made.update_clocks(made.hosts[name], FetchTiming(0, 0, retry_after_s=30))
+        made.finish_request(made.hosts[name])
+    assert made.next_time() == 100
+    assert hand_out(made, 100) is not None
+
+
+def test_a_rest_that_was_as_long_as_a_pause_was_one() -> None:
+    made = window("a", rules=ROUNDS, servers=1)
+    for number, now in enumerate((0, 10, 110, 120)):
+        made.add_tickets([ticket(number)])
+        assert hand_out(made, now) == number
+        answer(made, "a", now)
+    assert made.servers[0].clock.asked == {"a": 2}
+
+
+def test_a_request_without_a_ticket_waits_for_the_round_of_its_host() -> None:
+    made = window(*"abc", rules=ROUNDS, servers=1)
+    assert [made.take_turn(made.hosts[name], 0) for name in "ab"] == [0, 0]
+    assert made.take_turn(made.hosts["c"], 5) > 0
+    assert [made.take_turn(made.hosts["a"], at) for at in (5, 10)] == [0, 0]
+    assert made.take_turn(made.hosts["b"], 15) > 0, "the round is over"
+
+
+def test_stricter_rules_hold_at_once() -> None:
+    made = window(*"abc", servers=1)
+    made.add_tickets([ticket(n, name) for n, name in enumerate("abc")])
+    made.change_rules(PolitenessRules(HostRules(), ServerRules(hosts=1, pause_s=100)))
+    assert [hand_out(made, 0), hand_out(made, 0)] == [0, None]
+    answer(made, "a", 1)
+    no_more(made, "a")
+    assert made.next_time() == 101
 
 
 def test_what_will_be_refused_does_not_cost_the_server_a_pause() -> None:
@@ -254,18 +349,30 @@ def test_no_schedule_breaks_a_server_rule(arrivals: list[int], limit: int, seed:
     now = 0.0
     flying = []
     starts = {}
+    rounds: dict[int, Counter[str]] = {}
+    busy: dict[int, float] = {}
     handed = 0
     while handed < len(arrivals) or flying:
         while (host := made.due_host(now)) is not None:
             assert now >= starts.get(host.server.id, -1.0) + 0.5
             starts[host.server.id] = now
+            server = host.server.id
+            under_way = any(h.server is host.server for _, h in flying)
+            if not under_way and now - busy.get(server, -1e9) >= 20:
+                rounds[server] = Counter()
+            rounds[server][host.name] += 1
+            assert len(rounds[server]) <= limit
+            assert max(rounds[server].values()) <= 5
             made.start_request(host, host.pop_ticket(), now)
             flying.append((now, host))
             handed += 1
             assert sum(h.server is host.server for _, h in flying) <= limit
         if flying and chance.random() < 0.5:
             started, host = flying.pop(chance.randrange(len(flying)))
+            busy[host.server.id] = now
             made.update_clocks(host, FetchTiming(started, now))
+            host.more = False
+            host.held_ids.clear()
             made.finish_request(host)
         now += chance.choice([0.1, 0.5, 3.0])
     assert handed == len(arrivals)

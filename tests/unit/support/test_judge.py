@@ -14,7 +14,7 @@ from tests.support.judge import Law, violations
 LAW = Law(
     delay_s=1,
     server_delay_s=0.25,
-    hosts_per_server=2,
+    hosts_per_server=3,
     pause_after=4,
     pause_s=5,
     slowdown=2,
@@ -61,14 +61,28 @@ def test_a_legal_log_is_legal() -> None:
         ([record("new.test", 7.0)], "before robots.txt"),
         ([record("c.test", 1.2, "/robots.txt")], "between"),
         (
-            [record("c.test", 2.8, "/robots.txt", 2.0), record("d.test", 3.05, "/robots.txt", 2.0)],
+            [record(f"{n}.test", 2.8 + n / 20, "/robots.txt", 2.0) for n in range(3)],
             "hosts at a time",
         ),
         ([record("a.test", 7.0)], "pause after"),
+        ([record("b.test", 4.0, lasts=1.2), record("b.test", 5.005)], "b.test was asked 5 times"),
+        ([record("new.test", 4.3, "/robots.txt")], "new.test is host 4 between two pauses"),
     ],
 )
 def test_each_rule_that_is_broken_is_noticed(change: list[AccessRecord], words: str) -> None:
     assert any(words in text for text in violations([*legal(), *change], LAW))
+
+
+def test_any_rest_of_the_server_begins_a_round_unless_something_is_under_way() -> None:
+    new = [record("new.test", 15.2, "/robots.txt"), record("c.test", 16.0, "/robots.txt")]
+    three = [record("slow.test", 17.0), record("a.test", 18.0)]
+    rested = violations([*legal(), *new, *three], LAW)
+    assert rested == ["127.0.0.9: a.test is host 4 between two pauses"]
+    under_way = [*legal()[:-1], record("b.test", 10.1, lasts=3.0), *new]
+    assert violations(under_way, LAW) == []
+    assert violations([*under_way, *three[:1]], LAW) == [
+        "127.0.0.9: slow.test is host 4 between two pauses"
+    ]
 
 
 def test_retry_after_that_is_not_waited_for_is_noticed() -> None:

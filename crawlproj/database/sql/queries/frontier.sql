@@ -24,7 +24,8 @@ update host set next_allowed = null, reason = '' where next_allowed > %(latest)s
 
 -- name: mend_server_clocks
 -- Ends pauses and leases of servers that reach further than any we make; at the start.
-update server set next_allowed = case when next_allowed <= %(latest)s then next_allowed end, until = least(until, %(now)s)
+update server set next_allowed = case when next_allowed <= %(latest)s then next_allowed end, until = least(until, %(now)s),
+    asked = case when next_allowed <= %(latest)s then asked else '{}' end, busy_at = case when next_allowed <= %(latest)s then busy_at end
 where next_allowed > %(latest)s or until > %(latest)s;
 
 -- name: crawl_change
@@ -409,16 +410,20 @@ returning u.crawl, u.host;
 -- name: put_clocks
 -- Stores when hosts may be asked again, and their failures; in each commit.
 -- A worker whose lease has moved on can only make a rest longer.
-update host h set next_allowed = n.at, reason = n.reason, asked = n.asked, failures = n.failures
-from unnest(%(name)s::text[], %(at)s::timestamptz[], %(reason)s::text[], %(asked)s::int[], %(failures)s::int[])
-    as n (name, at, reason, asked, failures)
+update host h set next_allowed = n.at, reason = n.reason, failures = n.failures
+from unnest(%(name)s::text[], %(at)s::timestamptz[], %(reason)s::text[], %(failures)s::int[])
+    as n (name, at, reason, failures)
 where h.name = n.name and (h.next_allowed is null or n.at > h.next_allowed
     or exists (select from server s where s.id = h.server and s.worker = %(worker)s));
 
 -- name: put_server_clocks
--- Stores when servers may be asked again; in each commit, with put_clocks.
-update server s set next_allowed = n.at, reason = n.reason
-from unnest(%(id)s::int[], %(at)s::timestamptz[], %(reason)s::text[]) as n (id, at, reason)
+-- Stores when servers may be asked again, and what was asked since the last general pause; in each commit, with put_clocks.
+-- Only the worker that holds the lease knows what was asked.
+update server s set next_allowed = n.at, reason = n.reason,
+    asked = case when s.worker = %(worker)s then n.asked::jsonb else s.asked end,
+    busy_at = case when s.worker = %(worker)s then n.busy_at else s.busy_at end
+from unnest(%(id)s::int[], %(at)s::timestamptz[], %(reason)s::text[], %(asked)s::text[], %(busy_at)s::timestamptz[])
+    as n (id, at, reason, asked, busy_at)
 where s.id = n.id and (s.next_allowed is null or n.at > s.next_allowed or s.worker = %(worker)s);
 
 -- name: prepare_hosts

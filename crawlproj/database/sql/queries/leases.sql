@@ -60,15 +60,19 @@ from (
     select id, worker is not null as dead from server s where id = any (%(servers)s::int[]) and (s.until <= %(now)s or (s.worker is null and s.yielded is distinct from %(crawl)s))
     order by id for update skip locked) d
 where s.id = d.id
-returning s.id, s.address, s.epoch, s.until, s.next_allowed, s.reason, d.dead;
+returning s.id, s.address, s.epoch, s.until, s.next_allowed, s.reason, s.asked, s.busy_at, d.dead;
 
 -- name: count_unseen
--- Adds requests that a dead worker may have made to the counts of its hosts; after lease_take.
-update host set asked = asked + %(unseen)s where server = any (%(servers)s::int[]);
+-- Counts requests that a dead worker may have made: to any host of its servers, up to now; after lease_take.
+update server s set busy_at = %(now)s, next_allowed = coalesce(s.next_allowed, %(now)s), asked = s.asked || coalesce((
+    select jsonb_object_agg(h.name, coalesce((s.asked ->> h.name)::int, 0) + %(unseen)s)
+    from (select name from host where server = s.id limit 10000) h), '{}')
+where s.id = any (%(servers)s::int[])
+returning s.id, s.next_allowed, s.asked, s.busy_at;
 
 -- name: lease_hosts
 -- The hosts of leased servers that have a URL now; asked right after lease_take.
-select h.server, h.name, h.next_allowed, h.reason, h.asked, h.failures, h.prepared, c.pages
+select h.server, h.name, h.next_allowed, h.reason, h.failures, h.prepared, c.pages
 from host h join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
 where h.server = any (%(servers)s::int[]) and ((c.ready is not null and (c.ready = '-Infinity' or not %(spent)s))
     or least(c.retry, c.revisit) <= extract(epoch from %(now)s::timestamptz))
@@ -76,8 +80,8 @@ order by c.ready nulls last, h.id;
 
 -- name: arrivals
 -- Hosts with a URL on held servers that their worker does not know yet; asked before each lease_ranked.
-select s.id, s.address, s.epoch, s.until, s.next_allowed, s.reason,
-    h.name, h.next_allowed, h.reason, h.asked, h.failures, h.prepared, c.pages
+select s.id, s.address, s.epoch, s.until, s.next_allowed, s.reason, s.asked, s.busy_at,
+    h.name, h.next_allowed, h.reason, h.failures, h.prepared, c.pages
 from server s join host h on h.server = s.id join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
 where s.id = any (%(servers)s::int[]) and s.worker = %(worker)s and h.name <> all (%(known)s::text[])
     and (h.next_allowed is null or h.next_allowed <= %(soon)s)
@@ -87,7 +91,7 @@ order by c.ready nulls last, h.id limit 1000;
 
 -- name: named_hosts
 -- Hosts by name that may be asked now, with their servers; asked for a robots.txt that has moved there.
-select h.server, h.name, h.next_allowed, h.reason, h.asked, h.failures, h.prepared, coalesce(c.pages, 0)
+select h.server, h.name, h.next_allowed, h.reason, h.failures, h.prepared, coalesce(c.pages, 0)
 from host h left join server s on s.id = h.server left join crawl_host c on c.host = h.id and c.crawl = %(crawl)s
 where h.name = any (%(names)s::text[]) and (h.next_allowed is null or h.next_allowed <= %(soon)s)
     and (s.next_allowed is null or s.next_allowed <= %(soon)s)
@@ -95,7 +99,7 @@ order by h.id;
 
 -- name: held_servers
 -- Those of the servers that a worker holds, in the form of lease_take; asked with named_hosts.
-select id, address, epoch, until, next_allowed, reason, false from server where id = any (%(servers)s::int[]) and worker = %(worker)s;
+select id, address, epoch, until, next_allowed, reason, asked, busy_at, false from server where id = any (%(servers)s::int[]) and worker = %(worker)s;
 
 -- name: renew
 -- Makes leases longer, and gives those that still held; asked when a quarter of their time is over.
@@ -122,12 +126,12 @@ from host h where h.server = any (%(servers)s::int[]) and c.host = h.id and c.cr
 
 -- name: attend
 -- Says that a worker lives, and whether it wants more servers; at each heartbeat.
-insert into worker (name, crawl, wanting, until) values (%(worker)s, %(crawl)s, %(wanting)s, %(until)s)
-on conflict (name) do update set wanting = excluded.wanting, until = excluded.until;
+insert into worker (name, crawl, wanting, until, rules) values (%(worker)s, %(crawl)s, %(wanting)s, %(until)s, %(rules)s::jsonb)
+on conflict (name) do update set wanting = excluded.wanting, until = excluded.until, rules = excluded.rules;
 
 -- name: peers
--- The other living workers, and how many servers each holds; asked at each heartbeat.
-select w.name, w.crawl = %(crawl)s, w.wanting, (select count(*) from server s where s.worker = w.name and s.until > %(now)s)
+-- The other living workers, how many servers each holds, and their rules; asked at each heartbeat.
+select w.name, w.crawl = %(crawl)s, w.wanting, (select count(*) from server s where s.worker = w.name and s.until > %(now)s), w.rules
 from worker w where w.name <> %(worker)s and w.until > %(now)s order by w.name;
 
 -- name: leave
