@@ -85,10 +85,9 @@ def test_posts_headers_callbacks_and_errbacks_work_as_in_stock_scrapy(
 def test_a_second_run_asks_only_for_the_start_urls_again(
     base: str, database_url: str, tmp_path: Path
 ) -> None:
+    settings = {**SETTINGS, "DATABASE_URL": database_url, "SOURCE_MIN": 0.1}
     for _ in range(2):
-        run_crawl(
-            ["ordinary", "-a", f"base={base}"], {**SETTINGS, "DATABASE_URL": database_url}, tmp_path
-        )
+        run_crawl(["ordinary", "-a", f"base={base}"], settings, tmp_path)
     times = {path: Echo.seen.count(path) for path in set(Echo.seen)}
     assert times["GET /start"] == 2
     assert times["POST /echo"] == 1 and times["GET /twice"] == 1 and times["POST /redirect"] == 1
