@@ -40,6 +40,8 @@ RARE = {
     "outside_links",
     "rescaled_urls",
     "put_intervals",
+    "surplus_hosts",
+    "admit_hosts",
 }
 """Asked when a crawl comes back with another order or depth limit: then all of its URLs are judged
 again; the last ones: with another scope or revisit interval. Clocks are mended once at each start,
