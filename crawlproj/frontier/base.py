@@ -482,7 +482,8 @@ class Frontier(Protocol):
 
         Queued URLs that links have led to, plain ones and deeper than the seeds, are ignored if
         they are not `wanted` (`why` is "scope"); such as are, are back where they were. Links of
-        stored pages that were outside are added if the scope may have grown. Intervals of pages, in
+        stored pages that were outside are added if the scope may have grown, and the first links to
+        hosts of `open_domains` that were too many before. Intervals of pages, in
         the scope or not, follow the changed first interval. Where nothing is stored, only queued
         URLs are judged.
         """

@@ -22,6 +22,7 @@ from crawlproj.frontier.rules import CrawlRules, IntervalRules, make_rescaling
 from crawlproj.frontier.seen import FOLLOWED, depth_score
 from crawlproj.frontier.writes import KIND_LETTERS
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
+from crawlproj.urls.scope import is_below
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -70,7 +71,8 @@ class RulesChange:
                 judged = self._judge(wanted)
                 done = replace(done, out=judged.out, back=judged.back)
                 if rules.may_want_more_than(before):
-                    done = replace(done, added=self._add_outside_links(wanted))
+                    added = self._add_outside_links(wanted) + self._add_opened_hosts(wanted)
+                    done = replace(done, added=added)
                 stored |= replace(rules, intervals=before.intervals).to_dict()
                 self._store(stored)
             if rules.intervals != before.intervals:
@@ -152,7 +154,23 @@ class RulesChange:
                 return added
             first = rows[-1][0] + 1
 
-    def _new_url(self, url: str, depth: int, parent: int) -> NewUrl:
+    def _add_opened_hosts(self, wanted: Callable[[str], bool]) -> int:
+        """Add what is known of hosts that were too many below their domain, where that does not
+        matter any more: the first link to each.
+        """
+        rows = self._db.fetch_rows("surplus_hosts", crawl=self._crawl)
+        opened = {
+            name: url
+            for name, url in rows
+            if is_below(name, self._spec.open_domains) and wanted(url)
+        }
+        if not opened:
+            return 0
+        added = self._add([self._new_url(url, 1, None) for url in opened.values()]).added
+        self._db.run("admit_hosts", crawl=self._crawl, names=array_literal(sorted(opened)))
+        return added
+
+    def _new_url(self, url: str, depth: int, parent: int | None) -> NewUrl:
         return NewUrl(
             url_key(self._spec.name, url),
             url,

@@ -70,6 +70,6 @@ def check_scope(spider: object, spec: CrawlSpec) -> None:
         if not rules.everything:
             wide = f"hosts={rules.hosts}" if rules.hosts else "a domain such as si or co.uk"
         raise ConfigError(
-            f"{wide} opens the crawl to endless many hosts, so it needs a limit: -a depth=N, -s "
+            f"{wide} opens the crawl to any number of hosts, so it needs a limit: -a depth=N, -s "
             "FRONTIER_PAGES=N or -s FRONTIER_BYTES=N (CLOSESPIDER_... limit one run only)"
         )

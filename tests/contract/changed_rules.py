@@ -161,3 +161,17 @@ class ChangedRules:
         urls += [world.at(frontier, f"http://{name}/", name) for name in other]
         committed = frontier.add(urls)
         assert (committed.added, committed.refused) == (7, 3)
+
+    def test_hosts_that_were_too_many_come_in_when_their_domain_is_opened(
+        self, world: World
+    ) -> None:
+        frontier = world.frontier(domain_hosts=1)
+        frontier.apply_rules(ALL, every)
+        frontier.add([world.url(frontier, "/", f"h{number}", depth=1) for number in range(3)])
+        assert frontier.count_left_out() == 2
+        domain = frozenset({f"{world.tag}.example"})
+        opened = world.frontier(domain_hosts=1, open_domains=domain)
+        done = opened.apply_rules(CrawlRules(ScopeRules(domains=domain)), every)
+        assert (done, opened.count_left_out()) == (Rejudged(added=2), 0)
+        id_ = url_key(opened.spec.name, f"http://{world.host('h2')}/")
+        assert opened.get_urls([id_])[id_].state is State.NEW

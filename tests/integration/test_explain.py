@@ -42,6 +42,8 @@ RARE = {
     "put_intervals",
     "outlook_unresolved",
     "foreign_clients",
+    "surplus_hosts",
+    "admit_hosts",
 }
 """Asked when a crawl comes back with another order or depth limit: then all of its URLs are judged
 again; or with another scope or revisit interval. Clocks are mended once at each start, 0.2 s for a

@@ -35,6 +35,7 @@ from crawlproj.frontier.rules import CrawlRules, IntervalRules, make_rescaling
 from crawlproj.frontier.seen import FOLLOWED, depth_score
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
 from crawlproj.urls.domains import registered_domain
+from crawlproj.urls.scope import is_below
 
 LIMITED_LANES = frozenset({Lane.NEW, Lane.BACKFILL})
 """Lanes that quotas and the depth limit close."""
@@ -185,7 +186,7 @@ class CrawlWriter:
                     back += 1
         if before is not None and rules.may_want_more_than(before):
             known = self.added
-            self.add_urls(self._outside_links(wanted), now)
+            self.add_urls([*self._outside_links(wanted), *self._opened_hosts(wanted)], now)
             added = self.added - known
         if before is not None and rules.intervals != before.intervals:
             rescheduled = self._rescale(before.intervals, rules.intervals)
@@ -231,6 +232,16 @@ class CrawlWriter:
                         )
                     )
         return found
+
+    def _opened_hosts(self, wanted: Callable[[str], bool]) -> list[NewUrl]:
+        opened = []
+        for host in list(self.crawl.left_out.values()):
+            surplus = host.reason == "domain hosts"
+            if surplus and is_below(host.name, self.spec.open_domains) and wanted(host.url):
+                del self.crawl.left_out[host.name]
+                id_ = url_key(self.spec.name, host.url)
+                opened.append(NewUrl(id_, host.url, host.name, depth=1, score=depth_score(1)))
+        return opened
 
     def _rescale(self, before: IntervalRules, after: IntervalRules) -> int:
         pages = make_rescaling(before.pages, after.pages, after.policy)

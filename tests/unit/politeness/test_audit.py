@@ -556,6 +556,7 @@ def test_a_log_without_its_last_line_is_named_with_the_last_moment_it_tells_of()
         (worker_name().replace(f":{os.getpid()}:", ":4194305:"), "killed", "ends without an end"),
         ("elsewhere:1:abcdef12-000000", "unknown", "killed or runs elsewhere"),
     ],
+    ids=["running", "killed", "unknown"],
 )
 def test_nobody_is_told_that_all_was_kept_by_a_log_without_an_end(
     worker: str, why: str, says: str

@@ -139,6 +139,14 @@ insert into left_out_host (crawl, name, url, reason, first_seen)
 select %(crawl)s, name, url, reason, %(now)s from unnest(%(name)s::text[], %(url)s::text[], %(reason)s::text[]) as n (name, url, reason)
 on conflict do nothing;
 
+-- name: surplus_hosts
+-- Hosts that were too many below their domain, with the first link to each; asked when the scope has grown.
+select name, url from left_out_host where crawl = %(crawl)s and reason = 'domain hosts' order by name;
+
+-- name: admit_hosts
+-- Takes hosts off that list; after surplus_hosts, when they have come in.
+delete from left_out_host where crawl = %(crawl)s and name = any (%(names)s::text[]);
+
 -- name: count_left_out
 -- How many hosts a crawl has left out; asked before the first is noted, and when a worker ends.
 select count(*) from left_out_host where crawl = %(crawl)s;
