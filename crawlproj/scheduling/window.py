@@ -20,6 +20,8 @@ from crawlproj.politeness.clocks import FetchTiming, HostClock, PolitenessRules,
 from crawlproj.revisit.shares import Shares
 
 SHARE_CLASSES = {Lane.NEW: "new", Lane.REVISIT: "revisit", Lane.BACKFILL: "backfill"}
+URGENT = "urgent"
+"""No class of shares: it goes before all of them."""
 HeapEntry = tuple[float, int]
 UNSENT_WAIT_S = 0.02
 """Until one looks again whether another request has left: nobody knows how long its pause is."""
@@ -115,6 +117,8 @@ class HostWindow:
         """How many wait of the class that must be refilled first, or else would lose its share."""
         if not self.deep:
             return self.waiting
+        if URGENT in self.deep:  # the others get nothing before it is done
+            return len(self.urgent)
         return min(len(self.classes.get(name, ())) for name in self.deep)
 
     @property

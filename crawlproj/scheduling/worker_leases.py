@@ -22,7 +22,7 @@ from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.messages import FromDatabase, Refill, ToDatabase
 from crawlproj.scheduling.moved_robots import MovedRobots
 from crawlproj.scheduling.sharing import PeerSummary
-from crawlproj.scheduling.window import SHARE_CLASSES, HostWindow, ServerWindow, Window
+from crawlproj.scheduling.window import SHARE_CLASSES, URGENT, HostWindow, ServerWindow, Window
 
 log = logging.getLogger(__name__)
 
@@ -221,12 +221,15 @@ class WorkerLeases:
                 host.more_urgent = True
             elif want.urgent:
                 host.more_urgent = False
+                host.deep -= {URGENT}
             if want.urgent:
                 continue
             host.refilling = False
             host.hurried = False
             host.deep = frozenset(
-                name for lane, name in SHARE_CLASSES.items() if came[want.host, lane] >= want.count
+                name
+                for lane, name in {Lane.URGENT: URGENT, **SHARE_CLASSES}.items()
+                if came[want.host, lane] >= want.count
             )
             if not any(came[want.host, lane] for lane in Lane):
                 host.more = False

@@ -312,3 +312,19 @@ def test_a_refill_counts_what_is_on_its_way_against_the_quota(quick_bench: Bench
         bench.keeper._serve_refills()
     came = sum(len(refill.tickets) for refill in bench.refills)
     assert 0 < came <= SERVERS + 30 - held
+
+
+def test_many_urgent_urls_of_a_quick_host_come_without_a_gap(quick_bench: Bench) -> None:
+    """As the start requests of an ordinary spider do."""
+    bench = quick_bench
+    ids = range(1000, 1300)
+    bench.frontier.add([NewUrl(n, f"http://h1.test/{n}", "h1.test", lane=Lane.URGENT) for n in ids])
+    bench.keeper._pushed = True
+    for _ in range(4):
+        bench.turn()
+    seen = []
+    for _ in range(290):
+        seen.append(read_page(bench).id)
+        bench.serve_refills()
+    assert seen == list(ids)[:290]
+    assert bench.counts["scheduler/starved"] == 0
