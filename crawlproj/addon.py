@@ -77,12 +77,13 @@ class ProjectAddon:
     referers, `allowed_domains`, DEPTH_LIMIT.
     """
 
-    def __init__(self, spidercls: type[Spider] | None = None) -> None:
-        self._is_ordinary = spidercls is not None and not chooses_links(spidercls)
+    def __init__(self, spider: Spider | type[Spider] | None = None) -> None:
+        self._is_ordinary = spider is not None and not chooses_links(spider)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(crawler.spidercls)
+        # A spider may make its `wants` of its arguments: the class does not tell.
+        return cls(crawler.spider or crawler.spidercls)
 
     def update_settings(self, settings: BaseSettings) -> None:
         check_setting_names(settings)

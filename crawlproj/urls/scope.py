@@ -18,7 +18,7 @@ MAX_NAME = 253
 MAX_CACHED = 10_000
 """So many hosts are remembered."""
 NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
-_BETWEEN_URLS = re.compile(r"\s+|[,;]+\s*(?=https?://)", re.I)
+_BETWEEN_URLS = re.compile(r"\s+|[,;]\s*(?=https?://)", re.I)
 _HAS_SCHEME = re.compile("https?://", re.I).match
 _COMMENT = re.compile(r"(^|\s)#.*")
 
@@ -213,7 +213,7 @@ def read_seeds(seeds: str | None, seeds_file: str | None) -> list[str]:
 
 def _split_urls(line: str) -> list[str]:
     """The URLs of a line: several if each says http or https, else the line is one word."""
-    words = _BETWEEN_URLS.split(line.strip())
+    words = [word.rstrip(",;") for word in _BETWEEN_URLS.split(line.strip())]
     if len(words) > 1 and not all(map(_HAS_SCHEME, words)):
         return [line.strip()]
     return [word for word in words if word]

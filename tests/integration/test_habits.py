@@ -310,7 +310,7 @@ def crawls(habits: Habits) -> set[str]:
 def test_each_spider_has_a_crawl_of_its_name(habits: Habits, first: dict[str, Run]) -> None:
     """Also that which `runspider` ran."""
     assert crawls(habits) == set(DOORS)
-    assert len(rows(habits.database_url, "products")) == 7
+    assert len(rows(habits.database_url, "products")) >= 7
 
 
 def test_list_names_all_spiders(habits: Habits) -> None:

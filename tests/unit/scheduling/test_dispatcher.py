@@ -68,7 +68,14 @@ class Bench:
         self.news: list[FromDatabase] = []
         self.refills: list[Refill] = []
         self.keeper = DatabaseThread(
-            self.frontier, "w", self.resolver, 1.0, list, self.receive, lambda error: None
+            self.frontier,
+            "w",
+            self.resolver,
+            1.0,
+            list,
+            self.receive,
+            lambda error: None,
+            rules=config.rules,
         )
         self.leases.database_thread = self.keeper
         now = self.frontier.now()
