@@ -121,6 +121,19 @@ class Starts:
         assert set(asked[:2]) == {"9", "pushed"}
         assert asked[2:] == ["5", "3", "1", "7"]
 
+    @pytest.mark.parametrize("source", [True, False])
+    def test_of_what_callbacks_request_only_sources_are_asked_again(
+        self, world: World, source: bool
+    ) -> None:
+        frontier = world.frontier()
+        request = world.url(frontier, "/map", depth=1, found=Found.REQUEST, again=REST)
+        frontier.add([request])
+        world.resolve(frontier, "a")
+        hand = Hand(world, frontier)
+        hand.end(hand.ticket("/map"), status=200, content=page(), source=source)
+        world.clock.advance(3600)
+        assert frontier.add([request]).revived == source
+
     def test_a_start_request_is_stored_anew(self, world: World) -> None:
         frontier = world.frontier()
         first = world.url(frontier, "/", again=REST, request=request_json(body="one"))

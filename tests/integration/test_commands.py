@@ -147,7 +147,7 @@ def test_status_explain_and_plan_agree_with_the_web(world: World) -> None:
         0,
     )
     assert (facts["robots"], facts["parent"]) == ("allowed", None)
-    assert facts["interval_s"] == 5 * 86_400
+    assert (facts["interval_s"], facts["found"], facts["source"]) == (15 * 60, "seed", True)
     assert facts["host"]["delay_source"] == "POLITENESS_DELAY"
     assert "waits for its next visit" in world.run("explain", seed).stdout
 
