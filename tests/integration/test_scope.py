@@ -14,6 +14,11 @@ from typing import Any
 import pytest
 
 from crawlproj.database.connection import Database
+from crawlproj.frontier import changed_rules
+from crawlproj.frontier.base import Rejudged
+from crawlproj.frontier.changed_rules import RulesChange
+from tests.contract.changed_rules import every, five_days
+from tests.contract.worlds import DAY_S, Hand, PostgresWorld, page
 from tests.support.crawling import run_command, run_crawl
 
 HOSTS = 5
@@ -122,3 +127,32 @@ def test_a_scope_and_what_its_changes_do(port: int, database_url: str, tmp_path:
     asked, stats, _ = crawl("-s", "URL_SUFFIXES=", **often)
     assert "www.gov.test/film.MP4?hd" in asked
     assert "elsewhere.test/x" not in asked
+
+
+def test_a_kill_while_intervals_change_changes_none_of_them_twice(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = PostgresWorld(database_url)
+    frontier = world.frontier()
+    paths = [f"/{number}" for number in range(5)]
+    world.give(frontier, *paths)
+    hand = Hand(world, frontier)
+    for path in paths:
+        hand.end(hand.ticket(path), content=page(), interval_s=DAY_S)
+    frontier.apply_rules(five_days(), every)
+    monkeypatch.setattr(changed_rules, "BATCH_SIZE", 2)
+    write = RulesChange._write_intervals
+    batches = iter(range(9))
+
+    def die_at_second(self: RulesChange, *arguments: Any) -> int:
+        if next(batches) == 1:
+            raise KeyboardInterrupt
+        return write(self, *arguments)
+
+    monkeypatch.setattr(RulesChange, "_write_intervals", die_at_second)
+    with pytest.raises(KeyboardInterrupt):
+        frontier.apply_rules(five_days(interval=DAY_S), every)
+    again = world.frontier()
+    assert again.apply_rules(five_days(interval=DAY_S), every) == Rejudged(rescheduled=3)
+    assert {world.see(again, path).interval_s for path in paths} == {DAY_S / 5}
+    world.close()
