@@ -28,7 +28,7 @@ LAW = Law(
     pause_s=0.7,
     slowdown=2,
     max_delay_s=2,
-    crawl_delay_s={"h1.demo.test": 0.4},
+    crawl_delay_s={"h6.demo.test": 0.4},
     disallow={"h4.demo.test": ("/world/",)},
 )
 NOTICED = {
@@ -56,12 +56,12 @@ def web() -> Profile:
     """
     plain = grid_profile(6, 2, HostSpec("", sections=("world",), articles=10, keep=12))
     odd = (
-        {"crawl_delay_s": 0.4, "latency_s": (0.3, 0.4)},
+        {"latency_s": (0.3, 0.4)},
         {"busy_every": 4, "retry_after_s": 1},
         {"latency_s": (0.3, 0.4)},
         {"disallow": ("/world/",)},
         {"latency_s": (0.3, 0.4)},
-        {},
+        {"crawl_delay_s": 0.4},
     )
     hosts = tuple(
         dataclasses.replace(host, **more) for host, more in zip(plain.hosts, odd, strict=True)

@@ -1,1 +1,2 @@
 -- Placeholder.
+select 1;
