@@ -23,7 +23,7 @@ RECEIVED = 20_000
 """Bytes of each page."""
 COLUMNS = {
     "server": "id address epoch next_allowed",
-    "host": "id name server resolved prepared next_allowed asked failures",
+    "host": "id name server resolved prepared next_allowed failures",
     "origin": "origin host status body fetched expires",
     "crawl_host": "crawl host name stage ready retry revisit pages bytes",
     "url": "id crawl host canonical state lane rank depth score parent hops visit tries status why "
@@ -153,7 +153,6 @@ class Maker:
             resolved,
             stage == 2,
             rests and rests.isoformat(),
-            urls % 50,
             0,
         )
         if stage == 2:

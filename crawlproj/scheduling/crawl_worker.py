@@ -152,8 +152,6 @@ class CrawlWorker:
             stack.callback(resolver.close)
             stack.callback(DatabaseWatchdog(database, config.database_patience_s).stop)
             self._make_parts(timeout_s)
-            if notifications.rules != config.rules:
-                self.leases.change_rules(notifications.rules)
             heal = None
             if embedded:
                 heal = embedded.start
@@ -168,10 +166,7 @@ class CrawlWorker:
                 robot_name=config.robot_name,
                 patience_s=config.database_patience_s,
                 heal=heal,
-                rest_s=max(
-                    self.leases.window.rules.host.delay_s,
-                    self.leases.window.rules.host.max_delay_s,
-                ),
+                rest_s=max(config.rules.host.delay_s, config.rules.host.max_delay_s),
                 archiver=self.archiver,
                 request_log=self._request_log,
                 wait_for_hosts_s=config.patience.total_seconds(),

@@ -17,7 +17,6 @@ from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.frontier.takedown import load_rules
 from crawlproj.politeness.clocks import PolitenessRules
 from crawlproj.scheduling.archiver import Archiver
-from crawlproj.scheduling.worker import is_dead
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +45,6 @@ class NotificationListener:
         self._db = frontier.db
         self._worker = worker
         self._rules = rules
-        self.rules = rules
-        """The strictest of these and those of the workers that live at the start."""
         self._archiver = archiver
         self._on_robots_changed = on_robots_changed
         self._obeyed = -1
@@ -62,8 +59,7 @@ class NotificationListener:
 
     def start_listening(self) -> None:
         """Be known as a worker first: who calls then waits until this one has obeyed."""
-        peers = self._frontier.heartbeat(self._worker, False, self._rules.as_settings())
-        self.rules = self._rules.strictest(peer.rules for peer in peers if not is_dead(peer.name))
+        self._frontier.heartbeat(self._worker, False, self._rules.as_settings())
         self._db.listen(PUSHES)
         self._db.listen(ROBOTS)
         self._check_takedowns()

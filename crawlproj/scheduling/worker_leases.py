@@ -99,12 +99,13 @@ class WorkerLeases:
         """Take in what the database thread brought; `release_and_refill` comes next."""
         self.clock.add_sample(reply.now, reply.sent_at, reply.received_at)
         self._apply_commits(reply)
+        # The first reply brings them, before anything is leased.
+        if reply.rules is not None and reply.rules != self.window.rules:
+            self.change_rules(reply.rules)
         if reply.renewed is not None:
             self._apply_renewals(reply.renewed, reply.contested)
         for lease in reply.leases:
             self._admit(lease)
-        if reply.rules is not None and reply.rules != self.window.rules:
-            self.change_rules(reply.rules)
         if reply.peers is not None:
             self._give_back_excess(reply.peers)
         if reply.others_wait:

@@ -23,12 +23,12 @@ pytestmark = pytest.mark.proof
 LAW = Law(
     delay_s=0.2,
     server_delay_s=0.1,
-    hosts_per_server=1,
+    hosts_per_server=2,
     pause_after=6,
     pause_s=0.7,
     slowdown=2,
     max_delay_s=2,
-    crawl_delay_s={"h1.demo.test": 0.4},
+    crawl_delay_s={"h6.demo.test": 0.4},
     disallow={"h4.demo.test": ("/world/",)},
 )
 NOTICED = {
@@ -41,7 +41,7 @@ NOTICED = {
     "server_delay": ("0.1 s asked for", "server delay"),
     "hosts_per_server": ("hosts at a time", "hosts per server"),
     "general_pause": ("before the pause", "general pause"),
-    "hosts_between_pauses": ("is host 2 between two pauses", "host 2 since the last pause"),
+    "hosts_between_pauses": ("is host 3 between two pauses", "host 3 since the last pause"),
     "robots_first": ("before robots.txt", "robots.txt first"),
     "robots_rules": ("forbids", ""),
 }
@@ -51,15 +51,17 @@ auditor can't know it.
 
 
 def web() -> Profile:
-    """Four hosts on two addresses: one asks for a pause, one is slow, one is busy now and then, one
-    forbids a part.
+    """Six hosts on two addresses: one asks for a pause, three are slow, one is busy now and then,
+    one forbids a part.
     """
-    plain = grid_profile(4, 2, HostSpec("", sections=("world",), articles=10, keep=12))
+    plain = grid_profile(6, 2, HostSpec("", sections=("world",), articles=10, keep=12))
     odd = (
-        {"crawl_delay_s": 0.4},
+        {"latency_s": (0.3, 0.4)},
         {"busy_every": 4, "retry_after_s": 1},
         {"latency_s": (0.3, 0.4)},
         {"disallow": ("/world/",)},
+        {"latency_s": (0.3, 0.4)},
+        {"crawl_delay_s": 0.4},
     )
     hosts = tuple(
         dataclasses.replace(host, **more) for host, more in zip(plain.hosts, odd, strict=True)
@@ -80,7 +82,7 @@ def judged(database_url: str, folder: Path, **more: object) -> tuple[str, str]:
             POLITENESS_PAUSE=LAW.pause_s,
             POLITENESS_SLOWDOWN=LAW.slowdown,
             POLITENESS_MAX_DELAY=LAW.max_delay_s,
-            FRONTIER_PAGES=26,
+            FRONTIER_PAGES=40,
             FRONTIER_RETRIES=1,
             CRAWL_PATIENCE=0,
             **more,

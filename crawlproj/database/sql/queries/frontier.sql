@@ -90,7 +90,7 @@ where u.id = n.id and (u.lane > 0 or (u.state = 'ignored' and u.why = 'depth'))
 returning u.host;
 
 -- name: take_back_urls
--- Queues URLs again that are within a changed scope, those that were read for their next visit; gives their hosts.
+-- Queues URLs again that a changed scope lets in, those that were read for their next visit; gives their hosts.
 update url u set
     state = case when n.read then 'waiting' when n.deep then 'ignored' else 'new' end::url_state,
     why = case when n.deep and not n.read then 'depth' else '' end,
@@ -111,7 +111,7 @@ where u.crawl = %(crawl)s and u.state = 'waiting' and l.url >= (%(first)s)::bigi
 order by l.url limit %(count)s;
 
 -- name: rescaled_urls
--- Pages that wait for their next visit, or would if they were in the scope, some at a time; asked when the revisit interval has changed.
+-- Pages with a next visit, in the scope or not, some at a time; asked when the revisit interval has changed.
 select id, last_visit, next_visit, interval_s, source, visit from url
 where crawl = %(crawl)s and id >= (%(first)s)::bigint and interval_s is not null
     and ((lane = 2 and state = 'waiting') or (state = 'ignored' and why = 'scope'))
@@ -119,7 +119,7 @@ where crawl = %(crawl)s and id >= (%(first)s)::bigint and interval_s is not null
 order by id limit %(count)s;
 
 -- name: put_intervals
--- Gives pages another interval and next visit, unless they were visited meanwhile; gives hosts of those that had others.
+-- Changes interval and next visit of pages, unless they were visited meanwhile; gives hosts of those changed.
 update url u set interval_s = n.interval_s, next_visit = n.next_visit,
     rank = case when u.lane is not null then extract(epoch from n.next_visit) end
 from (
@@ -425,7 +425,7 @@ where h.name = n.name and (h.next_allowed is null or n.at > h.next_allowed
     or exists (select from server s where s.id = h.server and s.worker = %(worker)s));
 
 -- name: put_server_clocks
--- Stores when servers may be asked again, and what was asked since the last general pause; in each commit, with put_clocks.
+-- Stores when servers may be asked again, and what was asked since their last pause; in each commit.
 -- Only the worker that holds the lease knows what was asked.
 update server s set next_allowed = n.at, reason = n.reason,
     asked = case when s.worker = %(worker)s then n.asked::jsonb else s.asked end,

@@ -73,7 +73,7 @@ select to_timestamp(min(n.revisit)) from unnest('{0,1,2}'::smallint[]) as g (sta
     order by c.revisit, c.name limit 1) n;
 
 -- name: outlook_unresolved
--- Hosts that have work now, or a retry until then, those that may be asked first, and when their names were looked up.
+-- Hosts that have work now or a retry until then, and when their names were looked up; the first to be asked.
 -- Asked at most once a second, and only by a worker that has fetched nothing yet and has nothing to send.
 select h.name, h.resolved, coalesce(s.address like '?%%', false) as unresolved
 from crawl_host c join host h on h.id = c.host left join server s on s.id = h.server

@@ -28,7 +28,7 @@ order by case %(sort)s when 'pages' then -ch.pages when 'bytes' then -ch.bytes w
 limit %(count)s;
 
 -- name: status_by_host
--- The hosts of a crawl in any order, all or these: states, fetched, documents, due, next due, response time and what is stored of them.
+-- The hosts of a crawl, all or these, in any order, with states, what is due and what is stored of them.
 -- The URLs are read once from end to end, as for scrapy status: there is no index by host. For scrapy status --hosts.
 with counted as (
     select u.host, u.state, count(*) as number, count(*) filter (where u.status > 0) as fetched,
