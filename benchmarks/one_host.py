@@ -129,7 +129,7 @@ def crawl(port: int, folder: Path, url: str, tree: Path) -> dict[str, Any]:
         "pages": result["pages"],
         "us_per_page": result["cpu_us_per_page"],
         "postgres_us": result["postgres_us"],
-        "starved": result["starved"],
+        "starved": result.get("starved"),
     }
 
 
