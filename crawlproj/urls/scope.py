@@ -18,7 +18,7 @@ MAX_NAME = 253
 MAX_CACHED = 10_000
 """So many hosts are remembered."""
 NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
-_BETWEEN_URLS = re.compile(r"\s+|[,;]\s*(?=https?://)", re.I)
+_BETWEEN_URLS = re.compile(r"\s|[,;](?=https?://)", re.I)
 _HAS_SCHEME = re.compile("https?://", re.I).match
 _COMMENT = re.compile(r"(^|\s)#.*")
 
@@ -213,10 +213,10 @@ def read_seeds(seeds: str | None, seeds_file: str | None) -> list[str]:
 
 def _split_urls(line: str) -> list[str]:
     """The URLs of a line: several if each says http or https, else the line is one word."""
-    words = [word.rstrip(",;") for word in _BETWEEN_URLS.split(line.strip())]
+    words = [word for word in _BETWEEN_URLS.split(line) if word]
     if len(words) > 1 and not all(map(_HAS_SCHEME, words)):
         return [line.strip()]
-    return [word for word in words if word]
+    return [word.rstrip(",;") if len(words) > 1 else word for word in words]
 
 
 def _file_lines(path: Path) -> list[tuple[str, str]]:
