@@ -34,7 +34,7 @@ def test_the_defaults_make_sense_and_name_the_crawl_after_the_spider() -> None:
 @pytest.mark.parametrize(("asked", "delay_s"), [(3, 3), ("2.5", 2.5), (0.5, 2), (None, 2), (0, 2)])
 def test_a_longer_delay_in_scrapy_s_own_words_is_kept(asked: object, delay_s: float) -> None:
     config = read_config(settings(DOWNLOAD_DELAY=asked), "x")
-    assert config.host_rules.delay_s == delay_s
+    assert config.rules.host.delay_s == delay_s
 
 
 def test_values_from_the_environment_are_strings_and_are_read_all_the_same() -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from random import Random
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crawlproj.frontier.base import Host, Lane, Lease, State, Ticket
@@ -341,6 +341,7 @@ def test_a_parked_host_waits_until_it_is_taken_out_again() -> None:
 
 
 @given(st.lists(st.integers(0, 9), max_size=80), st.integers(1, 4), st.integers(0, 2**32))
+@example([0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 8, 8, 2, 4], 1, 7085)
 def test_no_schedule_breaks_a_server_rule(arrivals: list[int], limit: int, seed: int) -> None:
     chance = Random(seed)
     rules = ServerRules(delay_s=0.5, hosts=limit, pause_after=5, pause_s=20)
@@ -358,7 +359,7 @@ def test_no_schedule_breaks_a_server_rule(arrivals: list[int], limit: int, seed:
             starts[host.server.id] = now
             server = host.server.id
             under_way = any(h.server is host.server for _, h in flying)
-            if not under_way and now - busy.get(server, -1e9) >= 20:
+            if not under_way and now - busy.get(server, -1e9) >= 20 - 1e-9:
                 rounds[server] = Counter()
             rounds[server][host.name] += 1
             assert len(rounds[server]) <= limit
