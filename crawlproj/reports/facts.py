@@ -96,7 +96,12 @@ def url_facts(
         facts["robots_read"] = robots_row.fetched
         robots_rows.append(robots_row)
     facts["host"] = _host_facts(
-        db, frontier.now(), host_of(canonical), config=config, robots_rows=robots_rows
+        db,
+        frontier.now(),
+        host_of(canonical),
+        config=config,
+        robots_rows=robots_rows,
+        delay_s=kept_delay_s(db, frontier.spec.name, config),
     )
     return facts
 
@@ -196,7 +201,12 @@ def _robots_verdict(row: RobotsRow | None, url: str, robot_name: str) -> str:
 
 
 def _host_facts(
-    db: Queries, now: datetime, name: str, config: Config, robots_rows: list[RobotsRow]
+    db: Queries,
+    now: datetime,
+    name: str,
+    config: Config,
+    robots_rows: list[RobotsRow],
+    delay_s: float,
 ) -> dict[str, Any]:
     columns = db.fetch_row("explain_host", host=name, now=now)
     host = _HostRow(*columns) if columns else _HostRow()
@@ -206,7 +216,6 @@ def _host_facts(
     if host.server_next_allowed is not None:
         rests.append((host.server_next_allowed, host.server_reason))
     next_allowed, reason = max(rests, default=(None, ""))
-    delay_s = config.rules.host.delay_s
     delay_source = "POLITENESS_DELAY"
     crawl_delay_s = capped_crawl_delay_s(robots_rows, config)
     if crawl_delay_s > delay_s:
@@ -223,6 +232,16 @@ def _host_facts(
         "leased_by": host.worker,
         "leased_until": host.leased_until,
     }
+
+
+def kept_delay_s(db: Queries, crawl: str, config: Config) -> float:
+    """The pause between two requests to a host that a crawl keeps: that of its last run, whose
+    settings need not be those of the command that asks.
+    """
+    stored: float | None = db.fetch_value("explain_delay", name=crawl)
+    if stored is None:
+        return config.rules.host.delay_s
+    return stored
 
 
 def capped_crawl_delay_s(rows: list[RobotsRow], config: Config) -> float:
@@ -272,6 +291,13 @@ def host_facts(db: Queries, frontier: Frontier, config: Config, host_name: str) 
         "next_due": next_due,
         "forgotten": takedown.barring_rule(db, "", host_name),
         "robots": robots_facts,
-        "host": _host_facts(db, now, host_name, config=config, robots_rows=robots_rows),
+        "host": _host_facts(
+            db,
+            now,
+            host_name,
+            config=config,
+            robots_rows=robots_rows,
+            delay_s=kept_delay_s(db, frontier.spec.name, config),
+        ),
         **left_out,
     }

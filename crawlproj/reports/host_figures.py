@@ -15,7 +15,7 @@ from crawlproj.config import Config
 from crawlproj.database.arrays import array_literal
 from crawlproj.database.queries import Queries
 from crawlproj.frontier.base import RobotsRow, State
-from crawlproj.reports.facts import capped_crawl_delay_s
+from crawlproj.reports.facts import capped_crawl_delay_s, kept_delay_s
 
 STORED_ORDERS = ("name", "pages", "bytes", "failures", "next_allowed")
 """Orders by what is stored with a host."""
@@ -67,7 +67,12 @@ def host_figures(
     )
     known = [_HostRow(*row) for row in rows]
     robots_rows = _robots_by_host(db, [host.name for host in known])
-    return {host.name: _figures(host, robots_rows[host.name], config) for host in known}
+    kept_s = kept_delay_s(db, crawl, config)
+    figures = {}
+    for host in known:
+        delay_s = max(kept_s, capped_crawl_delay_s(robots_rows[host.name], config))
+        figures[host.name] = _figures(host, delay_s)
+    return figures
 
 
 def _robots_by_host(db: Queries, names: Sequence[str]) -> dict[str, list[RobotsRow]]:
@@ -78,7 +83,7 @@ def _robots_by_host(db: Queries, names: Sequence[str]) -> dict[str, list[RobotsR
     return found
 
 
-def _figures(host: _HostRow, robots_rows: list[RobotsRow], config: Config) -> dict[str, Any]:
+def _figures(host: _HostRow, delay_s: float) -> dict[str, Any]:
     states = {state.value: host.states.get(state.value, 0) for state in State}
     response_ms = None
     if host.response_ms is not None:
@@ -94,7 +99,7 @@ def _figures(host: _HostRow, robots_rows: list[RobotsRow], config: Config) -> di
         "next_due": host.next_due,
         "next_allowed": host.next_allowed,
         "reason": host.reason,
-        "delay_s": max(config.rules.host.delay_s, capped_crawl_delay_s(robots_rows, config)),
+        "delay_s": delay_s,
         "pages": host.pages,
         "bytes": host.bytes,
         "response_ms": response_ms,

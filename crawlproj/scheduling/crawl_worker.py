@@ -138,6 +138,8 @@ class CrawlWorker:
             migrate(database)
             self.frontier = PostgresFrontier(database, self._spec())
             self.frontier.open()
+            delay_s = config.rules.host.delay_s
+            database.run("put_crawl_delay", name=config.spec.name, delay_s=delay_s)
             notifications = NotificationListener(
                 self.frontier,
                 self.name,

@@ -82,7 +82,7 @@ def judged(database_url: str, folder: Path, **more: object) -> tuple[str, str]:
             POLITENESS_PAUSE=LAW.pause_s,
             POLITENESS_SLOWDOWN=LAW.slowdown,
             POLITENESS_MAX_DELAY=LAW.max_delay_s,
-            FRONTIER_PAGES=40,
+            FRONTIER_PAGES=60,
             FRONTIER_RETRIES=1,
             CRAWL_PATIENCE=0,
             **more,

@@ -33,6 +33,7 @@ RARE = {
     "lock_rules",
     "unlock_rules",
     "crawl_rules",
+    "put_crawl_delay",
     "put_crawl_rules",
     "judged_urls",
     "leave_out_urls",

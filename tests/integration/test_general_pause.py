@@ -99,6 +99,7 @@ def test_workers_keep_the_strictest_rules_of_all_that_live(
                 POLITENESS_HOSTS_PER_SERVER=strict.hosts_per_server,
                 POLITENESS_PAUSE_AFTER=strict.pause_after,
                 POLITENESS_PAUSE=strict.pause_s,
+                POLITENESS_MAX_DELAY=strict.max_delay_s,
                 CRAWL_CONTINUOUS=True,
             ) as guardian,
         ):

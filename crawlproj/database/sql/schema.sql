@@ -17,7 +17,8 @@ create table crawl (
     pages bigint not null default 0,
     bytes bigint not null default 0,
     created timestamptz not null default now(),
-    rules jsonb
+    rules jsonb,
+    delay_s float8
 );
 
 -- Hosts that links lead to and that are not part of a crawl: the first such link, and why. Not all of them: their number is limited.

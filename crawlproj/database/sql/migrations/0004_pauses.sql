@@ -1,4 +1,4 @@
--- Requests since the last general pause are counted for the whole server; workers say their rules of politeness.
+-- Requests since the last general pause are counted for the whole server; workers say their rules of politeness, crawls their delay.
 set local search_path = crawlproj;
 
 alter table server add asked jsonb not null default '{}', add busy_at timestamptz;
@@ -7,3 +7,4 @@ from (select server, jsonb_object_agg(name, asked) as asked from host where aske
 where s.id = c.server;
 alter table host drop asked;
 alter table worker add rules jsonb not null default '{}';
+alter table crawl add delay_s float8;

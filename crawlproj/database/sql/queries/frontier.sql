@@ -32,6 +32,10 @@ where next_allowed > %(latest)s or until > %(latest)s;
 -- Stores another order or depth limit of a crawl; when the spider comes back with one.
 update crawl set ordering = %(ordering)s, max_depth = %(max_depth)s where id = %(crawl)s;
 
+-- name: put_crawl_delay
+-- Stores the pause between two requests to a host that a crawl keeps; when a worker starts.
+update crawl set delay_s = %(delay_s)s where name = %(name)s and delay_s is distinct from %(delay_s)s;
+
 -- name: crawl_totals
 -- How many pages and bytes a crawl has read; asked before leasing and refilling if it has a quota.
 select pages, bytes from crawl where id = %(crawl)s;
@@ -76,10 +80,10 @@ update crawl set rules = %(rules)s::jsonb where id = %(crawl)s;
 
 -- name: judged_urls
 -- URLs that a changed scope may leave out or take back, some at a time; asked when it has changed.
--- What was asked for is not judged: seeds and where they have moved to (depth 0), pushes (no parent), and requests of spiders.
+-- What was asked for is not judged: seeds and where they have moved to (depth 0), pushes (no parent), and requests of spiders (found 7).
 select id, canonical, state = 'ignored' and why = 'scope' from url
 where crawl = %(crawl)s and id >= (%(first)s)::bigint and request is null and depth > 0 and parent is not null
-    and (lane > 0 or (state = 'ignored' and why in ('scope', 'depth')))
+    and found is distinct from 7 and (lane > 0 or (state = 'ignored' and why in ('scope', 'depth')))
 order by id limit %(count)s;
 
 -- name: leave_out_urls

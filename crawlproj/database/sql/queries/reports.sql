@@ -90,6 +90,10 @@ select origin from origin where host = %(host)s order by origin;
 -- The scope and revisit intervals of a crawl's last start; for scrapy explain.
 select rules from crawl where name = %(name)s;
 
+-- name: explain_delay
+-- The pause between two requests to a host that a crawl kept last; for scrapy explain and status.
+select delay_s from crawl where name = %(name)s;
+
 -- name: explain_left_out
 -- The first link to a host that a crawl has left out, why, and since when; for scrapy explain.
 select url, reason, first_seen from left_out_host where crawl = %(crawl)s and name = %(name)s;
