@@ -149,6 +149,8 @@ def test_status_explain_and_plan_agree_with_the_web(world: World) -> None:
     assert (facts["robots"], facts["parent"]) == ("allowed", None)
     assert (facts["interval_s"], facts["found"], facts["source"]) == (15 * 60, "seed", True)
     assert facts["host"]["delay_source"] == "POLITENESS_DELAY"
+    with_another = world.run("explain", seed, "--json", "-s", "POLITENESS_DELAY=7").json
+    assert with_another["host"]["delay_s"] == 0, "what the crawl kept, not what explain was given"
     assert "waits for its next visit" in world.run("explain", seed).stdout
 
     plan = world.run("plan", "-n", "5", "--json").json
