@@ -32,7 +32,10 @@ SCRAPY_META = frozenset({"dont_redirect", "dont_retry", "verbatim_url"})
 
 
 def is_plain(request: Request) -> bool:
-    """Is it a GET that needs nothing but its URL, to be parsed by the spider's `parse`?"""
+    """Is it a GET that needs nothing but its URL, to be parsed by the spider's `parse`?
+
+    A Referer is set by Scrapy for whatever a callback yields, and is not needed.
+    """
     return (
         request.method == "GET"
         and type(request) is Request
@@ -40,7 +43,7 @@ def is_plain(request: Request) -> bool:
         and request.callback is None
         and request.errback is None
         and not request._cb_kwargs
-        and not request._headers
+        and (not request._headers or set(request.headers) == {b"Referer"})
         and not request._cookies
         and not request._flags
         and not set(request.meta) - TICKET_META

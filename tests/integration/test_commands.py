@@ -388,7 +388,7 @@ def test_a_terminal_gets_a_live_panel_and_the_log_stays_in_its_file(world: World
     text = shown.decode()
     assert child.wait(30) == 0
     assert text.count("crawlproj  site  0:0") > 2
-    assert "\x1b[6F\x1b[J" in text, "drawn over the last one"
+    assert "\x1b[6F\x1b[2K" in text, "drawn over the last one"
     assert "in hand" in text
     assert "Crawl site ended" in text
     assert "INFO" not in text

@@ -184,10 +184,10 @@ def stored_urls(database_url: str) -> list[Any]:
 @pytest.mark.parametrize(
     ("spider", "first"),
     [
-        ("own", "/"),
-        ("form", "/search"),
-        ("map", "/sitemap.xml"),
-        ("robots_map", "/robots.txt"),
+        ("start_own", "/"),
+        ("start_form", "/search"),
+        ("start_map", "/sitemap.xml"),
+        ("start_robots_map", "/robots.txt"),
     ],
 )
 def test_a_second_run_of_any_spider_finds_a_new_article(
@@ -201,7 +201,7 @@ def test_a_second_run_of_any_spider_finds_a_new_article(
     done = crawl(words, database_url, tmp_path, **SPIDERS)
     new = {key: number for key, number in served.asked.items() if "robots.txt" not in key}
     expected = {"GET /news5 200": 1}
-    if spider == "form":
+    if spider == "start_form":
         expected["POST /search 200"] = 1
     elif "map" in spider:
         expected["GET /sitemap.xml 200"] = 1

@@ -13,7 +13,7 @@ from scrapy.spiders import SitemapSpider
 class Plain(scrapy.Spider):
     """Scrapy's own start, by start_urls."""
 
-    name = "plain"
+    name = "start_plain"
 
     def __init__(self, base: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -31,7 +31,7 @@ class Plain(scrapy.Spider):
 class Own(Plain):
     """A start of its own, with a plain Request."""
 
-    name = "own"
+    name = "start_own"
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
         yield scrapy.Request(f"{self.base}/")
@@ -40,7 +40,7 @@ class Own(Plain):
 class Form(Plain):
     """A start by POST, with a callback."""
 
-    name = "form"
+    name = "start_form"
 
     async def start(self) -> AsyncIterator[scrapy.Request]:
         yield scrapy.FormRequest(
@@ -51,7 +51,7 @@ class Form(Plain):
 class Map(SitemapSpider):
     """A sitemap that is known."""
 
-    name = "map"
+    name = "start_map"
     sitemap = "/sitemap.xml"
 
     def __init__(self, base: str, **kwargs: Any) -> None:
@@ -65,5 +65,5 @@ class Map(SitemapSpider):
 class RobotsMap(Map):
     """Sitemaps that a robots.txt names."""
 
-    name = "robots_map"
+    name = "start_robots_map"
     sitemap = "/robots.txt"
