@@ -56,8 +56,6 @@ ENDED_WORDS = {
 """States in which URLs are not fetched again soon: what one does, what several do."""
 COLUMNS = re.compile(r" *[A-Z][\w.]* +(?:[\d,]+  )?| *")
 """The first columns of a line: a label, and perhaps a number."""
-MIN_COLUMNS = 100
-"""So wide the commands may be at least: a wide terminal shows them better in columns."""
 USES = {
     Use.SERVERS: "waiting for servers",
     Use.CLOCKS: "in politeness pauses",
@@ -130,15 +128,16 @@ def _wrap_line(line: str, width: int) -> list[str]:
 
 
 def _command_lines(commands: Mapping[str, str], width: int) -> list[str]:
-    """What to type next: in two columns if they fit, else each command below what it is for."""
+    """What to type next: in two columns; a command that does not fit is below what it is for."""
     if not commands:
         return []
     size = max(map(len, commands))
     lines = ["", "Try next:"]
-    if size + max(map(len, commands.values())) + 4 <= max(width, MIN_COLUMNS):
-        return lines + [f"  {what:<{size}}  {command}" for what, command in commands.items()]
     for what, command in commands.items():
-        lines += [f"  {what}:", f"    {command}"]
+        if size + len(command) + 4 <= width:
+            lines.append(f"  {what:<{size}}  {command}")
+        else:
+            lines += [f"  {what}:", f"    {command}"]
     return lines
 
 
@@ -184,7 +183,7 @@ def _time_lines(time_use: Mapping[Use, float], width: int) -> list[str]:
     shares = percentages(time_use)
     if not shares:
         return []
-    text = ", ".join(f"{share} % {USES[use]}" for use, share in shares.items())
+    text = ", ".join(f"{share}% {USES[use]}" for use, share in shares.items())
     first, *rest = wrap(text, max(40, width - 21))
     return [f"  {'Time':<17}  {first}", *(f"{'':<19}  {line}" for line in rest)]
 

@@ -177,6 +177,7 @@ class Panel:
         again = repeated_command(self._crawler.settings)
         return {
             "what is known of each crawl": f"{scrapy} status{options}",
+            "the same for each host": f"{scrapy} status --hosts{options}",
             "why a page is where it is": f"{scrapy} explain {shlex.quote(example)}{crawl}",
             "what comes next, and when": f"{scrapy} plan -n 20{crawl}",
             "was every rule kept": f"{scrapy} politeness audit{options}",

@@ -261,8 +261,10 @@ class WorkerLeases:
         """
         self._peers = peers
         if peers.died:
-            rest = timedelta(seconds=self.window.rules.host.max_delay_s)
-            self.orphans_until = self.clock.now() + rest
+            # A server with many hosts has its general pause first: which were asked is not known.
+            rules = self.window.rules
+            rest_s = max(rules.host.max_delay_s, rules.server.pause_s)
+            self.orphans_until = self.clock.now() + timedelta(seconds=rest_s)
         now = time.monotonic()
         held = [server for server in self.window.servers.values() if not server.leaving]
         excess = peers.servers_to_return(len(held))
