@@ -13,7 +13,6 @@ from scrapy.addons import AddonManager
 from scrapy.commands import ScrapyCommand
 from scrapy.crawler import Crawler
 from scrapy.shell import Shell
-from scrapy.spiderloader import SpiderLoaderProtocol
 from scrapy.utils.spider import DefaultSpider
 from w3lib.url import file_uri_to_path
 
@@ -81,15 +80,6 @@ def check_file(url: str) -> None:
         path.open("rb").close()
     except OSError as error:
         raise ConfigError(f"{path} can't be read: {error.strerror or error}") from None
-
-
-def load_spider(loader: SpiderLoaderProtocol, name: str) -> type[Spider]:
-    """The spider of that name; ConfigError if there is none."""
-    try:
-        return loader.load(name)
-    except KeyError:
-        names = ", ".join(sorted(loader.list()))
-        raise ConfigError(f"there is no spider {name!r}; there are: {names}") from None
 
 
 def was_stopped(crawler: Crawler) -> bool:

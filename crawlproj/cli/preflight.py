@@ -15,7 +15,7 @@ from typing import Any
 
 from scrapy import Spider
 from scrapy.settings import BaseSettings
-from scrapy.spiderloader import get_spider_loader
+from scrapy.spiderloader import SpiderLoaderProtocol, get_spider_loader
 from scrapy.utils.misc import load_object
 
 from crawlproj.addon import CrawlprojAddon, ProjectAddon
@@ -65,7 +65,7 @@ def run_preflight(
     spidercls = spider_name
     if isinstance(spidercls, str):
         check_settings(settings, spidercls)
-        spidercls = load_spider(settings, spidercls)
+        spidercls = load_spider(get_spider_loader(settings), spidercls)
     settings = settings_of(spidercls, settings)
     config = check_settings(settings, spidercls.name)
     spider = make_spider(settings, spidercls, arguments)
@@ -110,15 +110,13 @@ def check_settings(settings: BaseSettings, spider_name: str) -> Config:
     return config
 
 
-def load_spider(settings: BaseSettings, name: str) -> type[Spider]:
+def load_spider(loader: SpiderLoaderProtocol, name: str) -> type[Spider]:
     """The spider of that name; ConfigError if there is none."""
-    loader = get_spider_loader(settings)
     try:
         return loader.load(name)
     except KeyError:
-        raise ConfigError(
-            f"there is no spider {name!r}; there are: {', '.join(sorted(loader.list()))}"
-        ) from None
+        names = ", ".join(sorted(loader.list()))
+        raise ConfigError(f"there is no spider {name!r}; there are: {names}") from None
 
 
 def settings_of(spidercls: type[Spider], settings: BaseSettings) -> BaseSettings:
@@ -136,7 +134,7 @@ def make_spider(
     Of spiders that are not ours the class is returned: making one may have effects.
     """
     if isinstance(spidercls, str):
-        spidercls = load_spider(settings, spidercls)
+        spidercls = load_spider(get_spider_loader(settings), spidercls)
     if not issubclass(spidercls, LearnsSeeds):
         return spidercls
     return spidercls(**arguments)

@@ -23,8 +23,8 @@ from crawlproj.cli.command import (
     exit_codes,
     print_error,
 )
-from crawlproj.cli.oneoff import OneOffCommand, failure_text, load_spider, was_stopped
-from crawlproj.cli.preflight import check_addons
+from crawlproj.cli.oneoff import OneOffCommand, failure_text, was_stopped
+from crawlproj.cli.preflight import check_addons, load_spider
 from crawlproj.commands.crawl import run_to_end
 from crawlproj.errors import CrawlprojError
 

@@ -11,8 +11,8 @@ from scrapy.utils.spider import spidercls_for_request
 from w3lib.url import is_url
 
 from crawlproj.cli.command import COULD_NOT_RUN, NOTHING_FETCHED, STOPPED, exit_codes, print_error
-from crawlproj.cli.oneoff import OneOffCommand, failure_text, load_spider, was_stopped
-from crawlproj.cli.preflight import check_addons
+from crawlproj.cli.oneoff import OneOffCommand, failure_text, was_stopped
+from crawlproj.cli.preflight import check_addons, load_spider
 from crawlproj.errors import ConfigError
 
 

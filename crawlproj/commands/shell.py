@@ -11,8 +11,8 @@ from scrapy.utils.spider import DefaultSpider, spidercls_for_request
 from scrapy.utils.url import guess_scheme
 
 from crawlproj.cli.command import FINE, NOTHING_FETCHED, check_words, exit_codes
-from crawlproj.cli.oneoff import OneOffCommand, PoliteShell, load_spider
-from crawlproj.cli.preflight import check_addons
+from crawlproj.cli.oneoff import OneOffCommand, PoliteShell
+from crawlproj.cli.preflight import check_addons, load_spider
 
 START_S = 10.0
 """So long the engine may take to start."""
