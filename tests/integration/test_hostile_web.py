@@ -19,7 +19,7 @@ ALONE = "PYTEST_XDIST_WORKER" not in os.environ
 """Beside another test, on two cores, a time says little: the bounds are those of a run by itself."""
 SLOWER = 1.3 if ALONE else 3.0
 GAP_S = 1.0 if ALONE else 5.0
-WORKER_MB = 400 if ALONE else 500
+WORKER_MB = 500 if ALONE else 600
 SLOW = "after a slow answer"
 """A server that gets no time itself takes its own answers for slow ones."""
 

@@ -32,6 +32,7 @@ SHOWN = [path for path in PAGES if not path.endswith((".js", ".css", ".png"))]
 
 def crawl_twice(base: str, database_url: str, folder: Path) -> None:
     settings = {
+        "URL_SUFFIXES": "",  # pictures behind links too
         "DATABASE_URL": database_url,
         "FRONTIER_FLUSH": 0.2,
         "CRAWL_PATIENCE": 0,
