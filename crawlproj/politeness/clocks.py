@@ -204,8 +204,11 @@ class ServerClock:
 
     def after_start(self, now: float, rules: ServerRules) -> ServerClock:
         """The clock after a request to one of its hosts has gone out."""
-        later = replace(self, busy_at=max(self.busy_at, now))
-        return later.resting_until(now + rules.delay_s, "server delay")
+        busy_at = max(self.busy_at, now)
+        at = now + rules.delay_s
+        if at > self.next_at:
+            return ServerClock(at, "server delay", self.asked, busy_at)
+        return ServerClock(self.next_at, self.reason, self.asked, busy_at)
 
     def counting(self, host: str, now: float, rules: ServerRules, *, idle: bool) -> ServerClock:
         """The clock with one more request to a host, which starts now. `idle`: no other is under
@@ -239,7 +242,7 @@ class ServerClock:
 
     def after_end(self, ended: float, rules: ServerRules) -> ServerClock:
         """The clock after a request has ended: a general pause counts from there."""
-        later = replace(self, busy_at=max(self.busy_at, ended))
+        later = ServerClock(self.next_at, self.reason, self.asked, max(self.busy_at, ended))
         if self.reason == GENERAL_PAUSE and ended < self.next_at:
             return later.resting_until(ended + rules.pause_s, GENERAL_PAUSE)
         return later
@@ -252,5 +255,5 @@ class ServerClock:
     def resting_until(self, at: float, reason: str) -> ServerClock:
         """The clock with a pause until `at`, unless it rests longer already."""
         if at > self.next_at:
-            return replace(self, next_at=at, reason=reason)
+            return ServerClock(at, reason, self.asked, self.busy_at)
         return self

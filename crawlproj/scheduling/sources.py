@@ -5,8 +5,6 @@ One function, for all who must know it: the interval of a page, and reports.
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from crawlproj.frontier.base import Found, Ticket
 from crawlproj.items import Page
 
@@ -33,6 +31,5 @@ def is_seed(ticket: Ticket) -> bool:
 
 
 def is_host_root(url: str) -> bool:
-    """Is it the front page of a host?"""
-    parts = urlsplit(url)
-    return parts.path in ("", "/") and not parts.query
+    """Is it the front page of a host? The URL is canonical, so there is a slash at its end."""
+    return url.endswith("/") and url.count("/") == 3

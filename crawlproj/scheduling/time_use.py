@@ -1,6 +1,6 @@
 """Where the time of a crawl goes: what the event loop works at, or what it waits for.
 
-Ten times a second somebody looks. Since the last look the event loop has used some CPU: that was
+Four times a second somebody looks. Since the last look the event loop has used some CPU: that was
 reading. For the rest it waited, and what it waits for at this moment stands for all of it.
 """
 
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
-LOOK_GAP_S = 0.1
+LOOK_GAP_S = 0.25
 
 
 class Use(StrEnum):
