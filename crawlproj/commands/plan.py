@@ -49,8 +49,7 @@ class Command(ProjectCommand):
             name = self.crawl_name(database, opts)
             frontier = open_frontier(database, config, name)
             now = frontier.now()
-            crawl = database.fetch_value("crawl_named", name=name)
-            found = plan_urls(database, crawl, config, count=opts.n, now=now)
+            found = plan_urls(database, name, config, count=opts.n, now=now)
         if opts.json:
             print_json([as_json(planned) for planned in found])
         else:

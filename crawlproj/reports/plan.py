@@ -16,7 +16,7 @@ from crawlproj.config import Config
 from crawlproj.database.arrays import array_literal
 from crawlproj.database.queries import Queries
 from crawlproj.frontier.base import Lane, RobotsRow
-from crawlproj.reports.facts import capped_crawl_delay_s
+from crawlproj.reports.facts import capped_crawl_delay_s, kept_delay_s
 from crawlproj.revisit.shares import Shares
 from crawlproj.scheduling.window import SHARE_CLASSES
 
@@ -95,7 +95,7 @@ class PlannedHost:
 
 
 def plan_urls(
-    db: Queries, crawl: int, config: Config, count: int, now: datetime
+    db: Queries, crawl: str, config: Config, count: int, now: datetime
 ) -> list[PlannedUrl]:
     """The next `count` URLs of a crawl in the order in which one worker would hand them out."""
     hosts = _planned_hosts(db, crawl, config, count=count, now=now)
@@ -117,15 +117,16 @@ def play_queues(hosts: list[PlannedHost]) -> Iterator[PlannedUrl]:
 
 
 def _planned_hosts(
-    db: Queries, crawl: int, config: Config, count: int, now: datetime
+    db: Queries, crawl_name: str, config: Config, count: int, now: datetime
 ) -> list[PlannedHost]:
+    crawl = db.fetch_value("crawl_named", name=crawl_name)
+    kept_s = kept_delay_s(db, crawl_name, config)
     hosts: dict[str, PlannedHost] = {}
     ids = []
     for id_, name, allowed in db.fetch_rows("plan_hosts", crawl=crawl, count=count, now=now):
         ids.append(id_)
-        hosts[name] = PlannedHost(
-            name, allowed or now, _delay_s(db, name, config), shares=Shares(config.spec.shares)
-        )
+        delay_s = max(kept_s, _crawl_delay_s(db, name, config))
+        hosts[name] = PlannedHost(name, allowed or now, delay_s, shares=Shares(config.spec.shares))
     rows = db.fetch_rows(
         "plan_urls", crawl=crawl, host=array_literal(ids), name=array_literal(hosts), count=count
     )
@@ -149,9 +150,9 @@ def _planned_hosts(
     return list(hosts.values())
 
 
-def _delay_s(db: Queries, name: str, config: Config) -> float:
+def _crawl_delay_s(db: Queries, name: str, config: Config) -> float:
     origins = [origin for (origin,) in db.fetch_rows("explain_host_robots", host=name)]
     robots_rows = []
     if origins:
         robots_rows = [RobotsRow(*row) for row in db.fetch_rows("get_robots", origins=origins)]
-    return max(config.rules.host.delay_s, capped_crawl_delay_s(robots_rows, config))
+    return capped_crawl_delay_s(robots_rows, config)

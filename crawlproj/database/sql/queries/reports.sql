@@ -91,7 +91,7 @@ select origin from origin where host = %(host)s order by origin;
 select rules from crawl where name = %(name)s;
 
 -- name: explain_delay
--- The pause between two requests to a host that a crawl kept last; for scrapy explain and status.
+-- The pause between two requests to a host that a crawl kept last; for scrapy explain, plan and status.
 select delay_s from crawl where name = %(name)s;
 
 -- name: explain_left_out
