@@ -111,7 +111,10 @@ def test_no_rule_is_broken_by_three_workers_and_two_crawls_over_kills_and_a_rest
     audited = run_command(
         ["politeness", "audit", *map(str, tmp_path.glob("*/log/requests-*.jsonl"))], tmp_path
     )
-    assert (audited.code, "every rule was kept" in audited.stdout) == (0, True), audited.stdout
+    assert audited.code == 0, audited.stdout
+    # Two were killed: of them the audit says only what their logs tell.
+    verdicts = ("every rule was kept", "no rule was broken as far as they tell")
+    assert any(verdict in audited.stdout for verdict in verdicts), audited.stdout
     assert codes == [0, 0, 0]
     truth = demo.web.truth_at(demo.now(), seeds=roots(demo))
     for name in ("one", "two"):
