@@ -35,14 +35,18 @@ ROBOTS_ADVICE = {
 class OneOffCommand(ScrapyCommand):
     """Mixed into a command of Scrapy's, before it."""
 
-    def add_time(self, parser: argparse.ArgumentParser) -> None:
-        """Add the option --at."""
-        parser.add_argument(
-            "--at",
-            metavar="TIME",
-            help="read pages from the archive as they were then, such as 2026-03-01, without the "
-            "network",
-        )
+    reads_archive = True
+    """Whether it has the option --at."""
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        if self.reads_archive:
+            parser.add_argument(
+                "--at",
+                metavar="TIME",
+                help="read pages from the archive as they were then, such as 2026-03-01, without "
+                "the network",
+            )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         """Scrapy calls this before it starts anything: the last moment to refuse."""

@@ -9,3 +9,5 @@ from crawlproj.cli.oneoff import OneOffCommand
 
 class Command(OneOffCommand, bench.Command):
     """One request at a time, as for every server."""
+
+    reads_archive = False

@@ -39,10 +39,6 @@ class Command(OneOffCommand, fetch.Command):
             "1 could not run, 2 bad usage or settings, 3 not fetched."
         )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        self.add_time(parser)
-
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1 or not is_url(args[0]):
             raise UsageError

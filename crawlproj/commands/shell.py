@@ -27,10 +27,6 @@ class Command(OneOffCommand, shell.Command):
             "codes: 0 fine, 1 could not run, 2 bad usage or settings, 3 not fetched."
         )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
-        self.add_time(parser)
-
     def first_url(self, args: list[str]) -> str:
         check_words(args, 0, 1, usage=f"scrapy shell {self.syntax()}")
         if not args:

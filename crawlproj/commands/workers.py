@@ -160,7 +160,7 @@ class Command(ProjectCommand):
         feeds = [numbered_feed(feed, "*") for feed in opts.output + opts.overwrite_output]
         if feeds:
             locations["Items"] = ", ".join(feeds)
-        again = repeated_command(self.settings) or "the same command again"
+        again = repeated_command(self.settings)
         summary = CrawlSummary(
             config.spec.name,
             report.reason,
