@@ -1,8 +1,10 @@
 """CPU per page against bare Scrapy, on the same web: `python -m benchmarks.cost [ROUNDS]`.
 
 These crawl in turn, pinned to one core, with the web on another: Scrapy as it comes (600 pages),
-Scrapy tuned hard, crawlproj without and with its archive. What Postgres uses counts as ours. The
-web and the two baselines are not part of the project; BENCH_DIR says where they are.
+Scrapy tuned hard, and crawlproj with one thing more each time: the archive, a second visit of each
+page, texts and languages, exact duplicates, paragraphs, near duplicates. What Postgres and the
+reader of languages use counts as ours. The web and the two baselines are not part of the project;
+BENCH_DIR says where they are.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,23 @@ QUIET = {
     "LOG_LEVEL": "WARNING",
     "EXTENSIONS": '{"benchmarks.meter.Meter": 1}',
 }
+OFF = {"WARC_ENABLED": "0", "TEXT_ENABLED": "0", "DUPLICATES_ENABLED": "0"}
+ARCHIVED = {**OFF, "WARC_ENABLED": "1"}
+TEXT = {**ARCHIVED, "TEXT_ENABLED": "1", "LANGUAGE_ENABLED": "0"}
+LANGUAGE = {**TEXT, "LANGUAGE_ENABLED": "1"}
+EXACT = {**LANGUAGE, "DUPLICATES_ENABLED": "1", "NEARDUP_ENABLED": "0", "PARAGRAPH_ENABLED": "0"}
+PARAGRAPHS = {**EXACT, "PARAGRAPH_ENABLED": "1"}
+NEAR = {**PARAGRAPHS, "NEARDUP_ENABLED": "1"}
+STAGES = {
+    "crawlproj": OFF,
+    "archived": ARCHIVED,
+    "text": TEXT,
+    "language": LANGUAGE,
+    "exact": EXACT,
+    "paragraphs": PARAGRAPHS,
+    "near": NEAR,
+}
+"""What each crawl has on; the last one is how crawlproj comes."""
 
 
 @contextmanager
@@ -78,19 +97,34 @@ def baseline(kind: str, port: int) -> dict[str, Any]:
     return result
 
 
-def crawlproj(port: int, archived: bool, tree: Path = ROOT) -> dict[str, Any]:
+def crawlproj(
+    port: int, archived: bool, tree: Path = ROOT, settings: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Crawl the web with a database of its own. `settings` None: `archived` says what is on."""
     folder = Path(tempfile.mkdtemp(prefix="cost-"))
     try:
         with EmbeddedPostgres(folder / "db") as postgres:
             return crawl(
-                port, folder, postgres.start(), database=folder / "db", archived=archived, tree=tree
+                port,
+                folder,
+                postgres.start(),
+                database=folder / "db",
+                archived=archived,
+                tree=tree,
+                settings=settings,
             )
     finally:
         shutil.rmtree(folder)
 
 
 def crawl(
-    port: int, folder: Path, url: str, database: Path, archived: bool = False, tree: Path = ROOT
+    port: int,
+    folder: Path,
+    url: str,
+    database: Path,
+    archived: bool = False,
+    tree: Path = ROOT,
+    settings: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Crawl the whole web once, with the embedded Postgres in `database` and the code in `tree`."""
     seeds = folder / "seeds.txt"
@@ -103,31 +137,36 @@ def crawl(
         "METER_PG_DATA": database / "pg" / "data",
     }
     command = [sys.executable, "-m", "scrapy", "crawl", "site", "-a", f"seeds_file={seeds}"]
-    for name, value in {**QUIET, **more, "WARC_ENABLED": archived}.items():
+    chosen = {"WARC_ENABLED": archived} if settings is None else settings
+    for name, value in {**QUIET, **more, **chosen}.items():
         command += ["-s", f"{name}={value}"]
     subprocess.run(command, cwd=tree, capture_output=True, text=True, check=True)
     result: dict[str, Any] = json.loads(meter.read_text())
     return result
 
 
+def print_stages(cost: Mapping[str, float]) -> None:
+    """What each thing adds to a crawl, and how quick the crawl is then."""
+    before = 0.0
+    print("stage        us/page    adds   speed")
+    for kind in STAGES:
+        speed = cost["crawlproj"] / cost[kind]
+        print(f"{kind:<12} {cost[kind]:>7.0f} {cost[kind] - before:>7.0f}  {speed:>5.0%}")
+        before = cost[kind]
+
+
 def main(rounds: int) -> int:
     if not (BENCH_DIR / "newsweb.py").exists():
         print(f"The web to measure on is not here ({BENCH_DIR}); nothing measured.")
         return 0
-    found: dict[str, list[dict[str, Any]]] = {
-        "stock": [],
-        "tuned": [],
-        "crawlproj": [],
-        "archived": [],
-    }
+    found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in ("stock", "tuned", *STAGES)}
     with web() as port:
         for _ in range(rounds):
             for kind in found:
-                result = (
-                    baseline(kind, port)
-                    if kind in ("stock", "tuned")
-                    else crawlproj(port, kind == "archived")
-                )
+                if kind in STAGES:
+                    result = crawlproj(port, False, settings=STAGES[kind]) | {"kind": kind}
+                else:
+                    result = baseline(kind, port)
                 found[kind].append(result)
                 print(json.dumps(result), flush=True)
     cost = {
@@ -141,7 +180,11 @@ def main(rounds: int) -> int:
         "archive_us_per_page": round(cost["archived"] - cost["crawlproj"]),
         "rss_mb": max(result["rss_mb"] for result in found["crawlproj"]),
         "archived_rss_mb": max(result["rss_mb"] for result in found["archived"]),
+        "near_rss_mb": max(result["rss_mb"] for result in found["near"]),
+        "reader_rss_mb": max(result["reader_rss_mb"] for result in found["near"]),
+        "text_and_duplicates_us": round(cost["near"] - cost["archived"]),
     }
+    print_stages(cost)
     print(json.dumps(figures))
     low = [name for name, floor in FLOORS["cost"].items() if figures[name] < floor]
     high = [name for name, ceiling in FLOORS["ceilings"].items() if figures[name] > ceiling]

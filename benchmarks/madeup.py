@@ -29,7 +29,7 @@ COLUMNS = {
     "url": "id crawl host canonical state lane rank depth score parent hops visit tries status why "
     "first_seen last_visit"
     " last_change next_visit interval_s etag body_digest block_digest moved_to",
-    "page": "url at title content_type charset language length noindex noarchive elapsed_s",
+    "page": "url at title content_type charset declared_language length noindex noarchive elapsed_s",
     "page_version": "url at status body_digest block_digest length",
     "page_links": "url known known_kinds known_texts other other_kinds other_texts",
 }

@@ -1,4 +1,4 @@
-"""A Scrapy extension that measures CPU of this process and of Postgres during a crawl.
+"""A Scrapy extension that measures CPU of this process, its children and Postgres during a crawl.
 
 It counts from the first response to the end of the crawl.
 """
@@ -54,6 +54,21 @@ def _family(root: int) -> list[list[str]]:
     ]
 
 
+def children_cpu_s() -> float:
+    """CPU of the processes that this one has started (readers of documents and of languages), also
+    of those that have ended.
+    """
+    parent = os.getpid()
+    ticks = [sum(map(int, fields[11:13])) for fields in _family(parent) if int(fields[1]) == parent]
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return sum(ticks) / TICK + ended.ru_utime + ended.ru_stime
+
+
+def children_rss_mb() -> int:
+    """The memory of the biggest of those that have ended."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+
+
 def _ended(root: int) -> int:
     return sum(map(int, _fields(Path(f"/proc/{root}/stat"))[13:15]))
 
@@ -66,7 +81,8 @@ class Meter:
         self._data = Path(crawler.settings["METER_PG_DATA"])
         self._stats = crawler.stats
         self._pages = 0
-        self._first: tuple[float, float, float] | None = None
+        self._first: tuple[float, float, float, float] | None = None
+        self._reader_mb = 0
         crawler.signals.connect(self.page, signal=signals.response_received)
         crawler.signals.connect(self.closed, signal=signals.engine_stopped)
         crawler.signals.connect(self.before_close, signal=signals.spider_closed)
@@ -75,8 +91,13 @@ class Meter:
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
 
-    def _now(self) -> tuple[float, float, float]:
-        return time.perf_counter(), time.process_time(), postgres_cpu_s(self._data)
+    def _now(self) -> tuple[float, float, float, float]:
+        return (
+            time.perf_counter(),
+            time.process_time(),
+            postgres_cpu_s(self._data),
+            children_cpu_s(),
+        )
 
     def page(self, **_: Any) -> None:
         self._pages += 1
@@ -85,10 +106,11 @@ class Meter:
 
     def before_close(self, **_: Any) -> None:
         self._last = self._now()
+        self._reader_mb = children_rss_mb()
 
     def closed(self, **_: Any) -> None:
         assert self._first is not None
-        wall, own, postgres = (
+        wall, own, postgres, readers = (
             last - first for last, first in zip(self._last, self._first, strict=True)
         )
         self._out.write_text(
@@ -96,9 +118,11 @@ class Meter:
                 {
                     "kind": "crawlproj",
                     "pages": self._pages,
-                    "cpu_us_per_page": round((own + postgres) / self._pages * 1e6),
+                    "cpu_us_per_page": round((own + postgres + readers) / self._pages * 1e6),
                     "own_us": round(own / self._pages * 1e6),
                     "postgres_us": round(postgres / self._pages * 1e6),
+                    "readers_us": round(readers / self._pages * 1e6),
+                    "reader_rss_mb": self._reader_mb,
                     "pages_per_s": round(self._pages / wall, 1),
                     "starved": self._stats.get_value("scheduler/starved", 0),
                     "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,

@@ -23,18 +23,27 @@ from benchmarks.madeup import utc_now
 from benchmarks.rounds import Round
 from crawlproj.archive.exchange import RecordLocation
 from crawlproj.archive.write_queue import Receipt
+from crawlproj.content.document import Block, Document
+from crawlproj.content.packed_text import pack_document, stored_form
+from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database, Transaction
 from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.database.queries import load_queries
+from crawlproj.duplicates.marks import WITHDRAWN, PageMarker
+from crawlproj.duplicates.postgres import DuplicateJudge
+from crawlproj.duplicates.rules import DuplicateRules
 from crawlproj.frontier.base import (
     Batch,
+    Content,
     CrawlSpec,
     Found,
     LeftOutHost,
     NewUrl,
     Outcome,
+    PageText,
     RobotsRow,
     State,
+    Ticket,
 )
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.urls.canonical import host_of, origin_of, url_key
@@ -142,6 +151,7 @@ def exercise(dsn: str, crawl: str) -> list[Seen]:
     frontier.outlook("another")
     _rejudge(db, frontier)
     frontier.commit(Batch(_stored_again(work)), "watched")
+    _judge_copies(db, frontier, work)
     frontier.release_servers("watched", held[:50], yielding=True)
     frontier.lease("another", 100, unprepared=8)
     db.run_script("update server set until = now() where worker = 'another'")
@@ -214,6 +224,62 @@ def _stored_again(work: Round) -> list[Outcome]:
         Outcome(*who, status=200, next_visit=now + timedelta(days=1), receipt=Receipt(place))
         for who in whose
     ]
+
+
+COPIES = """
+insert into exact select id, hashint8extended(id, 1), hashint8extended(id, 2) from url limit 50000;
+insert into band select page, body + 1, body + 2, body + 3, body + 4, body + 5, body + 6, body + 7, body + 8 from exact;
+insert into paragraph select hashint8extended(n, 3), n, n, 1 from generate_series(1, 100000) n;
+insert into page_text select page, 'text' from exact;
+insert into cluster select page, page from exact limit 20000;
+update page set duplicate_of = url + 1, noted = false where url in (select page from exact limit 2000);
+analyze exact; analyze band; analyze paragraph; analyze page_text; analyze cluster; analyze page;
+"""
+"""Originals and paragraphs that nobody meets."""
+
+
+def _judge_copies(db: Database, frontier: PostgresFrontier, work: Round) -> None:
+    """Pages in groups of four, one text each; then other texts of them, and some noindex."""
+    db.run_script(COPIES)
+    marker = PageMarker(DuplicateRules(), frontier.crawl_id)
+    judge = DuplicateJudge(marker)
+    frontier.judge = judge
+    tickets = work.tickets[50:150]
+    hosts = {ticket.id: number for number, ticket in enumerate(tickets, 1)}
+
+    def read(ticket: Ticket, number: int, first: bool) -> Outcome:
+        words = [f"{'new' * (not first)}word{number // 4 * 100 + n}" for n in range(100)]
+        words[number % 4] = "another"
+        blocks = [Block(" ".join(words[start : start + 25]), "p") for start in range(0, 100, 25)]
+        document = Document(ticket.url, blocks=blocks)
+        digest = f"{first} {number}".encode()
+        marks = marker.mark_blocks(
+            stored_form(blocks), digest, document.block_digest, ticket.host, first=first
+        )
+        if not first and number % 20 == 0:
+            marks = WITHDRAWN
+        page = PageText(pack_document(document), 100, "html", 1)
+        content = Content(digest, document.block_digest, text=page, marks=marks)
+        return Outcome(
+            ticket.id,
+            ticket.visit,
+            ticket.server,
+            ticket.epoch,
+            State.WAITING,
+            frontier.now(),
+            200,
+            next_visit=frontier.now() + timedelta(days=1),
+            content=content,
+        )
+
+    frontier.commit(Batch([read(t, n, True) for n, t in enumerate(tickets)]), "watched")
+    again = [read(t, n, False) for n, t in enumerate(tickets) if n % 4 < 2]
+    looked_up = judge.look_up(db, again)
+    with db.transaction() as tx:
+        judge.settle(tx, again, hosts, looked_up)
+        rows = tx.fetch_rows("unnoted", crawl=frontier.crawl_id)
+        tx.run("mark_noted", ids=array_literal([row[0] for row in rows]))
+    frontier.judge = None
 
 
 def _rejudge(db: Database, frontier: PostgresFrontier) -> None:

@@ -23,6 +23,7 @@ CHECKED = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES")
 OPTIONAL = frozenset({"middlewares.conditional.ConditionalMiddleware", "pipelines.bus.BusPipeline"})
 """Of ours, what may be switched off."""
 SWITCHES = {
+    "pipelines.dedup.DedupPipeline": "TEXT_ENABLED and DUPLICATES_ENABLED switch it off",
     "pipelines.warc.WarcPipeline": "WARC_ENABLED switches the archive off",
 }
 """What to do instead, where there is something."""

@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 from crawlproj.archive.writer import WriterOptions
 from crawlproj.content.document import LinkLimits
 from crawlproj.content.documents.budget import DocumentBudget
+from crawlproj.duplicates.rules import BANDS, DuplicateRules
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.base import ORDERS, CrawlSpec
 from crawlproj.politeness.clocks import HostRules, PolitenessRules, ServerRules
@@ -271,6 +272,10 @@ class Config:
     obey_noarchive: bool
     documents: DocumentBudget | None
     """None: documents such as PDF are not read."""
+    text: bool
+    """The text of pages is kept."""
+    language: bool
+    duplicates: DuplicateRules
 
     @property
     def user_agent(self) -> str:
@@ -355,6 +360,9 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         warc=_archive_options(read),
         obey_noarchive=read("WARC_OBEY_NOARCHIVE", parse_boolean),
         documents=_document_budget(read),
+        text=read("TEXT_ENABLED", parse_boolean),
+        language=read("LANGUAGE_ENABLED", parse_boolean),
+        duplicates=_duplicate_rules(read),
     )
 
 
@@ -494,6 +502,40 @@ def _document_budget(read: SettingsReader) -> DocumentBudget | None:
             "itself needs some"
         )
     return budget
+
+
+def parse_threshold(value: object) -> float:
+    number = parse_number(value)
+    if not 0.5 <= number <= 1:
+        raise ValueError("a number from 0.5 to 1")
+    return number
+
+
+def parse_num_perm(value: object) -> int:
+    number = parse_positive(value)
+    if number % BANDS or not 4 * BANDS <= number <= 1024:
+        raise ValueError(f"a multiple of {BANDS} from {4 * BANDS} to 1024")
+    return number
+
+
+def _duplicate_rules(read: SettingsReader) -> DuplicateRules:
+    """Near duplicates and paragraphs are compared on the stored texts, so these must be kept."""
+    exact = read("DUPLICATES_ENABLED", parse_boolean)
+    near = read("NEARDUP_ENABLED", parse_boolean) and exact
+    paragraphs = read("PARAGRAPH_ENABLED", parse_boolean) and exact
+    text = read("TEXT_ENABLED", parse_boolean)
+    return DuplicateRules(
+        exact=exact,
+        near=near and text,
+        paragraphs=paragraphs and text,
+        threshold=read("NEARDUP_THRESHOLD", parse_threshold),
+        num_perm=read("NEARDUP_NUM_PERM", parse_num_perm),
+        shingle=read("NEARDUP_SHINGLE", parse_positive),
+        paragraph_threshold=read("PARAGRAPH_THRESHOLD", parse_threshold),
+        scope=read("DUPLICATE_SCOPE", one_of("site", "crawl", "all")),
+        keep_all=read("DUPLICATE_KEEP", one_of("canonical", "all")) == "all",
+        drop_items=read("DUPLICATE_ITEMS", one_of("keep", "drop")) == "drop",
+    )
 
 
 def _crawl_spec(read: SettingsReader, name: str) -> CrawlSpec:

@@ -5,6 +5,7 @@ Times are local: they are meant for whoever sits in front of the screen.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -29,6 +30,12 @@ def printable(text: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
+
+
+def format_share(share: float) -> str:
+    """A share of 0 to 1 as percent: `97.5 %`; what is less than all is never shown as 100 %."""
+    tenths = math.floor(share * 1000 + 0.001)
+    return f"{tenths / 10:.1f}".removesuffix(".0") + " %"
 
 
 def format_bytes(size: int) -> str:

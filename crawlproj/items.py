@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from itemadapter import ItemAdapter
+
 from crawlproj.archive.write_queue import Receipt
 from crawlproj.content.document import Document
 from crawlproj.content.robots_directives import NO_DIRECTIVES, RobotsDirectives
-from crawlproj.frontier.base import Content, Ticket
+from crawlproj.frontier.base import Content, DuplicateMarks, PageText, Ticket
 
 if TYPE_CHECKING:
     from crawlproj.fetch.wire import WireCapture
@@ -73,6 +76,12 @@ class Page:
     took_s: float | None = None
     """How long the server took by the system's own measure, if that is less than we noticed."""
     error: str = ""
+    marked: bool = False
+    """Text and marks are made, if they are new."""
+    text: PageText | None = field(default=None, repr=False)
+    """What it says, if that is new."""
+    marks: DuplicateMarks | None = field(default=None, repr=False)
+    """What it is compared with other pages by, if that is new."""
     content: Content | None = field(default=None, repr=False)
     changed: bool = False
     unread: bool = False
@@ -92,3 +101,40 @@ class Page:
         if self.started_s is None or self.ended_s is None:
             return 0.0
         return self.ended_s - self.started_s
+
+
+@dataclass(frozen=True, slots=True)
+class ItemVerdict:
+    """What is known of the page that an item comes from: it is a copy of another one."""
+
+    duplicate_of: str
+    """The URL of the page that had the content first."""
+    duplicate_kind: str
+    """exact, text, near or paragraph."""
+    similarity: float
+
+
+MAX_VERDICTS = 2_000
+_verdicts: OrderedDict[int, tuple[object, ItemVerdict]] = OrderedDict()
+"""Items of copies that were handed to the pipelines last, by their identity."""
+
+
+def note_verdict(item: object, verdict: ItemVerdict) -> None:
+    """Let pipelines know that an item comes from a copy: where the item has fields of these names
+    they are filled in, and `verdict_of` tells it of any item.
+    """
+    _verdicts[id(item)] = (item, verdict)
+    if len(_verdicts) > MAX_VERDICTS:
+        _verdicts.popitem(last=False)
+    adapter = ItemAdapter(item)
+    for name in ("duplicate_of", "duplicate_kind", "similarity"):
+        if name in adapter.field_names():
+            adapter[name] = getattr(verdict, name)
+
+
+def verdict_of(item: object) -> ItemVerdict | None:
+    """What is known of the page of an item that is passing the pipelines; None: it is no copy."""
+    noted = _verdicts.get(id(item))
+    if noted is None or noted[0] is not item:
+        return None
+    return noted[1]

@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
+from itemadapter import is_item
 from scrapy import Request, signals
 
 from crawlproj.config import config_of
@@ -26,7 +27,7 @@ from crawlproj.fetch.pages import RefusedError, error_text, page_in_slices, unre
 from crawlproj.fetch.requests import detach_request
 from crawlproj.fetch.slices import first_slice, run_slices
 from crawlproj.frontier.base import Ticket
-from crawlproj.items import Page
+from crawlproj.items import Page, note_verdict
 from crawlproj.scheduling.scheduler import worker_of
 from crawlproj.scheduling.sources import is_seed
 
@@ -43,6 +44,9 @@ log = logging.getLogger(__name__)
 
 REQUESTS_AT_ONCE = 100
 """After so many requests of one callback the event loop does something else."""
+
+MAX_HELD = 500
+"""So many items of one page wait until it is judged."""
 
 GZIP = b"\x1f\x8b"
 
@@ -66,6 +70,7 @@ class PagesMiddleware:
         self._agents = ("robots", name)
         self._documents = PageDocuments(crawler)
         self._limits = config_of(crawler).link_limits
+        self._items_wait = config_of(crawler).duplicates.exact
         self._big_page = asyncio.Lock()
         """Held by the one page that is read in slices."""
         self._reading: set[asyncio.Task[None]] = set()
@@ -85,6 +90,7 @@ class PagesMiddleware:
             ticket = request.meta.get("ticket")
         has_page = False
         requests = 0
+        held: list[Any] = []
         async for output in result:
             if isinstance(output, Request) and isinstance(ticket, Ticket):
                 if "ticket" in output.meta:
@@ -97,14 +103,21 @@ class PagesMiddleware:
                     await asyncio.sleep(0)
             if isinstance(output, Page):
                 has_page = True
+            elif len(held) < MAX_HELD and self._waits(output, ticket):
+                held.append(output)
+                continue
             yield output
         if not isinstance(ticket, Ticket) or has_page:
+            for item in held:
+                yield item
             return
         room = room_needed(response)
         if room:
             try:
                 await worker_of(self._crawler).big_bodies.enter(ticket, room)
             except RefusedError as error:
+                for item in held:
+                    yield item
                 yield self._unread_page(response, error.reason)
                 return
         slices = self._page_slices(response, request)
@@ -112,13 +125,38 @@ class PagesMiddleware:
         if page is None:
             # The lock is held until the pipelines are done with the page: then its memory is free.
             async with self._big_page:
-                yield await self._read_big(slices, response, ticket)
+                page = await self._read_big(slices, response, ticket)
+                for item in await self._judged_items(held, page):
+                    yield item
+                yield page
         elif self._documents.is_due(page):
+            for item in held:
+                yield item
             self._read_apart(page, slices, response)
         else:
             if page.document is not None and len(page.document.links) > MANY_LINKS:
                 page = await self._with_room(page, response, ticket)
-            yield self._count_limits(page)
+            page = self._count_limits(page)
+            if held:
+                for item in await self._judged_items(held, page):
+                    yield item
+            yield page
+
+    def _waits(self, output: Any, ticket: Ticket | None) -> bool:
+        """Is it an item, which waits until its page is judged?"""
+        return self._items_wait and isinstance(ticket, Ticket) and is_item(output)
+
+    async def _judged_items(self, items: list[Any], page: Page) -> list[Any]:
+        """The items of a page, when it is known whether the page is a copy."""
+        if items:
+            worker = worker_of(self._crawler)
+            await worker.mark_page(page)
+            verdict = await worker.preview_verdict(page, len(items))
+            if verdict is not None:
+                self._crawler.stats.inc_value("duplicates/items", len(items))
+                for item in items:
+                    note_verdict(item, verdict)
+        return items
 
     async def _with_room(self, page: Page, response: Response, ticket: Ticket) -> Page:
         """The page, when there is room for what was found in it."""

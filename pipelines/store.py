@@ -4,14 +4,17 @@ frontier.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from crawlproj.config import config_of
 from crawlproj.content.document import Document
 from crawlproj.content.slices import MANY_LINKS
 from crawlproj.fetch.slices import run_slices
 from crawlproj.frontier.base import Content, Links, Ticket
 from crawlproj.items import Page
 from crawlproj.scheduling.scheduler import worker_of
+from crawlproj.urls.canonical import url_key
 
 if TYPE_CHECKING:
     from typing import Self
@@ -26,6 +29,7 @@ class StorePipeline:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self._crawl = config_of(crawler).spec.name
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -76,39 +80,41 @@ class StorePipeline:
         page.changed = (
             ticket.block_digest is not None and block_digest != ticket.block_digest and not same
         )
-        page.content = _content_of(page, block_digest, links)
+        page.content = self._content_of(page, ticket, block_digest, links)
         if ticket.block_digest is None:
             return "first"
         if page.changed:
             return "changed"
         return "same_text"
 
-
-def _content_of(page: Page, block_digest: bytes, links: Links) -> Content:
-    document = page.document
-    directives = page.directives
-    kind = page.content_type[:200]
-    size = len(page.body)
-    expired = directives.expires is not None and directives.expires <= page.at
-    noindex = directives.noindex or expired
-    if document is None:
-        return Content(
+    def _content_of(self, page: Page, ticket: Ticket, block_digest: bytes, links: Links) -> Content:
+        document = page.document
+        directives = page.directives
+        expired = directives.expires is not None and directives.expires <= page.at
+        content = Content(
             page.body_digest,
             block_digest,
-            content_type=kind,
-            length=size,
-            noindex=noindex,
+            content_type=page.content_type[:200],
+            length=len(page.body),
+            noindex=directives.noindex or expired,
             noarchive=directives.noarchive,
+            kind=page.kind,
+            marks=page.marks,
         )
-    return Content(
-        page.body_digest,
-        block_digest,
-        document.title[:1000],
-        content_type=kind,
-        charset=document.charset,
-        language=document.language[:35],
-        length=size,
-        noindex=noindex,
-        links=links,
-        noarchive=directives.noarchive,
-    )
+        if document is None:
+            return content
+        return replace(
+            content,
+            title=document.title[:1000],
+            charset=document.charset,
+            language=(document.language or page.headers.get("content-language", ""))[:35],
+            links=links,
+            canonical=self._canonical_id(document, ticket),
+            text=page.text,
+        )
+
+    def _canonical_id(self, document: Document, ticket: Ticket) -> int | None:
+        """The page that this one names by rel=canonical, if it is another one."""
+        if document.canonical is None or document.canonical == ticket.url:
+            return None
+        return url_key(self._crawl, document.canonical)

@@ -107,6 +107,20 @@ DOCUMENTS_MEMORY = "512MB"  # of that process
 DOCUMENTS_MAX_SIZE = "20MB"  # bigger ones are archived, but not read
 DOCUMENTS_MAX_WAITING = "32MB"  # all that wait for that process; then the biggest come later
 
+# --- Text and duplicates ---
+TEXT_ENABLED = True  # the text of each page is kept in the database; languages are found with it
+LANGUAGE_ENABLED = True  # of each text, in a process of its own
+DUPLICATES_ENABLED = True  # same bytes or same text as another page
+NEARDUP_ENABLED = True  # almost the same text (MinHash, checked on the stored texts)
+NEARDUP_THRESHOLD = 0.95  # how much of two texts must be the same, 0.5 to 1
+NEARDUP_NUM_PERM = 128  # permutations of the signature; a multiple of 8
+NEARDUP_SHINGLE = 3  # words that are compared together
+PARAGRAPH_ENABLED = True  # the same paragraphs in another frame
+PARAGRAPH_THRESHOLD = 0.9  # how much of a page's long paragraphs must be known from other pages
+DUPLICATE_SCOPE = "crawl"  # compared are pages of a site, of a crawl, or all
+DUPLICATE_KEEP = "canonical"  # which copies become articles and are exported: canonical, all
+DUPLICATE_ITEMS = "keep"  # items of a page that is a copy: keep, drop
+
 # --- Panel ---
 PANEL = "auto"  # auto, live, lines, log, off
 PANEL_INTERVAL = "5s"  # between two lines
@@ -178,6 +192,7 @@ SPIDER_MIDDLEWARES = {
     "middlewares.pages.PagesMiddleware": 10,  # sees what all others let through
 }
 ITEM_PIPELINES = {
+    "pipelines.dedup.DedupPipeline": 200,
     "pipelines.warc.WarcPipeline": 300,
     "pipelines.store.StorePipeline": 400,
     "pipelines.revisit.RevisitPipeline": 900,

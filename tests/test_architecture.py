@@ -28,6 +28,7 @@ LAYERS = (
     "archive",
     "revisit",
     "frontier",
+    "duplicates",
     "politeness",
     "items",
     "config",
@@ -91,6 +92,7 @@ THROUGH_SCRAPY = {
 """Scrapy hands these to us, so that it decides their versions."""
 PACKAGES = {
     "ada_url": "ada-url",
+    "chardetng_py": "chardetng-py",
     "psycopg2": "psycopg2-binary",
     "re2": "google-re2",
     "scrapy_redis": "scrapy-redis",

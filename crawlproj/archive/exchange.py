@@ -69,6 +69,19 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
+class LaterNote:
+    """What became known of a stored page later, for a metadata record of its own. `record_id` is
+    that of the page's body, empty if it isn't known.
+    """
+
+    url: str
+    at: datetime
+    record_id: str
+    fields: tuple[tuple[str, object], ...]
+    size: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
 class Original:
     """A record with a payload (never a revisit) that revisit records point at. `record_id` is empty
     if it isn't known.

@@ -17,7 +17,7 @@ from struct import Struct
 from typing import Final
 from urllib.parse import quote
 
-from crawlproj.archive.exchange import Exchange, Original, PageMetadata
+from crawlproj.archive.exchange import Exchange, LaterNote, Original, PageMetadata
 from crawlproj.http import heads
 
 NOT_MODIFIED: Final = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
@@ -227,6 +227,27 @@ def build_records(
         )
         out.append(Record("metadata", metadata_id, url, at=exchange.at, data=data))
     return tuple(out)
+
+
+def build_note(note: LaterNote, info_id: str, algorithm: str = "sha1") -> Record:
+    """The metadata record of what became known of a page later."""
+    record_id = new_id()
+    url = plain_url(note.url)
+    fields = {
+        "WARC-Record-ID": record_id,
+        "WARC-Warcinfo-ID": info_id,
+        "WARC-Target-URI": url,
+        "WARC-Refers-To": note.record_id,
+    }
+    data = build_record(
+        "metadata",
+        note.at,
+        (warc_fields(list(note.fields)),),
+        content_type=FIELDS_TYPE,
+        fields={name: value for name, value in fields.items() if value},
+        algorithm=algorithm,
+    )
+    return Record("metadata", record_id, url, at=note.at, data=data)
 
 
 def build_response(

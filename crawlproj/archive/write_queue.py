@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from crawlproj.archive.exchange import Exchange, Original, RecordLocation
+from crawlproj.archive.exchange import Exchange, LaterNote, Original, RecordLocation
 from crawlproj.errors import ArchiveError
 
 WAKE_BYTES = 1_000_000
@@ -34,7 +34,7 @@ class Receipt:
 
 @dataclass(slots=True, eq=False)
 class WriteJob:
-    exchange: Exchange
+    exchange: Exchange | LaterNote
     original: Original | None
     receipt: Receipt
 

@@ -17,17 +17,17 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from crawlproj.archive.cdxj import IndexEntry
-from crawlproj.archive.exchange import Exchange, Original, RecordLocation
+from crawlproj.archive.exchange import Exchange, LaterNote, Original, RecordLocation
 from crawlproj.archive.gzip_members import BY_SIZE, compress_member
 from crawlproj.archive.open_file import OpenFile, file_name
-from crawlproj.archive.records import Record, build_records, build_warcinfo
+from crawlproj.archive.records import Record, build_note, build_records, build_warcinfo
 from crawlproj.archive.write_queue import (
     QueueItem,
     Receipt,
@@ -119,6 +119,10 @@ class WarcWriter:
         receipt = Receipt()
         self._queue.put(WriteJob(exchange, original, receipt))
         return receipt
+
+    def put_note(self, note: LaterNote) -> None:
+        """Queue what became known of a page that is stored already."""
+        self._queue.put(WriteJob(note, None, Receipt()))
 
     @property
     def is_full(self) -> bool:
@@ -243,9 +247,14 @@ class WarcWriter:
     def _compressed_records(self, job: WriteJob) -> tuple[Record, list[bytes]] | None:
         """The response's record, and the gzip members of all records; None if that fails."""
         try:
-            records = build_records(
-                job.exchange, job.original, self._info_id, algorithm=self._options.algorithm
-            )
+            algorithm = self._options.algorithm
+            records: Sequence[Record]
+            if isinstance(job.exchange, LaterNote):
+                records = [build_note(job.exchange, self._info_id, algorithm)]
+            else:
+                records = build_records(
+                    job.exchange, job.original, self._info_id, algorithm=algorithm
+                )
             members = [compress_member(record.data, self._options.level) for record in records]
             return records[0], members
         except Exception as error:  # one page that can't be written must not stop the others

@@ -212,7 +212,7 @@ def print_error(text: str, log_file: str | None = None) -> None:
             print(line, file=log)
 
 
-def print_text(text: str, stream: TextIO | None = None) -> None:
+def print_text(text: str, stream: TextIO | None = None, end: str = "\n") -> None:
     """Print to standard output, or to another stream.
 
     A command does its work and has its exit code, also if nobody reads what it prints to the end
@@ -220,7 +220,7 @@ def print_text(text: str, stream: TextIO | None = None) -> None:
     """
     stream = stream or sys.stdout
     try:
-        print(text, file=stream)
+        print(text, file=stream, end=end)
     except BrokenPipeError:
         discard_output(stream)
 
@@ -235,6 +235,15 @@ def print_lines(lines: str | Sequence[str]) -> None:
 def print_json(value: object) -> None:
     """Print a value as JSON; times in ISO 8601."""
     print_text(json.dumps(value, indent=2, ensure_ascii=False, default=_json_value))
+
+
+def print_json_list(values: Iterable[object]) -> None:
+    """Print values as one JSON list while they come: there may be more than memory holds."""
+    before = "[\n"
+    for value in values:
+        print_text(f"{before}{json.dumps(value, ensure_ascii=False, default=_json_value)}", end="")
+        before = ",\n"
+    print_text("[]" if before == "[\n" else "\n]")
 
 
 def _json_value(value: object) -> object:

@@ -151,6 +151,10 @@ def _visited_lines(summary: CrawlSummary, width: int) -> list[str]:
     if tally.pages_read and summary.elapsed_s >= 1:
         detail += f", {tally.pages_read / summary.elapsed_s:.1f} a second"
     lines = [f"  {'Pages':<10} {tally.pages_read:>6,}  {detail}".rstrip()]
+    if tally.copies:
+        number = sum(tally.copies.values())
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in tally.copies.items())
+        lines.append(f"  {'Copies':<10} {number:>6,}  of other pages: {kinds}")
     if tally.moved:
         lines.append(
             f"  {'Moved':<10} {tally.moved:>6,}  redirects; where they lead was fetched instead"

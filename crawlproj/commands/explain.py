@@ -19,8 +19,8 @@ from crawlproj.config import Config
 from crawlproj.database.connection import Database
 from crawlproj.frontier.opening import open_for_reading, open_frontier
 from crawlproj.reports.explain import host_in_words, url_in_words
-from crawlproj.reports.facts import host_facts, url_facts
-from crawlproj.urls.canonical import host_of, url_key
+from crawlproj.reports.facts import crawls_knowing, host_facts, url_facts
+from crawlproj.urls.canonical import host_of
 
 
 class Command(ProjectCommand):
@@ -73,9 +73,7 @@ class Command(ProjectCommand):
                 rows = database.fetch_rows("crawls_with_host", host=host_name(word))
                 rows = rows or database.fetch_rows("explain_leaving", host=host_name(word))
             else:
-                crawls = [name for (name,) in database.fetch_rows("crawl_names")]
-                ids = [url_key(crawl, url) for crawl in crawls]
-                rows = database.fetch_rows("crawls_with_url", ids=ids)
+                rows = [(name,) for name in crawls_knowing(database, url)]
                 rows = rows or database.fetch_rows("explain_leaving", host=host_of(url))
             knowing = [name for (name,) in rows]
             if len(knowing) == 1:

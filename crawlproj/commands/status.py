@@ -119,11 +119,14 @@ def as_text(crawls: dict[str, dict[str, Any]], now: datetime) -> list[str]:
 
 
 def describe_crawl(crawl: dict[str, Any], now: datetime) -> str:
-    """`N pages read in N versions; N URLs due now, ...; N hosts, ...; archive of N MB`."""
+    """`N pages read in N versions, N copies of other pages; N URLs due now, ...; N hosts, ...`."""
     text = (
         f"{format_count(crawl['urls']['documents'], 'page')} read in "
         f"{format_count(crawl['versions'], 'version')}"
     )
+    copies = sum(crawl["duplicates"].values())
+    if copies:
+        text += f", {format_count(copies, 'copy', 'copies')} of other pages"
     if crawl["due_now"]:
         text += f"; {format_count(crawl['due_now'], 'URL')} due now"
     else:

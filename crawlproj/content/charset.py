@@ -4,7 +4,7 @@ The order is the browser's: byte order mark, HTTP header, meta element, then the
 Labels lie, so one counts only while the bytes do not contradict it. There we are stricter than a
 browser, which believes every label it knows: what is valid UTF-8 with letters beyond ASCII is
 UTF-8, whatever is declared. A reader who sees nonsense asks its author; what we store is nonsense
-for good.
+for good. What declares nothing and is not UTF-8 is guessed (`charset_guess`).
 
 Charsets have the names of the web's Encoding Standard, in lower case: `euc-kr`, `windows-1252`.
 """
@@ -18,6 +18,7 @@ from typing import Final
 
 from w3lib.encoding import resolve_encoding
 
+from crawlproj.content.charset_guess import guess_charset
 from crawlproj.content.slices import BIG_BODY, Slices
 
 UTF8: Final = "utf-8"
@@ -177,32 +178,40 @@ def looks_binary(body: bytes) -> bool:
     return not head.startswith((b"\xff\xfe", b"\xfe\xff")) and _find_utf16(head) is None
 
 
-def to_utf8(body: bytes, label: str | None = None) -> tuple[bytes, str]:
+def to_utf8(
+    body: bytes, label: str | None = None, url: str = "", guess: bool = True
+) -> tuple[bytes, str]:
     """The body as valid UTF-8 without byte order mark and NULs, and the charset it was in.
 
-    `label` is the charset of the HTTP header.
+    `label` is the charset of the HTTP header. `url` is where the body comes from: its top-level
+    domain helps where the charset must be guessed. Who looks for markup alone needs no `guess`.
     """
     for mark, name in _BOMS:
         if body.startswith(mark):
             return _recode(body[len(mark) :], name), name
     valid = body.isascii() or _is_valid(body)
-    name = _choose_charset(body, label, valid)
+    chosen = _choose_charset(body, label, valid)
+    if chosen is None and guess:
+        chosen = _guess_name(body, url)
+    name = chosen or FALLBACK
     if name == UTF8 and valid:
         return _remove_nuls(body), UTF8
     return _recode(body, name), name
 
 
-def to_utf8_in_slices(body: bytes, label: str | None = None) -> Slices[tuple[bytes, str]]:
+def to_utf8_in_slices(
+    body: bytes, label: str | None = None, url: str = ""
+) -> Slices[tuple[bytes, str]]:
     """As `to_utf8`, in slices if the body is big."""
     if len(body) <= BIG_BODY:
-        return to_utf8(body, label)
+        return to_utf8(body, label, url)
     for mark, name in _BOMS:
         if body.startswith(mark):
             text = yield from _recode_in_slices(body[len(mark) :], name)
             return text, name
     valid = body.isascii() or _is_valid(body)
     yield
-    name = _choose_charset(body, label, valid)
+    name = _choose_charset(body, label, valid) or _guess_name(body, url) or FALLBACK
     yield
     if name == UTF8 and valid:
         return _remove_nuls(body), UTF8
@@ -249,8 +258,10 @@ def find_charset(label: str) -> str | None:
     return _NAMES_OF_CODECS.get(codec)
 
 
-def _choose_charset(body: bytes, label: str | None, valid: bool) -> str:
-    """The charset to read the body with; `valid` says that the body is valid UTF-8."""
+def _choose_charset(body: bytes, label: str | None, valid: bool) -> str | None:
+    """The charset to read the body with, None if that must be guessed; `valid` says that the body
+    is valid UTF-8.
+    """
     named = _named_charset(body, label)
     if named is None or named in UTF16:
         utf16 = _find_utf16(body[:1024])
@@ -263,7 +274,12 @@ def _choose_charset(body: bytes, label: str | None, valid: bool) -> str:
         return named
     if valid or (named == UTF8 and _mostly_utf8(body)):
         return UTF8
-    return FALLBACK
+    return FALLBACK if named == FALLBACK else None
+
+
+def _guess_name(body: bytes, url: str) -> str | None:
+    guessed = guess_charset(body, url)
+    return find_charset(guessed) if guessed else None
 
 
 def _is_no_chance(body: bytes, named: str) -> bool:

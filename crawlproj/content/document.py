@@ -11,7 +11,6 @@ from crawlproj.content.robots_directives import NO_DIRECTIVES, RobotsDirectives
 from crawlproj.content.slices import (
     ANYWHERE,
     SLICE_CHARACTERS,
-    WHITE_SPACE,
     Slices,
     cut_text,
 )
@@ -45,7 +44,6 @@ PAGE_KINDS: Final[frozenset[str]] = frozenset(
 
 JOINERS: Final = "\u200c\u200d\u200e\u200f"
 INVISIBLE: Final = "\u200b\u2060\ufeff\xad"
-_SIGMA: Final = "\u03a3"
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _NO_LETTERS: Final = bytes(n for n in range(256) if not chr(n).isalpha() or n > 127)
 
@@ -59,13 +57,19 @@ def remove_characters(text: str, characters: str) -> str:
 
 
 class Link(NamedTuple):
-    """A link of the page; `url` is canonical, `text` that of the anchor or of its picture's alt."""
+    """A link of the page; `url` is canonical, `text` that of the anchor or of its picture's alt.
+
+    It stands for all links of its kind to that URL: `nofollow` if all of them are, `more_texts` are
+    the texts of later ones that differ, `hreflang` their languages with blanks between them.
+    """
 
     url: str
     kind: LinkKind
     text: str = ""
     title: str = ""
     nofollow: bool = False
+    hreflang: str = ""
+    more_texts: tuple[str, ...] = ()
 
 
 class Block(NamedTuple):
@@ -115,6 +119,9 @@ class Document:
     """The page was longer, nested deeper or had more elements than we read."""
     too_many_links: bool = False
     """It had more links than we take."""
+    description: str = ""
+    keywords: str = ""
+    """What its head says it is about."""
     _digest: bytes = field(default=b"", repr=False, compare=False)
 
     @property
@@ -124,7 +131,7 @@ class Document:
 
     @property
     def block_digest(self) -> bytes:
-        """16 bytes that are equal if two captures show the same text.
+        """16 bytes that are equal if two pages or captures show the same text.
 
         Case, layout and invisible joiners do not count.
         """
@@ -135,15 +142,13 @@ class Document:
     def find_digest_in_slices(self) -> Slices[None]:
         """Find the block digest of a long text, so that it is there when it is asked for.
 
-        How a letter is written in lower case does not depend on those around it; only a sigma does,
-        which is another one at the end of a word.
+        How a letter is folded does not depend on those around it, so the text is cut anywhere.
         """
         hasher = blake2b(digest_size=16)
         waiting: list[str] = []
         characters = 0
         for number, block in enumerate(self.blocks):
-            border = WHITE_SPACE if _SIGMA in block[0] else ANYWHERE
-            for piece in cut_text(block[0], border):
+            for piece in cut_text(block[0], ANYWHERE):
                 waiting.append(piece)
                 characters += len(piece) + 20
                 if characters > SLICE_CHARACTERS:
@@ -166,4 +171,4 @@ class Document:
 
 
 def _digested(text: str) -> bytes:
-    return remove_characters(text.lower(), JOINERS).encode("utf-8", "replace")
+    return remove_characters(text.casefold(), JOINERS).encode("utf-8", "replace")

@@ -101,7 +101,7 @@ def sniff_kind(body: bytes, content_type: str = "") -> BodyKind:
     """The kind of a body; the server's Content-Type decides only where the bytes do not."""
     if looks_binary(body):
         return "document" if document_format(body) else "binary"
-    head, _ = to_utf8(body[:4096])
+    head, _ = to_utf8(body[:4096], guess=False)
     prolog = _PROLOG.match(head)
     if prolog:
         head = head[prolog.end() :]
@@ -137,7 +137,7 @@ def parse_entries_in_slices(
     body: bytes, url: str, charset: str | None, limits: LinkLimits
 ) -> Slices[FeedEntries]:
     """As `parse_entries`; a short one is read in one slice."""
-    text, _ = yield from to_utf8_in_slices(body[:MAX_BODY], charset)
+    text, _ = yield from to_utf8_in_slices(body[:MAX_BODY], charset, url)
     text = text.lstrip()
     cut = False
     if text.startswith(b"<"):

@@ -55,6 +55,12 @@ _PIECE: Final = 4_096
 _ODD_SPACES: Final = "\r\f\v\x1c\x1d\x1e\x1f"
 _spare_targets: Final[list[HtmlTarget]] = []
 """Targets to be used again, of pages that are read at once; each thread has one of its own."""
+MAX_MORE_TEXTS: Final = 10
+"""Further texts that are kept of the links to one URL."""
+MAX_MORE_CHARACTERS: Final = 100_000
+"""Characters of all further texts of a page."""
+MAX_LANGUAGES: Final = 200
+"""Characters of the languages of one link."""
 # Quicker than Link(...) and Block(...), and there are hundreds on a page.
 _make_link = partial(tuple.__new__, Link)
 _make_block = partial(tuple.__new__, Block)
@@ -90,9 +96,9 @@ def parse_in_slices(
     big = len(body) > BIG_BODY
     target: HtmlTarget
     if big:
-        text, name = yield from charsets.to_utf8_in_slices(body[:MAX_BODY], charset)
+        text, name = yield from charsets.to_utf8_in_slices(body[:MAX_BODY], charset, url)
     else:
-        text, name = charsets.to_utf8(body, charset)
+        text, name = charsets.to_utf8(body, charset, url)
     if content_type.startswith("text/plain"):
         document = yield from _parse_plain_text(text.decode(), url, name, limits)
         document.cut |= len(body) > MAX_BODY
@@ -130,6 +136,8 @@ def parse_in_slices(
         blocks=blocks,
         cut=cut or len(body) > MAX_BODY,
         too_many_links=found.too_many,
+        description=remove_characters(target.description, INVISIBLE),
+        keywords=remove_characters(target.keywords, INVISIBLE),
     )
     if big:
         yield from document.find_digest_in_slices()
@@ -143,7 +151,7 @@ def _parse_plain_text(text: str, url: str, charset: str, limits: LinkLimits) -> 
     kind: LinkKind = "text"
     urls = yield from find_text_urls_in_slices(text)
     found = PageLinks(limits)
-    yield from found.add_in_slices([(url, kind, "", "", False) for url in urls], Joiner(url))
+    yield from found.add_in_slices([(url, kind, "", "", False, "") for url in urls], Joiner(url))
     blocks, cut = yield from _paragraphs(text.replace("\r\n", "\n"))
     document = Document(
         url,
@@ -235,22 +243,30 @@ def _raw_links(target: HtmlTarget) -> list[RawLink]:
     if target.scripts:
         kind: LinkKind = "text"
         code = "\n".join(target.scripts)[:MAX_SCRIPT]
-        links += [(url, kind, "", "", False) for url in find_script_urls(code)]
+        links += [(url, kind, "", "", False, "") for url in find_script_urls(code)]
     return links
 
 
 class PageLinks:
     """The canonical links of a page in document order, each (url, kind) once, up to the limits.
 
-    Where the first one has no anchor text, the first that has some takes its place.
+    What later ones say besides is added to the first: see `Link`.
     """
 
-    __slots__ = ("_characters_left", "_indexes", "_max_links", "links", "too_many")
+    __slots__ = (
+        "_characters_left",
+        "_indexes",
+        "_max_links",
+        "_text_left",
+        "links",
+        "too_many",
+    )
 
     def __init__(self, limits: LinkLimits) -> None:
         self.links: list[Link] = []
         self.too_many = False
         self._max_links, self._characters_left = limits
+        self._text_left = MAX_MORE_CHARACTERS
         # Kind -> URL -> index. Not keyed by both: a string knows its hash, a pair of strings does
         # not.
         self._indexes: defaultdict[str, dict[str, int]] = defaultdict(dict)
@@ -262,7 +278,7 @@ class PageLinks:
         max_links = self._max_links
         characters_left = self._characters_left
         urls = join.join_all([link[0] for link in raw])
-        for url, (_, kind, text, title, nofollow) in zip(urls, raw, strict=True):
+        for url, (_, kind, text, title, nofollow, hreflang) in zip(urls, raw, strict=True):
             if url is None:
                 continue
             index = indexes[kind].setdefault(url, len(links))
@@ -271,10 +287,45 @@ class PageLinks:
                 if index == max_links or characters_left < 0:
                     self.too_many = True
                     return
-                links.append(_make_link((url, kind, text, title, nofollow)))
-            elif text and not links[index][2]:
-                links[index] = _make_link((url, kind, text, title, nofollow))
+                links.append(_make_link((url, kind, text, title, nofollow, hreflang, ())))
+                continue
+            first = links[index]
+            if (
+                (text and text != first[2])
+                or (first[4] and not nofollow)
+                or (title and not first[3])
+                or (hreflang and hreflang != first[5])
+            ):
+                links[index] = self._merge(first, text, title, nofollow, hreflang)
         self._characters_left = characters_left
+
+    def _merge(self, first: Link, text: str, title: str, nofollow: bool, hreflang: str) -> Link:
+        """The first link, with what another one to the same URL says besides."""
+        first_text = first.text or text
+        more_texts = first.more_texts
+        if (
+            text
+            and text != first_text
+            and text not in more_texts
+            and len(more_texts) < MAX_MORE_TEXTS
+            and self._text_left > 0
+        ):
+            self._text_left -= len(text)
+            more_texts = (*more_texts, text)
+        languages = first.hreflang
+        if hreflang and hreflang not in languages.split():
+            languages = f"{languages} {hreflang}".strip()
+            if len(languages) > MAX_LANGUAGES:
+                languages = first.hreflang
+        return Link(
+            first.url,
+            first.kind,
+            first_text,
+            first.title or title,
+            first.nofollow and nofollow,
+            languages,
+            more_texts,
+        )
 
     def add_in_slices(self, raw: list[RawLink], join: Joiner) -> Slices[None]:
         """Take any number of links. Those after the last one that is kept are never joined."""

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 PATH_DEPTH: Final = 64
 MAX_ANCHOR: Final = 200
 MAX_CLASS: Final = 60
+MAX_LANGUAGE: Final = 35
 MAX_TITLE: Final = 10_000
 """Characters that are read of a title."""
+MAX_META: Final = 2_000
+"""Characters that are read of a description."""
 
 Attrs: TypeAlias = Mapping[str, str]
 Start: TypeAlias = "Callable[[HtmlTarget, str, Attrs], None]"
@@ -111,20 +114,27 @@ def _a(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     if not href or href[0] == "#":
         return
     if href[0] in "jJ" and href[:11].lower() == "javascript:":
-        target.links += [(url, "onclick", "", "", False) for url in find_handler_urls(href)]
+        target.links += [(url, "onclick", "", "", False, "") for url in find_handler_urls(href)]
         return
-    rel = attrib.get("rel")
-    nofollow = rel is not None and not _NOFOLLOW.isdisjoint(rel.lower().split())
-    title = attrib.get("title", "")
+    nofollow = "rel" in attrib and not _NOFOLLOW.isdisjoint(attrib["rel"].lower().split())
+    title = attrib["title"] if "title" in attrib else ""  # noqa: SIM401 - twice as fast as get
+    hreflang = _language(attrib["hreflang"]) if "hreflang" in attrib else ""
     if target.skip_depth:
-        target.links.append((href, "a", "", title, nofollow))
+        target.links.append((href, "a", "", title, nofollow, hreflang))
         return
     target.anchor_href = href
     target.anchor_nofollow = nofollow
     target.anchor_title = title
+    target.anchor_hreflang = hreflang
     target.anchor_text = ""
     target.anchor_alt = ""
     target.anchor_start = len(target.buffer)
+
+
+def _language(hreflang: str) -> str:
+    """The language that a link names: one word."""
+    words = hreflang.split(None, 1)
+    return words[0][:MAX_LANGUAGE] if words else ""
 
 
 def _a_end(target: HtmlTarget, tag: str) -> None:
@@ -137,7 +147,7 @@ def _area(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     if href:
         text = attrib.get("alt", "")[:MAX_ANCHOR]
         nofollow = not _NOFOLLOW.isdisjoint(attrib.get("rel", "").lower().split())
-        target.links.append((href, "area", text, attrib.get("title", ""), nofollow))
+        target.links.append((href, "area", text, attrib.get("title", ""), nofollow, ""))
 
 
 def _img(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
@@ -148,14 +158,14 @@ def _img(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
         target.anchor_alt = target.anchor_alt or alt
     src = attrib.get("src")
     if src:
-        target.links.append((src, "img", alt, title, False))
+        target.links.append((src, "img", alt, title, False, ""))
     lazy_src = attrib.get("data-src")
     if lazy_src:
-        target.links.append((lazy_src, "img", alt, title, False))
+        target.links.append((lazy_src, "img", alt, title, False, ""))
     if "srcset" in attrib:
         candidate = _first_candidate(attrib["srcset"])
         if candidate:
-            target.links.append((candidate, "img", alt, title, False))
+            target.links.append((candidate, "img", alt, title, False, ""))
 
 
 def _first_candidate(srcset: str) -> str:
@@ -170,10 +180,10 @@ def _media(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     src = attrib.get("src") or attrib.get("data")
     if src:
         kind: LinkKind = "iframe" if tag in ("iframe", "frame") else "media"
-        target.links.append((src, kind, "", attrib.get("title", ""), False))
+        target.links.append((src, kind, "", attrib.get("title", ""), False, ""))
     candidate = _first_candidate(attrib.get("srcset", ""))
     if candidate:
-        target.links.append((candidate, "img", "", "", False))
+        target.links.append((candidate, "img", "", "", False, ""))
 
 
 def _player(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
@@ -190,7 +200,8 @@ def _link(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     rel = set(attrib.get("rel", "").lower().split())
     if href and rel.isdisjoint(_CONNECTIONS):
         kind = _link_kind(rel, attrib.get("type", "").lower())
-        target.links.append((href, kind, "", attrib.get("title", ""), False))
+        hreflang = _language(attrib["hreflang"]) if "hreflang" in attrib else ""
+        target.links.append((href, kind, "", attrib.get("title", ""), False, hreflang))
 
 
 def _link_kind(rel: set[str], content_type: str) -> LinkKind:
@@ -209,7 +220,8 @@ def _link_kind(rel: set[str], content_type: str) -> LinkKind:
 
 def _meta(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     content = attrib.get("content")
-    name = (attrib.get("name") or attrib.get("http-equiv") or "").strip().lower()
+    name = attrib.get("name") or attrib.get("http-equiv") or attrib.get("property") or ""
+    name = name.strip().lower()
     if not content or not name:
         return
     if name in target.agents:
@@ -218,9 +230,13 @@ def _meta(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
         before, _, rest = content.partition("=")
         url = rest.strip().strip("'\"")
         if "url" in before.lower() and url:
-            target.links.append((url, "refresh", "", "", False))
+            target.links.append((url, "refresh", "", "", False, ""))
     elif name in ("content-language", "language"):
         target.language = target.language or content.partition(",")[0].strip()[:40]
+    elif name in ("description", "og:description"):
+        target.description = target.description or " ".join(content[:MAX_META].split())
+    elif name == "keywords":
+        target.keywords = target.keywords or " ".join(content[:MAX_META].split())
 
 
 def _skip(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
@@ -245,7 +261,7 @@ def _script(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     _skip(target, tag, attrib)
     src = attrib.get("src")
     if src:
-        target.links.append((src, "script", "", "", False))
+        target.links.append((src, "script", "", "", False, ""))
 
 
 def _embedded(target: HtmlTarget, tag: str, attrib: Attrs) -> None:

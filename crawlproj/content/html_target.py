@@ -13,7 +13,14 @@ from typing import Final, TypeAlias
 from lxml import etree  # type: ignore[import-untyped]
 
 from crawlproj.content.document import LinkKind
-from crawlproj.content.html_elements import ENDS, MAX_ANCHOR, STARTS, Attrs, close_block, open_block
+from crawlproj.content.html_elements import (
+    ENDS,
+    MAX_ANCHOR,
+    STARTS,
+    Attrs,
+    close_block,
+    open_block,
+)
 from crawlproj.content.robots_directives import NO_DIRECTIVES, RobotsDirectives
 from crawlproj.content.script_urls import find_handler_urls
 from crawlproj.content.slices import SLICE_CHARACTERS
@@ -39,7 +46,8 @@ MAX_PATHS: Final = 10_000_000
 classes around 200,000 blocks would take almost a gigabyte.
 """
 
-RawLink: TypeAlias = tuple[str, LinkKind, str, str, bool]
+RawLink: TypeAlias = tuple[str, LinkKind, str, str, bool, str]
+"""As written: address, kind, text, title, nofollow, language."""
 RawBlock: TypeAlias = tuple[str, str, bool, float]
 _start_of: Final = STARTS.get
 _end_of: Final = ENDS.get
@@ -60,6 +68,7 @@ class HtmlTarget:
         "agents",
         "anchor_alt",
         "anchor_href",
+        "anchor_hreflang",
         "anchor_nofollow",
         "anchor_start",
         "anchor_text",
@@ -68,7 +77,9 @@ class HtmlTarget:
         "blocks",
         "buffer",
         "data",
+        "description",
         "in_main",
+        "keywords",
         "language",
         "linked_characters",
         "links",
@@ -104,6 +115,8 @@ class HtmlTarget:
         self.in_main = False
         self.base = ""
         self.title = ""
+        self.description = ""
+        self.keywords = ""
         self.language = ""
         self.robots: RobotsDirectives = NO_DIRECTIVES
         self.anchor_href = ""
@@ -111,6 +124,7 @@ class HtmlTarget:
         self.anchor_alt = ""
         self.anchor_title = ""
         self.anchor_nofollow = False
+        self.anchor_hreflang = ""
         self.anchor_start = 0
         self.linked_characters = 0
         self.skip_depth = 0
@@ -120,7 +134,7 @@ class HtmlTarget:
         """What lxml calls when an element starts."""
         if attrib and "onclick" in attrib:
             self.links += [
-                (url, "onclick", "", "", False) for url in find_handler_urls(attrib["onclick"])
+                (url, "onclick", "", "", False, "") for url in find_handler_urls(attrib["onclick"])
             ]
         handle = _start_of(tag, open_block)
         if handle is not None:
@@ -166,7 +180,16 @@ class HtmlTarget:
     def close_anchor(self) -> None:
         """List the open anchor as a link; if it has no text, with the alt of its first picture."""
         text = self.read_anchor_text().strip() or self.anchor_alt
-        self.links.append((self.anchor_href, "a", text, self.anchor_title, self.anchor_nofollow))
+        self.links.append(
+            (
+                self.anchor_href,
+                "a",
+                text,
+                self.anchor_title,
+                self.anchor_nofollow,
+                self.anchor_hreflang,
+            )
+        )
         self.anchor_href = ""
 
     def close(self) -> HtmlTarget:

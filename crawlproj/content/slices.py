@@ -22,7 +22,6 @@ SLICE_CHARACTERS: Final = 100_000
 SLICE_ITEMS: Final = 200
 """So many links or entries are handled at once where there are many."""
 
-WHITE_SPACE: Final = re.compile(r"\s")
 NEWLINE: Final = re.compile("\n")
 PARAGRAPH: Final = re.compile("\n\n")
 ANYWHERE: Final = re.compile("")

@@ -77,6 +77,11 @@ class Articles:
             paragraphs=stream.randint(6, 12),
         )
 
+    def is_lasting(self, number: int) -> bool:
+        """Whether an article never changes."""
+        stream = self._world.random_stream(self._spec.name, "edits", number)
+        return not stream.choice(self._spec.change_s)
+
     def version_at(self, number: int, age: float) -> tuple[int, float]:
         """How often an article has changed by `age`, and when it last did (or was published)."""
         edits = self._edits.get(number)

@@ -8,12 +8,17 @@ them.
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import re
 from collections.abc import Callable
 from functools import partial
 
 from crawlproj.demo import broken, oddities, render
 from crawlproj.demo.model import DemoPage
 from crawlproj.demo.site import LONG_AGO, Maker, Site, fixed_page
+
+MIRRORED = 8
+"""Articles that a mirror has of another host."""
 
 
 def redirect_page(status: int, to: str) -> Maker:
@@ -61,42 +66,132 @@ def add_dead_links(site: Site) -> None:
 
 
 def add_copies(site: Site) -> None:
-    """Exact copies of three own articles under another URL, and slightly different reprints."""
-    for number in range(min(3, site.spec.articles)):
+    """Exact copies of three own articles under another URL, and slightly different reprints of
+    three, one of them the same.
+    """
+    for number in range(min(5, site.spec.articles)):
         path = site.articles.get(number).path
-        site.extra.pages[f"/copy{path}"] = partial(site.article_page, number)
-        site.extra.pages[f"/print{path}"] = partial(_reprint, site, site, number)
-        site.extra.entries += [
-            site.make_link(f"/copy{path}", "Again"),
-            site.make_link(f"/print{path}", "Print version"),
-        ]
+        if number < 3:
+            site.extra.pages[f"/copy{path}"] = partial(_exact_copy, site, number)
+            site.extra.entries.append(site.make_link(f"/copy{path}", "Again"))
+        if number not in (0, 2):
+            site.extra.pages[f"/print{path}"] = partial(_reprint, site, site, number)
+            site.extra.entries.append(site.make_link(f"/print{path}", "Print version"))
 
 
 def add_mirror(site: Site) -> None:
-    """Articles of another host (`copies_of`) in the layout of this one."""
+    """Articles of another host (`copies_of`) that never change, each copied in another way."""
     source = site.sites[site.spec.copies_of]
-    for number in range(min(6, source.spec.articles)):
-        item = source.articles.get(number)
+    lasting = [n for n in reversed(range(source.spec.articles)) if source.articles.is_lasting(n)]
+    ways = itertools.cycle(
+        (_in_capitals, _in_other_bytes, _word_changed, _in_other_frame, _reprint)
+    )
+    for number, copy in zip(lasting[:MIRRORED], ways, strict=False):
         path = f"/agency/{number}.html"
-        site.extra.pages[path] = partial(_reprint, site, source, number)
-        site.extra.entries.append(site.make_link(path, item.title))
+        site.extra.pages[path] = partial(copy, site, source, number)
+        site.extra.entries.append(site.make_link(path, source.articles.get(number).title))
+
+
+def _exact_copy(site: Site, number: int, age: float) -> DemoPage:
+    page = site.article_page(number, age)
+    return dataclasses.replace(page, copy_of=site.article_url(number), copy_kind="exact")
+
+
+def _in_capitals(site: Site, source: Site, number: int, age: float) -> DemoPage:
+    """The text in capital letters; what is in tags and styles stays."""
+
+    def change(html: str) -> str:
+        head, body = html.split("</style>", 1)
+        return f"{head}</style>" + re.sub(
+            ">[^<]+", lambda found: found[0].upper(), body, flags=re.ASCII
+        )
+
+    return _mirrored(source, number, age, kind="text", change=change)
+
+
+def _in_other_bytes(site: Site, source: Site, number: int, age: float) -> DemoPage:
+    def change(html: str) -> str:
+        return html.replace("<body>", f"<!-- taken over by {site.spec.title} -->\n<body>")
+
+    return _mirrored(source, number, age, kind="text", change=change)
+
+
+def _word_changed(site: Site, source: Site, number: int, age: float) -> DemoPage:
+    def change(html: str) -> str:
+        head, text = html.split("</figure>", 1)
+        return f"{head}</figure>" + text.replace(" the ", " this ", 1)
+
+    return _mirrored(source, number, age, kind="near", change=change)
+
+
+def _mirrored(
+    source: Site, number: int, age: float, *, kind: str, change: Callable[[str], str]
+) -> DemoPage:
+    """An article with the frame of its own host, whose links lead there."""
+    page = source.article_page(number, age)
+    root = source.world.url(source.spec.name).removesuffix("/")
+
+    def body() -> bytes:
+        html = re.sub('(href|src)="/', rf'\1="{root}/', page.body().decode())
+        return change(html).encode()
+
+    return dataclasses.replace(
+        page,
+        kind="copy",
+        links=tuple(dataclasses.replace(link, href="") for link in page.links),
+        body=body,
+        copy_of=source.article_url(number),
+        copy_kind=kind,
+    )
+
+
+def _in_other_frame(site: Site, source: Site, number: int, age: float) -> DemoPage:
+    """All paragraphs, but the last comes first, with a notice and in the frame of this host."""
+    notice = f"From our archive of older reports, with thanks to all readers of {site.spec.title}."
+    page = _reprinted(
+        site,
+        source,
+        number,
+        age,
+        lambda paragraphs: [notice, *reversed(paragraphs)],
+    )
+    return dataclasses.replace(page, copy_kind="paragraph")
 
 
 def _reprint(site: Site, source: Site, number: int, age: float) -> DemoPage:
+    """All paragraphs in the frame of this host."""
+    return _reprinted(
+        site,
+        source,
+        number,
+        age,
+        lambda paragraphs: [*paragraphs, "Reprinted with kind permission."],
+    )
+
+
+def _reprinted(
+    site: Site,
+    source: Site,
+    number: int,
+    age: float,
+    change: Callable[[tuple[str, ...]], list[str]],
+) -> DemoPage:
     version, changed = source.articles.version_at(number, age)
     item = source.articles.get(number)
 
     def body() -> bytes:
-        text = render.paragraphs_html(
-            [
-                *source.articles.version_paragraphs(number, version),
-                "Reprinted with kind permission.",
-            ]
-        )
+        text = render.paragraphs_html(change(source.articles.version_paragraphs(number, version)))
         return site.render_html(item.title, f"<article><h1>{item.title}</h1>{text}</article>")
 
-    page = site.plain_page(item.title)
-    return dataclasses.replace(page, kind="copy", changed=changed, version=version, body=body)
+    return dataclasses.replace(
+        site.plain_page(item.title),
+        kind="copy",
+        changed=changed,
+        version=version,
+        body=body,
+        copy_of=source.article_url(number),
+        copy_kind="near",
+    )
 
 
 def add_calendar(site: Site) -> None:

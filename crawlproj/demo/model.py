@@ -122,7 +122,7 @@ class DemoPage:
 
     `changed` is the web age (seconds since the epoch, negative: before it) of the last change of
     the content and `version` rises with each change. `body` is called only when somebody wants the
-    bytes.
+    bytes. `copy_of`: the URL that it was copied from; `copy_kind`: exact, text, near or paragraph.
     """
 
     kind: str
@@ -137,6 +137,8 @@ class DemoPage:
     noindex: bool = False
     nofollow: bool = False
     fault: Fault | None = None
+    copy_of: str = ""
+    copy_kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,13 +138,16 @@ class Site:
             )
         return self.article_page(number, age)
 
+    def article_url(self, number: int) -> str:
+        return self.world.url(self.spec.name, self.articles.get(number).path)
+
     def article_page(self, number: int, age: float) -> DemoPage:
         item = self.articles.get(number)
         version, changed = self.articles.version_at(number, age)
         inline = self._inline(item)
         related = self._related(number)
         picture = self.make_link(f"/img/{number}.svg", "A view", "img")
-        url = self.world.url(self.spec.name, item.path)
+        url = self.article_url(number)
         head = (self.make_link(item.path, kind="canonical", href=url), *self.feed_links())
 
         def body() -> bytes:

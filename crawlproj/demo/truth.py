@@ -24,7 +24,9 @@ class PageTruth:
     """One page: its kind, its shortest depth from the seeds, its version, and what its bytes are.
 
     `changed_at` is the unix time of the last change; `digest` is the SHA-256 of the body before
-    compression, without the noise of noisy hosts.
+    compression, without the noise of noisy hosts. `copy_of`: the URL that it was copied from, and
+    `copy_kind` in which way: exact (byte for byte), text (other bytes), near (a word or the frame
+    differs), paragraph (the same paragraphs in another order).
     """
 
     kind: str
@@ -34,6 +36,8 @@ class PageTruth:
     digest: str
     noindex: bool
     links: tuple[DemoLink, ...]
+    copy_of: str = ""
+    copy_kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,17 @@ class Truth:
     unfollowed: frozenset[str]
     images: frozenset[str]
     outside: frozenset[str]
+
+    @property
+    def copies(self) -> dict[str, tuple[str, str]]:
+        """Pages that were made as copies of others: URL -> the other's URL, and the kind. There
+        are more pages that are alike, such as lists of the same articles.
+        """
+        return {
+            url: (page.copy_of, page.copy_kind)
+            for url, page in self.pages.items()
+            if page.copy_of in self.pages
+        }
 
     @property
     def requested_urls(self) -> frozenset[str]:
@@ -162,6 +177,8 @@ class _Walk:
             digest=digest,
             noindex=page.noindex,
             links=page.links,
+            copy_of=page.copy_of,
+            copy_kind=page.copy_kind,
         )
         for link in page.links:
             wanted = link.kind in self.follow and (self.sources or link.kind != "feed")

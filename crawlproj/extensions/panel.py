@@ -135,18 +135,19 @@ class Panel:
 
     def _summary(self, reason: str) -> CrawlSummary:
         worker = worker_of(self._crawler)
+        done = count_outcomes(self._crawler.stats.get_stats())
         return CrawlSummary(
             self._config.spec.name,
             reason,
             time.monotonic() - self._started,
-            tally=count_outcomes(self._crawler.stats.get_stats()),
+            tally=done,
             now=worker.clock.now(),
             counts=worker.counts,
             left_out=worker.left_out,
             outlook=worker.outlook,
             examples=worker.examples,
             locations=self._places(),
-            commands=self._commands(),
+            commands=self._commands(copies=bool(done.copies)),
             time_use=scheduler_of(self._crawler).time_use,
         )
 
@@ -168,18 +169,22 @@ class Panel:
             places["Log"] = str(log_file)
         return places | {"Folder": str(config.crawl_dir)}
 
-    def _commands(self) -> dict[str, str]:
+    def _commands(self, *, copies: bool) -> dict[str, str]:
         config = self._config
         scrapy = scrapy_program()
         options = option_words(config, self._crawler.settings)
         crawl = f" --crawl {shlex.quote(config.spec.name)}{options}"
         example = next((url for url in self._seeds() if len(url) < 80), "URL")
         again = repeated_command(self._crawler.settings)
-        return {
+        commands = {
             "what is known of each crawl": f"{scrapy} status{options}",
             "the same for each host": f"{scrapy} status --hosts{options}",
             "why a page is where it is": f"{scrapy} explain {shlex.quote(example)}{crawl}",
             "what comes next, and when": f"{scrapy} plan -n 20{crawl}",
+        }
+        if copies:
+            commands["which pages are copies"] = f"{scrapy} duplicates{crawl}"
+        return commands | {
             "was every rule kept": f"{scrapy} politeness audit{options}",
             "visit again what is due": again,
         }
@@ -190,7 +195,10 @@ class Panel:
 
 def pages_text(done: Tally, rate: float) -> str:
     pages = f"{format_count(done.pages_read, 'page')}, {rate:.1f}/s"
-    return f"{pages}: {done.new:,} new, {done.changed:,} changed, {done.unchanged:,} unchanged"
+    text = f"{pages}: {done.new:,} new, {done.changed:,} changed, {done.unchanged:,} unchanged"
+    if done.copies:
+        text += f", {format_count(sum(done.copies.values()), 'copy', 'copies')}"
+    return text
 
 
 def others_text(done: Tally) -> str:

@@ -193,7 +193,11 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The links of one page, column by column: targets in this crawl by id, all others by URL."""
+    """The links of one page, column by column: targets in this crawl by id, all others by URL.
+
+    A target that was found only by links that are not to be followed is stored by its URL, too.
+    `details` is what only few links have, see `stored_links`.
+    """
 
     known: tuple[int, ...] = ()
     known_kinds: tuple[str, ...] = ()
@@ -201,11 +205,63 @@ class Links:
     other: tuple[str, ...] = ()
     other_kinds: tuple[str, ...] = ()
     other_texts: tuple[str, ...] = ()
+    details: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """The text of a page: all of its blocks (content/packed_text.py), and what made them. `sample`
+    is the piece of it by which its language is found.
+    """
+
+    packed: bytes
+    words: int
+    reader: str
+    reader_version: int
+    sample: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateMarks:
+    """The numbers by which a page is compared with others, the scope mixed into each: of its bytes,
+    of its normalised text (None: it has none), the bands of its signature (None: too short, or not
+    wanted), and of its long paragraphs (hash and length). Made by duplicates/marks.py.
+    """
+
+    body: int
+    text: int | None = None
+    bands: tuple[int, ...] | None = None
+    paragraphs: tuple[tuple[int, int], ...] = ()
+    first: bool = True
+    """It is the page's first text, so its paragraphs are counted."""
+    withdrawn: bool = False
+    """The page wants to be no original and no duplicate: noindex."""
+
+
+class DuplicateKind(StrEnum):
+    """How a page was found to be a copy. The names are stored."""
+
+    EXACT = "exact"
+    TEXT = "text"
+    NEAR = "near"
+    PARAGRAPH = "paragraph"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Of which page another one is a copy, how that was found, and how much is the same."""
+
+    original: int
+    kind: DuplicateKind
+    similarity: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a page said when it was last read; written only when there was something to read."""
+    """What a page said when it was last read; written only when there was something to read.
+
+    `text` and `marks` are None if they are the same as before: what is stored of them stays.
+    """
 
     body_digest: bytes
     block_digest: bytes
@@ -217,6 +273,12 @@ class Content:
     noindex: bool = False
     links: Links = Links()
     noarchive: bool = False
+    kind: str = ""
+    """What it is: html, text, feed, sitemap, document, binary, other."""
+    canonical: int | None = None
+    """The page that it names by rel=canonical, if that is another one of this crawl."""
+    text: PageText | None = None
+    marks: DuplicateMarks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,6 +472,8 @@ class Committed:
     """Hosts that have queued URLs which this commit added or revived."""
     set_aside: int = 0
     """Ends and URLs that the database refused for what is in them."""
+    verdicts: Mapping[int, Verdict] = field(default_factory=dict, hash=False)
+    """Pages of this commit that are copies of others."""
 
 
 MAX_LEFT_OUT = 100_000
@@ -463,6 +527,23 @@ class StoredUrl:
     source: bool
 
 
+class Judge(Protocol):
+    """Says of which pages others are copies: duplicates.postgres.DuplicateJudge."""
+
+    def look_up(self, queries: Any, outcomes: Sequence[Outcome]) -> Any:
+        """Compare pages with all others before a commit; what it returns is for `settle`."""
+
+    def preview(self, queries: Any, outcomes: Sequence[Outcome]) -> dict[int, Verdict]:
+        """What the verdicts on pages will most likely be; nothing is written."""
+
+    def settle(
+        self, tx: Any, read: Sequence[Outcome], hosts: Mapping[int, int], looked_up: Any
+    ) -> dict[int, Verdict]:
+        """Judge pages that were just stored, and store the verdicts; the last thing in a commit.
+        `hosts`: the number of each page's host.
+        """
+
+
 class Frontier(Protocol):
     """See the module's docstring for the rules. All methods block; call them from one thread."""
 
@@ -495,6 +576,11 @@ class Frontier(Protocol):
         """Write all of it or nothing. Outcomes whose visit or epoch is no longer current, or whose
         server `worker` does not hold, are ignored and counted as late; clocks of a server that
         `worker` does not hold can only make a pause longer.
+        """
+
+    def preview_verdicts(self, outcomes: Sequence[Outcome]) -> dict[int, tuple[str, Verdict]]:
+        """Those of the pages that will most likely be judged as copies, each with the URL of its
+        original; nothing is written.
         """
 
     def try_to_write(self) -> None:

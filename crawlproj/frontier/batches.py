@@ -226,11 +226,15 @@ def _end_weight(outcome: Outcome) -> int:
     content = outcome.content
     if content is None:
         return weight
+    if content.text is not None:
+        weight += 2 * len(content.text.packed)  # in hex
+    if content.marks is not None:
+        weight += LINK_CHARS * len(content.marks.paragraphs)
     links = content.links
     weight += len(content.title) + len(content.content_type) + len(content.language)
     weight += LINK_CHARS * (len(links.known) + len(links.other))
     # Joining is several times faster than adding up lengths, and each page is weighed.
-    weight += len("".join(links.known_texts))
+    weight += len("".join(links.known_texts)) + len(links.details)
     return weight + len("".join(links.other)) + len("".join(links.other_texts))
 
 
@@ -248,6 +252,7 @@ def sum_commits(commits: Sequence[Committed]) -> Committed:
         nearer=sum(commit.nearer for commit in commits),
         refused=sum(commit.refused for commit in commits),
         hosts=frozenset().union(*(commit.hosts for commit in commits)),
+        verdicts={id_: verdict for commit in commits for id_, verdict in commit.verdicts.items()},
     )
 
 

@@ -20,7 +20,7 @@ from crawlproj.database.connection import Database, Transaction
 from crawlproj.frontier.base import Committed, CrawlSpec, Found, NewUrl, Rejudged
 from crawlproj.frontier.rules import CrawlRules, IntervalRules, make_rescaling
 from crawlproj.frontier.seen import FOLLOWED, depth_score
-from crawlproj.frontier.writes import KIND_LETTERS
+from crawlproj.frontier.stored_links import KIND_LETTERS
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
 from crawlproj.urls.scope import is_below
 

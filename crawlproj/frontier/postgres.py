@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from crawlproj.content.language import Sample
 from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database, Transaction
 from crawlproj.database.queries import Queries
@@ -23,6 +24,7 @@ from crawlproj.frontier.base import (
     Batch,
     Committed,
     CrawlSpec,
+    Judge,
     Lease,
     LeftOutHost,
     NewUrl,
@@ -34,6 +36,7 @@ from crawlproj.frontier.base import (
     State,
     StoredUrl,
     Ticket,
+    Verdict,
     Want,
 )
 from crawlproj.frontier.batches import harmless_page, split_batch, sum_commits
@@ -74,9 +77,17 @@ class PostgresFrontier:
     """
 
     def __init__(
-        self, database: Database, spec: CrawlSpec, clock: Callable[[], datetime] | None = None
+        self,
+        database: Database,
+        spec: CrawlSpec,
+        clock: Callable[[], datetime] | None = None,
+        find_languages: Callable[[Sequence[Sample]], list[str]] | None = None,
     ) -> None:
+        """`find_languages` is given samples of new texts, and gives the language of each."""
         self.spec = spec
+        self.judge: Judge | None = None
+        """Says of which pages others are copies; None: nobody does."""
+        self._find_languages = find_languages
         self.db = database
         self._clock = clock
         self._crawl = 0
@@ -147,8 +158,32 @@ class PostgresFrontier:
     def add(self, urls: Sequence[NewUrl]) -> Committed:
         return sum_commits([self.commit(piece) for piece in split_batch(Batch(urls=urls))])
 
+    @property
+    def crawl_id(self) -> int:
+        """The number of this crawl in the database."""
+        return self._crawl
+
     def commit(self, batch: Batch, worker: str = "") -> Committed:
-        return self._retry_conflicts(lambda tx: self._commit(tx, batch, worker))
+        languages = self._languages_of(batch.outcomes)
+        looked_up = None
+        if self.judge is not None:
+            looked_up = self.judge.look_up(self.db, batch.outcomes)
+        return self._retry_conflicts(
+            lambda tx: self._commit(tx, batch, worker, languages=languages, looked_up=looked_up)
+        )
+
+    def _languages_of(self, outcomes: Sequence[Outcome]) -> dict[int, str]:
+        """The languages of the new texts among them."""
+        if self._find_languages is None:
+            return {}
+        samples = {
+            outcome.id: Sample(outcome.content.text.sample, outcome.content.language)
+            for outcome in outcomes
+            if outcome.content is not None and outcome.content.text is not None
+        }
+        if not samples:
+            return {}
+        return dict(zip(samples, self._find_languages(list(samples.values())), strict=True))
 
     def _retry_conflicts(self, work: Callable[[Transaction], T]) -> T:
         for tries_left in reversed(range(TRIES)):
@@ -163,20 +198,38 @@ class PostgresFrontier:
                 log.info("A commit met another one and is done again")
         raise AssertionError("unreachable")
 
+    def preview_verdicts(self, outcomes: Sequence[Outcome]) -> dict[int, tuple[str, Verdict]]:
+        if self.judge is None:
+            return {}
+        verdicts = self.judge.preview(self.db, outcomes)
+        originals = self.get_urls([verdict.original for verdict in verdicts.values()])
+        return {
+            id_: (originals[verdict.original].url, verdict)
+            for id_, verdict in verdicts.items()
+            if verdict.original in originals
+        }
+
     def try_to_write(self) -> None:
         def write_and_take_back(tx: Transaction) -> None:
             harmless = harmless_page(self.spec.name, self._now(tx))
             self._commit(tx, Batch(urls=[harmless.url], robots=[harmless.robots]), "")
-            put_contents(tx, [harmless.outcome], {harmless.url.id})
+            put_contents(tx, [harmless.outcome], {harmless.url.id}, {})
             raise _TakenBack
 
         with suppress(_TakenBack):
             self._retry_conflicts(write_and_take_back)
 
-    def _commit(self, tx: Transaction, batch: Batch, worker: str) -> Committed:
+    def _commit(
+        self,
+        tx: Transaction,
+        batch: Batch,
+        worker: str,
+        languages: Mapping[int, str] | None = None,
+        looked_up: Any = None,
+    ) -> Committed:
         now = self._now(tx)
         touched: set[int] = set()
-        ends = self._end(tx, batch.outcomes, worker, touched=touched)
+        ends = self._end(tx, batch.outcomes, worker, touched=touched, languages=languages or {})
         result = self._writer.write_urls(
             tx, batch.urls, now, touched=touched, nearer=ends.nearer, since=batch.since
         )
@@ -191,10 +244,23 @@ class PostgresFrontier:
         # for small tables does not suit bigger ones.
         if self._commits.bit_count() == 1:
             tx.run("discard")
-        return replace(result, done=frozenset(ends.done), late=len(batch.outcomes) - len(ends.done))
+        verdicts: dict[int, Verdict] = {}
+        if self.judge is not None:
+            verdicts = self.judge.settle(tx, ends.read, ends.hosts, looked_up)
+        return replace(
+            result,
+            done=frozenset(ends.done),
+            late=len(batch.outcomes) - len(ends.done),
+            verdicts=verdicts,
+        )
 
     def _end(
-        self, tx: Transaction, outcomes: Sequence[Outcome], worker: str, touched: set[int]
+        self,
+        tx: Transaction,
+        outcomes: Sequence[Outcome],
+        worker: str,
+        touched: set[int],
+        languages: Mapping[int, str],
     ) -> EndedVisits:
         """Write the outcomes. Of several for one URL the first current one counts, so that later
         ones are tried only if the earlier are late.
@@ -213,7 +279,7 @@ class PostgresFrontier:
             )
             ended.add_rows(rows, first)
             left = [o for o in left if o.id not in ended.done and o is not first[o.id]]
-        put_contents(tx, ended.read, ended.fresh)
+        put_contents(tx, ended.read, ended.fresh, languages)
         put_locations(tx, ended.stored_again)
         touched.update(ended.counted)
         return ended

@@ -10,6 +10,7 @@ from datetime import timedelta
 from crawlproj.content.document import PAGE_KINDS, Link
 from crawlproj.content.slices import SLICE_ITEMS, Slices
 from crawlproj.frontier.base import Found, Lane, LeftOutHost, Links, NewUrl, Ticket
+from crawlproj.frontier.stored_links import NOFOLLOW_KINDS, LinkDetails
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
 from crawlproj.urls.scope import MAX_NAME
 from crawlproj.urls.suffixes import has_suffix
@@ -36,26 +37,23 @@ def depth_score(depth: int) -> float:
     return 1.0 / (1 + depth)
 
 
-def nofollow_kind(kind: str) -> str:
-    """The kind of a link outside that is not to be followed, should it come inside one day."""
-    return f"{kind} nofollow"
-
-
 class SortedLinks:
     """The links of one page: known to the crawl or not, and those that are new to it."""
 
-    __slots__ = ("found", "fresh", "inside", "outside")
+    __slots__ = ("details", "found", "fresh", "inside", "outside")
 
     def __init__(self, found: Found) -> None:
         self.found = found
         self.inside: list[tuple[int, str, str]] = []
         self.outside: list[tuple[str, str, str]] = []
         self.fresh: list[NewUrl] = []
+        self.details = LinkDetails()
 
     @property
     def stored(self) -> Links:
         """The links as they are stored with the page."""
-        return Links(*_columns(self.inside), *_columns(self.outside))  # type: ignore[arg-type]
+        details = self.details.encode(known=len(self.inside))
+        return Links(*_columns(self.inside), *_columns(self.outside), details)  # type: ignore[arg-type]
 
 
 class SeenUrls:
@@ -151,27 +149,41 @@ class SeenUrls:
         depth = ticket.depth + 1
         inside = into.inside
         outside = into.outside
+        details = into.details
         known = self._known
-        for url, kind, text, _, nofollow in links:
+        kind: str
+        for url, kind, text, title, nofollow, hreflang, more_texts in links:
             if kind not in FOLLOWED:
                 outside.append((url, kind, text))
+                if title or hreflang or more_texts:
+                    details.note(-len(outside), text, title, hreflang, more_texts)
                 continue
             seen = known.get(hash(url))
             if seen is None:
                 seen = self._recall(url)
                 known = self._known
             id_ = (seen & BITS) - SIGN
-            if OUTSIDE <= id_ <= MEDIA:
-                if id_ == OUTSIDE or kind not in LISTS:
-                    stored_kind: str = kind
-                    if not follow or (nofollow and not self._follow_nofollow):
-                        stored_kind = nofollow_kind(kind)
-                    outside.append((url, stored_kind, text))
+            if nofollow or not follow or OUTSIDE <= id_ <= MEDIA:
+                if id_ == MEDIA and kind in LISTS:
+                    id_ = url_key(self._crawl, url)
+                    known[hash(url)] = seen = NEVER << 64 | id_ + SIGN
+                ignored = nofollow and follow and self._follow_nofollow
+                nofollow = not follow or (nofollow and not ignored)
+                if nofollow:
+                    kind = NOFOLLOW_KINDS[kind]
+                # By URL also what nobody has followed: its id would lead nowhere.
+                by_url = OUTSIDE <= id_ <= MEDIA or (nofollow and seen >> 64 == NEVER)
+                if ignored:
+                    details.note_ignored(~len(outside) if by_url else len(inside))
+                if by_url:
+                    outside.append((url, kind, text))
+                    if title or hreflang or more_texts:
+                        details.note(-len(outside), text, title, hreflang, more_texts)
                     continue
-                id_ = url_key(self._crawl, url)
-                known[hash(url)] = seen = NEVER << 64 | id_ + SIGN
+            if title or hreflang or more_texts:
+                details.note(len(inside), text, title, hreflang, more_texts)
             inside.append((id_, kind, text))
-            if seen >> 64 > depth and follow and (not nofollow or self._follow_nofollow):
+            if seen >> 64 > depth and not nofollow:
                 known[hash(url)] = depth << 64 | id_ + SIGN
                 into.fresh.append(
                     NewUrl(

@@ -19,6 +19,7 @@ from crawlproj.frontier.base import (
     FINDING_STEP,
     MAX_LEFT_OUT,
     Committed,
+    Content,
     CrawlSpec,
     Found,
     Lane,
@@ -31,29 +32,8 @@ from crawlproj.frontier.base import (
 )
 from crawlproj.frontier.host_limits import is_found, left_out_hosts, limited_hosts, surplus_hosts
 from crawlproj.frontier.rows import RECORD_PREFIX
-from crawlproj.frontier.seen import FOLLOWED, nofollow_kind
+from crawlproj.frontier.stored_links import encode_links
 from crawlproj.urls.domains import registered_domain
-
-KIND_LETTERS = {
-    "a": "a",
-    "area": "r",
-    "link": "l",
-    "img": "i",
-    "iframe": "f",
-    "script": "s",
-    "feed": "e",
-    "canonical": "c",
-    "alternate": "t",
-    "onclick": "o",
-    "text": "x",
-    "sitemap": "m",
-    "refresh": "h",
-    "media": "d",
-    "next": "n",
-}
-"""One letter per link in `page_links`; anything else is '?'."""
-KIND_LETTERS |= {nofollow_kind(kind): KIND_LETTERS[kind].upper() for kind in sorted(FOLLOWED)}
-"""A link that is not to be followed, such as rel=nofollow, has a big letter."""
 
 
 class ChangedUrl(NamedTuple):
@@ -388,6 +368,8 @@ class EndedVisits:
     fresh: set[int] = field(default_factory=set)
     counted: dict[int, list[int]] = field(default_factory=dict)
     nearer: list[tuple[int, int]] = field(default_factory=list)
+    hosts: dict[int, int] = field(default_factory=dict)
+    """Hosts of the pages that had content."""
     stored_again: list[Outcome] = field(default_factory=list)
     """Pages that were not read anew, but whose body was stored again."""
 
@@ -404,6 +386,7 @@ class EndedVisits:
                     self.stored_again.append(outcome)
                 continue
             self.read.append(outcome)
+            self.hosts[id_] = host
             if is_version:
                 self.fresh.add(id_)
             if outcome.depth is not None and depth < outcome.depth:
@@ -464,9 +447,14 @@ def end_columns(outcomes: Sequence[Outcome]) -> dict[str, str]:
     return {name: array_literal(list(map(get, outcomes))) for name, get in OUTCOME_COLUMNS.items()}
 
 
-def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) -> None:
-    """Write page and links of each outcome, and a version where `fresh` says that it is the first
-    or another one.
+def put_contents(
+    tx: Transaction,
+    outcomes: Sequence[Outcome],
+    fresh: set[int],
+    languages: Mapping[int, str],
+) -> None:
+    """Write page, text and links of each outcome, and a version where `fresh` says that it is the
+    first or another one. `languages`: those of new texts, as far as they were found.
     """
     if not outcomes:
         return
@@ -480,12 +468,16 @@ def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) 
         title=array_literal([content.title for _, content in pages]),
         content_type=array_literal([content.content_type for _, content in pages]),
         charset=array_literal([content.charset for _, content in pages]),
-        language=array_literal([content.language for _, content in pages]),
+        declared_language=array_literal([content.language for _, content in pages]),
         length=array_literal([content.length for _, content in pages]),
         noindex=array_literal([content.noindex for _, content in pages]),
         noarchive=array_literal([content.noarchive for _, content in pages]),
+        kind=array_literal([content.kind for _, content in pages]),
+        canonical=array_literal([content.canonical for _, content in pages]),
+        **_text_columns(pages, languages),
         **location_columns([outcome for outcome, _ in pages]),
     )
+    _put_texts(tx, pages)
     versions = [(outcome, content) for outcome, content in pages if outcome.id in fresh]
     if versions:
         tx.run(
@@ -498,17 +490,41 @@ def put_contents(tx: Transaction, outcomes: Sequence[Outcome], fresh: set[int]) 
             length=array_literal([content.length for _, content in versions]),
             **location_columns([outcome for outcome, _ in versions]),
         )
-    links = [content.links for _, content in pages]
+    links = [encode_links(content.links) for _, content in pages]
     tx.run(
         "put_links",
         url=ids,
-        known=array_literal([array_literal(x.known) for x in links]),
-        known_kinds=array_literal([encode_kinds(x.known_kinds) for x in links]),
-        known_texts=array_literal([join_lines(x.known_texts) for x in links]),
-        other=array_literal([join_lines(x.other) for x in links]),
-        other_kinds=array_literal([encode_kinds(x.other_kinds) for x in links]),
-        other_texts=array_literal([join_lines(x.other_texts) for x in links]),
+        known=array_literal([array_literal(row.known) for row in links]),
+        known_kinds=array_literal([row.known_kinds for row in links]),
+        known_texts=array_literal([row.known_texts for row in links]),
+        other=array_literal([row.other for row in links]),
+        other_kinds=array_literal([row.other_kinds for row in links]),
+        other_texts=array_literal([row.other_texts for row in links]),
+        details=array_literal([row.details for row in links]),
     )
+
+
+def _text_columns(
+    pages: Sequence[tuple[Outcome, Content]], languages: Mapping[int, str]
+) -> dict[str, str]:
+    """What is written to `page` of new texts; NULL where the text is the same as before."""
+    texts = [(outcome.id, content.text) for outcome, content in pages]
+    return {
+        "reader": array_literal([text and text.reader for _, text in texts]),
+        "reader_version": array_literal([text and text.reader_version for _, text in texts]),
+        "words": array_literal([text and text.words for _, text in texts]),
+        "language": array_literal([text and languages.get(id_, "") for id_, text in texts]),
+    }
+
+
+def _put_texts(tx: Transaction, pages: Sequence[tuple[Outcome, Content]]) -> None:
+    texts = [(outcome.id, content.text.packed) for outcome, content in pages if content.text]
+    if texts:
+        tx.run(
+            "put_texts",
+            url=array_literal([id_ for id_, _ in texts]),
+            blocks=array_literal([packed for _, packed in texts]),
+        )
 
 
 def put_locations(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
@@ -533,16 +549,3 @@ def location_columns(outcomes: Sequence[Outcome]) -> dict[str, str]:
 
 def _uuid(record_id: str) -> str:
     return record_id.removeprefix(RECORD_PREFIX).rstrip(">")
-
-
-def encode_kinds(kinds: Sequence[str]) -> str:
-    """The kinds of links, a letter each."""
-    return "".join([KIND_LETTERS.get(kind, "?") for kind in kinds])
-
-
-def join_lines(texts: Sequence[str]) -> str:
-    """One line for each text; line ends inside of them become spaces."""
-    joined = "\n".join(texts)
-    if joined.count("\n") < max(1, len(texts)):
-        return joined
-    return "\n".join([text.replace("\n", " ") for text in texts])

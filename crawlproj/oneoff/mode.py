@@ -54,6 +54,7 @@ LEFT_OUT = frozenset({
     "middlewares.conditional.ConditionalMiddleware",
     "middlewares.politeness.PolitenessMiddleware",
     "middlewares.pages.PagesMiddleware",
+    "pipelines.dedup.DedupPipeline",
     "pipelines.warc.WarcPipeline",
     "pipelines.store.StorePipeline",
     "pipelines.revisit.RevisitPipeline",

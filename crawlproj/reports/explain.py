@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from crawlproj.formatting import format_count, format_duration, format_time, format_when
+from crawlproj.formatting import (
+    format_count,
+    format_duration,
+    format_share,
+    format_time,
+    format_when,
+)
 from crawlproj.frontier.base import State
 from crawlproj.politeness.guard import NO_ADDRESS
 from crawlproj.reports.facts import LEFT_OUT
@@ -34,6 +41,9 @@ REASONS = {
     "server delay": "another host of the same address was asked",
     "general pause": "the general pause after many requests",
 }
+
+
+LANGUAGES = {"und": "unknown"}
 
 
 class WayIn(NamedTuple):
@@ -66,6 +76,7 @@ def url_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
     elif facts["state"] is not None:
         lines.append("  " + _state_sentence(facts, now))
         lines += _visit_lines(facts, now)
+        lines += _text_lines(facts)
         lines.append("  " + _origin_sentence(facts, now))
     elif not facts["forgotten"]:
         lines.append(
@@ -189,6 +200,40 @@ def _visit_lines(facts: dict[str, Any], now: datetime) -> list[str]:
     if facts["last_change"]:
         line += f", its text is from {format_when(facts['last_change'], now)}"
     return [f"{line}."]
+
+
+def _text_lines(facts: dict[str, Any]) -> list[str]:
+    """What is kept of its text, and of which page it is a copy."""
+    lines = []
+    if facts["text"]:
+        line = f"  Its text is kept: {format_count(facts['words'], 'word')} in "
+        line += format_count(facts["text"]["blocks"], "block")
+        if facts["language"]:
+            line += f", language {LANGUAGES.get(facts['language'], facts['language'])}"
+        lines.append(f"{line}.")
+    if facts["duplicate_kind"]:
+        lines.append(f"  {copy_sentence(facts)}")
+    elif facts["known_share"]:
+        share = format_share(facts["known_share"])
+        lines.append(f"  {share} of its long paragraphs stand on other pages, too.")
+    if facts["copies"]:
+        copies = format_count(facts["copies"], "other page is a copy", "other pages are copies")
+        lines.append(f"  {copies} of it: scrapy duplicates {shlex.quote(facts['canonical'])}")
+    return lines
+
+
+def copy_sentence(facts: dict[str, Any]) -> str:
+    """How a page was found to be a copy, and of which."""
+    original = facts["duplicate_of"] or "a page that is not known any more"
+    share = format_share(facts["similarity"])
+    sentences = {
+        "exact": f"It is a copy: byte for byte the same as {original}.",
+        "text": f"It is a copy: the same text as {original}.",
+        "near": f"It is a copy: {share} of its text is the same as that of {original}.",
+        "paragraph": f"It is a copy: {share} of its long paragraphs stand elsewhere, most of them "
+        f"on {original}.",
+    }
+    return sentences[facts["duplicate_kind"]]
 
 
 def _status_words(status: int | None) -> str:

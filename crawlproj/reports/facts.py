@@ -4,13 +4,23 @@ of all crawls, of one URL, of one host.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from crawlproj.config import Config
+from crawlproj.content.packed_text import unpack_blocks, visible_blocks
 from crawlproj.database.queries import Queries
 from crawlproj.frontier import takedown
-from crawlproj.frontier.base import PUSH_RANK, Frontier, Lane, RobotsRow, State, StoredUrl
+from crawlproj.frontier.base import (
+    PUSH_RANK,
+    DuplicateKind,
+    Frontier,
+    Lane,
+    RobotsRow,
+    State,
+    StoredUrl,
+)
 from crawlproj.frontier.rules import CrawlRules
 from crawlproj.politeness import robots
 from crawlproj.urls.canonical import host_of, origin_of, url_key
@@ -21,6 +31,8 @@ LEFT_OUT = "left out"
 """In place of a state: it is not part of the crawl."""
 MAX_NAMES = 5
 """So many hosts are shown of a scope."""
+MAX_LANGUAGES = 10
+"""So many languages are shown of a crawl, those of most pages."""
 
 
 class _HostRow(NamedTuple):
@@ -36,10 +48,28 @@ class _HostRow(NamedTuple):
     leased_until: datetime | None = None
 
 
+class PageRow(NamedTuple):
+    """The columns of query `explain_page`."""
+
+    noindex: bool
+    reader: str
+    language: str
+    words: int
+    duplicate_of: int | None
+    original: str | None
+    """None, too, if the original is not known any more."""
+    duplicate_kind: str | None
+    similarity: float | None
+    known_share: float | None
+    blocks: bytes | None
+    copies: int
+
+
 def status_facts(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
     """The figures of each crawl, by its name.
 
     `fetched` counts URLs whose last visit got a response, `documents` those whose text was read.
+    `duplicates` counts copies by kind, `languages` pages by language, of most pages first.
     """
     crawls: dict[str, dict[str, Any]] = {}
     for name, hosts, leased in db.fetch_rows("status_hosts", now=now):
@@ -51,6 +81,9 @@ def status_facts(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
             "hosts": hosts,
             "leased_servers": leased,
             "versions": 0,
+            "duplicates": {kind.value: 0 for kind in DuplicateKind},
+            "words": 0,
+            "languages": {},
         }
     rows = db.fetch_rows("status_urls", now=now)
     for name, state, number, fetched, documents, due, next_due in rows:
@@ -63,7 +96,22 @@ def status_facts(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
         crawl["next_due"] = _earliest(crawl["next_due"], next_due)
     for name, versions in db.fetch_rows("status_versions"):
         crawls[name]["versions"] = versions
+    _add_texts(db, crawls)
     return crawls
+
+
+def _add_texts(db: Queries, crawls: dict[str, dict[str, Any]]) -> None:
+    """Add words, languages and copies: one look at all pages tells all three."""
+    languages: dict[str, Counter[str]] = {name: Counter() for name in crawls}
+    for name, language, kind, pages, words in db.fetch_rows("status_texts"):
+        crawl = crawls[name]
+        crawl["words"] += words
+        if kind is not None:
+            crawl["duplicates"][kind] += pages
+        if language:
+            languages[name][language] += pages
+    for name, counted in languages.items():
+        crawls[name]["languages"] = dict(counted.most_common(MAX_LANGUAGES))
 
 
 def _earliest(one: datetime | None, other: datetime | None) -> datetime | None:
@@ -86,6 +134,7 @@ def url_facts(
     }
     if stored is not None:
         facts |= _stored_facts(stored, frontier)
+        facts |= _text_facts(find_page(db, key))
     else:
         facts |= _left_out_facts(frontier, config, db, canonical)
     facts["forgotten"] = takedown.barring_rule(db, canonical)
@@ -185,6 +234,41 @@ def _stored_facts(stored: StoredUrl, frontier: Frontier) -> dict[str, Any]:
         "interval_s": stored.interval_s,
         "source": stored.source,
         "moved_to": stored.moved_to,
+    }
+
+
+def find_page(db: Queries, key: int) -> PageRow | None:
+    """What is known of the text of a page and of its copies; None: it was never read."""
+    columns = db.fetch_row("explain_page", id=key)
+    return None if columns is None else PageRow(*columns)
+
+
+def crawls_knowing(db: Queries, url: str) -> list[str]:
+    """The crawls that have a URL, by name."""
+    crawls = [name for (name,) in db.fetch_rows("crawl_names")]
+    ids = [url_key(crawl, url) for crawl in crawls]
+    return [name for (name,) in db.fetch_rows("crawls_with_url", ids=ids)]
+
+
+def _text_facts(page: PageRow | None) -> dict[str, Any]:
+    """`text`: how much of it is kept; None if nothing is."""
+    if page is None:
+        names = ("duplicate_of", "duplicate_kind", "similarity", "known_share", "copies")
+        return dict.fromkeys((*names, "language", "words", "text"))
+    text = None
+    if page.blocks:
+        blocks = visible_blocks(unpack_blocks(page.blocks))
+        characters = sum(len(block.text) for block in blocks)
+        text = {"blocks": len(blocks), "characters": characters}
+    return {
+        "duplicate_of": page.original,
+        "duplicate_kind": page.duplicate_kind,
+        "similarity": page.similarity,
+        "known_share": page.known_share,
+        "copies": page.copies,
+        "language": page.language or None,
+        "words": page.words,
+        "text": text,
     }
 
 

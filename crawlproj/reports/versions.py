@@ -113,7 +113,7 @@ def _capture_lines(capture: Capture, text: bool) -> list[str]:
     label = http_content_type_encoding(capture.header("Content-Type"))
     if text:
         return [block.text for block in parse_page(capture.content, capture.url, label).blocks]
-    source, _ = charsets.to_utf8(capture.content, label)
+    source, _ = charsets.to_utf8(capture.content, label, capture.url)
     return source.decode("utf-8", "replace").splitlines()
 
 

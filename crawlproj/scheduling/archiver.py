@@ -11,13 +11,13 @@ import json
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any, Self
 
-from crawlproj.archive.exchange import Exchange, Original, PageMetadata, Truncated
+from crawlproj.archive.exchange import Exchange, LaterNote, Original, PageMetadata, Truncated
 from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.locks import try_rewrite_lock
 from crawlproj.archive.recovery import repair_indexes, repair_open_files
@@ -121,6 +121,19 @@ class Archiver:
                 page.receipt.rotation = self._rotation
                 self._unstored[self._rotation] += 1
         return "exchanges"
+
+    def put_notes(self, notes: Sequence[LaterNote]) -> bool:
+        """Write what became known of stored pages; True: all of it is on disk. Of pages that are to
+        be forgotten nothing is written.
+        """
+        if self._writer is None:
+            return False
+        with self._lock:
+            for note in notes:
+                if not self._rules or not self._rules.removed_by(note.url, note.at):
+                    self._writer.put_note(note)
+        self.flush_to_disk()
+        return True
 
     def _is_removed(self, exchange: Exchange, original: Original | None) -> bool:
         """Is it to be forgotten itself, or does it refer to a page that is?"""

@@ -17,31 +17,37 @@ from typing import Any
 
 from crawlproj.config import Config
 from crawlproj.content.document import Link
+from crawlproj.content.language_process import LanguageReader
 from crawlproj.content.slices import Slices
 from crawlproj.database.connection import Database
 from crawlproj.database.migrations import migrate
 from crawlproj.database.opening import open_database
 from crawlproj.database.watchdog import DatabaseWatchdog
+from crawlproj.duplicates.marks import PageMarker
+from crawlproj.duplicates.postgres import DuplicateJudge
 from crawlproj.errors import DatabaseError
 from crawlproj.fetch.big_bodies import MANY_LINKS, BigBodies
 from crawlproj.fetch.resolver import Resolver, address_of, describe_failures
 from crawlproj.formatting import format_count
 from crawlproj.frontier.base import (
+    Content,
     CrawlSpec,
     Found,
     Lane,
     Links,
     NewUrl,
+    Outcome,
     Outlook,
     Rejudged,
     State,
     Ticket,
+    Verdict,
 )
 from crawlproj.frontier.clock import FrontierClock
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.frontier.rules import CrawlRules, IntervalRules
 from crawlproj.frontier.seen import SeenUrls
-from crawlproj.items import Page, RobotsTicket
+from crawlproj.items import ItemVerdict, Page, RobotsTicket
 from crawlproj.politeness.clocks import FetchTiming, PolitenessRules
 from crawlproj.politeness.guard import StaticNames
 from crawlproj.politeness.networks import SharedNetworks
@@ -49,7 +55,9 @@ from crawlproj.politeness.robotstxt import MAX_SITEMAPS
 from crawlproj.scheduling.archiver import Archiver
 from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
+from crawlproj.scheduling.duplicate_notes import DuplicateNotes
 from crawlproj.scheduling.hang_watchdog import TOO_SLOW, HangWatchdog, set_hung_pages_aside
+from crawlproj.scheduling.marking import PageMarking
 from crawlproj.scheduling.memory_tuning import release_memory
 from crawlproj.scheduling.messages import FromDatabase, Refill, frontier_time
 from crawlproj.scheduling.notifications import NotificationListener
@@ -75,6 +83,8 @@ log = logging.getLogger(__name__)
 TIDY_BODIES = 8
 TIDY_S = 2.0
 """After so many big bodies, and not more often than that, memory is given back."""
+PREVIEW_S = 60.0
+"""So long items wait at most until it is known whether their page is a copy."""
 FOUND_ON = {"feed": Found.FEED, "sitemap": Found.SITEMAP}
 """How links were found, by the kind of the page that has them; on all others by a link."""
 
@@ -115,6 +125,10 @@ class CrawlWorker:
         self._wake_engine = wake_engine
         self._opened: ExitStack | None = None
         self.watchdog: HangWatchdog | None = None
+        self.marker: PageMarker | None = None
+        """Makes what pages are compared by; None: they are not."""
+        self.marking = PageMarking(config, None)
+        self._previews: dict[int, asyncio.Future[ItemVerdict | None]] = {}
 
     def open(
         self,
@@ -136,8 +150,15 @@ class CrawlWorker:
             stack.callback(database.close)
             self.archiver = stack.enter_context(Archiver(config, self.name, self._settings))
             migrate(database)
-            self.frontier = PostgresFrontier(database, self._spec())
+            find_languages = None
+            if config.text and config.language:
+                languages = LanguageReader()
+                languages.start()
+                stack.callback(languages.close)
+                find_languages = languages.detect
+            self.frontier = PostgresFrontier(database, self._spec(), find_languages=find_languages)
             self.frontier.open()
+            self._open_judge()
             delay_s = config.rules.host.delay_s
             database.run("put_crawl_delay", name=config.spec.name, delay_s=delay_s)
             notifications = NotificationListener(
@@ -154,6 +175,9 @@ class CrawlWorker:
             stack.callback(resolver.close)
             stack.callback(DatabaseWatchdog(database, config.database_patience_s).stop)
             self._make_parts(timeout_s)
+            notes = None
+            if self.marker is not None and config.warc is not None:
+                notes = DuplicateNotes(self.frontier, self.archiver)
             heal = None
             if embedded:
                 heal = embedded.start
@@ -173,6 +197,7 @@ class CrawlWorker:
                 request_log=self._request_log,
                 wait_for_hosts_s=config.patience.total_seconds(),
                 rules=config.rules,
+                notes=notes,
             )
             self.leases.database_thread = self.database_thread
             if isinstance(self._spider, LearnsSeeds):
@@ -181,6 +206,24 @@ class CrawlWorker:
             self.watchdog = self._open_watchdog()
             self.database_thread.start()
             self._opened = stack.pop_all()
+
+    def _open_judge(self) -> None:
+        """Let pages be compared, unless the settings say that none are."""
+        if not self.config.duplicates.exact:
+            return
+        self.marker = PageMarker(self.config.duplicates, self.frontier.crawl_id)
+        self.marking = PageMarking(self.config, self.marker)
+        self.frontier.judge = DuplicateJudge(self.marker)
+        before = self.frontier.db.fetch_value(
+            "put_duplicate_scheme", crawl=self.frontier.crawl_id, scheme=self.marker.scheme
+        )
+        if before is not None and before != self.marker.scheme:
+            log.warning(
+                "Pages that were read before are not compared with new ones any more, the settings "
+                "for that have changed: %s, before %s",
+                self.marker.scheme,
+                before,
+            )
 
     def _spec(self) -> CrawlSpec:
         scope = scope_of(self._spider)
@@ -465,12 +508,60 @@ class CrawlWorker:
             self.dispatcher.handle_refill(message)
             return
         self.big_bodies.leave(*message.stored)
+        for id_, found in message.previews.items():
+            self._end_preview(id_, found)
         self.dispatcher.handle_message(message)
         now = time.monotonic()
         if self.big_bodies.left >= TIDY_BODIES and now - self._tidied_at > TIDY_S:
             self.big_bodies.left = 0
             self._tidied_at = now
             release_memory()
+
+    async def mark_page(self, page: Page) -> None:
+        """Make what the page is stored with and compared by, if that is new."""
+        await self.marking.mark_apart(page)
+
+    async def preview_verdict(self, page: Page, items: int) -> ItemVerdict | None:
+        """Of which page this one is a copy, as far as is known before it is stored: its items wait
+        for it, `items` of them. Its host may be asked on meanwhile.
+        """
+        ticket = page.ticket
+        if self.marker is None or page.marks is None or not isinstance(ticket, Ticket):
+            return None
+        self.dispatcher.let_host_go_on(ticket)
+        self._wake_engine()
+        content = Content(page.body_digest, b"", text=page.text, marks=page.marks)
+        asked = Outcome(
+            ticket.id,
+            ticket.visit,
+            ticket.server,
+            ticket.epoch,
+            State.WAITING,
+            page.at,
+            content=content,
+        )
+        future: asyncio.Future[ItemVerdict | None] = self._loop.create_future()
+        self._previews[ticket.id] = future
+        self.dispatcher.items_waiting += items
+        self.database_thread.fill_message(lambda message: message.previews.append(asked), ring=True)
+        try:
+            return await asyncio.wait_for(future, PREVIEW_S)
+        except TimeoutError:
+            self._count("duplicates/unasked", 1)
+            return None
+        finally:
+            self._previews.pop(ticket.id, None)
+            self.dispatcher.items_waiting -= items
+
+    def _end_preview(self, id_: int, found: tuple[str, Verdict] | None) -> None:
+        future = self._previews.get(id_)
+        if future is None or future.done():
+            return
+        verdict = None
+        if found is not None:
+            url, judged = found
+            verdict = ItemVerdict(url, judged.kind.value, judged.similarity)
+        future.set_result(verdict)
 
     def end_visit(self, page: Page, failed: str = "") -> None:
         """End the ticket of a page; once for each ticket. The links of a page with very many still

@@ -18,10 +18,11 @@ from datetime import UTC, datetime, timedelta
 
 from crawlproj.errors import ArchiveError, DatabaseError
 from crawlproj.fetch.resolver import NO_SUCH_NAME, Resolver
-from crawlproj.frontier.base import Frontier, Lease, Outlook, RobotsRow, Ticket, Want
+from crawlproj.frontier.base import Frontier, Lease, Outlook, RobotsRow, Ticket, Verdict, Want
 from crawlproj.politeness.clocks import PolitenessRules
 from crawlproj.scheduling.archiver import Archiver
 from crawlproj.scheduling.batch_writer import BatchWriter
+from crawlproj.scheduling.duplicate_notes import DuplicateNotes
 from crawlproj.scheduling.messages import FromDatabase, Refill, ToDatabase, frontier_time
 from crawlproj.scheduling.request_log import RequestLog
 from crawlproj.scheduling.retrying import OutageRetry
@@ -76,12 +77,13 @@ class DatabaseThread(threading.Thread):
         request_log: RequestLog | None = None,
         wait_for_hosts_s: float = 0.0,
         rules: PolitenessRules | None = None,
+        notes: DuplicateNotes | None = None,
     ) -> None:
         """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so
         long the servers of a worker rest that is found dead. `archiver` and `request_log`: the
         record and the line of a visit are on disk there before its end is stored.
         `wait_for_hosts_s`: so long a crawl waits for hosts that rest. `rules`: this worker's own,
-        for the others.
+        for the others. `notes`: tells the archive of copies.
         """
         super().__init__(name="database", daemon=True)
         self.frontier = frontier
@@ -101,6 +103,7 @@ class DatabaseThread(threading.Thread):
             request_log=request_log,
         )
         self._rules = rules or PolitenessRules()
+        self._notes = notes
         self._rest = timedelta(seconds=rest_s)
         self._archiver = archiver
         self._heartbeat_at = -HEARTBEAT_GAP_S
@@ -271,11 +274,15 @@ class DatabaseThread(threading.Thread):
         was leased or renewed is reported by a later turn if the database is lost before this one is
         over. What is too much for one turn is left for the next, which then comes at once.
         """
+        previews = self._preview_verdicts(message)
         self._writer.store_message(message, time.monotonic() + STORE_S, self._serve_refills)
+        if self._notes is not None:
+            self._notes.write_if_due()
         self._listen()
         reply = FromDatabase(
             *frontier_time(self.frontier), quiet=message.quiet, pushed=self._pushed
         )
+        reply.previews = previews
         self._began = min(self._began, reply.now)
         self._release(message)
         self._renew()
@@ -302,6 +309,15 @@ class DatabaseThread(threading.Thread):
         self._pushed = False
         self._put_back_rest(message)
         self._report(reply)
+
+    def _preview_verdicts(self, message: ToDatabase) -> dict[int, tuple[str, Verdict] | None]:
+        """Say of pages whose items wait whether they are copies. It is told even if what follows
+        in this turn fails, and asked again then.
+        """
+        if not message.previews:
+            return {}
+        verdicts = self.frontier.preview_verdicts(message.previews)
+        return {page.id: verdicts.get(page.id) for page in message.previews}
 
     def _unresolved_names(self, outlook: Outlook, now: datetime) -> dict[str, str]:
         """Names that do not resolve, and why, if all that is due soon is on such hosts. Each was
@@ -450,6 +466,9 @@ class DatabaseThread(threading.Thread):
 
     def _flush_and_release(self, message: ToDatabase) -> None:
         self._writer.store_message(message, math.inf)
+        if self._notes is not None:
+            while self._notes.write_some():
+                pass
         self.frontier.release_servers(self.worker, sorted(self._held))
         self.frontier.remove_worker(self.worker)
         self._report(FromDatabase(*frontier_time(self.frontier)))

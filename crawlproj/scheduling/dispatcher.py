@@ -21,6 +21,8 @@ from crawlproj.scheduling.worker_leases import WorkerLeases
 
 MAX_UNSTORED = 5_000
 """So many ends may wait for the database before nothing more is handed out."""
+MAX_ITEMS = 2_000
+"""So many items may wait for the verdicts on their pages before nothing more is handed out."""
 LATE_S = 0.05
 """A request that starts later than this after its time is counted as late."""
 NOT_THE_SERVERS = NEVER_AGAIN | {"shutdown"}
@@ -45,11 +47,13 @@ class Dispatcher:
         self._preparing: set[str] = set()
         self._looked_at = time.monotonic()
         self._parked: deque[HostWindow] = deque()
+        self.items_waiting = 0
+        """Items that wait until it is known whether their pages are copies."""
 
     @property
     def held_back(self) -> bool:
         """Is nothing handed out before more is stored?"""
-        if self._leases.database_thread.storage_blocked:
+        if self._leases.database_thread.storage_blocked or self.items_waiting > MAX_ITEMS:
             return True
         return len(self._leases.unstored) > MAX_UNSTORED
 
@@ -168,8 +172,14 @@ class Dispatcher:
             lambda message: message.outcomes.append(outcome), ring=idle
         )
 
+    def let_host_go_on(self, ticket: Ticket) -> None:
+        """Let the host of a page be asked again whose end is still to come."""
+        self._leases.unstored[ticket.id] = self.window.hosts.get(ticket.host)
+        self._free_host(ticket)
+
     def put_back(self, ticket: Ticket) -> None:
         """Put a ticket back that was not fetched after all, and is still due."""
+        self._leases.unstored.pop(ticket.id, None)
         host = self.window.hosts.get(ticket.host)
         if host is not None and host.server.epoch == ticket.epoch:
             host.add_ticket(ticket, first=True)

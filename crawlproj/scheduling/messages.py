@@ -18,6 +18,7 @@ from crawlproj.frontier.base import (
     Pause,
     RobotsRow,
     Ticket,
+    Verdict,
     Want,
 )
 from crawlproj.politeness.clocks import PolitenessRules
@@ -61,6 +62,8 @@ class ToDatabase:
     robots_origins: list[str] = field(default_factory=list)
     """Origins whose robots.txt, if it is stored, need not be fetched from another host."""
     known_hosts: list[str] = field(default_factory=list)
+    previews: list[Outcome] = field(default_factory=list)
+    """Pages whose items wait until it is known whether they are copies."""
     quiet: int | None = None
     """Number of the moment at which nothing at all was held here; asks for the outlook."""
     nothing_fetched: bool = False
@@ -129,6 +132,7 @@ class ToDatabase:
         self.left_out = older.left_out | self.left_out
         self.release = older.release + self.release
         self.yielded = older.yielded + self.yielded
+        self.previews = older.previews + self.previews
 
 
 @dataclass(slots=True)
@@ -152,6 +156,8 @@ class FromDatabase:
     peers: PeerSummary | None = None
     rules: PolitenessRules | None = None
     """The strictest of this worker's rules of politeness and those of the others that live."""
+    previews: dict[int, tuple[str, Verdict] | None] = field(default_factory=dict)
+    """Pages whose items waited, and of which page each is a copy."""
     others_wait: bool = False
     """All places are taken, and other servers of this crawl wait for one."""
     pushed: bool = False

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crawlproj.formatting import format_count, format_duration, format_time
-from crawlproj.frontier.base import Outlook
+from crawlproj.frontier.base import DuplicateKind, Outlook
 from crawlproj.politeness.clocks import HostClock
 from crawlproj.scheduling.crawl_worker import CrawlWorker
 
@@ -50,6 +50,8 @@ class Tally:
     reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     limited: Mapping[str, int] = field(default_factory=dict)
     """What limits have left out, in words -> how often."""
+    copies: Mapping[str, int] = field(default_factory=dict)
+    """Pages that are copies of others, by how that was found."""
 
     @property
     def pages_read(self) -> int:
@@ -85,6 +87,11 @@ def count_outcomes(stats: Mapping[str, Any]) -> Tally:
         robots_unreachable=stats.get("robots/unreachable", 0),
         reasons=reasons,
         limited={words: stats[name] for name, words in LIMITS.items() if stats.get(name)},
+        copies={
+            kind.value: stats[f"duplicates/{kind.value}"]
+            for kind in DuplicateKind
+            if stats.get(f"duplicates/{kind.value}")
+        },
     )
 
 

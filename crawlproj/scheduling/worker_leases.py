@@ -156,6 +156,8 @@ class WorkerLeases:
                 number = getattr(committed, name)
                 if number:
                     self._count(f"frontier/{name}", number)
+            for verdict in committed.verdicts.values():
+                self._count(f"duplicates/{verdict.kind.value}", 1)
             for name in committed.hosts:
                 if name in self.window.hosts:
                     self.window.hosts[name].more = True

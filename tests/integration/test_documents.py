@@ -76,7 +76,7 @@ def serve(site: Site, documents: dict[str, bytes], kind: str = "application/octe
 def titles(database_url: str) -> dict[str, tuple[str, str]]:
     database = Database(database_url)
     found = database.run_script(
-        "select canonical, title, language from crawlproj.page p join crawlproj.url u on u.id = "
+        "select canonical, title, declared_language from crawlproj.page p join crawlproj.url u on u.id = "
         "p.url"
     )
     database.close()

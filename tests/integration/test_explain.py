@@ -16,6 +16,7 @@ from crawlproj.database.queries import load_queries
 pytestmark = pytest.mark.proof
 
 BIG = {"url", "host", "server", "origin", "crawl_host", "page", "page_version", "page_links"}
+BIG |= {"page_text", "exact", "band", "paragraph", "cluster"}
 BOUND = 5_000
 """Rows that any step of a plan may read, whatever is asked for; a tenth of them would do
 for most.
@@ -34,6 +35,7 @@ RARE = {
     "unlock_rules",
     "crawl_rules",
     "put_crawl_delay",
+    "put_duplicate_scheme",
     "put_crawl_rules",
     "judged_urls",
     "leave_out_urls",
@@ -70,6 +72,7 @@ PEOPLES_PREFIXES = (
     "takedown_",
     "retention_",
     "import_",
+    "report_",
 )
 """Asked by people and when a worker starts; of those for take-downs a worker asks some, of tables
 with few rows.

@@ -216,6 +216,7 @@ print(json.dumps({name: settings[name] for name in names} | {
     assert found["handlers"]["http"] == "crawlproj.fetch.handler.GuardedHandler"
     assert found["items"] == {
         "shop.pipelines.PricePipeline": 300,
+        "pipelines.dedup.DedupPipeline": 200,
         "pipelines.warc.WarcPipeline": 300,
         "pipelines.store.StorePipeline": 400,
         "pipelines.revisit.RevisitPipeline": 900,

@@ -268,7 +268,7 @@ def test_deploy_says_what_the_python_of_a_scrapyd_lacks(
     assert said.startswith(f"crawlproj: {bare.url} can't run it: the Python of this Scrapyd lacks ")
     assert " deflate," in said and " google-re2," in said and " scrapy," not in said
     assert f"Install it there: {tmp_path}/venv/bin/python" in said
-    assert "-m pip install 'ada-url<5,>=4.0.0' 'deflate<1,>=0.9.0' " in said
+    assert "-m pip install 'ada-url<5,>=4.0.0' 'chardetng-py<1,>=0.3.5' " in said
     assert versions == [], "a version that can't run is taken back"
 
 

@@ -61,7 +61,7 @@ def _checked_document(values: dict[str, Any], url: str) -> Slices[Document]:
     for href, kind, anchor in links:
         if kind not in ("a", "text"):
             raise ValueError("no such kind of link")
-        raw.append((_checked_text(href), kind, _checked_text(anchor), "", False))
+        raw.append((_checked_text(href), kind, _checked_text(anchor), "", False, ""))
     yield
     found = PageLinks(DEFAULT_LIMITS)
     yield from found.add_in_slices(raw, Joiner(url))

@@ -8,7 +8,8 @@ create table migration (
     applied timestamptz not null default now()
 );
 
--- A named frontier. Many share one database. `rules`: scope and revisit intervals of the last start.
+-- A named frontier. Many share one database. `rules`: scope and revisit intervals of the last start. `duplicate_scheme`: how the numbers
+-- in `exact`, `band` and `paragraph` were made; others can't be compared with them.
 create table crawl (
     id int generated always as identity primary key,
     name text not null unique,
@@ -18,7 +19,8 @@ create table crawl (
     bytes bigint not null default 0,
     created timestamptz not null default now(),
     rules jsonb,
-    delay_s float8
+    delay_s float8,
+    duplicate_scheme text
 );
 
 -- Hosts that links lead to and that are not part of a crawl: the first such link, and why. Not all of them: their number is limited.
@@ -224,13 +226,17 @@ create trigger count_changed after update on url referencing old table as before
 create trigger count_deleted after delete on url referencing old table as deleted for each statement execute function count_deleted();
 
 -- The latest reading of a page. `warc_...`: the record in the archive that has its body, and what a revisit record says of it.
+-- `declared_language` is what the page says, `language` what its text is in ('und': cannot be told, '': not judged). `reader` and its
+-- version made the text. `canonical_page`: the one that it names by rel=canonical, if that is another. `duplicate_of`: the page that had the
+-- same content first; `duplicate_kind`: exact, text, near or paragraph; `similarity`: how much of it is the same. `known_share`: how much
+-- of its long paragraphs stands on other pages. `noted`: the archive has a record that says so.
 create table page (
     url bigint primary key references url on delete cascade,
     at timestamptz not null,
     title text not null,
     content_type text not null,
     charset text not null,
-    language text not null,
+    declared_language text not null,
     length int not null,
     noindex bool not null,
     noarchive bool not null,
@@ -240,8 +246,21 @@ create table page (
     warc_length int,
     warc_record uuid,
     warc_digest text,
-    warc_at timestamptz
+    warc_at timestamptz,
+    kind text not null default '',
+    reader text not null default '',
+    reader_version smallint not null default 0,
+    language text not null default '',
+    words int not null default 0,
+    canonical_page bigint,
+    duplicate_of bigint,
+    duplicate_kind text,
+    similarity real,
+    known_share real,
+    noted bool not null default true
 ) with (fillfactor = 85);
+create index page_duplicate on page (duplicate_of) where duplicate_of is not null;
+create index page_unnoted on page (url) where not noted;
 
 -- A row for the first reading and for each one that differed, and where its body is in the archive.
 create table page_version (
@@ -257,10 +276,66 @@ create table page_version (
     warc_record uuid,
     warc_digest text,
     warc_at timestamptz,
+    known_share real,
     primary key (url, at)
 );
 
--- The links of the latest reading: targets in this crawl by id, others by URL; one letter per link says its kind, one line its text.
+-- The text of the latest reading, block by block (crawlproj/content/packed_text.py). It is compressed already.
+create table page_text (
+    url bigint primary key references url on delete cascade,
+    blocks bytea not null
+);
+alter table page_text alter blocks set storage external;
+
+-- Digests of pages that are nobody's copy, the scope mixed in: of the body, and of the text if there is any.
+create table exact (
+    page bigint primary key references url on delete cascade,
+    body bigint not null,
+    text bigint
+);
+create index exact_body on exact (body);
+create index exact_text on exact (text) where text is not null;
+
+-- Bands of the MinHash signatures of such pages, the scope mixed in: pages that share one are compared.
+create table band (
+    page bigint primary key references url on delete cascade,
+    h1 bigint not null,
+    h2 bigint not null,
+    h3 bigint not null,
+    h4 bigint not null,
+    h5 bigint not null,
+    h6 bigint not null,
+    h7 bigint not null,
+    h8 bigint not null
+);
+create index band_h1 on band (h1);
+create index band_h2 on band (h2);
+create index band_h3 on band (h3);
+create index band_h4 on band (h4);
+create index band_h5 on band (h5);
+create index band_h6 on band (h6);
+create index band_h7 on band (h7);
+create index band_h8 on band (h8);
+
+-- Long paragraphs, the scope mixed in: the first page of a host that had it, and on how many of its pages it stands (up to 5: it is
+-- boilerplate then).
+create table paragraph (
+    hash bigint not null,
+    host int not null,
+    page bigint not null,
+    number smallint not null,
+    primary key (hash, host)
+);
+
+-- Pages with the same content, by the first of them; `kept` is the one that stands for all; `named`: one of them says so by rel=canonical.
+create table cluster (
+    original bigint primary key references url on delete cascade,
+    kept bigint not null,
+    named bool not null default false
+);
+
+-- The links of the latest reading: targets in this crawl by id, others by URL; one letter per link says its kind, a big one that it is not to
+-- be followed; one line is its text. Details are what few links have: JSON by attribute, then by link; see frontier/stored_links.py.
 create table page_links (
     url bigint primary key references url on delete cascade,
     known bigint[] not null,
@@ -268,7 +343,8 @@ create table page_links (
     known_texts text not null,
     other text not null,
     other_kinds text not null,
-    other_texts text not null
+    other_texts text not null,
+    details text
 ) with (fillfactor = 85);
 
 -- Without lz4 they are not packed: Postgres's own way would take half of all the time that the database needs for a page.
@@ -278,11 +354,13 @@ begin
         alter table page_links alter known_texts set compression lz4;
         alter table page_links alter other set compression lz4;
         alter table page_links alter other_texts set compression lz4;
+        alter table page_links alter details set compression lz4;
         alter table origin alter body set compression lz4;
     else
         alter table page_links alter known set storage external;
         alter table page_links alter known_texts set storage external;
         alter table page_links alter other set storage external;
         alter table page_links alter other_texts set storage external;
+        alter table page_links alter details set storage external;
     end if;
 end $$;

@@ -33,6 +33,7 @@ from crawlproj.frontier.host_limits import is_found, left_out_hosts, limited_hos
 from crawlproj.frontier.memory.rows import HostQueue, PageCount, UrlRow, clean_text
 from crawlproj.frontier.rules import CrawlRules, IntervalRules, make_rescaling
 from crawlproj.frontier.seen import FOLLOWED, depth_score
+from crawlproj.frontier.stored_links import is_nofollow
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
 from crawlproj.urls.domains import registered_domain
 from crawlproj.urls.scope import is_below
@@ -434,8 +435,8 @@ class CrawlWriter:
                 self._revive(row)
 
     def _spread(self) -> None:
-        """Carry shorter depths on along stored links, the nearest page first and of equals the
-        lowest id.
+        """Carry shorter depths on along stored links that are followed, the nearest page first and
+        of equals the lowest id.
         """
         rows = self.crawl.rows
         heap = sorted((rows[id_].depth, id_) for id_ in self.nearer | self.recount)
@@ -444,9 +445,10 @@ class CrawlWriter:
             content = rows[parent].content
             if content is None:
                 continue
-            for id_ in content.links.known:
+            links = content.links
+            for id_, kind in zip(links.known, links.known_kinds, strict=True):
                 child = rows.get(id_)
-                if child is not None and child.depth > depth + 1:
+                if child is not None and child.depth > depth + 1 and not is_nofollow(kind):
                     near = self._nearer(child, depth + 1, parent, score=1 / (2 + depth))
                     heapq.heappush(heap, (depth + 1, child.id))
                     if self._shut_out(near):

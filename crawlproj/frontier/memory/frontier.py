@@ -31,6 +31,7 @@ from crawlproj.frontier.base import (
     State,
     StoredUrl,
     Ticket,
+    Verdict,
     Want,
 )
 from crawlproj.frontier.memory.crawl import CrawlWriter, MemoryCrawl
@@ -122,6 +123,9 @@ class MemoryFrontier:
             self._put_clocks(batch, worker)
             self._crawl.refresh_waiting(self.now())
             return writer.make_committed()
+
+    def preview_verdicts(self, outcomes: Sequence[Outcome]) -> dict[int, tuple[str, Verdict]]:
+        return {}
 
     def try_to_write(self) -> None:
         """Nothing here is ever refused."""

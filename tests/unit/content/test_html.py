@@ -200,6 +200,15 @@ def test_base_element_is_honoured_wherever_it_stands() -> None:
     assert [link.url for link in found.links] == ["http://o.org/d/x"]
 
 
+def test_a_target_is_followed_if_any_link_to_it_may_be() -> None:
+    page = "<a href=x rel=nofollow title=t>first</a><a href=x>second</a><a href=y rel=ugc>y</a>"
+    links = read(page).links
+    assert [(link.text, link.title, link.nofollow) for link in links] == [
+        ("first", "t", False),
+        ("y", "", True),
+    ]
+
+
 @pytest.mark.parametrize(
     ("rel", "nofollow"),
     [("nofollow", True), ("UGC x", True), ("sponsored", True), ("noopener", False)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlproj.frontier.writes import join_lines
+from crawlproj.frontier.stored_links import join_lines
 
 
 @given(st.lists(st.text(alphabet="ab \n", max_size=4), min_size=1))

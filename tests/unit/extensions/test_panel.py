@@ -95,6 +95,14 @@ def test_the_summary_says_what_limits_have_left_out() -> None:
     assert "                1  too slow to read, set aside: see the log" in text
 
 
+def test_copies_are_told_by_kind_in_the_summary_and_in_all_while_it_runs() -> None:
+    stats = STATS | {"duplicates/exact": 30, "duplicates/near": 7, "duplicates/items": 99}
+    assert "Copies         37  of other pages: 30 exact, 7 near\n" in text_of(stats=stats)
+    assert "Copies" not in text_of()
+    line = status_line(count_outcomes(stats), HostSnapshot(1, 1, 1), 2.0, 3700, False)
+    assert "4 unchanged, 37 copies;" in line
+
+
 def test_the_summary_says_what_waits_until_when() -> None:
     counts = {"known": 12, **{state.value: 0 for state in State}, "waiting": 11, "retry": 1}
     outlook = Outlook(soonest=NOW + timedelta(seconds=50), next_visit=NOW + timedelta(days=5))

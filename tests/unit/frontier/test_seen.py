@@ -49,7 +49,12 @@ def test_all_links_are_recorded_those_of_the_crawl_by_id() -> None:
 def test_nofollow_links_are_recorded_but_not_followed_unless_asked_for() -> None:
     link = Link("http://in/a", "a", nofollow=True)
     assert seen_urls().classify_links(ticket(), [link])[1] == []
-    assert len(seen_urls().classify_links(ticket(), [link])[0].known) == 1
+    stored = seen_urls().classify_links(ticket(), [link])[0]
+    assert (stored.known, stored.other, stored.other_kinds) == (
+        (),
+        ("http://in/a",),
+        ("a nofollow",),
+    )
     assert len(seen_urls(nofollow=True).classify_links(ticket(), [link])[1]) == 1
 
 
@@ -147,3 +152,11 @@ def test_a_link_outside_that_is_not_to_be_followed_is_recorded_as_such() -> None
         "a nofollow",
         "a nofollow",
     )
+
+
+def test_a_nofollow_link_to_a_url_that_is_in_the_frontier_is_stored_by_its_id() -> None:
+    seen = seen_urls()
+    followed, fresh = seen.classify_links(ticket(), [Link("http://in/a", "a")])
+    assert len(fresh) == 1
+    stored, fresh = seen.classify_links(ticket(), [Link("http://in/a", "a", nofollow=True)])
+    assert (stored.known, stored.other, fresh) == (followed.known, (), [])

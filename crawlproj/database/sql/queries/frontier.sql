@@ -224,12 +224,14 @@ returning u.id, u.host, u.depth;
 
 -- name: nearer_children
 -- Carries a smaller depth on to what these pages link to; after nearer_urls, ring by ring.
+-- Not along links with a big letter, which are not followed.
 update url u set depth = %(depth)s + 1, parent = p.parent, score = greatest(u.score, 1::float8 / (2 + %(depth)s)),
     rank = case when u.lane in (1, 3) then
         url_rank(%(ordering)s, %(depth)s + 1, greatest(u.score, 1::float8 / (2 + %(depth)s)), u.first_seen) else u.rank end
 from (
-    select k.id, min(l.url) as parent from page_links l cross join lateral unnest(l.known) as k (id)
-    where l.url = any (%(ids)s::bigint[]) group by k.id
+    select k.id, min(l.url) as parent
+    from page_links l cross join lateral unnest(l.known, string_to_array(l.known_kinds, null)) as k (id, letter)
+    where l.url = any (%(ids)s::bigint[]) and k.letter = lower(k.letter) group by k.id
 ) p
 where u.id = p.id and u.depth > %(depth)s + 1
 returning u.id, u.host;
@@ -306,16 +308,32 @@ returning host;
 
 -- name: put_pages
 -- Stores what was read of pages, over what was there; in each commit.
-insert into page (url, at, title, content_type, charset, language, length, noindex, noarchive, elapsed_s, warc_file, warc_offset,
-    warc_length, warc_record, warc_digest, warc_at)
-select * from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(title)s::text[], %(content_type)s::text[], %(charset)s::text[],
-    %(language)s::text[], %(length)s::int[], %(noindex)s::bool[], %(noarchive)s::bool[], %(elapsed_s)s::real[], %(file)s::text[],
-    %(start)s::bigint[], %(size)s::int[], %(record)s::uuid[], %(digest)s::text[], %(began)s::timestamptz[])
+-- Where the reader is null, it stays as it is with words and language: the text is the same as before.
+insert into page as p (url, at, title, content_type, charset, declared_language, length, noindex, noarchive, elapsed_s, warc_file,
+    warc_offset, warc_length, warc_record, warc_digest, warc_at, kind, canonical_page, reader, reader_version, words, language)
+select url, at, title, content_type, charset, declared_language, length, noindex, noarchive, elapsed_s, file, start, size, record, digest,
+    began, kind, canonical, coalesce(reader, ''), coalesce(reader_version, 0::smallint), coalesce(words, 0), coalesce(language, '')
+from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(title)s::text[], %(content_type)s::text[], %(charset)s::text[],
+    %(declared_language)s::text[], %(length)s::int[], %(noindex)s::bool[], %(noarchive)s::bool[], %(elapsed_s)s::real[], %(file)s::text[],
+    %(start)s::bigint[], %(size)s::int[], %(record)s::uuid[], %(digest)s::text[], %(began)s::timestamptz[], %(kind)s::text[],
+    %(canonical)s::bigint[], %(reader)s::text[], %(reader_version)s::smallint[], %(words)s::int[], %(language)s::text[])
+    as n (url, at, title, content_type, charset, declared_language, length, noindex, noarchive, elapsed_s, file, start, size, record,
+        digest, began, kind, canonical, reader, reader_version, words, language)
 on conflict (url) do update set at = excluded.at, title = excluded.title, content_type = excluded.content_type,
-    charset = excluded.charset, language = excluded.language, length = excluded.length,
+    charset = excluded.charset, declared_language = excluded.declared_language, length = excluded.length,
     noindex = excluded.noindex, noarchive = excluded.noarchive, elapsed_s = excluded.elapsed_s,
     warc_file = excluded.warc_file, warc_offset = excluded.warc_offset, warc_length = excluded.warc_length,
-    warc_record = excluded.warc_record, warc_digest = excluded.warc_digest, warc_at = excluded.warc_at;
+    warc_record = excluded.warc_record, warc_digest = excluded.warc_digest, warc_at = excluded.warc_at,
+    kind = excluded.kind, canonical_page = excluded.canonical_page,
+    reader = case when excluded.reader = '' then p.reader else excluded.reader end,
+    reader_version = case when excluded.reader = '' then p.reader_version else excluded.reader_version end,
+    language = case when excluded.reader = '' then p.language else excluded.language end,
+    words = case when excluded.reader = '' then p.words else excluded.words end;
+
+-- name: put_texts
+-- Stores the texts of pages, over those that were there; in each commit.
+insert into page_text (url, blocks) select * from unnest(%(url)s::bigint[], %(blocks)s::bytea[])
+on conflict (url) do update set blocks = excluded.blocks;
 
 -- name: put_places
 -- Stores where bodies of unchanged pages were archived again; in each commit.
@@ -336,13 +354,13 @@ on conflict do nothing;
 
 -- name: put_links
 -- Stores the links of pages, over those that were there; in each commit.
-insert into page_links (url, known, known_kinds, known_texts, other, other_kinds, other_texts)
-select url, known::bigint[], known_kinds, known_texts, other, other_kinds, other_texts
+insert into page_links (url, known, known_kinds, known_texts, other, other_kinds, other_texts, details)
+select url, known::bigint[], known_kinds, known_texts, other, other_kinds, other_texts, nullif(details, '')
 from unnest(%(url)s::bigint[], %(known)s::text[], %(known_kinds)s::text[], %(known_texts)s::text[], %(other)s::text[],
-    %(other_kinds)s::text[], %(other_texts)s::text[])
-    as l (url, known, known_kinds, known_texts, other, other_kinds, other_texts)
+    %(other_kinds)s::text[], %(other_texts)s::text[], %(details)s::text[])
+    as l (url, known, known_kinds, known_texts, other, other_kinds, other_texts, details)
 on conflict (url) do update set known = excluded.known, known_kinds = excluded.known_kinds, known_texts = excluded.known_texts,
-    other = excluded.other, other_kinds = excluded.other_kinds, other_texts = excluded.other_texts;
+    other = excluded.other, other_kinds = excluded.other_kinds, other_texts = excluded.other_texts, details = excluded.details;
 
 -- name: count_pages
 -- Adds pages and bytes to the counts of hosts and their crawl; in each commit.

@@ -32,7 +32,7 @@ returning u.id, u.host, u.xmax = 0;
 
 -- name: import_pages
 -- Stores the last reading of each imported page, unless a later one is known; for each batch.
-insert into page as p (url, at, title, content_type, charset, language, length, noindex, noarchive, elapsed_s, warc_file, warc_offset,
+insert into page as p (url, at, title, content_type, charset, declared_language, length, noindex, noarchive, elapsed_s, warc_file, warc_offset,
     warc_length, warc_record, warc_digest, warc_at)
 select n.url, n.at, title, content_type, charset, language, length, noindex, noarchive, 0, file, start, size, record, digest, began
 from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(title)s::text[], %(content_type)s::text[], %(charset)s::text[],
@@ -41,7 +41,7 @@ from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(title)s::text[], %(conte
     as n (url, at, title, content_type, charset, language, length, noindex, noarchive, file, start, size, record, digest, began)
 where exists (select from url u where u.id = n.url and u.why <> 'forgotten')
 on conflict (url) do update set at = excluded.at, title = excluded.title, content_type = excluded.content_type,
-    charset = excluded.charset, language = excluded.language, length = excluded.length, noindex = excluded.noindex,
+    charset = excluded.charset, declared_language = excluded.declared_language, length = excluded.length, noindex = excluded.noindex,
     noarchive = excluded.noarchive, warc_file = excluded.warc_file, warc_offset = excluded.warc_offset,
     warc_length = excluded.warc_length, warc_record = excluded.warc_record, warc_digest = excluded.warc_digest, warc_at = excluded.warc_at
 where p.at < excluded.at and p.warc_at is distinct from excluded.warc_at;

@@ -1,4 +1,4 @@
--- What people ask: scrapy status, explain, plan, warc. None of these locks or writes anything.
+-- What people ask: scrapy status, explain, duplicates, plan, warc. None of these locks or writes anything.
 -- Asked by crawlproj/reports and crawlproj/commands.
 
 -- name: status_urls
@@ -18,6 +18,13 @@ group by c.name;
 -- name: status_versions
 -- Crawls: versions of pages; for scrapy status.
 select c.name, count(*) from page_version v join url u on u.id = v.url join crawl c on c.id = u.crawl group by c.name;
+
+-- name: status_texts
+-- Crawls, languages and kinds of copies (null: no copy): pages and their words; for scrapy status.
+select c.name, t.language, t.duplicate_kind, t.pages, t.words from (
+    select u.crawl, p.language, p.duplicate_kind, count(*) as pages, sum(p.words)::bigint as words
+    from page p join url u on u.id = p.url group by u.crawl, p.language, p.duplicate_kind) t
+join crawl c on c.id = t.crawl;
 
 -- name: status_first_hosts
 -- The first hosts of a crawl in an order that is stored with them; for scrapy status --hosts.
@@ -101,6 +108,58 @@ select url, reason, first_seen from left_out_host where crawl = %(crawl)s and na
 -- name: explain_leaving
 -- Which crawls have left out a host; for scrapy explain, when no crawl is named.
 select c.name from crawl c join left_out_host l on l.crawl = c.id where l.name = %(host)s order by c.name;
+
+-- name: explain_page
+-- What is known of a page's text and of its copies; for scrapy explain and scrapy duplicates.
+select p.noindex, p.reader, p.language, p.words, p.duplicate_of, o.canonical, p.duplicate_kind, p.similarity, p.known_share, t.blocks,
+    (select count(*) from page c where c.duplicate_of = p.url)
+from page p left join url o on o.id = p.duplicate_of left join page_text t on t.url = p.url where p.url = %(id)s;
+
+-- name: report_kinds
+-- Kinds of copies of a crawl: how many of each; for scrapy duplicates.
+select p.duplicate_kind, count(*) from page p join url u on u.id = p.url
+where p.duplicate_of is not null and u.crawl = %(crawl)s group by p.duplicate_kind;
+
+-- name: report_clusters
+-- The pages that most others of a crawl are copies of, and how many of a kind; for scrapy duplicates.
+select p.duplicate_of, count(*) from page p join url u on u.id = p.url
+where p.duplicate_of is not null and u.crawl = %(crawl)s and (%(kind)s::text is null or p.duplicate_kind = %(kind)s)
+group by p.duplicate_of order by count(*) desc, p.duplicate_of limit %(count)s;
+
+-- name: report_copies
+-- Copies cluster by cluster, from one on: of a page, crawl and kind, or of all; for scrapy duplicates.
+-- Planned each time: an argument that is null makes another query of it.
+select p.url, u.canonical, h.name, c.name, p.at, p.duplicate_kind, p.similarity, p.duplicate_of, o.canonical,
+    coalesce(k.kept, p.duplicate_of) as kept, s.canonical
+from page p join url u on u.id = p.url join host h on h.id = u.host join crawl c on c.id = u.crawl
+    left join url o on o.id = p.duplicate_of left join cluster k on k.original = p.duplicate_of
+    left join url s on s.id = coalesce(k.kept, p.duplicate_of)
+where p.duplicate_of is not null and (%(original)s::bigint is null or p.duplicate_of = %(original)s)
+    and (%(crawl)s::int is null or u.crawl = %(crawl)s) and (%(kind)s::text is null or p.duplicate_kind = %(kind)s)
+    and (p.duplicate_of, p.at, p.url) > (%(after_original)s::bigint, %(after_at)s::timestamptz, %(after_url)s::bigint)
+order by p.duplicate_of, p.at, p.url limit %(count)s;
+
+-- name: report_similar
+-- Pages whose paragraphs stand elsewhere, most of it first, from one on; for scrapy duplicates --similar.
+-- All pages of the crawl are looked at: it is a question that people ask now and then.
+select f.url, f.canonical, h.name, f.at, f.known_share, o.canonical, f.duplicate_kind from (
+    select p.url, u.canonical, u.host, p.at, p.known_share, p.duplicate_of, p.duplicate_kind from page p join url u on u.id = p.url
+    where p.known_share >= %(least)s::real and u.crawl = %(crawl)s
+        and (p.known_share, p.url) < (%(after_share)s::real, %(after_url)s::bigint)
+    order by p.known_share desc, p.url desc limit %(count)s) f
+join host h on h.id = f.host left join url o on o.id = f.duplicate_of
+order by f.known_share desc, f.url desc;
+
+-- name: report_paragraphs
+-- The first pages of some hosts that have paragraphs, but for common notices; as report_similar.
+select q.hash, f.page, u.canonical from unnest(%(hashes)s::bigint[]) as q (hash)
+    cross join lateral (select page from paragraph where hash = q.hash and number < 5 limit 8) f
+    join url u on u.id = f.page
+where f.page <> %(page)s;
+
+-- name: report_scheme
+-- The number of a crawl, and how the marks of its pages are made; as report_similar.
+select id, duplicate_scheme from crawl where name = %(name)s;
 
 -- name: plan_hosts
 -- The hosts that come next in a crawl, and when they may be asked; for scrapy plan.

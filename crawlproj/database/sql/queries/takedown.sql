@@ -76,9 +76,23 @@ returning crawl, host;
 delete from page_version where url = any (%(ids)s::bigint[]) and at <= %(until)s;
 
 -- name: takedown_pages
--- Deletes pages and their links until a time; for each rule.
+-- Deletes pages with their links, texts and all that they are compared by, until a time; for each rule.
+-- Their copies are nobody's copies then. A paragraph is known by its hash, so its page is looked for in the whole table.
 with gone as (
     delete from page where url = any (%(ids)s::bigint[]) and at <= %(until)s returning url
+), texts as (
+    delete from page_text where url in (select url from gone)
+), digests as (
+    delete from exact where page in (select url from gone)
+), bands as (
+    delete from band where page in (select url from gone)
+), paragraphs as (
+    delete from paragraph where page in (select url from gone)
+), clusters as (
+    delete from cluster where original in (select url from gone)
+), copies as (
+    update page set duplicate_of = null, duplicate_kind = null, similarity = null, noted = true
+    where duplicate_of = any (%(ids)s::bigint[]) and duplicate_of in (select url from gone) and url <> all (%(ids)s::bigint[])
 )
 delete from page_links where url in (select url from gone);
 

@@ -1,0 +1,90 @@
+"""What is made of each new page before the pipelines store it: its text, and the marks by which it
+is compared with others. On the event loop; a very long text in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from crawlproj.config import Config
+from crawlproj.content.document import Document
+from crawlproj.content.packed_text import stored_form
+from crawlproj.content.slices import SLICE_CHARACTERS
+from crawlproj.duplicates.marks import WITHDRAWN, PageMarker, make_page_text
+from crawlproj.frontier.base import Ticket
+from crawlproj.items import Page
+
+TEXT_KINDS = frozenset({"html", "text", "document"})
+"""Pages whose text is kept and compared. Feeds and sitemaps are lists: their bytes are."""
+
+
+class PageMarking:
+    """Fills in `text` and `marks` of pages. `marker` is None if pages are not compared."""
+
+    def __init__(self, config: Config, marker: PageMarker | None) -> None:
+        self._keeps_text = config.text
+        self._finds_language = config.language
+        self._marker = marker
+
+    def mark(self, page: Page) -> bool:
+        """Mark a page, once; False if its text is so long that `mark_apart` must do it."""
+        ticket = page.ticket
+        if page.marked or not isinstance(ticket, Ticket) or not 200 <= page.status < 300:
+            return True
+        if not _has_new_text(page, ticket):
+            page.marked = True
+            return True
+        if _is_long(page.document):
+            return False
+        self._mark(page, ticket)
+        return True
+
+    async def mark_apart(self, page: Page) -> None:
+        """Mark a page, however long its text is."""
+        if not self.mark(page):
+            assert isinstance(page.ticket, Ticket)
+            await asyncio.to_thread(self._mark, page, page.ticket)
+
+    def _mark(self, page: Page, ticket: Ticket) -> None:
+        page.marked = True
+        document = page.document
+        if page.kind not in TEXT_KINDS:
+            document = None
+        blocks = []
+        text_digest = None
+        if document is not None:
+            blocks = stored_form(document.blocks)
+            text_digest = document.block_digest
+            if self._keeps_text:
+                page.text = make_page_text(
+                    document, blocks, page.kind, with_sample=self._finds_language
+                )
+        if self._marker is None:
+            return
+        directives = page.directives
+        expired = directives.expires is not None and directives.expires <= page.at
+        if directives.noindex or expired or not page.body:
+            page.marks = WITHDRAWN
+            return
+        page.marks = self._marker.mark_blocks(
+            blocks,
+            page.body_digest,
+            text_digest,
+            ticket.host,
+            first=ticket.block_digest is None,
+        )
+
+
+def _has_new_text(page: Page, ticket: Ticket) -> bool:
+    """Does it say something else than at the last visit, or is that its first?"""
+    if ticket.block_digest is None:
+        return True
+    if page.document is None:
+        return page.body_digest != ticket.body_digest
+    return page.document.block_digest != ticket.block_digest
+
+
+def _is_long(document: Document | None) -> bool:
+    if document is None:
+        return False
+    return sum([len(block[0]) for block in document.blocks]) > SLICE_CHARACTERS

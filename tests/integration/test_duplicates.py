@@ -1,0 +1,310 @@
+"""Which pages are judged as copies, on a real Postgres."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from crawlproj.database.connection import Database
+from crawlproj.duplicates.rules import DuplicateRules
+from crawlproj.frontier.base import Batch, DuplicateKind
+from tests.support.copies import Copies, article, html, paragraph, sentence
+
+A = "http://a.test/"
+B = "http://b.test/"
+NAVIGATION = "<nav>" + "".join(f"<a href='/{n}'>Section {n}</a> " for n in range(9)) + "</nav>"
+ABOUT = f"<p>{sentence(7000, 20)}</p>"
+"""A paragraph of about a fourteenth of a short article."""
+
+
+@pytest.fixture
+def copies(database: Database) -> Iterator[Copies]:
+    world = Copies(database)
+    yield world
+    world.close()
+
+
+def test_the_same_bytes_at_another_url_are_an_exact_copy(copies: Copies) -> None:
+    page = html(article(1))
+    assert copies.read(f"{A}one", page) is None
+    verdict = copies.read(f"{B}two", page)
+    assert verdict is not None
+    assert (verdict.original, verdict.kind) == (copies.id(f"{A}one"), DuplicateKind.EXACT)
+    assert copies.stored() == {f"{B}two": (f"{A}one", "exact")}
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        article(2),
+        ["Die Straße führt an Weiß und Groß vorbei, sagte die Größte der Gruppe am Fluß."] * 3,
+        ["Ο Οδυσσέας και οι σύντροφοί του έφτασαν στο νησί όλος ο λαός τους περίμενε ως τέλος."],
+    ],
+    ids=["English", "German", "Greek"],
+)
+def test_caps_mode_all_upper_case_is_the_same_text(copies: Copies, texts: list[str]) -> None:
+    """Published as ?caps_mode=1."""
+    copies.read(f"{A}page", html(texts))
+    verdict = copies.read(f"{A}page?caps_mode=1", html([text.upper() for text in texts]))
+    assert verdict is not None and verdict.kind is DuplicateKind.TEXT
+
+
+def test_bold_mode_other_markup_is_the_same_text(copies: Copies) -> None:
+    """Published as ?bold_mode=0."""
+    texts = article(3)
+    bold = [text.replace("da", "<b>da</b>").replace("ma", "<i>ma</i>") for text in texts]
+    copies.read(f"{A}page", html(bold))
+    verdict = copies.read(f"{A}page?bold_mode=0", html(texts))
+    assert verdict is not None and verdict.kind is DuplicateKind.TEXT
+
+
+def test_a_page_with_a_few_other_words_is_a_near_copy(copies: Copies) -> None:
+    texts = article(4)
+    copies.read(f"{A}page", html(texts))
+    words = texts[3].split()
+    words[10] = "entirely"
+    texts[3] = " ".join(words)
+    verdict = copies.read(f"{B}page", html(texts))
+    assert verdict is not None and verdict.kind is DuplicateKind.NEAR
+    assert 0.95 <= verdict.similarity < 1
+
+
+def test_other_content_in_the_same_frame_is_no_copy(copies: Copies) -> None:
+    """Notices make most of both pages; what differs is their content."""
+    notices = "".join(f"<p>{text}</p>" for text in article(5, 30))
+    for number in range(6):
+        own = " ".join(sentence(900 + number * 10 + n) for n in range(3))
+        assert copies.read(f"{A}{number}", html([own], f"No. {number}", frame=notices)) is None
+    assert copies.stored() == {}
+
+
+def test_pages_without_text_are_judged_by_their_bytes(copies: Copies) -> None:
+    assert copies.read(f"{A}1", "<html><body><img src=a></body></html>") is None
+    assert copies.read(f"{A}2", "<html><body><img src=b></body></html>") is None
+    verdict = copies.read(f"{B}1", "<html><body><img src=a></body></html>")
+    assert verdict is not None and verdict.kind is DuplicateKind.EXACT
+
+
+class TestParagraphs:
+    """The three known cases, and what guards them."""
+
+    def test_a_page_with_short_paragraphs_only_is_judged_by_its_text(self, copies: Copies) -> None:
+        short = [f"Line {n} of it" for n in range(30)]
+        copies.read(f"{A}short", html(short))
+        assert copies.read(f"{B}short", html(short, frame="<p>A line more</p>")) is None
+        verdict = copies.read(f"{B}same", html(short).replace("Line", "LINE"))
+        assert verdict is not None and verdict.kind is DuplicateKind.TEXT
+        assert copies.count("paragraph") == 0
+
+    def test_long_paragraphs_in_another_frame_are_a_copy(self, copies: Copies) -> None:
+        texts = article(6, 4)
+        copies.read(f"{A}story", html(texts))
+        verdict = copies.read(f"{B}reprint", html(texts, "Reprint", frame=NAVIGATION + ABOUT))
+        assert verdict is not None and verdict.kind is DuplicateKind.PARAGRAPH
+        assert verdict.original == copies.id(f"{A}story")
+        assert 0.9 < verdict.similarity < 0.95
+
+    def test_a_cookie_notice_as_the_only_long_paragraph_makes_no_copies(
+        self, copies: Copies
+    ) -> None:
+        notice = paragraph(8)
+        for number in range(8):
+            lines = [sentence(8000 + number * 10 + n, 6) for n in range(4)]
+            assert copies.read(f"{A}{number}", html([*lines, notice])) is None
+
+    def test_half_of_the_paragraphs_is_not_enough_but_is_known(self, copies: Copies) -> None:
+        texts = article(9, 4)
+        copies.read(f"{A}story", html(texts))
+        assert copies.read(f"{B}part", html(texts[:2] + article(10, 2))) is None
+        ((share,),) = copies.frontier.db.run_script(
+            f"select known_share from crawlproj.page where url = {copies.id(f'{B}part')}"
+        )
+        assert 0.4 < share < 0.6
+
+    def test_an_agency_text_on_many_hosts_stays_a_copy(self, copies: Copies) -> None:
+        """What stands on many pages of one host is boilerplate; on many hosts it is not."""
+        texts = article(11, 3)
+        for number in range(9):
+            frame = f"<p>{sentence(number * 100, 15)}</p>"
+            verdict = copies.read(f"http://h{number}.test/", html(texts, frame=frame))
+            assert (verdict is not None) == (number > 0)
+            assert verdict is None or verdict.kind is DuplicateKind.PARAGRAPH
+
+    def test_a_page_fetched_again_does_not_count_its_paragraphs_twice(self, copies: Copies) -> None:
+        texts = article(12, 3)
+        copies.read(f"{A}first", html(texts))
+        for number in range(8):
+            copies.read(f"{A}second", html([*texts[:2], paragraph(5000 + number)]))
+        ((most,),) = copies.frontier.db.run_script("select max(number) from crawlproj.paragraph")
+        assert most == 2
+
+
+class TestAgain:
+    """Pages that are fetched again, and their copies."""
+
+    def test_a_page_never_finds_itself(self, copies: Copies) -> None:
+        texts = article(20)
+        copies.read(f"{A}page", html(texts))
+        assert copies.read(f"{A}page", html(texts, "another title")) is None
+        texts[0] = texts[0].replace("the", "a")
+        assert copies.read(f"{A}page", html([*texts, sentence(1)])) is None
+        assert copies.stored() == {}
+        assert copies.count("exact") == copies.count("band") == 1
+
+    def test_copies_of_a_page_that_changes_are_judged_anew(self, copies: Copies) -> None:
+        page = html(article(21))
+        copies.read(f"{A}page", page)
+        copies.read(f"{B}1", page)
+        copies.read(f"{B}2", html(article(21), "other bytes"))
+        copies.read(f"{A}page", html(article(22)))
+        assert copies.stored() in (
+            {f"{B}2": (f"{B}1", "near")},
+            {f"{B}1": (f"{B}2", "near")},
+        )
+        assert copies.count("exact") == 2
+
+    def test_a_copy_that_changes_is_an_original(self, copies: Copies) -> None:
+        copies.read(f"{A}page", html(article(23)))
+        copies.read(f"{B}page", html(article(23)))
+        assert copies.read(f"{B}page", html(article(24))) is None
+        assert copies.stored() == {}
+        verdict = copies.read("http://c.test/", html(article(24)))
+        assert verdict is not None and verdict.original == copies.id(f"{B}page")
+
+    def test_noindex_pages_are_no_originals_and_no_copies(self, copies: Copies) -> None:
+        page = html(article(25))
+        copies.read(f"{A}hidden", page, noindex=True)
+        assert copies.read(f"{B}page", page) is None
+        assert copies.read(f"{A}late", page, noindex=True) is None
+        copies.read(f"{A}copy", page)
+        assert copies.read(f"{B}page", html(article(25), "new"), noindex=True) is None
+        assert copies.stored() == {}
+        verdict = copies.read("http://c.test/", page)
+        assert verdict is not None and verdict.original == copies.id(f"{A}copy")
+
+
+class TestClusters:
+    def test_the_page_that_a_copy_names_stands_for_all(self, copies: Copies) -> None:
+        texts = article(30)
+        named = f"{A}the-long-address-that-is-meant"
+        head = f'<link rel="canonical" href="{named}">'
+        copies.read(f"{A}x?print=1", html(texts, head=head))
+        copies.read(named, html(texts))
+        assert copies.kept() == {f"{A}x?print=1": named}
+        copies.read(f"{A}y", html(texts))
+        assert copies.kept() == {f"{A}x?print=1": named}
+
+    def test_else_the_shortest_address_does(self, copies: Copies) -> None:
+        for name in ("middle", "longest-of-all", "y"):
+            copies.read(f"{A}{name}", html(article(31)))
+        assert copies.kept() == {f"{A}middle": f"{A}y"}
+
+
+class TestScopes:
+    def test_site_compares_pages_of_one_registered_domain(self, database: Database) -> None:
+        world = Copies(database, DuplicateRules(scope="site"))
+        page = html(article(40))
+        assert world.read("http://www.one.example/", page) is None
+        assert world.read("http://www.two.example/", page) is None
+        assert world.read("http://m.one.example/", page) is not None
+        world.close()
+
+    def test_crawls_meet_only_if_all_pages_are_compared(self, database: Database) -> None:
+        page = html(article(41))
+        for scope, meet in (("crawl", False), ("all", True)):
+            first, second = (
+                Copies(database, DuplicateRules(scope=scope), f"{scope}{n}") for n in range(2)
+            )
+            assert first.read(f"http://{scope}0.test/", page) is None
+            assert (second.read(f"http://{scope}1.test/", page) is not None) is meet
+            first.close()
+            second.close()
+
+
+def test_pages_of_one_commit_are_copies_of_each_other(copies: Copies) -> None:
+    texts = article(50)
+    near = [*texts[:-1], texts[-1].replace("a", "o", 1)]
+    verdicts = copies.read_all(
+        {
+            f"{A}1": html(texts),
+            f"{A}2": html(texts),
+            f"{A}3": html(near),
+            f"{B}4": html(texts[:4], frame=ABOUT),
+            f"{B}5": html(article(51)),
+        }
+    )
+    assert {url: (v.original, v.kind.value) for url, v in verdicts.items()} == {
+        f"{A}2": (copies.id(f"{A}1"), "exact"),
+        f"{A}3": (copies.id(f"{A}1"), "near"),
+        f"{B}4": (copies.id(f"{A}1"), "paragraph"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("off", "tables"),
+    [
+        ({"near": False}, {"band"}),
+        ({"paragraphs": False}, {"paragraph"}),
+    ],
+    ids=["near", "paragraphs"],
+)
+def test_a_check_that_is_off_stores_nothing(
+    database: Database, off: dict[str, bool], tables: set[str]
+) -> None:
+    world = Copies(database, DuplicateRules(**off))
+    world.read(A, html(article(60)))
+    for table in ("exact", "band", "paragraph"):
+        assert (world.count(table) == 0) is (table in tables)
+    world.close()
+
+
+def rounds_of_two_workers(database: Database, rounds: int, near: bool) -> int:
+    """How many rounds ended with other than one original, when two workers bring the same text, or
+    almost the same, at the same moment.
+    """
+    workers = [Copies(database, worker=f"w{n}") for n in range(2)]
+    wrong = 0
+    for number in range(rounds):
+        texts = article(10_000 + number)
+        outcomes = []
+        for position, worker in enumerate(workers):
+            if near and position:
+                texts = [*texts[:-1], texts[-1].replace("a", "o", 1)]
+            outcomes.append(worker.outcome(f"http://w{position}.test/{near}/{number}", html(texts)))
+        barrier = threading.Barrier(2)
+
+        def commit(position: int, barrier: threading.Barrier = barrier) -> None:
+            barrier.wait()
+            workers[position].frontier.commit(
+                Batch([outcomes[position]]),  # noqa: B023 - joined below
+                workers[position].worker,
+            )
+
+        threads = [threading.Thread(target=commit, args=(n,)) for n in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        ids = [outcome.id for outcome in outcomes]
+        rows = database.run_script(
+            f"select url, duplicate_of from crawlproj.page where url in ({ids[0]}, {ids[1]})"
+        )
+        found = dict(rows)
+        pairs = {(None, ids[0]), (ids[1], None)}
+        wrong += (found[ids[0]], found[ids[1]]) not in pairs
+    for worker in workers:
+        worker.close()
+    return wrong
+
+
+@pytest.mark.parametrize("near", [False, True], ids=["exact", "near"])
+def test_two_workers_with_one_text_agree_on_one_original(database: Database, near: bool) -> None:
+    assert rounds_of_two_workers(database, 15, near) == 0
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("near", [False, True], ids=["exact", "near"])
+def test_two_workers_agree_in_200_rounds(database: Database, near: bool) -> None:
+    assert rounds_of_two_workers(database, 200, near) == 0

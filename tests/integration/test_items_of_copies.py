@@ -1,0 +1,106 @@
+"""Items wait for the verdict on their page: feeds and pipelines know whether it is a copy."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.copies import article, html
+from tests.support.crawling import run_crawl
+
+SETTINGS = {
+    "SPIDER_MODULES": "tests.spiders",
+    "ITEM_PIPELINES": json.dumps({"tests.spiders.copies.Witness": 500}),
+    "FRONTIER_FLUSH": 0.2,
+    "CRAWL_PATIENCE": 0,
+    "POLITENESS_DELAY": 0,
+    "POLITENESS_SERVER_DELAY": 0,
+    "PARAGRAPH_ENABLED": 0,
+}
+SAME = html(article(1), "Same") + "<a href=/copy>copy</a><a href=/near>near</a>"
+PAGES = {
+    "/": html(article(2), "Start") + "<a href=/original>story</a><a href=/other>other</a>",
+    "/original": SAME,
+    "/copy": SAME,
+    "/near": html([*article(1)[:-1], article(1)[-1].replace("a", "o", 1)], "Near"),
+    "/other": html(article(3), "Other"),
+}
+
+
+class Site(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        page = PAGES.get(self.path)
+        self.send_response(404 if page is None else 200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write((page or "").encode())
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+@pytest.fixture
+def base() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def crawl(base: str, folder: Path, **settings: Any) -> tuple[Any, list[dict[str, Any]]]:
+    out = folder / "items.jsonl"
+    result = run_crawl(
+        ["copies", "-a", f"seeds={base}/", "-o", str(out)], {**SETTINGS, **settings}, folder
+    )
+    assert result.code == 0, result.stderr + result.log
+    return result, [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def test_items_know_of_which_page_theirs_is_a_copy(
+    base: str, database_url: str, tmp_path: Path
+) -> None:
+    result, items = crawl(base, tmp_path, DATABASE_URL=database_url)
+    told = {item["url"]: item for item in items if "url" in item}
+    assert set(told) == {base + path for path in PAGES}
+    copies = {
+        url: (item["duplicate_of"], item["duplicate_kind"])
+        for url, item in told.items()
+        if item["duplicate_of"]
+    }
+    assert copies == {
+        f"{base}/copy": (f"{base}/original", "exact"),
+        f"{base}/near": (f"{base}/original", "near"),
+    }
+    assert 0.95 <= told[f"{base}/near"]["similarity"] < 1
+    # Plain items are as the spider made them, and a pipeline can ask.
+    assert {"plain": f"{base}/copy"} in items
+    assert f"{base}/copy is a copy" in result.log
+    assert f"{base}/original is None" in result.log
+    assert (result.stats["duplicates/exact"], result.stats["duplicates/near"]) == (1, 1)
+    assert result.stats["duplicates/items"] == 4
+
+
+def test_items_of_copies_are_dropped_if_that_is_wanted(
+    base: str, database_url: str, tmp_path: Path
+) -> None:
+    result, items = crawl(base, tmp_path, DATABASE_URL=database_url, DUPLICATE_ITEMS="drop")
+    assert {item["url"] for item in items if "url" in item} == {
+        base + path for path in ("/", "/original", "/other")
+    }
+    assert result.stats["duplicates/items_dropped"] == 4
+    assert result.stats["duplicates/exact"] == 1  # the page is judged and kept all the same
+
+
+def test_items_do_not_wait_if_nothing_is_compared(
+    base: str, database_url: str, tmp_path: Path
+) -> None:
+    result, items = crawl(base, tmp_path, DATABASE_URL=database_url, DUPLICATES_ENABLED=0)
+    assert len(items) == 2 * len(PAGES)
+    assert not any(item.get("duplicate_of") for item in items)
+    assert not any(name.startswith("duplicates/") for name in result.stats)
