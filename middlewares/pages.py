@@ -91,22 +91,24 @@ class PagesMiddleware:
         has_page = False
         requests = 0
         held: list[Any] = []
-        async for output in result:
-            if isinstance(output, Request) and isinstance(ticket, Ticket):
-                if "ticket" in output.meta:
-                    detach_request(output, self._crawler.spider)  # type: ignore[arg-type]
-                output.meta["depth"] = ticket.depth + 1
-                output.meta["parent"] = ticket.id
-                output.meta["from_source"] = ticket.source or is_seed(ticket)
-                requests += 1
-                if requests % REQUESTS_AT_ONCE == 0:
-                    await asyncio.sleep(0)
-            if isinstance(output, Page):
-                has_page = True
-            elif len(held) < MAX_HELD and self._waits(output, ticket):
-                held.append(output)
-                continue
-            yield output
+        try:
+            async for output in result:
+                if isinstance(output, Request) and isinstance(ticket, Ticket):
+                    self._note_parent(output, ticket)
+                    requests += 1
+                    if requests % REQUESTS_AT_ONCE == 0:
+                        await asyncio.sleep(0)
+                if isinstance(output, Page):
+                    has_page = True
+                elif len(held) < MAX_HELD and self._waits(output, ticket):
+                    held.append(output)
+                    continue
+                yield output
+        except Exception:
+            # The callback broke: what it gave before counts, whatever its page is.
+            for item in held:
+                yield item
+            raise
         if not isinstance(ticket, Ticket) or has_page:
             for item in held:
                 yield item
@@ -141,6 +143,14 @@ class PagesMiddleware:
                 for item in await self._judged_items(held, page):
                     yield item
             yield page
+
+    def _note_parent(self, request: Request, ticket: Ticket) -> None:
+        """Let a request of a callback say which page it was found on."""
+        if "ticket" in request.meta:
+            detach_request(request, self._crawler.spider)  # type: ignore[arg-type]
+        request.meta["depth"] = ticket.depth + 1
+        request.meta["parent"] = ticket.id
+        request.meta["from_source"] = ticket.source or is_seed(ticket)
 
     def _waits(self, output: Any, ticket: Ticket | None) -> bool:
         """Is it an item, which waits until its page is judged?"""

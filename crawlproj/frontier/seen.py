@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from datetime import timedelta
+from typing import TypeVar
 
 from crawlproj.content.document import PAGE_KINDS, Link
 from crawlproj.content.slices import SLICE_ITEMS, Slices
@@ -14,6 +15,8 @@ from crawlproj.frontier.stored_links import NOFOLLOW_KINDS, LinkDetails
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
 from crawlproj.urls.scope import MAX_NAME
 from crawlproj.urls.suffixes import has_suffix
+
+T = TypeVar("T")
 
 FOLLOWED = PAGE_KINDS | {"feed", "sitemap", "canonical"}
 """Images, scripts and style sheets are recorded only."""
@@ -52,8 +55,17 @@ class SortedLinks:
     @property
     def stored(self) -> Links:
         """The links as they are stored with the page."""
-        details = self.details.encode(known=len(self.inside))
-        return Links(*_columns(self.inside), *_columns(self.outside), details)  # type: ignore[arg-type]
+        known, known_kinds, known_texts = _columns(self.inside)
+        other, other_kinds, other_texts = _columns(self.outside)
+        return Links(
+            known,
+            known_kinds,
+            known_texts,
+            other=other,
+            other_kinds=other_kinds,
+            other_texts=other_texts,
+            details=self.details.encode(known=len(self.inside)),
+        )
 
 
 class SeenUrls:
@@ -249,8 +261,11 @@ class SeenUrls:
         return taken
 
 
-def _columns(rows: Sequence[tuple[int | str, str, str]]) -> Iterable[tuple[object, ...]]:
+def _columns(
+    rows: Sequence[tuple[T, str, str]],
+) -> tuple[tuple[T, ...], tuple[str, ...], tuple[str, ...]]:
     """The rows as three columns."""
     if not rows:
         return (), (), ()
-    return zip(*rows, strict=True)
+    targets, kinds, texts = zip(*rows, strict=True)
+    return targets, kinds, texts
