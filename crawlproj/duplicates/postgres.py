@@ -74,10 +74,13 @@ class LookedUp:
 
 
 class DuplicateJudge:
-    """Says of which pages others are copies. `lock_s`: how long it waited for other commits."""
+    """Says of which pages others are copies. `archived`: an archive is written, which is told of
+    copies later. `lock_s`: how long it waited for other commits.
+    """
 
-    def __init__(self, marker: PageMarker) -> None:
+    def __init__(self, marker: PageMarker, archived: bool = True) -> None:
         self._marker = marker
+        self._archived = archived
         self._rules = marker.rules
         self.lock_s = 0.0
 
@@ -402,6 +405,7 @@ class DuplicateJudge:
             original=array_literal([verdict and verdict.original for verdict in told]),
             kind=array_literal([verdict and verdict.kind.value for verdict in told]),
             similarity=array_literal([verdict and verdict.similarity for verdict in told]),
+            archived=self._archived,
         )
         if verdicts:
             tx.run(

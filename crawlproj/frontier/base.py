@@ -469,11 +469,15 @@ class Committed:
     refused: int = 0
     """URLs that were left out, since their domain has too many hosts already."""
     hosts: frozenset[str] = frozenset()
-    """Hosts that have queued URLs which this commit added or revived."""
+    """Hosts that have queued URLs which this commit added or revived; maybe also hosts whose quota
+    the same commit used up.
+    """
     set_aside: int = 0
     """Ends and URLs that the database refused for what is in them."""
     verdicts: Mapping[int, Verdict] = field(default_factory=dict, hash=False)
     """Pages of this commit that are copies of others."""
+    lock_s: float = field(default=0.0, compare=False)
+    """How long it waited for verdicts of other commits."""
 
 
 MAX_LEFT_OUT = 100_000
@@ -529,6 +533,9 @@ class StoredUrl:
 
 class Judge(Protocol):
     """Says of which pages others are copies: duplicates.postgres.DuplicateJudge."""
+
+    lock_s: float
+    """How long `settle` has waited for other commits, in all."""
 
     def look_up(self, queries: Any, outcomes: Sequence[Outcome]) -> Any:
         """Compare pages with all others before a commit; what it returns is for `settle`."""

@@ -253,6 +253,7 @@ def sum_commits(commits: Sequence[Committed]) -> Committed:
         refused=sum(commit.refused for commit in commits),
         hosts=frozenset().union(*(commit.hosts for commit in commits)),
         verdicts={id_: verdict for commit in commits for id_, verdict in commit.verdicts.items()},
+        lock_s=sum(commit.lock_s for commit in commits),
     )
 
 

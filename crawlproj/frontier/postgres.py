@@ -245,13 +245,17 @@ class PostgresFrontier:
         if self._commits.bit_count() == 1:
             tx.run("discard")
         verdicts: dict[int, Verdict] = {}
+        lock_s = 0.0
         if self.judge is not None:
+            before_s = self.judge.lock_s
             verdicts = self.judge.settle(tx, ends.read, ends.hosts, looked_up)
+            lock_s = self.judge.lock_s - before_s
         return replace(
             result,
             done=frozenset(ends.done),
             late=len(batch.outcomes) - len(ends.done),
             verdicts=verdicts,
+            lock_s=lock_s,
         )
 
     def _end(

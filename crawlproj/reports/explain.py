@@ -211,6 +211,14 @@ def _text_lines(facts: dict[str, Any]) -> list[str]:
         if facts["language"]:
             line += f", language {LANGUAGES.get(facts['language'], facts['language'])}"
         lines.append(f"{line}.")
+    if facts["links"] and facts["links"]["all"]:
+        links = facts["links"]
+        line = f"  Its links are stored: {format_count(links['all'], 'link')}"
+        if links["inside"]:
+            line += f", {links['inside']} to pages of the crawl"
+        if links["nofollow"]:
+            line += f", {links['nofollow']} not to be followed"
+        lines.append(f"{line}.")
     if facts["duplicate_kind"]:
         lines.append(f"  {copy_sentence(facts)}")
     elif facts["known_share"]:

@@ -22,6 +22,7 @@ from crawlproj.frontier.base import (
     StoredUrl,
 )
 from crawlproj.frontier.rules import CrawlRules
+from crawlproj.frontier.stored_links import LinksRow, read_links
 from crawlproj.politeness import robots
 from crawlproj.urls.canonical import host_of, origin_of, url_key
 from crawlproj.urls.scope import Scope, ScopeRules
@@ -135,6 +136,7 @@ def url_facts(
     if stored is not None:
         facts |= _stored_facts(stored, frontier)
         facts |= _text_facts(find_page(db, key))
+        facts["links"] = _link_facts(db, key)
     else:
         facts |= _left_out_facts(frontier, config, db, canonical)
     facts["forgotten"] = takedown.barring_rule(db, canonical)
@@ -269,6 +271,19 @@ def _text_facts(page: PageRow | None) -> dict[str, Any]:
         "language": page.language or None,
         "words": page.words,
         "text": text,
+    }
+
+
+def _link_facts(db: Queries, key: int) -> dict[str, int] | None:
+    """How many links of a page are stored; None if it was never read."""
+    row = db.fetch_row("explain_links", id=key)
+    if row is None:
+        return None
+    links = read_links(LinksRow(*row))
+    return {
+        "all": len(links),
+        "inside": sum(link.id is not None for link in links),
+        "nofollow": sum(link.nofollow for link in links),
     }
 
 

@@ -213,7 +213,7 @@ class CrawlWorker:
             return
         self.marker = PageMarker(self.config.duplicates, self.frontier.crawl_id)
         self.marking = PageMarking(self.config, self.marker)
-        self.frontier.judge = DuplicateJudge(self.marker)
+        self.frontier.judge = DuplicateJudge(self.marker, archived=self.config.warc is not None)
         before = self.frontier.db.fetch_value(
             "put_duplicate_scheme", crawl=self.frontier.crawl_id, scheme=self.marker.scheme
         )

@@ -156,6 +156,8 @@ class WorkerLeases:
                 number = getattr(committed, name)
                 if number:
                     self._count(f"frontier/{name}", number)
+            if committed.lock_s >= 0.001:
+                self._count("duplicates/lock_ms", round(committed.lock_s * 1000))
             for verdict in committed.verdicts.values():
                 self._count(f"duplicates/{verdict.kind.value}", 1)
             for name in committed.hosts:

@@ -250,7 +250,9 @@ class Twins(RuleBasedStateMachine):
                 pair[side].server: self.pause(rest) for rest in round_["rests"] for pair in servers
             }
             results.append(frontier.commit(Batch(outcomes, new, robots, clocks, rests), worker))
-        assert results[0] == results[1]
+        assert results[0] == replace(results[1], hosts=results[0].hosts)
+        # Postgres may name hosts whose quota was used up by this commit.
+        assert results[0].hosts <= results[1].hosts
         self.both(
             crawl, worker, lambda frontier: frontier.get_robots([row.origin for row in robots])
         )

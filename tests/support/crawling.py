@@ -27,8 +27,11 @@ QUICK: Mapping[str, object] = {
     "POLITENESS_SERVER_DELAY": 0,
     "POLITENESS_HOSTS_PER_SERVER": 100,
     "POLITENESS_PAUSE_AFTER": 0,
+    "LANGUAGE_ENABLED": False,
 }
-"""Settings of every test crawl, unless it says otherwise."""
+"""Settings of every test crawl, unless it says otherwise. To load the model of languages takes half
+a second of CPU.
+"""
 
 
 class StatsFile(MemoryStatsCollector):

@@ -186,7 +186,7 @@ def test_a_link_is_listed_once_with_the_first_anchor_text_there_is() -> None:
     html = "<a href=/a#1><img src=/i></a><a href=/a#2 title=T> x\n y </a><a href=/a>z</a>"
     assert read(html).links == [
         Link("http://example.org/i", "img"),
-        Link("http://example.org/a", "a", "x y", "T"),
+        Link("http://example.org/a", "a", "x y", "T", more_texts=("z",)),
     ]
 
 

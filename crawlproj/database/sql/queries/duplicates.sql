@@ -93,7 +93,8 @@ delete from band where page = any (%(bandless)s::bigint[]);
 
 -- name: put_verdicts
 -- Stores of which pages others are copies, or that they are none any more; under the lock.
-update page p set duplicate_of = n.original, duplicate_kind = n.kind, similarity = n.similarity, noted = n.original is null
+-- Where no archive is written there is nothing to note.
+update page p set duplicate_of = n.original, duplicate_kind = n.kind, similarity = n.similarity, noted = n.original is null or not %(archived)s
 from unnest(%(page)s::bigint[], %(original)s::bigint[], %(kind)s::text[], %(similarity)s::real[]) as n (page, original, kind, similarity)
 where p.url = n.page
     and (p.duplicate_of, p.duplicate_kind, p.similarity) is distinct from (n.original, n.kind, n.similarity);

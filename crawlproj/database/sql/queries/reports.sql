@@ -115,6 +115,10 @@ select p.noindex, p.reader, p.language, p.words, p.duplicate_of, o.canonical, p.
     (select count(*) from page c where c.duplicate_of = p.url)
 from page p left join url o on o.id = p.duplicate_of left join page_text t on t.url = p.url where p.url = %(id)s;
 
+-- name: explain_links
+-- The links of a page, as they are stored; for scrapy explain.
+select known, known_kinds, known_texts, other, other_kinds, other_texts, details from page_links where url = %(id)s;
+
 -- name: report_kinds
 -- Kinds of copies of a crawl: how many of each; for scrapy duplicates.
 select p.duplicate_kind, count(*) from page p join url u on u.id = p.url
