@@ -260,6 +260,28 @@ def test_a_check_that_is_off_stores_nothing(
     world.close()
 
 
+TORTURE = {
+    "no text": "<html><body><br></body></html>",
+    "one paragraph of 10 MB": f"<p>{'word upon word ' * 650_000}</p>",
+    "a million tiny paragraphs": "<p>a" * 1_000_000,
+    "right to left": f"<p>{'الطائر يطير فوق النهر. ' * 40}</p><p>{'הציפור עפה מעל הנהר. ' * 40}</p>",
+    "Chinese": f"<p>{'鸟飞过河流和山脉。' * 60}</p>",
+    "zero width": "<p>" + "\u200bword\u200d\u2060 \ufeffupon\xad word " * 60 + "</p>",
+    "combining": "<p>" + ("a" + "\u0301" * 50 + " ") * 200 + "</p>",
+    "NULs": "<p>" + "a\0b upon \0\0 word " * 60 + "</p>",
+    "surrogates": "<p>" + "&#xD800; word &#x1F600; upon &#0; word " * 60 + "</p>",
+}
+
+
+@pytest.mark.parametrize("page", TORTURE.values(), ids=TORTURE)
+def test_any_page_is_stored_and_its_copy_is_known(copies: Copies, page: str) -> None:
+    assert copies.read(f"{A}1", page) is None
+    verdict = copies.read(f"{B}1", page)
+    assert verdict is not None and verdict.kind is DuplicateKind.EXACT
+    copies.read(f"{B}2", page + "<p>and a line more</p>")
+    assert copies.count("page_text") == 3
+
+
 def rounds_of_two_workers(database: Database, rounds: int, near: bool) -> int:
     """How many rounds ended with other than one original, when two workers bring the same text, or
     almost the same, at the same moment.

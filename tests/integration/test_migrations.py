@@ -12,7 +12,10 @@ from crawlproj.database.connection import Database
 from crawlproj.database.migrations import Migration, list_migrations, migrate, pending_migrations
 from crawlproj.errors import MigrationError
 from crawlproj.frontier.base import compute_rank
+from crawlproj.frontier.stored_links import LinksRow, StoredLink, read_links
+from crawlproj.urls.canonical import url_key
 from tests.support.catalog import catalog
+from tests.support.copies import Copies, article, html
 
 
 @pytest.fixture
@@ -82,6 +85,47 @@ def test_an_older_crawl_goes_on_breadth_first_in_the_order_of_finding(empty: Dat
     assert 3 < ranks[12] < ranks[11] < 4
     assert ranks[13] == 0, "a push"
     assert {(found, source) for *_, found, source in rows} == {(None, False)}
+
+
+def test_pages_of_an_older_crawl_get_texts_and_verdicts_when_they_change(empty: Database) -> None:
+    """Before, the text of a page was not kept, and no page was compared with another one."""
+    apply_steps(empty, list_migrations()[:4])
+    urls = [f"http://a.example/{name}" for name in ("changes", "stays")]
+    ids = [url_key("copies", url) for url in urls]
+    empty.run_script("""
+        set search_path = crawlproj;
+        insert into crawl (name, ordering, max_depth) values ('copies', 'best', 0);
+        insert into host (name) values ('a.example');
+        insert into crawl_host (crawl, host, name, stage, revisit) values (1, 1, 'a.example', 0, 0)""")
+    for id_, url in zip(ids, urls, strict=True):
+        empty.run_script(f"""
+            set search_path = crawlproj;
+            insert into url (id, crawl, host, canonical, state, lane, rank, depth, score, first_seen, visit, status, last_visit,
+                next_visit, body_digest, block_digest)
+            values ({id_}, 1, 1, '{url}', 'waiting', 2, 0, 0, 1, now(), 1, 200, now(), now(), '\\x{"11" * 16}', '\\x{"22" * 16}');
+            insert into page (url, at, title, content_type, charset, language, length, noindex, noarchive, elapsed_s)
+            values ({id_}, now(), 'Old', 'text/html', 'utf-8', 'en', 10, false, false, 0);
+            insert into page_links values ({id_}, '{{}}', '', '', '{urls[0]}', 'A', 'text')""")
+    assert migrate(empty) == [step.name for step in list_migrations()[4:]]
+    copies = Copies(empty)
+    assert copies.read(urls[0], html(article(1))) is None
+    verdict = copies.read("http://b.example/copy", html(article(1)))
+    assert verdict is not None and verdict.original == ids[0]
+    copies.close()
+    rows = empty.run_script(
+        "select p.url, t.url, p.declared_language from crawlproj.page p "
+        "left join crawlproj.page_text t on t.url = p.url"
+    )
+    kept = {id_: (text is not None, declared) for id_, text, declared in rows}
+    assert kept[ids[0]] == (True, "")
+    assert kept[ids[1]] == (False, "en"), "it is as it was"
+    (row,) = empty.run_script(
+        "select known, known_kinds, known_texts, other, other_kinds, other_texts, details "
+        f"from crawlproj.page_links where url = {ids[1]}"
+    )
+    assert read_links(LinksRow(*row)) == [
+        StoredLink(None, urls[0], "a", nofollow=True, texts=("text",))
+    ]
 
 
 def test_the_catalog_sees_a_small_difference(database: Database) -> None:

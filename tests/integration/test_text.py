@@ -30,12 +30,14 @@ START = f"""<html lang=en><head><title>Start</title><meta name=description conte
 <main><h1>A heading</h1><p>{ENGLISH}</p></main>
 <a href=/advert rel=nofollow>Advert</a>
 <a href=/later rel=nofollow>No</a> <a href=/later>Yes</a>
-<a href=http://elsewhere.test/page>Elsewhere</a></body></html>"""
+<a href=http://elsewhere.test/page>Elsewhere</a><a href=/empty></a><a href=/void></a></body></html>"""
 PAGES = {
     "/": (START.encode(), "text/html; charset=utf-8"),
     "/czech": (f"<html><body><p>{CZECH}</p></body></html>".encode("windows-1250"), "text/html"),
     "/german": (f"<html lang=en><body><p>{GERMAN}</p></body></html>".encode(), "text/html"),
     "/later": (b"<html><body>short</body></html>", "text/html"),
+    "/empty": (b"", "text/html"),
+    "/void": (b"", "text/html"),
     "/paper": (PAPER, "application/pdf"),
 }
 
@@ -99,6 +101,8 @@ def test_text_language_and_links_of_each_page_are_kept(
         "/german": ("html", "utf-8", "de", "en"),
         "/later": ("html", "utf-8", "und", ""),
         "/paper": ("document", "utf-8", "en", ""),
+        "/empty": ("html", "utf-8", "und", ""),
+        "/void": ("html", "utf-8", "und", ""),
     }
     assert full_text(unpack_blocks(pages["/czech"][-1])) == CZECH
     assert LINE in full_text(unpack_blocks(pages["/paper"][-1]))
@@ -111,6 +115,10 @@ def test_text_language_and_links_of_each_page_are_kept(
     assert "Deutsch" in full_text(start) and "Advert" in full_text(start)
     assert pages["/"][4] == len(full_text(start).split())
 
+    copies = database.run_script(
+        "select count(*) from crawlproj.page where duplicate_of is not null"
+    )
+    assert copies == [(0,)], "empty pages are no copies of each other"
     ids = dict(database.run_script("select id, canonical from crawlproj.url"))
     (row,) = database.run_script(f"""
         select known, known_kinds, known_texts, other, other_kinds, other_texts, details
@@ -127,11 +135,13 @@ def test_text_language_and_links_of_each_page_are_kept(
         ),
         "/paper": StoredLink(None, None, "a", texts=("Paper",)),
         "/advert": StoredLink(None, None, "a", nofollow=True, texts=("Advert",)),
+        "/empty": StoredLink(None, None, "a"),
+        "/void": StoredLink(None, None, "a"),
         "/later": StoredLink(None, None, "a", texts=("No", "Yes")),
         "http://elsewhere.test/page": StoredLink(None, None, "a", texts=("Elsewhere",)),
     }
     said = run_command(["explain", f"{base}/"], tmp_path, {"DATABASE_URL": database_url}).stdout
-    assert "6 links, 4 to pages of the crawl, 1 not to be followed" in said
+    assert "8 links, 6 to pages of the crawl, 1 not to be followed" in said
     assert "language en" in said
 
 
