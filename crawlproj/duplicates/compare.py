@@ -37,6 +37,10 @@ SAME_SHARE: Final = 0.25
 """Twins share at least so many word pairs of the lines that only one of them has."""
 SAME_PLACE: Final = 0.1
 """Lines stand at the same place if no more of the common text is between their places."""
+END: Final = 0.995
+"""Lines after this place are behind all common text, where notices come and go: these are compared
+with each other alone.
+"""
 MOVED_SHARE: Final = 0.75
 """So many word pairs of a line are elsewhere on the other page if it only was moved."""
 _NUMBER: Final = re.compile(r"\d+")
@@ -201,10 +205,15 @@ def _lines_of_its_own(page: JudgedText, other: JudgedText) -> list[PlacedLine]:
 def _lines_at_places(lines: list[PlacedLine], others: list[PlacedLine]) -> str:
     """Those lines that stand about where one of the other page's own lines stands."""
     places = [other.place for other in others]
+    before_end = [place for place in places if place < END]
     kept = []
     for place, text in lines:
-        next_one = bisect_left(places, place - SAME_PLACE)
-        if next_one < len(places) and places[next_one] <= place + SAME_PLACE:
+        if place >= END:
+            near = len(before_end) < len(places)
+        else:
+            next_one = bisect_left(before_end, place - SAME_PLACE)
+            near = next_one < len(before_end) and before_end[next_one] <= place + SAME_PLACE
+        if near:
             kept.append(text)
     return "\n".join(kept)
 
