@@ -107,6 +107,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with a file of texts per language")
     texts = load_texts(parser.parse_args().data)
     print(f"{len(texts)} languages, {sum(map(len, texts.values()))} texts")
+    if not texts:
+        print("No files such as de.txt are there; nothing measured.")
+        return
     reader = LanguageReader(per_process=10_000_000)
     try:
         start = time.perf_counter()
