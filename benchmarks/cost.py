@@ -1,10 +1,11 @@
 """CPU per page against bare Scrapy, on the same web: `python -m benchmarks.cost [ROUNDS]`.
 
 These crawl in turn, pinned to one core, with the web on another: Scrapy as it comes (600 pages),
-Scrapy tuned hard, and crawlproj with one thing more each time: the archive, a second visit of each
-page, texts and languages, exact duplicates, paragraphs, near duplicates. What Postgres and the
-reader of languages use counts as ours. The web and the two baselines are not part of the project;
-BENCH_DIR says where they are.
+Scrapy tuned hard, and crawlproj with one thing more each time: the archive, texts and languages,
+exact duplicates, paragraphs, near duplicates. Without anything, with the archive, and with all of
+it a second run visits the same pages again, which have not changed. What Postgres and the reader of
+languages use counts as ours. The web and the two baselines are not part of the project; BENCH_DIR
+says where they are.
 """
 
 from __future__ import annotations
@@ -60,6 +61,16 @@ STAGES = {
     "near": NEAR,
 }
 """What each crawl has on; the last one is how crawlproj comes."""
+REVISITED = ("crawlproj", "archived", "near")
+"""Those whose pages are visited a second time, in a run of its own."""
+REVISITS = {
+    "REVISIT_INTERVAL": "1s",
+    "REVISIT_MIN": "1s",
+    "SOURCE_INTERVAL": "1s",
+    "SOURCE_MIN": "1s",
+    "REVISIT_POLICY": "uniform",
+    "CLOSESPIDER_PAGECOUNT": "3000",
+}
 
 
 @contextmanager
@@ -145,6 +156,24 @@ def crawl(
     return result
 
 
+def crawl_and_revisit(port: int, kind: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Crawl the web with what a stage has on; and, of some stages, visit the same pages again."""
+    folder = Path(tempfile.mkdtemp(prefix="cost-"))
+    try:
+        with EmbeddedPostgres(folder / "db") as postgres:
+            url = postgres.start()
+            settings = STAGES[kind]
+            first = crawl(port, folder, url, database=folder / "db", settings=settings)
+            if kind not in REVISITED:
+                return first | {"kind": kind}, None
+            time.sleep(1)
+            settings = {**settings, **REVISITS}
+            again = crawl(port, folder, url, database=folder / "db", settings=settings)
+            return first | {"kind": kind}, again | {"kind": f"{kind}, again"}
+    finally:
+        shutil.rmtree(folder)
+
+
 def print_stages(cost: Mapping[str, float]) -> None:
     """What each thing adds to a crawl, and how quick the crawl is then."""
     before = 0.0
@@ -153,6 +182,10 @@ def print_stages(cost: Mapping[str, float]) -> None:
         speed = cost["crawlproj"] / cost[kind]
         print(f"{kind:<12} {cost[kind]:>7.0f} {cost[kind] - before:>7.0f}  {speed:>5.0%}")
         before = cost[kind]
+    for kind in REVISITED:
+        print(f"{'second visit, ' + kind:<25} {cost[f'{kind}, again']:>7.0f}")
+    both = (cost["crawlproj"] + cost["crawlproj, again"]) / 2
+    print(f"a crawl that visits each page twice runs at {cost['crawlproj'] / both:.0%}")
 
 
 def main(rounds: int) -> int:
@@ -160,18 +193,22 @@ def main(rounds: int) -> int:
         print(f"The web to measure on is not here ({BENCH_DIR}); nothing measured.")
         return 0
     found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in ("stock", "tuned", *STAGES)}
+    revisits: dict[str, list[dict[str, Any]]] = {f"{kind}, again": [] for kind in REVISITED}
     with web() as port:
         for _ in range(rounds):
             for kind in found:
                 if kind in STAGES:
-                    result = crawlproj(port, False, settings=STAGES[kind]) | {"kind": kind}
+                    result, again = crawl_and_revisit(port, kind)
                 else:
-                    result = baseline(kind, port)
+                    result, again = baseline(kind, port), None
                 found[kind].append(result)
                 print(json.dumps(result), flush=True)
+                if again is not None:
+                    revisits[f"{kind}, again"].append(again)
+                    print(json.dumps(again), flush=True)
     cost = {
         kind: statistics.median(result["cpu_us_per_page"] for result in results)
-        for kind, results in found.items()
+        for kind, results in (found | revisits).items()
     }
     figures = {
         "cheaper_than_stock": round(cost["stock"] / cost["crawlproj"], 2),
@@ -183,6 +220,7 @@ def main(rounds: int) -> int:
         "near_rss_mb": max(result["rss_mb"] for result in found["near"]),
         "reader_rss_mb": max(result["reader_rss_mb"] for result in found["near"]),
         "text_and_duplicates_us": round(cost["near"] - cost["archived"]),
+        "same_text_again_us": round(cost["near, again"] - cost["archived, again"]),
     }
     print_stages(cost)
     print(json.dumps(figures))
