@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TypeVar
@@ -276,6 +277,10 @@ class Config:
     """The text of pages is kept."""
     language: bool
     duplicates: DuplicateRules
+    article_processes: int
+    """Processes that take articles from pages; 0: none are taken."""
+    article_labels: Callable[[Any], Iterable[str]] | None
+    """The user's own classifier of articles."""
 
     @property
     def user_agent(self) -> str:
@@ -363,6 +368,8 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         text=read("TEXT_ENABLED", parse_boolean),
         language=read("LANGUAGE_ENABLED", parse_boolean),
         duplicates=_duplicate_rules(read),
+        article_processes=read("ARTICLE_PROCESSES", parse_article_processes),
+        article_labels=read("ARTICLE_LABELS", parse_function),
     )
 
 
@@ -516,6 +523,29 @@ def parse_num_perm(value: object) -> int:
     if number % BANDS or not 4 * BANDS <= number <= 1024:
         raise ValueError(f"a multiple of {BANDS} from {4 * BANDS} to 1024")
     return number
+
+
+def parse_article_processes(value: object) -> int:
+    number = parse_integer(value)
+    if not 0 <= number <= 64:
+        raise ValueError("a number from 0 to 64")
+    return number
+
+
+def parse_function(value: object) -> Callable[[Any], Iterable[str]] | None:
+    """What a dotted path names; None if it is empty."""
+    if not value:
+        return None
+    found = value
+    if isinstance(value, str):
+        module, _, name = value.rpartition(".")
+        try:
+            found = getattr(import_module(module), name)
+        except Exception as error:
+            raise ValueError(f"the dotted path of a function ({error})") from None
+    if not callable(found):
+        raise ValueError("the dotted path of a function")
+    return found
 
 
 def _duplicate_rules(read: SettingsReader) -> DuplicateRules:

@@ -12,7 +12,7 @@ from itemadapter import ItemAdapter
 from crawlproj.archive.write_queue import Receipt
 from crawlproj.content.document import Document
 from crawlproj.content.robots_directives import NO_DIRECTIVES, RobotsDirectives
-from crawlproj.frontier.base import Content, DuplicateMarks, PageText, Ticket
+from crawlproj.frontier.base import ArticleSource, Content, DuplicateMarks, PageText, Ticket
 
 if TYPE_CHECKING:
     from crawlproj.fetch.wire import WireCapture
@@ -78,8 +78,12 @@ class Page:
     error: str = ""
     marked: bool = False
     """Text and marks are made, if they are new."""
+    page_kind: str = ""
+    """Of an HTML page: article, listing or other."""
     text: PageText | None = field(default=None, repr=False)
     """What it says, if that is new."""
+    article: ArticleSource | None = field(default=None, repr=False)
+    """What its article is taken from, if it is one, has a new text, and articles are wanted."""
     marks: DuplicateMarks | None = field(default=None, repr=False)
     """What it is compared with other pages by, if that is new."""
     content: Content | None = field(default=None, repr=False)
@@ -101,6 +105,33 @@ class Page:
         if self.started_s is None or self.ended_s is None:
             return 0.0
         return self.ended_s - self.started_s
+
+
+@dataclass
+class Article:
+    """An article, as it passes the pipelines and comes out of feeds; None or empty where its page
+    does not say. Dates are ISO 8601.
+
+    `version` is 1, or higher if the article was read before with another text; `addresses` are the
+    other addresses that it is known by so far.
+    """
+
+    url: str
+    title: str | None
+    text: str
+    date: str | None = None
+    modified: str | None = None
+    authors: list[str] = field(default_factory=list)
+    language: str | None = None
+    section: str | None = None
+    keywords: list[str] = field(default_factory=list)
+    place: str | None = None
+    image: str | None = None
+    canonical: str | None = None
+    site: str = ""
+    labels: list[str] = field(default_factory=list)
+    version: int = 1
+    addresses: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,8 +98,9 @@ class StorePipeline:
             length=len(page.body),
             noindex=directives.noindex or expired,
             noarchive=directives.noarchive,
-            kind=page.kind,
+            kind=page.page_kind or page.kind,
             marks=page.marks,
+            article=page.article,
         )
         if document is None:
             return content

@@ -121,6 +121,10 @@ DUPLICATE_SCOPE = "crawl"  # compared are pages of a site, of a crawl, or all
 DUPLICATE_KEEP = "canonical"  # which copies become articles and are exported: canonical, all
 DUPLICATE_ITEMS = "keep"  # items of a page that is a copy: keep, drop
 
+# --- Articles ---
+ARTICLE_PROCESSES = 1  # processes that take articles from pages, beside the crawl; 0: none
+ARTICLE_LABELS = ""  # dotted path of a function: an article in, labels out
+
 # --- Panel ---
 PANEL = "auto"  # auto, live, lines, log, off
 PANEL_INTERVAL = "5s"  # between two lines

@@ -29,6 +29,7 @@ LAYERS = (
     "revisit",
     "frontier",
     "duplicates",
+    "articles",
     "politeness",
     "items",
     "config",

@@ -151,6 +151,8 @@ def _visited_lines(summary: CrawlSummary, width: int) -> list[str]:
     if tally.pages_read and summary.elapsed_s >= 1:
         detail += f", {tally.pages_read / summary.elapsed_s:.1f} a second"
     lines = [f"  {'Pages':<10} {tally.pages_read:>6,}  {detail}".rstrip()]
+    if tally.articles.found:
+        lines.append(_article_line(tally))
     if tally.copies:
         number = sum(tally.copies.values())
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in tally.copies.items())
@@ -180,6 +182,22 @@ def _visited_lines(summary: CrawlSummary, width: int) -> list[str]:
             "are left alone for now"
         )
     return lines
+
+
+def _article_line(tally: Tally) -> str:
+    """How many articles there are, and how much of what was fetched brought one."""
+    articles = tally.articles
+    parts = [
+        (articles.new, "new"),
+        (articles.versions, "new versions"),
+        (articles.same, "known by another address"),
+        (articles.failed, "could not be read"),
+        (articles.alarms, "alarms of selectors: see the log"),
+    ]
+    detail = ", ".join(f"{number:,} {name}" for number, name in parts if number)
+    if tally.useful_share is not None:
+        detail += f"; {tally.useful_share:.0%} of what was fetched"
+    return f"  {'Articles':<10} {articles.new + articles.versions:>6,}  {detail}"
 
 
 def _time_lines(time_use: Mapping[Use, float], width: int) -> list[str]:

@@ -21,6 +21,7 @@ from crawlproj.formatting import (
 )
 from crawlproj.frontier.opening import NoCrawlYet, open_for_reading
 from crawlproj.reports.facts import status_facts
+from crawlproj.reports.history import crawl_history
 from crawlproj.reports.host_figures import DEFAULT_ORDER, ORDERS, host_figures
 
 COLUMNS = (
@@ -42,7 +43,7 @@ SHOWN_HOSTS = 50
 
 class Command(ProjectCommand):
     def syntax(self) -> str:
-        return "[--hosts [--sort NAME] [--limit N]] [--json]"
+        return "[--hosts [--sort NAME] [--limit N]] [--history] [--json]"
 
     def short_desc(self) -> str:
         return "What each crawl knows: its URLs by state, and what is due"
@@ -60,6 +61,9 @@ class Command(ProjectCommand):
             metavar="N",
             help=f"how many hosts of each crawl are shown (default: {SHOWN_HOSTS})",
         )
+        parser.add_argument(
+            "--history", action="store_true", help="what each crawl did, by minute, hour or day"
+        )
         add_json(parser)
 
     def execute_command(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
@@ -71,6 +75,8 @@ class Command(ProjectCommand):
                 sizes = archive_sizes(config.warc_dir)
                 for name, crawl in crawls.items():
                     crawl["warc_bytes"] = sizes[plain_name(name)]
+                    if opts.history:
+                        crawl["history"] = crawl_history(database, name, now)
                     if opts.hosts:
                         crawl["by_host"] = host_figures(
                             database, config, name, now, order=order, limit=limit
@@ -85,6 +91,9 @@ class Command(ProjectCommand):
             print_json({"crawls": crawls})
         else:
             print_lines(as_text(crawls, now))
+            if opts.history:
+                for name, crawl in crawls.items():
+                    print_lines(history_as_text(name, crawl["history"], now))
             if opts.hosts:
                 for name, crawl in crawls.items():
                     print_lines(hosts_as_text(name, crawl, order, now))
@@ -127,6 +136,14 @@ def describe_crawl(crawl: dict[str, Any], now: datetime) -> str:
     copies = sum(crawl["duplicates"].values())
     if copies:
         text += f", {format_count(copies, 'copy', 'copies')} of other pages"
+    if crawl["articles"]:
+        text += f", {format_count(crawl['articles'], 'article')}"
+        text += f" ({crawl['articles_per_day']:,} of them in the last 24 hours"
+        if crawl["useful_share"] is not None:
+            text += f", {crawl['useful_share']:.0%} of what was fetched then was useful"
+        text += ")"
+    if crawl["articles_waiting"]:
+        text += f", {crawl['articles_waiting']:,} still to be taken from their pages"
     if crawl["due_now"]:
         text += f"; {format_count(crawl['due_now'], 'URL')} due now"
     else:
@@ -139,6 +156,30 @@ def describe_crawl(crawl: dict[str, Any], now: datetime) -> str:
     if crawl["warc_bytes"]:
         text += f"; archive of {format_bytes(crawl['warc_bytes'])}"
     return text
+
+
+def history_as_text(name: str, history: dict[str, Any], now: datetime) -> list[str]:
+    """A table with a row for each minute, hour or day, the newest first."""
+    if not history["rows"]:
+        return ["", f"{name}: nothing was fetched since its history is kept"]
+    head = ["from", "fetched", "failed", "new", "changed", "unchanged", "copies", "articles"]
+    head += ["versions", "useful", "bytes"]
+    rows = []
+    for row in history["rows"]:
+        useful = "-"
+        if row["fetches"] and row["useful"]:
+            useful = f"{min(1.0, row['useful'] / row['fetches']):.0%}"
+        numbers = [row["fetches"], row["failed"], row["new"], row["changed"], row["unchanged"]]
+        numbers += [row["copies"], row["articles"], row["article_versions"]]
+        rows.append(
+            [
+                format_time(row["at"], now),
+                *(f"{number:,}" for number in numbers),
+                useful,
+                format_bytes(row["bytes"]),
+            ]
+        )
+    return ["", f"{name} by {history['unit']}:", *format_table(head, rows)]
 
 
 def hosts_as_text(name: str, crawl: dict[str, Any], order: str, now: datetime) -> list[str]:

@@ -181,3 +181,13 @@ def is_paragraph(block: TextBlock) -> bool:
     return len(block.text) >= LONG or (
         not block.text.isascii() and len(block.text.encode("utf-8", "replace")) >= LONG
     )
+
+
+def pack_body(body: bytes) -> bytes:
+    """The bytes of a page, compressed, for somebody who reads them later."""
+    return zstd.compress(body, LEVEL)
+
+
+def unpack_body(packed: bytes) -> bytes:
+    """What `pack_body` was given."""
+    return zstd.decompress(packed)

@@ -148,6 +148,13 @@ class ItemScraper(Scraper):
         finally:
             self.slot.itemproc_size -= 1
 
+    async def close_spider_async(self) -> None:
+        """Close the pipelines when the articles of the last pages have passed them."""
+        worker = getattr(self.crawler.engine.scheduler, "worker", None)
+        if isinstance(worker, CrawlWorker):
+            await worker.finish_articles()
+        await super().close_spider_async()
+
     def _log_page(self, line: Any, page: Page, exc_info: bool = False) -> None:
         if line is not None:
             log.log(

@@ -147,7 +147,7 @@ class Panel:
             outlook=worker.outlook,
             examples=worker.examples,
             locations=self._places(),
-            commands=self._commands(copies=bool(done.copies)),
+            commands=self._commands(done),
             time_use=scheduler_of(self._crawler).time_use,
         )
 
@@ -169,7 +169,7 @@ class Panel:
             places["Log"] = str(log_file)
         return places | {"Folder": str(config.crawl_dir)}
 
-    def _commands(self, *, copies: bool) -> dict[str, str]:
+    def _commands(self, done: Tally) -> dict[str, str]:
         config = self._config
         scrapy = scrapy_program()
         options = option_words(config, self._crawler.settings)
@@ -182,7 +182,10 @@ class Panel:
             "why a page is where it is": f"{scrapy} explain {shlex.quote(example)}{crawl}",
             "what comes next, and when": f"{scrapy} plan -n 20{crawl}",
         }
-        if copies:
+        if done.articles.found:
+            export = f"{scrapy} export --what articles -o articles.jsonl{crawl}"
+            commands["articles in a file"] = export
+        if done.copies:
             commands["which pages are copies"] = f"{scrapy} duplicates{crawl}"
         return commands | {
             "was every rule kept": f"{scrapy} politeness audit{options}",
@@ -196,6 +199,8 @@ class Panel:
 def pages_text(done: Tally, rate: float) -> str:
     pages = f"{format_count(done.pages_read, 'page')}, {rate:.1f}/s"
     text = f"{pages}: {done.new:,} new, {done.changed:,} changed, {done.unchanged:,} unchanged"
+    if done.articles.found:
+        text += f", {format_count(done.articles.new + done.articles.versions, 'article')}"
     if done.copies:
         text += f", {format_count(sum(done.copies.values()), 'copy', 'copies')}"
     return text

@@ -222,6 +222,14 @@ class PageText:
 
 
 @dataclass(frozen=True, slots=True)
+class ArticleSource:
+    """What the article of a page is taken from, later: its body (compressed), and its charset."""
+
+    body: bytes
+    charset: str
+
+
+@dataclass(frozen=True, slots=True)
 class DuplicateMarks:
     """The numbers by which a page is compared with others, the scope mixed into each: of its bytes,
     of its normalised text (None: it has none), the bands of its signature (None: too short, or not
@@ -274,11 +282,12 @@ class Content:
     links: Links = Links()
     noarchive: bool = False
     kind: str = ""
-    """What it is: html, text, feed, sitemap, document, binary, other."""
+    """What it is: article, listing or other (HTML), text, feed, sitemap, document, binary."""
     canonical: int | None = None
     """The page that it names by rel=canonical, if that is another one of this crawl."""
     text: PageText | None = None
     marks: DuplicateMarks | None = None
+    article: ArticleSource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,6 +485,10 @@ class Committed:
     """Ends and URLs that the database refused for what is in them."""
     verdicts: Mapping[int, Verdict] = field(default_factory=dict, hash=False)
     """Pages of this commit that are copies of others."""
+    articles: int = field(default=0, compare=False)
+    """Pages of this commit whose articles are to be taken."""
+    article_copies: int = field(default=0, compare=False)
+    """Pages that are articles, and copies of known ones."""
     lock_s: float = field(default=0.0, compare=False)
     """How long it waited for verdicts of other commits."""
 

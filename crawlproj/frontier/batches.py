@@ -228,6 +228,8 @@ def _end_weight(outcome: Outcome) -> int:
         return weight
     if content.text is not None:
         weight += 2 * len(content.text.packed)  # in hex
+    if content.article is not None:
+        weight += 2 * len(content.article.body)
     if content.marks is not None:
         weight += LINK_CHARS * len(content.marks.paragraphs)
     links = content.links
@@ -254,6 +256,8 @@ def sum_commits(commits: Sequence[Committed]) -> Committed:
         hosts=frozenset().union(*(commit.hosts for commit in commits)),
         verdicts={id_: verdict for commit in commits for id_, verdict in commit.verdicts.items()},
         lock_s=sum(commit.lock_s for commit in commits),
+        articles=sum(commit.articles for commit in commits),
+        article_copies=sum(commit.article_copies for commit in commits),
     )
 
 

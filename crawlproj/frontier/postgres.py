@@ -51,6 +51,7 @@ from crawlproj.frontier.writes import (
     EndedVisits,
     UrlWriter,
     end_columns,
+    put_article_sources,
     put_contents,
     put_locations,
 )
@@ -87,6 +88,8 @@ class PostgresFrontier:
         self.spec = spec
         self.judge: Judge | None = None
         """Says of which pages others are copies; None: nobody does."""
+        self.keeps_copies = False
+        """Whether copies of known articles become articles, too."""
         self._find_languages = find_languages
         self.db = database
         self._clock = clock
@@ -250,12 +253,19 @@ class PostgresFrontier:
             before_s = self.judge.lock_s
             verdicts = self.judge.settle(tx, ends.read, ends.hosts, looked_up)
             lock_s = self.judge.lock_s - before_s
+        article_copies = 0
+        if ends.articles and not self.keeps_copies:
+            copies = [id_ for id_ in ends.articles if id_ in verdicts]
+            if copies:
+                article_copies = tx.run("drop_article_copies", pages=array_literal(copies))
         return replace(
             result,
             done=frozenset(ends.done),
             late=len(batch.outcomes) - len(ends.done),
             verdicts=verdicts,
             lock_s=lock_s,
+            articles=len(ends.articles) - article_copies,
+            article_copies=article_copies,
         )
 
     def _end(
@@ -284,6 +294,7 @@ class PostgresFrontier:
             ended.add_rows(rows, first)
             left = [o for o in left if o.id not in ended.done and o is not first[o.id]]
         put_contents(tx, ended.read, ended.fresh, languages)
+        ended.articles = put_article_sources(tx, self._crawl, ended.read)
         put_locations(tx, ended.stored_again)
         touched.update(ended.counted)
         return ended

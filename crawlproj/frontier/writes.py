@@ -370,6 +370,8 @@ class EndedVisits:
     nearer: list[tuple[int, int]] = field(default_factory=list)
     hosts: dict[int, int] = field(default_factory=dict)
     """Hosts of the pages that had content."""
+    articles: list[int] = field(default_factory=list)
+    """Pages whose articles are to be taken."""
     stored_again: list[Outcome] = field(default_factory=list)
     """Pages that were not read anew, but whose body was stored again."""
 
@@ -474,6 +476,7 @@ def put_contents(
         noarchive=array_literal([content.noarchive for _, content in pages]),
         kind=array_literal([content.kind for _, content in pages]),
         canonical=array_literal([content.canonical for _, content in pages]),
+        article=array_literal([content.article and "due" for _, content in pages]),
         **_text_columns(pages, languages),
         **location_columns([outcome for outcome, _ in pages]),
     )
@@ -525,6 +528,27 @@ def _put_texts(tx: Transaction, pages: Sequence[tuple[Outcome, Content]]) -> Non
             url=array_literal([id_ for id_, _ in texts]),
             blocks=array_literal([packed for _, packed in texts]),
         )
+
+
+def put_article_sources(tx: Transaction, crawl: int, outcomes: Sequence[Outcome]) -> list[int]:
+    """Queue the pages whose articles are to be taken, and give their ids."""
+    queued = [
+        (outcome, outcome.content.article)
+        for outcome in outcomes
+        if outcome.content is not None and outcome.content.article is not None
+    ]
+    if not queued:
+        return []
+    ids = [outcome.id for outcome, _ in queued]
+    tx.run(
+        "put_article_sources",
+        crawl=crawl,
+        page=array_literal(ids),
+        at=array_literal([outcome.at for outcome, _ in queued]),
+        charset=array_literal([source.charset for _, source in queued]),
+        body=array_literal([source.body for _, source in queued]),
+    )
+    return ids
 
 
 def put_locations(tx: Transaction, outcomes: Sequence[Outcome]) -> None:

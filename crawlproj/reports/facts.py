@@ -85,6 +85,11 @@ def status_facts(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
             "duplicates": {kind.value: 0 for kind in DuplicateKind},
             "words": 0,
             "languages": {},
+            "articles": 0,
+            "articles_per_day": 0,
+            "articles_waiting": 0,
+            "useful_per_day": 0,
+            "useful_share": None,
         }
     rows = db.fetch_rows("status_urls", now=now)
     for name, state, number, fetched, documents, due, next_due in rows:
@@ -98,6 +103,15 @@ def status_facts(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
     for name, versions in db.fetch_rows("status_versions"):
         crawls[name]["versions"] = versions
     _add_texts(db, crawls)
+    for name, articles, day, waiting, fetches, useful in db.fetch_rows("status_articles"):
+        crawls[name] |= {
+            "articles": articles,
+            "articles_per_day": day,
+            "articles_waiting": waiting,
+            "useful_per_day": useful,
+        }
+        if articles and fetches:
+            crawls[name]["useful_share"] = round(min(1.0, useful / fetches), 4)
     return crawls
 
 

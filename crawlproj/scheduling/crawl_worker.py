@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
+from crawlproj.articles.store import ArticleStore, QueuedPage
 from crawlproj.config import Config
 from crawlproj.content.document import Link
 from crawlproj.content.language_process import LanguageReader
@@ -47,12 +49,14 @@ from crawlproj.frontier.clock import FrontierClock
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.frontier.rules import CrawlRules, IntervalRules
 from crawlproj.frontier.seen import SeenUrls
-from crawlproj.items import ItemVerdict, Page, RobotsTicket
+from crawlproj.items import Article, ItemVerdict, Page, RobotsTicket
 from crawlproj.politeness.clocks import FetchTiming, PolitenessRules
 from crawlproj.politeness.guard import StaticNames
 from crawlproj.politeness.networks import SharedNetworks
 from crawlproj.politeness.robotstxt import MAX_SITEMAPS
 from crawlproj.scheduling.archiver import Archiver
+from crawlproj.scheduling.article_threads import ArticleThreads
+from crawlproj.scheduling.crawl_stats import CrawlStats
 from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
 from crawlproj.scheduling.duplicate_notes import DuplicateNotes
@@ -71,6 +75,8 @@ from crawlproj.scheduling.spider import (
     check_scope,
     scope_of,
     seeds_of,
+    site_rules_of,
+    wants_articles,
 )
 from crawlproj.scheduling.visits import VisitEnds
 from crawlproj.scheduling.worker import worker_name
@@ -83,6 +89,8 @@ log = logging.getLogger(__name__)
 TIDY_BODIES = 8
 TIDY_S = 2.0
 """After so many big bodies, and not more often than that, memory is given back."""
+ARTICLES_S = 10.0
+"""So long the end of a crawl waits for the articles of its last pages."""
 PREVIEW_S = 60.0
 """So long items wait at most until it is known whether their page is a copy."""
 FOUND_ON = {"feed": Found.FEED, "sitemap": Found.SITEMAP}
@@ -104,9 +112,10 @@ class CrawlWorker:
         count: Callable[[str, int], None],
         is_onsite: Callable[[str], bool],
         wake_engine: Callable[[], None],
+        send_item: Callable[[Article], Awaitable[None]],
     ) -> None:
         """`count` raises a stat; `is_onsite` is Scrapy's offsite rule; `wake_engine` lets the
-        engine ask for requests again.
+        engine ask for requests again; `send_item` lets an item pass the pipelines.
         """
         check_scope(spider, config.spec)
         self.config = config
@@ -123,11 +132,17 @@ class CrawlWorker:
         self._count = count
         self._is_onsite = is_onsite
         self._wake_engine = wake_engine
+        self._send_item = send_item
+        self._sends = True
+        self._items: set[asyncio.Task[None]] = set()
+        self.articles: ArticleThreads | None = None
+        """What takes articles from pages; None: nobody wants them."""
+        self._site_of = site_rules_of(spider)
         self._opened: ExitStack | None = None
         self.watchdog: HangWatchdog | None = None
         self.marker: PageMarker | None = None
         """Makes what pages are compared by; None: they are not."""
-        self.marking = PageMarking(config, None)
+        self.marking = self._new_marking()
         self._previews: dict[int, asyncio.Future[ItemVerdict | None]] = {}
 
     def open(
@@ -198,21 +213,85 @@ class CrawlWorker:
                 wait_for_hosts_s=config.patience.total_seconds(),
                 rules=config.rules,
                 notes=notes,
+                stats=CrawlStats(self.frontier),
             )
             self.leases.database_thread = self.database_thread
             if isinstance(self._spider, LearnsSeeds):
                 self._spider.learn_seeds(self.frontier.seed_urls())
             self._apply_rules()
             self.watchdog = self._open_watchdog()
+            self._start_articles(database, stack)
             self.database_thread.start()
             self._opened = stack.pop_all()
+
+    def _new_marking(self) -> PageMarking:
+        return PageMarking(
+            self.config,
+            self.marker,
+            self._site_of,
+            articles=wants_articles(self._spider) and self.config.article_processes > 0,
+        )
+
+    def _start_articles(self, database: Database, stack: ExitStack) -> None:
+        """Start what takes articles from pages, if they are wanted."""
+        number = self.config.article_processes
+        if not number or not wants_articles(self._spider):
+            return
+        crawl = self.frontier.crawl_id
+        self.frontier.keeps_copies = self.config.duplicates.keep_all
+        self.articles = ArticleThreads(
+            [ArticleStore(database.new_connection(), crawl, self.name) for _ in range(number)],
+            site_of=self._site_of,
+            send=lambda queued, item: self._on_loop(self._send_article, queued, item),
+            count=lambda name, n: self._on_loop(self._count, name, n),
+            on_idle=lambda: self._on_loop(self._wake_engine),
+            labels=self.config.article_labels,
+        )
+        stack.callback(self.articles.stop)
+        self.articles.start()
+
+    def _on_loop(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Call something on the event loop, from a thread."""
+        if not self._loop.is_closed():
+            with suppress(RuntimeError):  # it closes just now
+                self._loop.call_soon_threadsafe(call, *arguments)
+
+    def _send_article(self, queued: QueuedPage, item: Article) -> None:
+        """Let the item of an article pass the pipelines, and then say so."""
+        if not self._sends:
+            return
+        task = self._loop.create_task(self._pass_pipelines(queued, item))
+        self._items.add(task)
+        task.add_done_callback(self._items.discard)
+
+    async def _pass_pipelines(self, queued: QueuedPage, item: Article) -> None:
+        assert self.articles is not None
+        await self._send_item(item)
+        self._count("articles/sent", 1)
+        self.articles.note_sent(queued)
+
+    async def finish_articles(self) -> None:
+        """Wait until the articles of all pages that were read have passed the pipelines, but not
+        for ever; what is left waits in the database for the next run.
+        """
+        if self.articles is None:
+            return
+        self.database_thread.ring()
+        until = time.monotonic() + ARTICLES_S
+        while time.monotonic() < until and self.database_thread.is_alive():
+            if not self.leases.unstored and self.articles.is_idle:
+                break
+            await asyncio.sleep(0.05)
+        self._sends = False
+        if self._items:
+            await asyncio.wait(self._items, timeout=ARTICLES_S)
 
     def _open_judge(self) -> None:
         """Let pages be compared, unless the settings say that none are."""
         if not self.config.duplicates.exact:
             return
         self.marker = PageMarker(self.config.duplicates, self.frontier.crawl_id)
-        self.marking = PageMarking(self.config, self.marker)
+        self.marking = self._new_marking()
         self.frontier.judge = DuplicateJudge(self.marker, archived=self.config.warc is not None)
         before = self.frontier.db.fetch_value(
             "put_duplicate_scheme", crawl=self.frontier.crawl_id, scheme=self.marker.scheme
@@ -370,6 +449,11 @@ class CrawlWorker:
         if number:
             self._loop.call_soon_threadsafe(lambda: self._count("watchdog/set_aside", number))
 
+    @property
+    def is_open(self) -> bool:
+        """Has it been opened, and not been closed?"""
+        return self._opened is not None
+
     def close(self, *, lost: bool) -> None:
         """Store what is left and give everything back. `lost`: the database is gone, and that is
         logged already.
@@ -511,11 +595,24 @@ class CrawlWorker:
         for id_, found in message.previews.items():
             self._end_preview(id_, found)
         self.dispatcher.handle_message(message)
+        if self.articles is not None:
+            self._note_articles(self.articles, message)
         now = time.monotonic()
         if self.big_bodies.left >= TIDY_BODIES and now - self._tidied_at > TIDY_S:
             self.big_bodies.left = 0
             self._tidied_at = now
             release_memory()
+
+    def _note_articles(self, articles: ArticleThreads, message: FromDatabase) -> None:
+        copies = sum(committed.article_copies for committed in message.committed)
+        if copies:
+            self._count("articles/copies", copies)
+        if any(committed.articles for committed in message.committed):
+            articles.wake()
+
+    def note_figures(self, figures: Counter[str]) -> None:
+        """Take what the crawl did since the last time, for its history."""
+        self.database_thread.fill_message(lambda message: message.figures.update(figures))
 
     async def mark_page(self, page: Page) -> None:
         """Make what the page is stored with and compared by, if that is new."""
@@ -589,6 +686,8 @@ class CrawlWorker:
     @property
     def exhausted(self) -> bool:
         """Is nothing left to do or to wait for?"""
+        if self.articles is not None and not self.articles.is_idle:
+            return False
         return self.leases.exhausted
 
     @property

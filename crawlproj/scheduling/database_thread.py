@@ -13,6 +13,7 @@ import logging
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -22,6 +23,7 @@ from crawlproj.frontier.base import Frontier, Lease, Outlook, RobotsRow, Ticket,
 from crawlproj.politeness.clocks import PolitenessRules
 from crawlproj.scheduling.archiver import Archiver
 from crawlproj.scheduling.batch_writer import BatchWriter
+from crawlproj.scheduling.crawl_stats import CrawlStats
 from crawlproj.scheduling.duplicate_notes import DuplicateNotes
 from crawlproj.scheduling.messages import FromDatabase, Refill, ToDatabase, frontier_time
 from crawlproj.scheduling.request_log import RequestLog
@@ -78,12 +80,13 @@ class DatabaseThread(threading.Thread):
         wait_for_hosts_s: float = 0.0,
         rules: PolitenessRules | None = None,
         notes: DuplicateNotes | None = None,
+        stats: CrawlStats | None = None,
     ) -> None:
         """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so
         long the servers of a worker rest that is found dead. `archiver` and `request_log`: the
         record and the line of a visit are on disk there before its end is stored.
         `wait_for_hosts_s`: so long a crawl waits for hosts that rest. `rules`: this worker's own,
-        for the others. `notes`: tells the archive of copies.
+        for the others. `notes`: tells the archive of copies. `stats`: writes the crawl's history.
         """
         super().__init__(name="database", daemon=True)
         self.frontier = frontier
@@ -104,6 +107,7 @@ class DatabaseThread(threading.Thread):
         )
         self._rules = rules or PolitenessRules()
         self._notes = notes
+        self._stats = stats
         self._rest = timedelta(seconds=rest_s)
         self._archiver = archiver
         self._heartbeat_at = -HEARTBEAT_GAP_S
@@ -278,6 +282,10 @@ class DatabaseThread(threading.Thread):
         self._writer.store_message(message, time.monotonic() + STORE_S, self._serve_refills)
         if self._notes is not None:
             self._notes.write_if_due()
+        if self._stats is not None:
+            self._stats.add(message.figures)
+            message.figures = Counter()
+            self._stats.write_if_due()
         self._listen()
         reply = FromDatabase(
             *frontier_time(self.frontier), quiet=message.quiet, pushed=self._pushed
@@ -469,6 +477,10 @@ class DatabaseThread(threading.Thread):
         if self._notes is not None:
             while self._notes.write_some():
                 pass
+        if self._stats is not None:
+            self._stats.add(message.figures)
+            message.figures = Counter()
+            self._stats.write()
         self.frontier.release_servers(self.worker, sorted(self._held))
         self.frontier.remove_worker(self.worker)
         self._report(FromDatabase(*frontier_time(self.frontier)))

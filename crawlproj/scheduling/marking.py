@@ -1,36 +1,57 @@
-"""What is made of each new page before the pipelines store it: its text, and the marks by which it
-is compared with others. On the event loop; a very long text in a thread of its own.
+"""What is made of each new page before the pipelines store it: its kind, its text, what its article
+is taken from, and the marks by which it is compared with others. On the event loop; a very long
+text in a thread of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from crawlproj.config import Config
 from crawlproj.content.document import Document
-from crawlproj.content.packed_text import stored_form
+from crawlproj.content.packed_text import pack_body, stored_form
+from crawlproj.content.page_kinds import PageKinds
 from crawlproj.content.slices import SLICE_CHARACTERS
 from crawlproj.duplicates.marks import WITHDRAWN, PageMarker, make_page_text
-from crawlproj.frontier.base import Ticket
+from crawlproj.frontier.base import ArticleSource, Ticket
 from crawlproj.items import Page
+from crawlproj.urls.rules import SiteRules
 
 TEXT_KINDS = frozenset({"html", "text", "document"})
 """Pages whose text is kept and compared. Feeds and sitemaps are lists: their bytes are."""
 
 
-class PageMarking:
-    """Fills in `text` and `marks` of pages. `marker` is None if pages are not compared."""
+MAX_ARTICLE = 2_000_000
+"""Bytes; a longer page is no article."""
 
-    def __init__(self, config: Config, marker: PageMarker | None) -> None:
+
+class PageMarking:
+    """Fills in kind, text, article and marks of pages. `marker` is None if pages are not compared;
+    `site_of` gives the rules of a URL's site; without `articles` none are taken.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        marker: PageMarker | None,
+        site_of: Callable[[str], SiteRules | None] = lambda url: None,
+        articles: bool = False,
+    ) -> None:
         self._keeps_text = config.text
         self._finds_language = config.language
         self._marker = marker
+        self._site_of = site_of
+        self._takes_articles = articles
+        self._kinds = PageKinds()
 
     def mark(self, page: Page) -> bool:
         """Mark a page, once; False if its text is so long that `mark_apart` must do it."""
         ticket = page.ticket
         if page.marked or not isinstance(ticket, Ticket) or not 200 <= page.status < 300:
             return True
+        if page.kind == "html" and page.document is not None:
+            page.page_kind = self._kind_of(page.document, ticket.url)
         if not _has_new_text(page, ticket):
             page.marked = True
             return True
@@ -45,9 +66,22 @@ class PageMarking:
             assert isinstance(page.ticket, Ticket)
             await asyncio.to_thread(self._mark, page, page.ticket)
 
+    def _kind_of(self, document: Document, url: str) -> str:
+        """Article, listing or other: by the site's rules, else by what the page looks like."""
+        site = self._site_of(url)
+        if site is not None:
+            verdict = site.verdict(url)
+            if verdict in ("article", "listing"):
+                return verdict
+            if verdict:
+                return "other"
+        return self._kinds.judge(document, url)
+
     def _mark(self, page: Page, ticket: Ticket) -> None:
         page.marked = True
         document = page.document
+        if self._takes_articles and page.page_kind == "article" and document is not None:
+            self._queue_article(page, document)
         if page.kind not in TEXT_KINDS:
             document = None
         blocks = []
@@ -73,6 +107,10 @@ class PageMarking:
             ticket.host,
             first=ticket.block_digest is None,
         )
+
+    def _queue_article(self, page: Page, document: Document) -> None:
+        if len(page.body) <= MAX_ARTICLE and not page.directives.noindex:
+            page.article = ArticleSource(pack_body(page.body), document.charset)
 
 
 def _has_new_text(page: Page, ticket: Ticket) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -64,6 +65,8 @@ class ToDatabase:
     known_hosts: list[str] = field(default_factory=list)
     previews: list[Outcome] = field(default_factory=list)
     """Pages whose items wait until it is known whether they are copies."""
+    figures: Counter[str] = field(default_factory=Counter)
+    """What the crawl did since the last time, for its history."""
     quiet: int | None = None
     """Number of the moment at which nothing at all was held here; asks for the outlook."""
     nothing_fetched: bool = False
@@ -133,6 +136,7 @@ class ToDatabase:
         self.release = older.release + self.release
         self.yielded = older.yielded + self.yielded
         self.previews = older.previews + self.previews
+        self.figures = older.figures + self.figures
 
 
 @dataclass(slots=True)

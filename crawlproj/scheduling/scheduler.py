@@ -39,6 +39,7 @@ from crawlproj.frontier.base import Found, Lane, NewUrl, Outcome, State, Ticket
 from crawlproj.frontier.seen import depth_score
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.scheduling import memory_tuning
+from crawlproj.scheduling.crawl_stats import StatsReader
 from crawlproj.scheduling.crawl_worker import CrawlWorker
 from crawlproj.scheduling.dispatcher import NOT_THE_SERVERS
 from crawlproj.scheduling.hang_watchdog import HangWatchdog
@@ -58,6 +59,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+FIGURES_GAP_S = 5.0
+"""How often the figures of a crawl go to the database thread."""
 MAX_ASKED_AGAIN = 1_000
 """So many start requests of a run are asked again; of more only those that are due."""
 
@@ -105,10 +108,13 @@ class CrawlScheduler(BaseScheduler):
             count=self._count,
             is_onsite=self._is_onsite,
             wake_engine=self.wake_engine,
+            send_item=self._send_item,
         )
         self._timer: asyncio.TimerHandle | None = None
         self._aborting = False
         self._starts = 0
+        self._figures = StatsReader()
+        self._figures_at = time.monotonic()
         self._sampler: TimeUseSampler | None = None
         self.time_use: dict[Use, float] = {}
         """Seconds that the crawl has used for this and that, when it has ended."""
@@ -181,6 +187,8 @@ class CrawlScheduler(BaseScheduler):
             self.time_use = self._sampler.stop()
         for use, spent_s in self.time_use.items():
             self.crawler.stats.set_value(f"time/{use}_s", round(spent_s, 3))
+        if self.worker.is_open:
+            self._note_figures()
         self.worker.close(lost=bool(self.broken))
 
     def has_pending_requests(self) -> bool:
@@ -360,10 +368,16 @@ class CrawlScheduler(BaseScheduler):
     def _handle_message(self, message: FromDatabase | Refill) -> None:
         try:
             self.worker.handle_message(message)
+            if time.monotonic() - self._figures_at >= FIGURES_GAP_S:
+                self._note_figures()
             self._abort_if_closing()
             self.wake_engine()
         except Exception as error:
             self._fail_crawl(error)
+
+    def _note_figures(self) -> None:
+        self._figures_at = time.monotonic()
+        self.worker.note_figures(self._figures.gained(self.crawler.stats.get_stats()))
 
     def _abort_if_closing(self) -> None:
         """Give what is under way a few seconds when the engine closes; then it is cut off and stays
@@ -390,6 +404,10 @@ class CrawlScheduler(BaseScheduler):
         if at is not None:
             wait_s = max(0.001, at - time.monotonic())
             self._timer = self._loop.call_later(wait_s, self.wake_engine)
+
+    async def _send_item(self, item: object) -> None:
+        """Let an item pass the pipelines that no callback gave."""
+        await self.crawler.engine.scraper.start_itemproc_async(item, response=None)
 
     def _on_loop(self, call: Callable[[T], None]) -> Callable[[T], None]:
         """The same call from the database thread, done on the event loop."""

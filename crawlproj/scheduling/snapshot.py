@@ -30,6 +30,24 @@ LIMITS = {
 
 
 @dataclass(frozen=True, slots=True)
+class ArticleTally:
+    """What became of the pages of this run that are articles."""
+
+    new: int = 0
+    versions: int = 0
+    """New texts of articles that were known."""
+    same: int = 0
+    """Other addresses of articles that were known."""
+    failed: int = 0
+    alarms: int = 0
+    """How often a site's selectors did not fit."""
+
+    @property
+    def found(self) -> int:
+        return self.new + self.versions + self.same + self.failed
+
+
+@dataclass(frozen=True, slots=True)
 class Tally:
     """What became of the URLs that were handed out in this run. `reasons`: area -> reason -> how
     many.
@@ -52,6 +70,16 @@ class Tally:
     """What limits have left out, in words -> how often."""
     copies: Mapping[str, int] = field(default_factory=dict)
     """Pages that are copies of others, by how that was found."""
+    articles: ArticleTally = field(default_factory=lambda: ArticleTally())
+
+    @property
+    def useful_share(self) -> float | None:
+        """Of what was fetched, how much brought an article or a new version of one; None if no
+        articles are wanted, or nothing was fetched.
+        """
+        if not self.articles.found or not self.responses:
+            return None
+        return min(1.0, (self.articles.new + self.articles.versions) / self.responses)
 
     @property
     def pages_read(self) -> int:
@@ -60,6 +88,18 @@ class Tally:
     @property
     def urls_ended(self) -> int:
         return self.pages_read + self.moved + self.gone + self.forbidden + self.failed
+
+
+def count_articles(stats: Mapping[str, Any]) -> ArticleTally:
+    """Read a crawl's stats as an ArticleTally."""
+    failed = sum(n for name, n in stats.items() if name.startswith("articles/failed/"))
+    return ArticleTally(
+        stats.get("articles/new", 0),
+        stats.get("articles/versions", 0),
+        stats.get("articles/same", 0) + stats.get("articles/copies", 0),
+        failed=failed,
+        alarms=stats.get("articles/alarms", 0),
+    )
 
 
 def count_outcomes(stats: Mapping[str, Any]) -> Tally:
@@ -92,6 +132,7 @@ def count_outcomes(stats: Mapping[str, Any]) -> Tally:
             for kind in DuplicateKind
             if stats.get(f"duplicates/{kind.value}")
         },
+        articles=count_articles(stats),
     )
 
 

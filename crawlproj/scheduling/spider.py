@@ -39,6 +39,11 @@ def chooses_links(spider: object) -> TypeGuard[ChoosesLinks]:
     return getattr(spider, "wants", None) is not None
 
 
+def wants_articles(spider: object) -> bool:
+    """Whether articles are to be taken from its pages."""
+    return bool(getattr(spider, "wants_articles", False))
+
+
 def seeds_of(spider: object) -> list[str]:
     """The URLs that a spider starts from, as far as it says so; `start_urls` is Scrapy's word."""
     return list(getattr(spider, "seeds", None) or getattr(spider, "start_urls", None) or ())

@@ -92,6 +92,7 @@ class VisitEnds:
         else:
             outcome = self._rules.decide_outcome(page, ticket)
         self._count_outcome(outcome, page, ticket)
+        self._count("pages/bytes", outcome.received)
         self._dispatcher.add_urls(self._redirects.follow(outcome, ticket))
         if outcome.state is State.RETIRED:
             self._seen_urls.forget_url(ticket.url)

@@ -257,7 +257,8 @@ create table page (
     duplicate_kind text,
     similarity real,
     known_share real,
-    noted bool not null default true
+    noted bool not null default true,
+    article text
 ) with (fillfactor = 85);
 create index page_duplicate on page (duplicate_of) where duplicate_of is not null;
 create index page_unnoted on page (url) where not noted;
@@ -332,6 +333,68 @@ create table cluster (
     original bigint primary key references url on delete cascade,
     kept bigint not null,
     named bool not null default false
+);
+
+-- Pages that are articles and wait for the process that takes them, with their bodies (compressed); without one: the article is stored, and
+-- its item has not passed the pipelines yet. `taken_by` is the worker that has it, until then.
+create table article_queue (
+    page bigint primary key references url on delete cascade,
+    crawl int not null references crawl on delete cascade,
+    at timestamptz not null,
+    charset text not null,
+    body bytea,
+    taken_by text,
+    taken_until timestamptz,
+    tries smallint not null default 0
+);
+create index article_queue_crawl on article_queue (crawl, at);
+alter table article_queue alter body set storage external;
+
+-- Articles, by the page that each was taken from first. `fields` has what else an item has; the keys tell the same article at another
+-- address of its site.
+create table article (
+    page bigint primary key references url on delete cascade,
+    crawl int not null references crawl on delete cascade,
+    site text not null,
+    version int not null,
+    at timestamptz not null,
+    found_at timestamptz not null,
+    changed_at timestamptz not null,
+    title text,
+    text text not null,
+    date text,
+    modified text,
+    fields jsonb not null,
+    title_key bigint,
+    text_key bigint not null
+);
+create index article_changed on article (crawl, changed_at, page);
+create index article_title on article (title_key) where title_key is not null;
+create index article_text on article (text_key);
+
+-- Other pages with the same article, that are not copies as a whole (page.duplicate_of).
+create table article_address (
+    page bigint primary key references url on delete cascade,
+    article bigint not null references article on delete cascade
+);
+create index article_address_article on article_address (article);
+
+-- What a crawl did in a minute, an hour or a day (`span_s`) that began then.
+create table crawl_stat (
+    crawl int not null references crawl on delete cascade,
+    span_s int not null,
+    at timestamptz not null,
+    fetches bigint not null default 0,
+    failed bigint not null default 0,
+    new bigint not null default 0,
+    changed bigint not null default 0,
+    unchanged bigint not null default 0,
+    copies bigint not null default 0,
+    articles bigint not null default 0,
+    article_versions bigint not null default 0,
+    useful bigint not null default 0,
+    bytes bigint not null default 0,
+    primary key (crawl, span_s, at)
 );
 
 -- The links of the latest reading: targets in this crawl by id, others by URL; one letter per link says its kind, a big one that it is not to

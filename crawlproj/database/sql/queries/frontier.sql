@@ -310,21 +310,21 @@ returning host;
 -- Stores what was read of pages, over what was there; in each commit.
 -- Where the reader is null, it stays as it is with words and language: the text is the same as before.
 insert into page as p (url, at, title, content_type, charset, declared_language, length, noindex, noarchive, elapsed_s, warc_file,
-    warc_offset, warc_length, warc_record, warc_digest, warc_at, kind, canonical_page, reader, reader_version, words, language)
+    warc_offset, warc_length, warc_record, warc_digest, warc_at, kind, canonical_page, article, reader, reader_version, words, language)
 select url, at, title, content_type, charset, declared_language, length, noindex, noarchive, elapsed_s, file, start, size, record, digest,
-    began, kind, canonical, coalesce(reader, ''), coalesce(reader_version, 0::smallint), coalesce(words, 0), coalesce(language, '')
+    began, kind, canonical, article, coalesce(reader, ''), coalesce(reader_version, 0::smallint), coalesce(words, 0), coalesce(language, '')
 from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(title)s::text[], %(content_type)s::text[], %(charset)s::text[],
     %(declared_language)s::text[], %(length)s::int[], %(noindex)s::bool[], %(noarchive)s::bool[], %(elapsed_s)s::real[], %(file)s::text[],
     %(start)s::bigint[], %(size)s::int[], %(record)s::uuid[], %(digest)s::text[], %(began)s::timestamptz[], %(kind)s::text[],
-    %(canonical)s::bigint[], %(reader)s::text[], %(reader_version)s::smallint[], %(words)s::int[], %(language)s::text[])
+    %(canonical)s::bigint[], %(article)s::text[], %(reader)s::text[], %(reader_version)s::smallint[], %(words)s::int[], %(language)s::text[])
     as n (url, at, title, content_type, charset, declared_language, length, noindex, noarchive, elapsed_s, file, start, size, record,
-        digest, began, kind, canonical, reader, reader_version, words, language)
+        digest, began, kind, canonical, article, reader, reader_version, words, language)
 on conflict (url) do update set at = excluded.at, title = excluded.title, content_type = excluded.content_type,
     charset = excluded.charset, declared_language = excluded.declared_language, length = excluded.length,
     noindex = excluded.noindex, noarchive = excluded.noarchive, elapsed_s = excluded.elapsed_s,
     warc_file = excluded.warc_file, warc_offset = excluded.warc_offset, warc_length = excluded.warc_length,
     warc_record = excluded.warc_record, warc_digest = excluded.warc_digest, warc_at = excluded.warc_at,
-    kind = excluded.kind, canonical_page = excluded.canonical_page,
+    kind = excluded.kind, canonical_page = excluded.canonical_page, article = coalesce(excluded.article, p.article),
     reader = case when excluded.reader = '' then p.reader else excluded.reader end,
     reader_version = case when excluded.reader = '' then p.reader_version else excluded.reader_version end,
     language = case when excluded.reader = '' then p.language else excluded.language end,

@@ -1,0 +1,114 @@
+-- Articles: pages wait in a queue with their bodies until a process beside the crawl has taken the article from them.
+-- The first two are asked in the commit that writes the pages, the others by crawlproj/articles/store.py in threads of their own.
+
+-- name: put_article_sources
+-- Queues pages that are articles and have a new text; in each commit that has some.
+insert into article_queue as q (page, crawl, at, charset, body)
+select page, %(crawl)s, at, charset, body
+from unnest(%(page)s::bigint[], %(at)s::timestamptz[], %(charset)s::text[], %(body)s::bytea[]) as n (page, at, charset, body)
+on conflict (page) do update set at = excluded.at, charset = excluded.charset, body = excluded.body, taken_by = null, taken_until = null,
+    tries = 0;
+
+-- name: drop_article_copies
+-- Takes copies of known articles out of the queue: they become none; in the commit that judged them.
+with copy as (
+    select p.url from page p join page o on o.url = p.duplicate_of
+    where p.url = any (%(pages)s::bigint[]) and p.article = 'due' and o.article in ('due', 'unsent', 'sent', 'copy')
+), gone as (
+    delete from article_queue where page in (select url from copy)
+)
+update page set article = 'copy' where url in (select url from copy)
+returning url;
+
+-- name: take_articles
+-- Gives a worker the next pages of the queue, for a while; those without a body are articles whose items are to be sent.
+with taken as (
+    select page from article_queue where crawl = %(crawl)s and (taken_until is null or taken_until < now())
+    order by at, page limit %(number)s for update skip locked
+)
+update article_queue q set taken_by = %(worker)s, taken_until = now() + make_interval(secs => %(seconds)s), tries = q.tries + 1
+from taken t join url u on u.id = t.page join page p on p.url = t.page
+where q.page = t.page
+returning q.page, u.canonical as url, q.at, q.charset, q.body, q.tries, p.language, p.canonical_page;
+
+-- name: free_articles
+-- Puts back what workers took that have ended.
+update article_queue set taken_by = null, taken_until = null where taken_by = any (%(workers)s::text[]);
+
+-- name: article_takers
+-- The workers that have taken articles of a crawl and not given them back; when a worker starts.
+select distinct taken_by from article_queue where crawl = %(crawl)s and taken_by is not null;
+
+-- name: count_queued_articles
+-- How many pages wait in the queue of a crawl.
+select count(*) from article_queue where crawl = %(crawl)s;
+
+-- name: lock_site_articles
+-- Lets one process at a time store articles of a site, so that two with the same text agree on one.
+select pg_advisory_xact_lock(78, %(site)s);
+
+-- name: stored_article
+-- The article that was taken from a page before.
+select page, version, title, text, date, modified, fields, site, at from article where page = %(page)s;
+
+-- name: like_articles
+-- Articles of the same site that may be the same as a new one: by text, by title, or named as canonical.
+select page, title, text, false as named from (
+    select * from article where text_key = %(text_key)s and page <> %(page)s limit 8) a
+union
+select page, title, text, false from (
+    select * from article where title_key = %(title_key)s and page <> %(page)s limit 8) b
+union
+select page, title, text, true from article where page = %(canonical)s and page <> %(page)s;
+
+-- name: put_article
+-- Stores an article, or its new version.
+insert into article as a (page, crawl, site, version, at, found_at, changed_at, title, text, date, modified, fields, title_key, text_key)
+values (%(page)s, %(crawl)s, %(site)s, 1, %(at)s, now(), now(), %(title)s, %(text)s, %(date)s, %(modified)s, %(fields)s, %(title_key)s,
+    %(text_key)s)
+on conflict (page) do update set site = excluded.site, version = a.version + 1, at = excluded.at, changed_at = excluded.changed_at,
+    title = excluded.title, text = excluded.text, date = excluded.date, modified = excluded.modified, fields = excluded.fields,
+    title_key = excluded.title_key, text_key = excluded.text_key
+returning version;
+
+-- name: put_article_address
+-- Stores that a page has the same article as another one.
+insert into article_address (page, article) values (%(page)s, %(article)s)
+on conflict (page) do update set article = excluded.article;
+
+-- name: drop_article_address
+-- Forgets that a page has the same article as another one.
+delete from article_address where page = %(page)s;
+
+-- name: await_sending
+-- Notes that an article is stored and its item is still to pass the pipelines; the worker that stored it has it.
+with queue as (
+    update article_queue set body = null, tries = 0, taken_until = now() + make_interval(secs => %(seconds)s)
+    where page = %(page)s and at = %(at)s
+)
+update page set article = 'unsent' where url = %(page)s;
+
+-- name: end_articles
+-- Takes pages out of the queue and says what came of each, unless they were read again meanwhile.
+with n as materialized (
+    select * from unnest(%(page)s::bigint[], %(at)s::timestamptz[], %(state)s::text[]) as n (page, at, state)
+), gone as (
+    delete from article_queue q using n where q.page = n.page and q.at = n.at returning q.page
+)
+update page p set article = n.state from n, gone where p.url = n.page and gone.page = n.page;
+
+-- name: article_addresses
+-- The other addresses of an article: pages with the same one, and copies of its page.
+select u.canonical as url from url u where u.id in (
+    select page from article_address where article = %(page)s
+    union select p.url from page p where p.duplicate_of = %(page)s)
+order by u.id limit 100;
+
+-- name: export_articles
+-- Articles of a crawl in the order of their last change, from a moment and page on, with their other addresses; for scrapy export.
+select a.page, a.changed_at, u.canonical as url, a.title, a.text, a.date, a.modified, a.fields, a.site, a.version, p.language,
+    array(select v.canonical from article_address d join url v on v.id = d.page where d.article = a.page
+        union select v.canonical from page c join url v on v.id = c.url where c.duplicate_of = a.page) as addresses
+from article a join url u on u.id = a.page join page p on p.url = a.page
+where a.crawl = %(crawl)s and (a.changed_at, a.page) > (%(since)s, %(after)s)
+order by a.changed_at, a.page limit %(limit)s;

@@ -1,0 +1,378 @@
+"""Articles are taken from pages beside the crawl, and handed to the pipelines.
+
+Each thread has a process that reads pages (content/article_process.py) and a connection of its own.
+It takes pages from the queue in the database, stores their articles, and gives each article to the
+event loop, where its item passes the pipelines; when that is done the page leaves the queue. So
+nothing holds a page, a host or the database thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol, TypeAlias
+
+from crawlproj.articles.store import (
+    ArticleState,
+    ArticleStore,
+    NewArticle,
+    QueuedPage,
+    StoredArticle,
+)
+from crawlproj.content.article_process import ArticleReader, ArticleReadError
+from crawlproj.content.articles import ArticleFields
+from crawlproj.content.language import NOT_JUDGED, UNDETERMINED
+from crawlproj.content.packed_text import unpack_body
+from crawlproj.errors import DatabaseError
+from crawlproj.items import Article
+from crawlproj.scheduling.worker import is_dead
+from crawlproj.urls.canonical import host_of
+from crawlproj.urls.domains import registered_domain
+from crawlproj.urls.rules import SiteRules
+
+log = logging.getLogger(__name__)
+
+AT_ONCE: Final = 8
+"""So many pages a thread takes from the queue at a time."""
+MAX_SENDING: Final = 200
+"""So many items may be on their way through the pipelines before no more pages are taken."""
+LOOK_S: Final = 5.0
+"""How often the queue is looked at for what other workers have left."""
+IDLE_S: Final = 30.0
+"""After so long without a page the process of a thread is ended."""
+MAX_TRIES: Final = 3
+MAX_ALARMS: Final = 1_000
+AWAY_S: Final = 1.0
+STOP_S: Final = 5.0
+"""So long a page may take to be read to its end when the crawl has ended."""
+
+Labels: TypeAlias = Callable[[Article], Iterable[str]]
+SiteOf: TypeAlias = Callable[[str], SiteRules | None]
+
+
+class Reader(Protocol):
+    """What takes an article from a page: content.article_process.ArticleReader."""
+
+    def read(
+        self, body: bytes, url: str, charset: str, selectors: dict[str, str] | None
+    ) -> ArticleFields: ...
+
+    def close_if_idle(self, idle_s: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class ArticleThreads:
+    """The threads of one worker. `wake`, `note_sent` and `is_idle` are for the event loop."""
+
+    def __init__(
+        self,
+        stores: Sequence[ArticleStore],
+        *,
+        site_of: SiteOf,
+        send: Callable[[QueuedPage, Article], None],
+        count: Callable[[str, int], None],
+        on_idle: Callable[[], None],
+        labels: Labels | None = None,
+        make_reader: Callable[[], Reader] = ArticleReader,
+    ) -> None:
+        """A store for each thread. `send`, `count` and `on_idle` are called in these threads; who
+        is sent an article says `note_sent` when its item has passed the pipelines.
+        """
+        self._stores = stores
+        self._site_of = site_of
+        self._send = send
+        self._count = count
+        self._on_idle = on_idle
+        self._labels = labels
+        self._make_reader = make_reader
+        self._lock = threading.Lock()
+        self._bell = threading.Condition(self._lock)
+        self._wanted = 1
+        """Raised by each call of `wake`: what is left from earlier runs counts as one."""
+        self._empty_at = [0] * len(stores)
+        """Of each thread how often it was woken before it last found the queue empty."""
+        self._sending: dict[int, QueuedPage] = {}
+        self._sent: list[QueuedPage] = []
+        self._stopping = False
+        self.alarms: Counter[tuple[str, str]] = Counter()
+        """Of each site what is odd about it, and how often it was."""
+        self._threads = [
+            threading.Thread(target=self._run, args=(number,), name=f"articles-{number}")
+            for number in range(len(stores))
+        ]
+        for thread in self._threads:
+            thread.daemon = True
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def wake(self) -> None:
+        """Say that there are pages in the queue."""
+        with self._bell:
+            self._wanted += 1
+            self._bell.notify_all()
+
+    def note_sent(self, queued: QueuedPage) -> None:
+        """Say that the item of an article has passed the pipelines."""
+        with self._bell:
+            if self._sending.pop(queued.page, None) is not None:
+                self._sent.append(queued)
+            self._bell.notify_all()
+
+    @property
+    def is_idle(self) -> bool:
+        """Is all done that this worker can do?"""
+        with self._lock:
+            if self._sending or self._sent:
+                return False
+            return all(number >= self._wanted for number in self._empty_at)
+
+    def stop(self) -> None:
+        """End the threads. What is under way stays in the queue, for whoever comes next."""
+        with self._bell:
+            self._stopping = True
+            self._bell.notify_all()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(STOP_S)
+                if thread.is_alive():
+                    log.info("An article that takes long is left to the next run")
+
+    # In the threads.
+
+    def _run(self, number: int) -> None:
+        store = self._stores[number]
+        reader = self._make_reader()
+        is_first = number == 0
+        try:
+            while not self._stopping:
+                try:
+                    if is_first:
+                        store.free_dead(is_dead)
+                        is_first = False
+                    self._turn(number, store, reader)
+                except DatabaseError as error:
+                    # The database thread finds out, too, and ends the crawl if it stays away.
+                    log.debug("Articles wait for the database: %s", error)
+                    self._wait(AWAY_S)
+        except Exception:
+            log.exception("Articles are not taken any more")
+            self._count("articles/broken", 1)
+            with self._bell:
+                self._empty_at[number] = 1 << 62
+        finally:
+            reader.close()
+            self._give_back(store)
+
+    def _give_back(self, store: ArticleStore) -> None:
+        try:
+            self._end_sent(store)
+            store.free_own()
+        except DatabaseError as error:
+            log.debug("What was taken from the queue of articles is free later: %s", error)
+        store.database.close()
+
+    def _turn(self, number: int, store: ArticleStore, reader: Reader) -> None:
+        """Store that items were sent, then take some pages, or wait."""
+        self._end_sent(store)
+        with self._lock:
+            wanted = self._wanted
+            has_room = len(self._sending) < MAX_SENDING
+        if not has_room:
+            self._wait(LOOK_S)
+            return
+        pages = store.take(AT_ONCE)
+        if pages:
+            with self._lock:
+                self._empty_at[number] = 0
+        for place, queued in enumerate(pages):
+            if self._stopping:
+                return
+            if place:
+                self._end_sent(store)
+            self._take_article(store, reader, queued)
+        if pages:
+            return
+        with self._lock:
+            was_idle = self._empty_at[number] == wanted
+            self._empty_at[number] = wanted
+        if not was_idle:
+            self._on_idle()
+        reader.close_if_idle(IDLE_S)
+        self._wait(LOOK_S, wanted)
+
+    def _wait(self, seconds: float, wanted: int | None = None) -> None:
+        """Wait until there is something to do, at most so long."""
+        with self._bell:
+            if self._stopping or self._sent or wanted not in (None, self._wanted):
+                return
+            self._bell.wait(seconds)
+
+    def _end_sent(self, store: ArticleStore) -> None:
+        with self._lock:
+            sent = self._sent
+            self._sent = []
+        if not sent:
+            return
+        try:
+            store.end((queued, ArticleState.SENT) for queued in sent)
+        except BaseException:
+            with self._lock:
+                self._sent += sent
+            raise
+        if self._is_drained:
+            self._on_idle()
+
+    @property
+    def _is_drained(self) -> bool:
+        with self._lock:
+            return not self._sending and not self._sent
+
+    def _take_article(self, store: ArticleStore, reader: Reader, queued: QueuedPage) -> None:
+        """Store the article of a page and send it, or say why there is none."""
+        if queued.page in self._sending:
+            # It takes the pipelines so long that it came up again.
+            return
+        if queued.body is None:
+            stored = store.get(queued.page)
+            if stored is None:
+                self._fail(store, queued, "forgotten")
+            else:
+                self._hand_over(store, queued, stored)
+            return
+        if queued.tries > MAX_TRIES:
+            self._fail(store, queued, "given_up")
+            return
+        site = self._site_of(queued.url)
+        started = time.monotonic()
+        try:
+            body = unpack_body(queued.body)
+            fields = reader.read(
+                body, queued.url, queued.charset, dict(site.fields) if site is not None else None
+            )
+        except ArticleReadError as error:
+            reason = str(error)
+            if reason == "crashed" and queued.tries < MAX_TRIES:
+                self._count("articles/tried_again", 1)
+                self._take_article(store, reader, queued._replace(tries=queued.tries + 1))
+                return
+            self._fail(store, queued, reason)
+            return
+        finally:
+            self._count("articles/ms", round(1000 * (time.monotonic() - started)))
+        self._note_alarms(queued, site, fields)
+        if not fields.text.strip():
+            self._fail(store, queued, "no_text")
+            return
+        self._store(store, queued, site, fields=fields)
+
+    def _store(
+        self,
+        store: ArticleStore,
+        queued: QueuedPage,
+        site: SiteRules | None,
+        fields: ArticleFields,
+    ) -> None:
+        domain = registered_domain(host_of(queued.url))
+        name = site.name if site is not None else domain
+        new = NewArticle(queued, domain, name, fields)
+        if self._labels is not None:
+            new = NewArticle(queued, domain, name, fields, labels=self._labels_of(new))
+        result = store.put(new)
+        if result.same_as is not None:
+            self._count("articles/same", 1)
+        elif not result.version:
+            self._count("articles/as_before", 1)
+        else:
+            self._count("articles/versions" if result.version > 1 else "articles/new", 1)
+            stored = store.get(queued.page)
+            if stored is not None:
+                self._hand_over(store, queued, stored)
+
+    def _labels_of(self, new: NewArticle) -> tuple[str, ...]:
+        """What the user's own classifier says of an article."""
+        assert self._labels is not None
+        fields = new.fields
+        item = Article(
+            new.queued.url,
+            fields.title,
+            fields.text,
+            date=fields.date,
+            modified=fields.modified,
+            authors=list(fields.authors),
+            language=language_of(new.queued, fields.language),
+            section=fields.section,
+            keywords=list(fields.keywords),
+            place=fields.place,
+            image=fields.image,
+            canonical=fields.canonical,
+            site=new.site_name,
+        )
+        try:
+            return tuple(str(label) for label in self._labels(item))
+        except Exception as error:
+            self._count("articles/labels_failed", 1)
+            log.warning("ARTICLE_LABELS failed for %s: %r", new.queued.url, error)
+            return ()
+
+    def _hand_over(self, store: ArticleStore, queued: QueuedPage, stored: StoredArticle) -> None:
+        item = article_item(queued, stored, store.addresses(queued.page))
+        with self._lock:
+            self._sending[queued.page] = queued
+        self._send(queued, item)
+
+    def _fail(self, store: ArticleStore, queued: QueuedPage, reason: str) -> None:
+        name = reason.partition(":")[0].replace(" ", "_")
+        self._count(f"articles/failed/{name}", 1)
+        log.info("No article (%s): %s", reason, queued.url)
+        store.end([(queued, ArticleState.FAILED)])
+
+    def _note_alarms(
+        self, queued: QueuedPage, site: SiteRules | None, fields: ArticleFields
+    ) -> None:
+        """Log each kind of alarm of a site once; all are counted."""
+        if site is None:
+            return
+        for alarm in fields.alarms:
+            self._count("articles/alarms", 1)
+            key = (site.name, alarm)
+            if key not in self.alarms and len(self.alarms) >= MAX_ALARMS:
+                continue
+            self.alarms[key] += 1
+            if self.alarms[key] == 1:
+                log.warning("%s: %s (first on %s)", site.name, alarm, queued.url)
+
+
+def article_item(queued: QueuedPage, stored: StoredArticle, addresses: list[str]) -> Article:
+    """The item of a stored article."""
+    fields = stored.fields
+    return Article(
+        queued.url,
+        stored.title,
+        stored.text,
+        date=stored.date,
+        modified=stored.modified,
+        authors=list(fields.get("authors", ())),
+        language=language_of(queued, fields.get("language")),
+        section=fields.get("section"),
+        keywords=list(fields.get("keywords", ())),
+        place=fields.get("place"),
+        image=fields.get("image"),
+        canonical=fields.get("canonical"),
+        site=stored.site,
+        labels=list(fields.get("labels", ())),
+        version=stored.version,
+        addresses=addresses,
+    )
+
+
+def language_of(queued: QueuedPage, declared: str | None) -> str | None:
+    """The language that the text is in; if nobody can say, the one that the page declares."""
+    if queued.language in (NOT_JUDGED, UNDETERMINED):
+        return declared
+    return queued.language
