@@ -28,6 +28,7 @@ LEFT_OUT_REASONS = {
     "domain hosts": "its domain has as many hosts already as links may add",
     "include": "the pattern that it must have is not found in it",
     "exclude": "a pattern that it must not have is found in it",
+    "rule": "a rule of its site ignores it",
     "suffix": "it is media by its suffix: links to it are recorded, not followed",
 }
 REASONS = {

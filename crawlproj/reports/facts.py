@@ -180,9 +180,10 @@ def _left_out_facts(frontier: Frontier, config: Config, db: Queries, url: str) -
     rules = CrawlRules()
     if stored is not None:
         rules = CrawlRules.from_dict(stored)
+    scope = Scope(rules.scope or ScopeRules())
     reason = ""
     if rules.scope is not None:
-        reason = Scope(rules.scope).reason(url)
+        reason = scope.reason(url)
     if not reason and left_out is not None and left_out.reason == "domain hosts":
         reason = left_out.reason
     if not reason and has_suffix(url, rules.suffixes):
@@ -190,7 +191,9 @@ def _left_out_facts(frontier: Frontier, config: Config, db: Queries, url: str) -
     if not reason:
         return {}
     facts: dict[str, Any] = {"state": LEFT_OUT, "why": reason}
-    facts["rule"] = _rule_in_force(reason, rules, config)
+    facts["rule"] = scope.ignoring_rule(url)
+    if reason != "rule":
+        facts["rule"] = _rule_in_force(reason, scope.rules, config)
     facts["first_link"] = None
     facts["first_seen"] = None
     if left_out is not None and reason in ("host", "domain hosts"):
@@ -199,9 +202,8 @@ def _left_out_facts(frontier: Frontier, config: Config, db: Queries, url: str) -
     return facts
 
 
-def _rule_in_force(reason: str, rules: CrawlRules, config: Config) -> str:
+def _rule_in_force(reason: str, scope: ScopeRules, config: Config) -> str:
     """The rule that leaves something out, as a person would give it."""
-    scope = rules.scope or ScopeRules()
     if reason == "domain hosts":
         return f"FRONTIER_DOMAIN_HOSTS={config.spec.domain_hosts}"
     if reason == "suffix":

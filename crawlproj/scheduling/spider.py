@@ -8,6 +8,9 @@
   that it starts from if there are no others.
 - `wants` may be a `Scope`: then it can be said why a URL is left out, and a changed one is noticed
   at the next start.
+- `wants_articles`: pages that are articles come out as items.
+- `site_of(url)`: what a person says of the site of a URL: which of its pages are articles, and
+  selectors for their fields.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import Protocol, TypeGuard, runtime_checkable
 
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.base import CrawlSpec
+from crawlproj.urls.rules import SiteRules
 from crawlproj.urls.scope import Scope
 
 
@@ -32,6 +36,15 @@ class LearnsSeeds(Protocol):
     """A spider that decides by its seeds where to go."""
 
     def learn_seeds(self, urls: Iterable[str]) -> None: ...
+
+
+@runtime_checkable
+class KnowsSites(Protocol):
+    """A spider that knows rules of sites, and whether their articles are wanted."""
+
+    wants_articles: bool
+
+    def site_of(self, url: str) -> SiteRules | None: ...
 
 
 def chooses_links(spider: object) -> TypeGuard[ChoosesLinks]:
@@ -52,6 +65,20 @@ def seeds_of(spider: object) -> list[str]:
 def roots_of(spider: object) -> list[str]:
     """The URLs that a spider starts from if no seeds are given or known."""
     return list(getattr(spider, "roots", None) or ())
+
+
+def wants_articles(spider: object) -> bool:
+    """Whether a spider wants articles as items."""
+    return bool(getattr(spider, "wants_articles", False))
+
+
+def site_rules_of(spider: object, url: str) -> SiteRules | None:
+    """What a spider knows of the site of a canonical URL; None if it knows nothing."""
+    site_of = getattr(spider, "site_of", None)
+    if site_of is None:
+        return None
+    rules: SiteRules | None = site_of(url)
+    return rules
 
 
 def scope_of(spider: object) -> Scope | None:

@@ -7,7 +7,7 @@ URLs. RE2 has no lookaround and no backreference; `\\d`, `\\w` and `\\b` know AS
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import re2  # type: ignore[import-untyped]
 
@@ -17,6 +17,8 @@ _SPECIAL = frozenset(r"\.^$*+?{}[]|()")
 _PIECE = re.compile(r"\\.|\{,\d*\}", re.S)
 MAX_SHOWN = 200
 """Characters of a pattern that an error shows."""
+PATTERNS_AT_ONCE = 100
+"""So many patterns are searched for together: RE2 gives them one budget of memory."""
 
 _LOOKAROUND = "there is no lookaround, such as (?=, (?!, (?<= and (?<!"
 _BACKREFERENCE = "there is no backreference, such as \\1 and (?P=name)"
@@ -56,24 +58,89 @@ def compile_pattern(text: str, source: str) -> Callable[[str], bool]:
     for piece in _PIECE.findall(text):
         if piece.startswith("{"):
             raise _refusal(text, source, f"{piece} is written {{0{piece[1:]}")
-    options = re2.Options()
-    options.log_errors = False
-    options.never_capture = True
     try:
-        search = re2.compile(text.encode(), options).search
+        search = re2.compile(text.encode(), _options()).search
     except UnicodeEncodeError:
         raise _refusal(text, source, "it is not text in UTF-8") from None
     except re2.error as error:
         raise _refusal(text, source, _plain_reason(error)) from None
 
     def is_found(url: str) -> bool:
-        try:
-            encoded = url.encode()
-        except UnicodeEncodeError:
-            encoded = url.encode(errors="surrogatepass")
-        return search(encoded) is not None
+        return search(_encode(url)) is not None
 
     return is_found
+
+
+def literal_pattern(text: str) -> str:
+    """The pattern that finds this very text."""
+    return str(re2.escape(text))
+
+
+def compile_first_match(patterns: Sequence[str]) -> Callable[[str], int]:
+    """The question which of many patterns is the first that is found in a text: its number, or -1.
+
+    It takes hardly longer than for one pattern. Each must be one that `compile_pattern` takes.
+    """
+    starts = range(0, len(patterns), PATTERNS_AT_ONCE)
+    parts = [(start, _PatternSet(patterns[start : start + PATTERNS_AT_ONCE])) for start in starts]
+
+    def first_match(text: str) -> int:
+        encoded = _encode(text)
+        for start, part in parts:
+            number = part.first_match(encoded)
+            if number >= 0:
+                return start + number
+        return -1
+
+    return first_match
+
+
+class _PatternSet:
+    """Patterns that are searched for together, or one after the other where that takes too much
+    memory: a set has a budget for all of them. It says so when it is compiled, but not when a
+    search fails, so the last pattern is an empty one, which is always found.
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = [pattern.encode() for pattern in patterns]
+        self._set = re2.Set.SearchSet(_options())
+        for pattern in [*self._patterns, b""]:
+            self._set.Add(pattern)
+        try:
+            self._set.Compile()
+        except re2.error:
+            self._set = None
+
+    def first_match(self, text: bytes) -> int:
+        found: list[int] = []
+        if self._set is not None:
+            found = self._set.Match(text)
+        if not found:
+            return self._search_each(text)
+        first = min(found)
+        if first == len(self._patterns):
+            return -1
+        return first
+
+    def _search_each(self, text: bytes) -> int:
+        for number, pattern in enumerate(self._patterns):
+            if re2.compile(pattern, _options()).search(text) is not None:
+                return number
+        return -1
+
+
+def _options() -> re2.Options:
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    return options
+
+
+def _encode(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass")
 
 
 def _refusal(text: str, source: str, reason: str) -> ConfigError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from crawlproj.errors import ConfigError
 from crawlproj.urls.canonical import WHAT_IS_RIGHT, canonical_url, host_of, typed_url
 from crawlproj.urls.domains import is_public_suffix
 from crawlproj.urls.patterns import compile_pattern
+from crawlproj.urls.rules import SiteRules, Sites
 
 MAX_NAME = 253
 """Characters of a host name that DNS knows."""
@@ -39,7 +40,7 @@ class ScopeRules:
     A host belongs to the crawl if it is that of a seed or below it (`seed_hosts`, without `www.`),
     if it is one of `domains` or below it, if the pattern `hosts` is found in its name, or in any
     case with `everything`. Of such a host's URLs those are wanted in which `include` is found and
-    `exclude` is not.
+    `exclude` is not, and which no rule of `sites` ignores (their `scope_part` is enough).
     """
 
     include: str = ""
@@ -48,6 +49,7 @@ class ScopeRules:
     hosts: str = ""
     everything: bool = False
     seed_hosts: frozenset[str] = frozenset()
+    sites: tuple[SiteRules, ...] = ()
 
     @property
     def is_wide(self) -> bool:
@@ -55,7 +57,7 @@ class ScopeRules:
         return self.everything or bool(self.hosts) or any(map(is_public_suffix, self.domains))
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        stored: dict[str, Any] = {
             "include": self.include,
             "exclude": self.exclude,
             "domains": sorted(self.domains),
@@ -63,6 +65,9 @@ class ScopeRules:
             "everything": self.everything,
             "seed_hosts": sorted(self.seed_hosts),
         }
+        if self.sites:
+            stored["sites"] = [site.to_dict() for site in self.sites]
+        return stored
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> ScopeRules:
@@ -74,6 +79,7 @@ class ScopeRules:
             hosts=str(stored.get("hosts", "")),
             everything=bool(stored.get("everything", False)),
             seed_hosts=frozenset(stored.get("seed_hosts", ())),
+            sites=tuple(map(SiteRules.from_dict, stored.get("sites", ()))),
         )
 
     def may_want_more_than(self, before: ScopeRules) -> bool:
@@ -88,12 +94,14 @@ class ScopeRules:
             more_hosts
             or before.include not in ("", self.include)
             or before.exclude not in ("", self.exclude)
+            or before.sites not in ((), self.sites)
         )
 
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """The rule that decides which URLs a crawl wants: `scope(url)`. It grows with its seeds.
+    """The rule that decides which URLs a crawl wants: `scope(url)`. It grows with its seeds, or by
+    single URLs (`add_urls`), which are wanted whatever the rules say.
 
     ConfigError if a pattern is none.
     """
@@ -104,6 +112,8 @@ class Scope:
     _pattern: Callable[[str], bool] | None = field(init=False, default=None)
     _domains: set[str] = field(init=False, default_factory=set)
     _hosts: dict[str, bool] = field(init=False, default_factory=dict)
+    _urls: set[str] = field(init=False, default_factory=set)
+    _sites: Sites | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         rules = self.rules
@@ -113,6 +123,8 @@ class Scope:
             self._exclude = compile_pattern(rules.exclude, "exclude")
         if rules.hosts:
             self._pattern = compile_pattern(rules.hosts, "hosts")
+        if rules.sites:
+            self._sites = Sites(rules.sites)
         self._domains.update(rules.domains, rules.seed_hosts)
 
     def add_seeds(self, urls: Iterable[str]) -> None:
@@ -120,16 +132,21 @@ class Scope:
         names = frozenset(host_of(url).removeprefix("www.") for url in urls)
         if names <= self.rules.seed_hosts:
             return
-        grown = self.rules.seed_hosts | names
-        self.rules = ScopeRules.from_dict(self.rules.to_dict() | {"seed_hosts": grown})
+        self.rules = replace(self.rules, seed_hosts=self.rules.seed_hosts | names)
         self._domains.update(names)
         self._hosts.clear()
+
+    def add_urls(self, urls: Iterable[str]) -> None:
+        """Let single URLs be wanted; others of their hosts are not for that."""
+        self._urls.update(urls)
 
     def __call__(self, url: str) -> bool:
         return not self.reason(url)
 
     def reason(self, url: str) -> str:
-        """Why a URL is left out: "host", "include" or "exclude"; empty if it is wanted."""
+        """Why a URL is left out: "host", "include", "exclude" or "rule"; empty if it is wanted."""
+        if url in self._urls:
+            return ""
         name = host_of(url)
         inside = self._hosts.get(name)
         if inside is None:
@@ -143,7 +160,17 @@ class Scope:
             return "include"
         if self._exclude is not None and self._exclude(url):
             return "exclude"
+        if self._sites is not None and self._sites.verdict(url) == "ignore":
+            return "rule"
         return ""
+
+    def ignoring_rule(self, url: str) -> str:
+        """The rule that ignores a URL, with the name of its site; empty if none does."""
+        site = self._sites.site_of(url) if self._sites is not None else None
+        rule = site.find_rule(url) if site is not None else None
+        if site is None or rule is None or rule.verdict != "ignore":
+            return ""
+        return f"{rule} of the site {site.name}"
 
     def has_host(self, name: str) -> bool:
         """Whether URLs of this host may belong to the crawl."""
@@ -158,21 +185,28 @@ def read_domains(domains: str | None) -> frozenset[str]:
     """Domains, separated by commas; ConfigError names the first that is none."""
     if domains is None:
         return frozenset()
-    names = [_domain_name(word.strip()) for word in domains.split(",")]
+    names = set()
+    for word in domains.split(","):
+        name = parse_domain(word.strip())
+        if name is None:
+            raise ConfigError(
+                f"domains = {word.strip()[:100]!r} makes no sense: it must be names such as "
+                "gov.si, separated by commas, without http:// and path"
+            )
+        names.add(name)
     return frozenset(names)
 
 
-def _domain_name(word: str) -> str:
-    """One domain in the form that hosts of canonical URLs have: `*.Gov.si.` is `gov.si`."""
+def parse_domain(word: str) -> str | None:
+    """One domain in the form that hosts of canonical URLs have: `*.Gov.si.` is `gov.si`. None if it
+    is none.
+    """
     bare = word.removeprefix("*").strip(".")
     url = None
     if bare and not re.search(r"[\s/:@?#]", bare):
         url = canonical_url(f"http://{bare}/")
     if url is None or not NAME.fullmatch(host_of(url)) or len(host_of(url)) > MAX_NAME:
-        raise ConfigError(
-            f"domains = {word[:100]!r} makes no sense: it must be names such as gov.si, separated "
-            "by commas, without http:// and path"
-        )
+        return None
     return host_of(url)
 
 
