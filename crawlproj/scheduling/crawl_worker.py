@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from crawlproj.articles.store import ArticleStore, QueuedPage
@@ -137,7 +138,7 @@ class CrawlWorker:
         self._items: set[asyncio.Task[None]] = set()
         self.articles: ArticleThreads | None = None
         """What takes articles from pages; None: nobody wants them."""
-        self._site_of = site_rules_of(spider)
+        self._site_of = partial(site_rules_of, spider)
         self._opened: ExitStack | None = None
         self.watchdog: HangWatchdog | None = None
         self.marker: PageMarker | None = None

@@ -73,8 +73,6 @@ class PageMarking:
             verdict = site.verdict(url)
             if verdict in ("article", "listing"):
                 return verdict
-            if verdict:
-                return "other"
         return self._kinds.judge(document, url)
 
     def _mark(self, page: Page, ticket: Ticket) -> None:
