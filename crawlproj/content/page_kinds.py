@@ -1,0 +1,311 @@
+"""Is a page an article, a listing of others, or something else? By what was read of it anyway.
+
+Each sign counts some points for an article or against it: what the page claims (og:type, JSON-LD,
+a date of publication), what its URL looks like, and its text: how much of it stands together in
+paragraphs without links between them. No sign decides alone; most claims are wrong on some sites.
+
+Pages whose points leave no doubt teach what pages under like URLs of their host are, and what was
+learned counts for the doubtful ones. Pure, and the same for the same pages in the same order.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final, Literal, NamedTuple
+
+from crawlproj.content.document import Block, Document
+from crawlproj.content.packed_text import LONG, LOW_LINKS
+from crawlproj.content.page_signs import PageSigns
+from crawlproj.content.url_signs import UrlSigns, read_url
+
+PageKind = Literal["article", "listing", "other"]
+
+MAX_BLOCKS: Final = 3_000
+"""Blocks of a page that are looked at."""
+LONG_BLOCK: Final = 20_000
+"""Characters from which a block's bytes are not counted: it is long in any case."""
+MAX_HOSTS: Final = 2_000
+MAX_PATTERNS: Final = 32
+"""Patterns of URLs that are known of a host; the one that was used longest ago is forgotten."""
+MAX_COUNT: Final = 40
+"""Pages of a pattern that are counted; at more the older ones count half."""
+SURE: Final = 3.0
+"""Points from which a page teaches others, for or against an article."""
+MAX_LEARNED: Final = 4.0
+"""Points that like pages can give or take."""
+LINK_PENALTY: Final = 150
+"""Bytes of text that a linked block between paragraphs takes away: see `_look_at_text`."""
+
+_ARTICLE_TYPES: Final = frozenset(
+    (
+        "advertisercontentarticle",
+        "analysisnewsarticle",
+        "article",
+        "askpublicnewsarticle",
+        "backgroundnewsarticle",
+        "blogposting",
+        "criticreview",
+        "interview",
+        "liveblogposting",
+        "newsarticle",
+        "opinionnewsarticle",
+        "report",
+        "reportagenewsarticle",
+        "review",
+        "reviewnewsarticle",
+        "satiricalarticle",
+        "scholarlyarticle",
+    )
+)
+_LISTING_TYPES: Final = frozenset(
+    ("blog", "collectionpage", "itemlist", "profilepage", "searchresultspage")
+)
+_OTHER_TYPES: Final = frozenset(
+    (
+        "aboutpage",
+        "contactpage",
+        "course",
+        "discussionforumposting",
+        "event",
+        "faqpage",
+        "hotel",
+        "imagegallery",
+        "jobposting",
+        "mediagallery",
+        "movie",
+        "musicrecording",
+        "offer",
+        "product",
+        "qapage",
+        "restaurant",
+        "softwareapplication",
+        "techarticle",
+        "videogallery",
+    )
+)
+_SINGLE_CLASSES: Final = frozenset(
+    ("single", "single-post", "postid", "node-type-article", "page-node-type-article", "item_body")
+)
+_LIST_CLASSES: Final = frozenset(
+    ("archive", "author", "blog", "category", "date", "home", "paged", "search", "tag", "front")
+)
+_PAGE_CLASSES: Final = frozenset(("page", "page-template", "page-template-default", "page-id"))
+
+
+class KindGuess(NamedTuple):
+    """What one page is by its own evidence, or by that of like pages too.
+
+    `points` are those for an article; `sure`: they leave no doubt. `why` names the signs that
+    counted, in words for people.
+    """
+
+    kind: PageKind
+    sure: bool
+    why: str
+    points: float = 0.0
+
+
+class _Text(NamedTuple):
+    """Sizes of a page's text, in bytes: a letter beyond ASCII has two or more."""
+
+    run: int
+    """The longest run of paragraphs with few links between them."""
+    paragraphs: int
+    link_share: float
+    long_links: int
+    """Blocks that are links and as long as headlines."""
+
+
+def judge_page(document: Document, url: str) -> KindGuess:
+    """What a page is, by its own evidence alone."""
+    return _judge(document, read_url(url))
+
+
+def _judge(document: Document, about_url: UrlSigns, learned: float = 0.0) -> KindGuess:
+    text = _look_at_text(document.blocks)
+    counts = [
+        *_url_points(about_url),
+        *_claim_points(document.signs),
+        *_text_points(text),
+    ]
+    points = -2.0 + sum([count for count, _ in counts])
+    sure = abs(points) >= SURE
+    if learned and not sure:
+        counts.append((learned, "like pages of the host"))
+        points += learned
+    why = ", ".join([f"{name} {count:+.1f}" for count, name in counts])
+    if points > 0:
+        return KindGuess("article", sure, why, points)
+    return KindGuess(_other_kind(about_url, document.signs, text), sure, why, points)
+
+
+def _url_points(signs: UrlSigns) -> Iterable[tuple[float, str]]:
+    if signs.front:
+        yield -8.0, "front page"
+        return
+    if signs.archive:
+        yield -5.0, "URL of an archive"
+    elif signs.dated:
+        yield 3.0, "date in the URL"
+    if signs.listing:
+        yield -4.0, "URL of a listing"
+    if signs.other:
+        yield -4.0, "URL of another kind"
+    if signs.words >= 4:
+        yield 1.5, "headline in the URL"
+    elif signs.words <= 1 and not signs.number and not signs.dated:
+        yield -1.0, "short name in the URL"
+    if signs.number:
+        yield 0.5, "number in the URL"
+
+
+def _claim_points(signs: PageSigns) -> Iterable[tuple[float, str]]:
+    if signs.og_type:
+        if signs.og_type in ("article", "news", "blog", "post") or "article" in signs.og_type:
+            yield 1.5, "og:type"
+        elif signs.og_type != "website" and not signs.og_type.startswith("video"):
+            yield -4.0, f"og:type {signs.og_type[:30]}"
+        else:
+            yield -1.0, f"og:type {signs.og_type[:30]}"
+    for name in signs.types:
+        if name in _ARTICLE_TYPES:
+            yield 3.0, name
+            break
+        if name in _LISTING_TYPES:
+            yield -3.0, name
+            break
+        if name in _OTHER_TYPES:
+            yield -4.0, name
+            break
+    if signs.published:
+        yield 2.0, "date of publication"
+    if signs.body_class:
+        classes = signs.body_class.split()
+        if not _SINGLE_CLASSES.isdisjoint(classes):
+            yield 2.0, "body of a post"
+        elif not _LIST_CLASSES.isdisjoint(classes):
+            yield -3.0, "body of a listing"
+        elif not _PAGE_CLASSES.isdisjoint(classes):
+            yield -2.0, "body of a page"
+
+
+def _text_points(text: _Text) -> Iterable[tuple[float, str]]:
+    run = text.run
+    if run < 300:
+        yield -4.0, "hardly any text"
+    elif run < 600:
+        yield -2.0, "little text"
+    elif run < 1000:
+        yield -0.5, "some text"
+    elif run < 2000:
+        yield 0.5, "text"
+    else:
+        yield 1.5, "long text"
+    if text.link_share > 0.6:
+        yield -1.0, "mostly links"
+
+
+def _other_kind(about_url: UrlSigns, signs: PageSigns, text: _Text) -> PageKind:
+    if about_url.archive or about_url.listing:
+        return "listing"
+    if text.long_links >= 8 and (text.link_share > 0.3 or text.run < 600):
+        return "listing"
+    return "other"
+
+
+def _look_at_text(blocks: list[Block]) -> _Text:
+    """The sizes that tell an article from a list.
+
+    The longest run is the best sum of any stretch of the page in which paragraphs count their
+    bytes and linked blocks take some away: teasers with a headline each come to little.
+    """
+    total = linked = paragraphs = best = run = 0
+    long_links = 0
+    for text, _, _, share in blocks[:MAX_BLOCKS]:
+        size = len(text)
+        if not text.isascii() and size < LONG_BLOCK:
+            size = len(text.encode("utf-8", "replace"))
+        total += size
+        if share >= LOW_LINKS:
+            linked += int(size * share)
+            if size >= 15:
+                run -= LINK_PENALTY
+                if run < 0:
+                    run = 0
+                if size >= 30 and share > 0.7:
+                    long_links += 1
+        elif size >= LONG:
+            paragraphs += size
+            run += size
+            if run > best:
+                best = run
+    return _Text(best, paragraphs, linked / (total or 1), long_links)
+
+
+class _Learned:
+    """How many pages of one pattern were surely articles, and how many were surely none."""
+
+    __slots__ = ("articles", "others")
+
+    def __init__(self) -> None:
+        self.articles = 0
+        self.others = 0
+
+    def add(self, *, article: bool) -> None:
+        if article:
+            self.articles += 1
+        else:
+            self.others += 1
+        if self.articles + self.others > MAX_COUNT:
+            self.articles //= 2
+            self.others //= 2
+
+    @property
+    def points(self) -> float:
+        """What a page of the pattern gets: nothing as long as pages of both kinds had it."""
+        articles = self.articles
+        others = self.others
+        return MAX_LEARNED * (articles - others) / (articles + others + 2)
+
+
+class PageKinds:
+    """What pages are, by their own evidence and by what was learned of each host and path.
+
+    It keeps the hosts that were seen last, each with the patterns that were used last.
+    """
+
+    def __init__(self, max_hosts: int = MAX_HOSTS) -> None:
+        self._max_hosts = max_hosts
+        self._hosts: OrderedDict[str, OrderedDict[str, _Learned]] = OrderedDict()
+
+    def judge(self, document: Document, url: str) -> PageKind:
+        """The kind of a page; if there is no doubt about it, others like it learn from it."""
+        return self.guess(document, url).kind
+
+    def guess(self, document: Document, url: str) -> KindGuess:
+        """As `judge`, with the reasons."""
+        about_url = read_url(url)
+        learned = self._find(url, about_url.pattern)
+        guess = _judge(document, about_url, learned.points)
+        if guess.sure and not about_url.front:
+            learned.add(article=guess.kind == "article")
+        return guess
+
+    def _find(self, url: str, pattern: str) -> _Learned:
+        host = url.partition("://")[2].partition("/")[0].lower()
+        patterns = self._hosts.get(host)
+        if patterns is None:
+            patterns = self._hosts[host] = OrderedDict()
+            if len(self._hosts) > self._max_hosts:
+                self._hosts.popitem(last=False)
+        else:
+            self._hosts.move_to_end(host)
+        learned = patterns.get(pattern)
+        if learned is None:
+            learned = patterns[pattern] = _Learned()
+            if len(patterns) > MAX_PATTERNS:
+                patterns.popitem(last=False)
+        else:
+            patterns.move_to_end(pattern)
+        return learned
