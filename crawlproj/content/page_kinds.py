@@ -10,6 +10,7 @@ learned counts for the doubtful ones. Pure, and the same for the same pages in t
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
@@ -85,12 +86,21 @@ _OTHER_TYPES: Final = frozenset(
     )
 )
 _SINGLE_CLASSES: Final = frozenset(
-    ("single", "single-post", "postid", "node-type-article", "page-node-type-article", "item_body")
+    ("single", "single-post", "node-type-article", "node-type-story", "page-node-type-article")
 )
 _LIST_CLASSES: Final = frozenset(
-    ("archive", "author", "blog", "category", "date", "home", "paged", "search", "tag", "front")
+    ("archive", "front", "home", "paged", "path-frontpage", "search-results", "tax-category")
 )
-_PAGE_CLASSES: Final = frozenset(("page", "page-template", "page-template-default", "page-id"))
+_PAGE_CLASSES: Final = frozenset(("page-template", "page-template-default", "single-product"))
+_TIME: Final = re.compile(r"\d\d?[:h]\d\d").search
+_YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)").search
+_DATE: Final = re.compile(
+    r"(?<!\d)(?:19|20)\d\d\s?(?:[-/.]|\w)\s?\d\d?\s?(?:[-/.]|\w)\s?\d\d?"
+    r"|\d\d?[./-]\s?\d\d?[./-]\s?(?:19|20)\d\d"
+    r"|\d\d?(?:st|nd|rd|th|er|[.º])?,?[\s-](?:de\s)?[^\W\d_]{3,12}[.,]?[\s-](?:del?\s)?(?:19|20)\d\d"
+    r"|[^\W\d_]{3,12}\.?\s\d\d?(?:st|nd|rd|th)?,?\s{1,3}(?:19|20)\d\d"
+).search
+"""2026-11-05 and 2026年11月5日, 5.11.2026, 5 November 2026 and 5 de noviembre de 2026, Nov. 5, 2026."""
 
 
 class KindGuess(NamedTuple):
@@ -115,6 +125,8 @@ class _Text(NamedTuple):
     link_share: float
     long_links: int
     """Blocks that are links and as long as headlines."""
+    start: int
+    """The block where the run starts."""
 
 
 def judge_page(document: Document, url: str) -> KindGuess:
@@ -130,6 +142,11 @@ def _judge(document: Document, about_url: UrlSigns, learned: float = 0.0) -> Kin
         *_text_points(text),
     ]
     points = -2.0 + sum([count for count, _ in counts])
+    if abs(points) < SURE and text.run >= 300:
+        dated = _date_points(document.blocks, text.start)
+        if dated:
+            counts.append((dated, "date in the text"))
+            points += dated
     sure = abs(points) >= SURE
     if learned and not sure:
         counts.append((learned, "like pages of the host"))
@@ -162,12 +179,9 @@ def _url_points(signs: UrlSigns) -> Iterable[tuple[float, str]]:
 
 def _claim_points(signs: PageSigns) -> Iterable[tuple[float, str]]:
     if signs.og_type:
-        if signs.og_type in ("article", "news", "blog", "post") or "article" in signs.og_type:
-            yield 1.5, "og:type"
-        elif signs.og_type != "website" and not signs.og_type.startswith("video"):
-            yield -4.0, f"og:type {signs.og_type[:30]}"
-        else:
-            yield -1.0, f"og:type {signs.og_type[:30]}"
+        count = _og_points(signs.og_type)
+        if count:
+            yield count, f"og:type {signs.og_type[:30]}"
     for name in signs.types:
         if name in _ARTICLE_TYPES:
             yield 3.0, name
@@ -190,6 +204,16 @@ def _claim_points(signs: PageSigns) -> Iterable[tuple[float, str]]:
             yield -2.0, "body of a page"
 
 
+def _og_points(og_type: str) -> float:
+    if any(word in og_type for word in ("article", "news", "post", "entry", "story")):
+        return 1.5
+    if og_type.startswith(("website", "video", "object", "company")):
+        return -1.0
+    if og_type.startswith(("product", "profile", "music", "book", "place", "restaurant", "image")):
+        return -4.0
+    return 0.0
+
+
 def _text_points(text: _Text) -> Iterable[tuple[float, str]]:
     run = text.run
     if run < 300:
@@ -202,7 +226,7 @@ def _text_points(text: _Text) -> Iterable[tuple[float, str]]:
         yield 0.5, "text"
     else:
         yield 1.5, "long text"
-    if text.link_share > 0.6:
+    if text.link_share > 0.6 and run < 1000:
         yield -1.0, "mostly links"
 
 
@@ -221,8 +245,8 @@ def _look_at_text(blocks: list[Block]) -> _Text:
     bytes and linked blocks take some away: teasers with a headline each come to little.
     """
     total = linked = paragraphs = best = run = 0
-    long_links = 0
-    for text, _, _, share in blocks[:MAX_BLOCKS]:
+    long_links = start = best_start = 0
+    for number, (text, _, _, share) in enumerate(blocks[:MAX_BLOCKS]):
         size = len(text)
         if not text.isascii() and size < LONG_BLOCK:
             size = len(text.encode("utf-8", "replace"))
@@ -237,10 +261,24 @@ def _look_at_text(blocks: list[Block]) -> _Text:
                     long_links += 1
         elif size >= LONG:
             paragraphs += size
+            if not run:
+                start = number
             run += size
             if run > best:
                 best = run
-    return _Text(best, paragraphs, linked / (total or 1), long_links)
+                best_start = start
+    return _Text(best, paragraphs, linked / (total or 1), long_links, best_start)
+
+
+def _date_points(blocks: list[Block], start: int) -> float:
+    """Points for a date above the text or in its first lines, as under a headline."""
+    points = 0.0
+    for text, _, _, _ in blocks[max(0, start - 12) : start + 4]:
+        if len(text) < 200 and _YEAR(text) is not None and _DATE(text) is not None:
+            if _TIME(text) is not None:
+                return 2.5
+            points = 1.5
+    return points
 
 
 class _Learned:

@@ -17,17 +17,23 @@ LONG_WORD: Final = 25
 
 # fmt: off
 LISTING_WORDS: Final = frozenset((
-    "archive", "archives", "archiv", "archivo", "arquivo", "all", "author", "authors", "auteur",
-    "autor", "autoren", "autores", "by", "byline", "categoria", "categorias", "categorie",
+    "author", "authors", "auteur", "autor", "autoren", "autores", "by", "byline", "categoria", "categorias", "categorie",
     "categories", "category", "channel", "columnist", "columnists", "contributor", "contributors",
-    "dossier", "etiqueta", "etiquetas", "find", "hashtag", "index", "journalist", "kategori",
+    "dossier", "etiqueta", "etiquetas", "find", "hashtag", "journalist", "kategori",
     "kategoria", "kategorie", "keyword", "keywords", "label", "labels", "latest", "newest", "page",
     "pages", "people", "person", "profile", "profiles", "recherche", "ressort", "rubric", "rubrica",
     "rubrik", "rubrique", "search", "section", "sections", "series", "sitemap", "suche", "tag",
-    "tags", "tema", "temas", "tema", "teema", "thema", "themen", "theme", "topic", "topics",
+    "tags", "tema", "temas", "teema", "thema", "themen", "theme", "topic", "topics",
     "topico", "user", "users", "zoeken",
 ))
 """A segment before the last, or the last: what comes after it is a name, not a headline."""
+LISTING_NAMES: Final = LISTING_WORDS | frozenset((
+    "all", "archiv", "archive", "archives", "archivo", "arquivo", "blog", "blogs", "breaking",
+    "business", "culture", "economy", "entertainment", "health", "local", "national", "news",
+    "nachrichten", "noticias", "opinion", "politics", "science", "sport", "sports", "tech",
+    "technology", "travel", "world",
+))
+"""Last segments of lists; before the last they may stand before an article."""
 OTHER_WORDS: Final = frozenset((
     "about", "aboutus", "accessibility", "account", "accounts", "advertise", "agb", "aide", "api",
     "apps", "app", "auth", "basket", "board", "booking", "calendar", "calendario", "career",
@@ -50,11 +56,11 @@ OTHER_WORDS: Final = frozenset((
 ))
 """Segments before a page of another kind, or the whole of one."""
 PAGE_WORDS: Final = OTHER_WORDS | frozenset((
-    "a", "add", "advertising", "and", "at", "change", "code", "company", "condiciones", "conditions",
+    "add", "advertising", "and", "at", "change", "code", "company", "condiciones", "conditions",
     "conduct", "create", "de", "edit", "ethics", "for", "forgot", "guestbook", "gtc", "home", "in",
     "info", "information", "join", "legales", "lost", "me", "mentions", "new", "notice", "of",
     "online", "on", "out", "our", "personal", "post", "privacidad", "profile", "qui", "recover",
-    "recovery", "reset", "rights", "rules", "s", "security", "service", "services", "sign",
+    "recovery", "reset", "rights", "rules", "security", "service", "services", "sign",
     "sitemap", "site", "standards", "statement", "the", "to", "uns", "ueber", "up", "us", "use",
     "user", "view", "who", "with", "write", "you", "your", "log", "reply", "send",
 ))
@@ -195,7 +201,7 @@ def _is_archive(segments: list[str], last: str, names: tuple[str, ...]) -> bool:
 
 
 def _is_listing(segments: list[str], last: str, names: tuple[str, ...], *, headline: bool) -> bool:
-    if last in LISTING_WORDS or not _SEARCH_QUERIES.isdisjoint(names):
+    if last in LISTING_NAMES or not _SEARCH_QUERIES.isdisjoint(names):
         return True
     if headline or len(segments) < 2:
         return False
@@ -203,7 +209,7 @@ def _is_listing(segments: list[str], last: str, names: tuple[str, ...], *, headl
 
 
 def _is_other(host: str, segments: list[str], words: list[str], *, headline: bool) -> bool:
-    if words and PAGE_WORDS.issuperset(words):
+    if PAGE_WORDS.issuperset(words) and sum(map(len, words)) > 2:
         return True
     if host.partition(".")[0] in OTHER_HOSTS:
         return True
