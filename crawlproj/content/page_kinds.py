@@ -18,7 +18,7 @@ from typing import Final, Literal, NamedTuple
 from crawlproj.content.document import Block, Document
 from crawlproj.content.packed_text import LONG, LOW_LINKS
 from crawlproj.content.page_signs import PageSigns
-from crawlproj.content.url_signs import UrlSigns, read_url
+from crawlproj.content.url_signs import PAGE_WORDS, UrlSigns, read_url
 
 PageKind = Literal["article", "listing", "other"]
 
@@ -35,8 +35,10 @@ SURE: Final = 3.0
 """Points from which a page teaches others, for or against an article."""
 MAX_LEARNED: Final = 4.0
 """Points that like pages can give or take."""
-LINK_PENALTY: Final = 150
-"""Bytes of text that a linked block between paragraphs takes away: see `_look_at_text`."""
+LINK_PENALTY: Final = 50
+"""Bytes of text that a linked block between paragraphs takes away, and half of the rest."""
+MANY_TEASERS: Final = 20
+"""Links as long as headlines from which a page with little text is rather a list."""
 
 _ARTICLE_TYPES: Final = frozenset(
     (
@@ -86,12 +88,38 @@ _OTHER_TYPES: Final = frozenset(
     )
 )
 _SINGLE_CLASSES: Final = frozenset(
-    ("single", "single-post", "node-type-article", "node-type-story", "page-node-type-article")
+    (
+        "article",
+        "article-page",
+        "node-type-article",
+        "node-type-story",
+        "page-article",
+        "page-node-type-article",
+        "post-page",
+        "post-template",
+        "post-template-default",
+        "single",
+        "single-post",
+        "story",
+    )
 )
 _LIST_CLASSES: Final = frozenset(
-    ("archive", "front", "home", "paged", "path-frontpage", "search-results", "tax-category")
+    (
+        "archive",
+        "category",
+        "front",
+        "front-page",
+        "frontpage",
+        "home",
+        "homepage",
+        "paged",
+        "path-frontpage",
+        "search-results",
+    )
 )
 _PAGE_CLASSES: Final = frozenset(("page-template", "page-template-default", "single-product"))
+_WORDS: Final = re.compile(r"[^\W\d_]+").findall
+_TITLE_END: Final = re.compile(r"\s[-–—|:·•]\s|\s?[|»«]\s?")
 _TIME: Final = re.compile(r"\d\d?[:h]\d\d").search
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)").search
 _DATE: Final = re.compile(
@@ -138,11 +166,12 @@ def _judge(document: Document, about_url: UrlSigns, learned: float = 0.0) -> Kin
     text = _look_at_text(document.blocks)
     counts = [
         *_url_points(about_url),
+        *_title_points(document.title),
         *_claim_points(document.signs),
-        *_text_points(text),
+        *_text_points(text, document.signs.article_elements),
     ]
     points = -2.0 + sum([count for count, _ in counts])
-    if abs(points) < SURE and text.run >= 300:
+    if -SURE - 2.0 < points < SURE and text.run >= 300:
         dated = _date_points(document.blocks, text.start)
         if dated:
             counts.append((dated, "date in the text"))
@@ -194,6 +223,10 @@ def _claim_points(signs: PageSigns) -> Iterable[tuple[float, str]]:
             break
     if signs.published:
         yield 2.0, "date of publication"
+    if signs.article_elements == 1:
+        yield 0.5, "one article element"
+    if 1 <= signs.time_elements <= 4:
+        yield 0.5, "time element"
     if signs.body_class:
         classes = signs.body_class.split()
         if not _SINGLE_CLASSES.isdisjoint(classes):
@@ -202,6 +235,12 @@ def _claim_points(signs: PageSigns) -> Iterable[tuple[float, str]]:
             yield -3.0, "body of a listing"
         elif not _PAGE_CLASSES.isdisjoint(classes):
             yield -2.0, "body of a page"
+
+
+def _title_points(title: str) -> Iterable[tuple[float, str]]:
+    words = _WORDS(_TITLE_END.split(title, 1)[0].lower())
+    if words and PAGE_WORDS.issuperset(words):
+        yield -3.0, "title of another kind"
 
 
 def _og_points(og_type: str) -> float:
@@ -214,7 +253,7 @@ def _og_points(og_type: str) -> float:
     return 0.0
 
 
-def _text_points(text: _Text) -> Iterable[tuple[float, str]]:
+def _text_points(text: _Text, article_elements: int) -> Iterable[tuple[float, str]]:
     run = text.run
     if run < 300:
         yield -4.0, "hardly any text"
@@ -226,8 +265,11 @@ def _text_points(text: _Text) -> Iterable[tuple[float, str]]:
         yield 0.5, "text"
     else:
         yield 1.5, "long text"
-    if text.link_share > 0.6 and run < 1000:
-        yield -1.0, "mostly links"
+    if run < 1000:
+        if text.link_share > 0.6:
+            yield -1.0, "mostly links"
+        if text.long_links >= MANY_TEASERS or article_elements >= 8:
+            yield -1.0, "many teasers"
 
 
 def _other_kind(about_url: UrlSigns, signs: PageSigns, text: _Text) -> PageKind:
@@ -241,8 +283,9 @@ def _other_kind(about_url: UrlSigns, signs: PageSigns, text: _Text) -> PageKind:
 def _look_at_text(blocks: list[Block]) -> _Text:
     """The sizes that tell an article from a list.
 
-    The longest run is the best sum of any stretch of the page in which paragraphs count their
-    bytes and linked blocks take some away: teasers with a headline each come to little.
+    The longest run is the best sum of any stretch of the page in which paragraphs count their bytes
+    and each linked block halves what there is: teasers with a headline each come to little, however
+    many there are.
     """
     total = linked = paragraphs = best = run = 0
     long_links = start = best_start = 0
@@ -254,9 +297,7 @@ def _look_at_text(blocks: list[Block]) -> _Text:
         if share >= LOW_LINKS:
             linked += int(size * share)
             if size >= 15:
-                run -= LINK_PENALTY
-                if run < 0:
-                    run = 0
+                run = run // 2 - LINK_PENALTY if run > 2 * LINK_PENALTY else 0
                 if size >= 30 and share > 0.7:
                     long_links += 1
         elif size >= LONG:
@@ -273,7 +314,7 @@ def _look_at_text(blocks: list[Block]) -> _Text:
 def _date_points(blocks: list[Block], start: int) -> float:
     """Points for a date above the text or in its first lines, as under a headline."""
     points = 0.0
-    for text, _, _, _ in blocks[max(0, start - 12) : start + 4]:
+    for text, _, _, _ in blocks[max(0, start - 12) : start + 8]:
         if len(text) < 200 and _YEAR(text) is not None and _DATE(text) is not None:
             if _TIME(text) is not None:
                 return 2.5
