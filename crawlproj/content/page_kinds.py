@@ -37,6 +37,10 @@ MAX_LEARNED: Final = 4.0
 """Points that like pages can give or take."""
 LINK_PENALTY: Final = 50
 """Bytes of text that a linked block between paragraphs takes away, and half of the rest."""
+HEADLINE: Final = 25
+"""Bytes from which a line may be a headline."""
+MANY_ARTICLES: Final = 4
+"""Types of articles from which a page is rather about several."""
 MANY_TEASERS: Final = 20
 """Links as long as headlines from which a page with little text is rather a list."""
 
@@ -62,7 +66,7 @@ _ARTICLE_TYPES: Final = frozenset(
     )
 )
 _LISTING_TYPES: Final = frozenset(
-    ("blog", "collectionpage", "itemlist", "profilepage", "searchresultspage")
+    ("collectionpage", "itemlist", "profilepage", "searchresultspage")
 )
 _OTHER_TYPES: Final = frozenset(
     (
@@ -103,23 +107,10 @@ _SINGLE_CLASSES: Final = frozenset(
         "story",
     )
 )
-_LIST_CLASSES: Final = frozenset(
-    (
-        "archive",
-        "category",
-        "front",
-        "front-page",
-        "frontpage",
-        "home",
-        "homepage",
-        "paged",
-        "path-frontpage",
-        "search-results",
-    )
-)
+_LIST_CLASSES: Final = frozenset(("archive", "category", "paged", "search-results"))
 _PAGE_CLASSES: Final = frozenset(("page-template", "page-template-default", "single-product"))
 _WORDS: Final = re.compile(r"[^\W\d_]+").findall
-_TITLE_END: Final = re.compile(r"\s[-–—|:·•]\s|\s?[|»«]\s?")
+_TITLE_END: Final = re.compile("\\s[-\u2013\u2014|:\u00b7\u2022]\\s|\\s?[|\u00ab\u00bb]\\s?")
 _TIME: Final = re.compile(r"\d\d?[:h]\d\d").search
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)").search
 _DATE: Final = re.compile(
@@ -128,7 +119,7 @@ _DATE: Final = re.compile(
     r"|\d\d?(?:st|nd|rd|th|er|[.º])?,?[\s-](?:de\s)?[^\W\d_]{3,12}[.,]?[\s-](?:del?\s)?(?:19|20)\d\d"
     r"|[^\W\d_]{3,12}\.?\s\d\d?(?:st|nd|rd|th)?,?\s{1,3}(?:19|20)\d\d"
 ).search
-"""2026-11-05 and 2026年11月5日, 5.11.2026, 5 November 2026 and 5 de noviembre de 2026, Nov. 5, 2026."""
+"""Dates with a year of four digits: by numbers in any order, or with the name of a month."""
 
 
 class KindGuess(NamedTuple):
@@ -149,7 +140,6 @@ class _Text(NamedTuple):
 
     run: int
     """The longest run of paragraphs with few links between them."""
-    paragraphs: int
     link_share: float
     long_links: int
     """Blocks that are links and as long as headlines."""
@@ -172,10 +162,10 @@ def _judge(document: Document, about_url: UrlSigns, learned: float = 0.0) -> Kin
     ]
     points = -2.0 + sum([count for count, _ in counts])
     if -SURE - 2.0 < points < SURE and text.run >= 300:
-        dated = _date_points(document.blocks, text.start)
-        if dated:
-            counts.append((dated, "date in the text"))
-            points += dated
+        # Dearer than the rest, so only for those that are in doubt.
+        more = _top_points(document, text.start, url_dated=about_url.dated)
+        counts += more
+        points += sum([count for count, _ in more])
     sure = abs(points) >= SURE
     if learned and not sure:
         counts.append((learned, "like pages of the host"))
@@ -183,7 +173,7 @@ def _judge(document: Document, about_url: UrlSigns, learned: float = 0.0) -> Kin
     why = ", ".join([f"{name} {count:+.1f}" for count, name in counts])
     if points > 0:
         return KindGuess("article", sure, why, points)
-    return KindGuess(_other_kind(about_url, document.signs, text), sure, why, points)
+    return KindGuess(_other_kind(about_url, text), sure, why, points)
 
 
 def _url_points(signs: UrlSigns) -> Iterable[tuple[float, str]]:
@@ -196,6 +186,8 @@ def _url_points(signs: UrlSigns) -> Iterable[tuple[float, str]]:
         yield 3.0, "date in the URL"
     if signs.listing:
         yield -4.0, "URL of a listing"
+    if signs.gallery:
+        yield -6.0, "URL of a gallery"
     if signs.other:
         yield -4.0, "URL of another kind"
     if signs.words >= 4:
@@ -211,16 +203,7 @@ def _claim_points(signs: PageSigns) -> Iterable[tuple[float, str]]:
         count = _og_points(signs.og_type)
         if count:
             yield count, f"og:type {signs.og_type[:30]}"
-    for name in signs.types:
-        if name in _ARTICLE_TYPES:
-            yield 3.0, name
-            break
-        if name in _LISTING_TYPES:
-            yield -3.0, name
-            break
-        if name in _OTHER_TYPES:
-            yield -4.0, name
-            break
+    yield from _type_points(signs.types)
     if signs.published:
         yield 2.0, "date of publication"
     if signs.article_elements == 1:
@@ -235,6 +218,23 @@ def _claim_points(signs: PageSigns) -> Iterable[tuple[float, str]]:
             yield -3.0, "body of a listing"
         elif not _PAGE_CLASSES.isdisjoint(classes):
             yield -2.0, "body of a page"
+
+
+def _type_points(types: tuple[str, ...]) -> Iterable[tuple[float, str]]:
+    """The first type that says something counts: what comes later is inside of it, or beside it."""
+    for number, name in enumerate(types):
+        if name in _ARTICLE_TYPES:
+            if sum([other in _ARTICLE_TYPES for other in types]) < MANY_ARTICLES:
+                yield 3.0, name
+            return
+        if name in _LISTING_TYPES:
+            if types[number + 1 : number + 2] == ("sitenavigationelement",):
+                continue
+            yield -3.0, name
+            return
+        if name in _OTHER_TYPES:
+            yield -4.0, name
+            return
 
 
 def _title_points(title: str) -> Iterable[tuple[float, str]]:
@@ -272,7 +272,7 @@ def _text_points(text: _Text, article_elements: int) -> Iterable[tuple[float, st
             yield -1.0, "many teasers"
 
 
-def _other_kind(about_url: UrlSigns, signs: PageSigns, text: _Text) -> PageKind:
+def _other_kind(about_url: UrlSigns, text: _Text) -> PageKind:
     if about_url.archive or about_url.listing:
         return "listing"
     if text.long_links >= 8 and (text.link_share > 0.3 or text.run < 600):
@@ -287,7 +287,7 @@ def _look_at_text(blocks: list[Block]) -> _Text:
     and each linked block halves what there is: teasers with a headline each come to little, however
     many there are.
     """
-    total = linked = paragraphs = best = run = 0
+    total = linked = best = run = 0
     long_links = start = best_start = 0
     for number, (text, _, _, share) in enumerate(blocks[:MAX_BLOCKS]):
         size = len(text)
@@ -301,24 +301,36 @@ def _look_at_text(blocks: list[Block]) -> _Text:
                 if size >= 30 and share > 0.7:
                     long_links += 1
         elif size >= LONG:
-            paragraphs += size
             if not run:
                 start = number
             run += size
             if run > best:
                 best = run
                 best_start = start
-    return _Text(best, paragraphs, linked / (total or 1), long_links, best_start)
+    return _Text(best, linked / (total or 1), long_links, best_start)
 
 
-def _date_points(blocks: list[Block], start: int) -> float:
-    """Points for a date above the text or in its first lines, as under a headline."""
-    points = 0.0
-    for text, _, _, _ in blocks[max(0, start - 12) : start + 8]:
-        if len(text) < 200 and _YEAR(text) is not None and _DATE(text) is not None:
-            if _TIME(text) is not None:
-                return 2.5
-            points = 1.5
+def _top_points(document: Document, start: int, *, url_dated: bool) -> list[tuple[float, str]]:
+    """What stands around the start of the text: the page's own title as a headline, and a date."""
+    title = document.title
+    headline = -0.5
+    dated = 0.0
+    for text, _, _, share in document.blocks[max(0, start - 15) : start + 8]:
+        if len(text) > 300 or share >= LOW_LINKS:
+            continue
+        if headline < 0 and text in title and len(text.encode("utf-8", "replace")) >= HEADLINE:
+            headline = 1.0
+        if dated < 2.5 and len(text) < 200 and _YEAR(text) is not None and _DATE(text) is not None:
+            dated = 2.5 if _TIME(text) is not None else 1.5
+    if headline > 0:
+        points = [(headline, "title as a headline")]
+    else:
+        points = [(headline, "no headline")]
+    signs = document.signs
+    if dated:
+        points.append((dated, "date in the text"))
+    elif not (url_dated or signs.published or signs.time_elements):
+        points.append((-0.5, "no date at all"))
     return points
 
 

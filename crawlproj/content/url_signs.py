@@ -17,52 +17,60 @@ LONG_WORD: Final = 25
 
 # fmt: off
 LISTING_WORDS: Final = frozenset((
-    "author", "authors", "auteur", "autor", "autoren", "autores", "by", "byline", "categoria", "categorias", "categorie",
-    "categories", "category", "channel", "columnist", "columnists", "contributor", "contributors",
-    "dossier", "etiqueta", "etiquetas", "find", "hashtag", "journalist", "kategori",
-    "kategoria", "kategorie", "keyword", "keywords", "label", "labels", "latest", "newest", "page",
-    "pages", "people", "person", "profile", "profiles", "recherche", "ressort", "rubric", "rubrica",
-    "rubrik", "rubrique", "search", "section", "sections", "series", "sitemap", "suche", "tag",
-    "tags", "tema", "temas", "teema", "thema", "themen", "theme", "topic", "topics",
-    "topico", "user", "users", "zoeken",
+    "auteur", "author", "authors", "autor", "autoren", "autores", "by", "byline", "categoria",
+    "categorias", "categorie", "categories", "category", "channel", "columnist", "columnists",
+    "contributor", "contributors", "dossier", "etiqueta", "etiquetas", "hashtag", "journalist",
+    "kategori", "kategoria", "kategorie", "keyword", "keywords", "label", "labels", "latest",
+    "newest", "page", "pages", "person", "profile", "profiles", "recherche", "ressort", "rubric",
+    "rubrica", "rubrik", "rubrique", "search", "section", "sections", "sitemap", "suche", "tag",
+    "tags", "teema", "tema", "temas", "thema", "theme", "themen", "topic", "topico", "topics",
+    "user", "users", "zoeken",
 ))
 """A segment before the last, or the last: what comes after it is a name, not a headline."""
 LISTING_NAMES: Final = LISTING_WORDS | frozenset((
     "all", "archiv", "archive", "archives", "archivo", "arquivo", "blog", "blogs", "breaking",
-    "business", "culture", "economy", "entertainment", "health", "local", "national", "news",
-    "nachrichten", "noticias", "opinion", "politics", "science", "sport", "sports", "tech",
-    "technology", "travel", "world",
+    "business", "culture", "economy", "entertainment", "health", "local", "nachrichten", "national",
+    "news", "noticias", "opinion", "politics", "science", "sport", "sports", "tech", "technology",
+    "travel", "world",
 ))
 """Last segments of lists; before the last they may stand before an article."""
-OTHER_WORDS: Final = frozenset((
-    "about", "aboutus", "accessibility", "account", "accounts", "advertise", "agb", "aide", "api",
-    "apps", "app", "auth", "basket", "board", "booking", "calendar", "calendario", "career",
-    "careers", "cart", "catalog", "catalogue", "checkout", "community", "contact", "contacts",
-    "contato", "contatti", "contacto", "cookie", "cookies", "copyright", "customer", "datenschutz",
-    "directory", "disclaimer", "discussion", "discussions", "doc", "docs", "documentation",
-    "download", "downloads", "donate", "event", "events", "eula", "faq", "faqs", "feedback",
-    "forum", "forums", "forumdisplay", "fotos", "fotostrecke", "fotostrecken", "galeria", "galerias",
-    "galerie", "galerien", "galleries", "gallery", "guidelines", "help", "hilfe", "impressum",
-    "imprint", "item", "jobs", "kalender", "konto", "kontakt", "legal", "licence", "license",
-    "listings", "login", "logout", "man", "manual", "manuals", "map", "masthead", "member",
-    "members", "membership", "my", "newsletter", "newsletters", "order", "password", "photos",
-    "pictures", "playlist", "podcasts", "policies", "policy", "preferences", "press-kit", "pricing",
-    "prices", "privacy", "product", "products", "produkt", "produkte", "produto", "producto",
-    "productos", "question", "questions", "quiz", "reference", "refer", "register", "registration",
-    "settings", "shop", "showthread", "signin", "signup", "slideshow", "slideshows", "sso", "staff",
-    "store", "stores", "subscribe", "subscription", "support", "team", "terms", "thread", "threads",
-    "tickets", "tos", "tutorial", "viewforum", "viewtopic", "weather", "wetter", "wiki",
-    "wishlist",
+FIRM_WORDS: Final = frozenset((
+    "account", "calendar", "cart", "checkout", "doc", "docs", "documentation", "forum", "forums",
+    "login", "manual", "product", "producto", "productos", "products", "produkt", "produkte",
+    "produto", "register", "shop", "showthread", "store", "thread", "threads", "viewforum",
+    "viewtopic", "wiki",
 ))
-"""Segments before a page of another kind, or the whole of one."""
+"""Segments before a page of another kind, also if its name looks like a headline or has a date."""
+OTHER_WORDS: Final = FIRM_WORDS | frozenset((
+    "about", "aboutus", "accessibility", "accounts", "advertise", "agb", "aide", "api", "app",
+    "apps", "auth", "basket", "board", "booking", "calendario", "career", "careers", "catalog",
+    "catalogue", "community", "contact", "contacto", "contacts", "contato", "contatti", "cookie",
+    "cookies", "copyright", "customer", "datenschutz", "directory", "disclaimer", "discussion",
+    "discussions", "donate", "download", "downloads", "eula", "event", "events", "faq", "faqs",
+    "feedback", "forumdisplay", "guidelines", "help", "hilfe", "impressum", "imprint", "item",
+    "jobs", "kalender", "kontakt", "konto", "legal", "licence", "license", "listings", "logout",
+    "man", "manuals", "map", "masthead", "member", "members", "membership", "my", "newsletter",
+    "newsletters", "order", "password", "playlist", "podcasts", "policies", "policy", "preferences",
+    "press-kit", "prices", "pricing", "privacy", "question", "questions", "quiz", "refer",
+    "reference", "registration", "settings", "signin", "signup", "sso", "staff", "stores",
+    "subscribe", "subscription", "support", "team", "terms", "tickets", "tos", "tutorial",
+    "weather", "wetter", "wishlist",
+))
+"""Segments before a page of another kind; before headlines they are sections of news, too."""
+GALLERY_WORDS: Final = frozenset((
+    "bilder", "bildergalerie", "bildergalerien", "diaporama", "diaporamas", "fotogaleria",
+    "fotogalerie", "fotos", "fotostrecke", "fotostrecken", "galeria", "galerias", "galerie",
+    "galerien", "galleries", "gallery", "photos", "pictures", "slideshow", "slideshows",
+))
+"""Words for pages of pictures."""
 PAGE_WORDS: Final = OTHER_WORDS | frozenset((
     "add", "advertising", "and", "at", "change", "code", "company", "condiciones", "conditions",
-    "conduct", "create", "de", "edit", "ethics", "for", "forgot", "guestbook", "gtc", "home", "in",
-    "info", "information", "join", "legales", "lost", "me", "mentions", "new", "notice", "of",
-    "online", "on", "out", "our", "personal", "post", "privacidad", "profile", "qui", "recover",
-    "recovery", "reset", "rights", "rules", "security", "service", "services", "sign",
-    "sitemap", "site", "standards", "statement", "the", "to", "uns", "ueber", "up", "us", "use",
-    "user", "view", "who", "with", "write", "you", "your", "log", "reply", "send",
+    "conduct", "create", "de", "edit", "ethics", "for", "forgot", "gtc", "guestbook", "home", "in",
+    "info", "information", "join", "legales", "log", "lost", "me", "mentions", "new", "notice",
+    "of", "on", "online", "our", "out", "personal", "post", "privacidad", "profile", "qui",
+    "recover", "recovery", "reply", "reset", "rights", "rules", "security", "send", "service",
+    "services", "sign", "site", "sitemap", "standards", "statement", "the", "to", "ueber", "uns",
+    "up", "us", "use", "user", "view", "who", "with", "write", "you", "your",
 ))
 """Words of which names like privacy-policy and about-us are made; no headline has only these."""
 OTHER_HOSTS: Final = frozenset((
@@ -72,11 +80,11 @@ OTHER_HOSTS: Final = frozenset((
 ))
 """First labels of hosts that have no articles."""
 LANGUAGES: Final = frozenset((
-    "ar", "az", "be", "bg", "bn", "ca", "cn", "cs", "cz", "da", "de", "dk", "el", "en", "es", "et",
-    "fa", "fi", "fr", "gb", "gr", "he", "hi", "hr", "hu", "id", "int", "it", "ja", "jp", "ka", "kk",
-    "ko", "kr", "lt", "lv", "mk", "ms", "nb", "nl", "no", "pl", "pt", "ro", "ru", "sk", "sl", "sq",
-    "sr", "sv", "th", "tr", "tw", "ua", "uk", "ur", "us", "uz", "vi", "zh", "eng", "ger", "fra",
-    "rus", "spa", "english", "deutsch", "francais", "espanol",
+    "ar", "az", "be", "bg", "bn", "ca", "cn", "cs", "cz", "da", "de", "deutsch", "dk", "el", "en",
+    "eng", "english", "es", "espanol", "et", "fa", "fi", "fr", "fra", "francais", "gb", "ger", "gr",
+    "he", "hi", "hr", "hu", "id", "int", "it", "ja", "jp", "ka", "kk", "ko", "kr", "lt", "lv", "mk",
+    "ms", "nb", "nl", "no", "pl", "pt", "ro", "ru", "rus", "sk", "sl", "spa", "sq", "sr", "sv",
+    "th", "tr", "tw", "ua", "uk", "ur", "us", "uz", "vi", "zh",
 ))
 """Languages and countries as they stand at the start of a path."""
 # fmt: on
@@ -86,16 +94,19 @@ _SEARCH_QUERIES: Final = frozenset(("s", "q", "query", "search", "search_query",
 _MONTHS: Final = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _DATE: Final = re.compile(
     rf"/(?:19|20)\d\d[/.-](?:0?[1-9]|1[0-2]|(?:{_MONTHS})[a-z]{{0,6}})(?![a-z\d])"
+    r"|/(?:19|20)\d\d/[^\W\d_]{3,10}/\d\d?(?=/)"
     r"|(?<!\d)(?:19|20)\d\d[_.-](?:0[1-9]|1[0-2])[_.-](?:0[1-9]|[12]\d|3[01])(?!\d)"
     r"|[/_-](?:19|20)\d\d(?:0[1-9]|1[0-2])(?:(?:0[1-9]|[12]\d|3[01])(?:\d{4,})?)?(?!\d)"
 ).search
-"""/2026/11/ and /2026/nov/, 2026-11-05 anywhere, /20261105 and -202611 at the start of a name."""
+"""/2026/11/, /2026/nov/ and /2026/listopad/5/; 2026-11-05 anywhere; /20261105 and -202611."""
 _YEAR: Final = re.compile(r"/(?:19|20)\d\d(?=/|$)").search
 _ONLY_DATE: Final = re.compile(r"(?:19|20)?\d{2}|\d{1,2}|(?:" + _MONTHS + r")[a-z]{0,6}").fullmatch
 _WORDS: Final = re.compile(r"[^\W\d_]+").findall
 _DIGITS: Final = re.compile(r"\d+")
 _LONG_NUMBER: Final = re.compile(r"\d{5,}|(?=[0-9a-f-]*[a-f])(?=[0-9a-f-]*\d)[0-9a-f-]{10,}").search
-_EXTENSION: Final = re.compile(r"\.(?:[a-z]{1,4}html?|s?html?|php\d?|aspx?|jsp|do|cfm|cms|csp|\w{2,5})$")
+_EXTENSION: Final = re.compile(
+    r"\.(?:[a-z]{1,4}html?|s?html?|php\d?|aspx?|jsp|do|cfm|cms|csp|\w{2,5})$"
+)
 _PAGE_NUMBER: Final = re.compile(r"p(?:age|g|\.)?[-_]?\d{1,4}|seite[-_]?\d{1,4}").fullmatch
 _LANGUAGE: Final = re.compile(r"([a-z]{2,8})(?:[-_][a-z]{2,4})?").fullmatch
 
@@ -115,6 +126,8 @@ class UrlSigns(NamedTuple):
     """It is named as a tag, an author, a search or the like."""
     other: bool = False
     """It is named as a shop, a forum, a manual, a legal notice or the like."""
+    gallery: bool = False
+    """It is named as a gallery of pictures."""
     words: int = 0
     """Words of its last name: headlines have many."""
     number: bool = False
@@ -157,6 +170,7 @@ def read_url(url: str) -> UrlSigns:
         archive=archive,
         listing=not dated and _is_listing(segments, last, names, headline=headline),
         other=_is_other(host, segments, words, headline=headline),
+        gallery=_is_gallery(segments, words),
         words=count,
         number=_LONG_NUMBER(last) is not None or _LONG_NUMBER(query) is not None,
     )
@@ -213,10 +227,14 @@ def _is_other(host: str, segments: list[str], words: list[str], *, headline: boo
         return True
     if host.partition(".")[0] in OTHER_HOSTS:
         return True
-    named = segments[:-1]
-    if headline:
-        named = segments[:1]
-    return not OTHER_WORDS.isdisjoint(named)
+    named = FIRM_WORDS if headline else OTHER_WORDS
+    return not named.isdisjoint(segments[:-1])
+
+
+def _is_gallery(segments: list[str], words: list[str]) -> bool:
+    if words and (words[0] in GALLERY_WORDS or words[-1] in GALLERY_WORDS):
+        return True
+    return not GALLERY_WORDS.isdisjoint(segments[:-1])
 
 
 def _pattern(segments: list[str], names: tuple[str, ...]) -> str:
@@ -243,7 +261,7 @@ def _general(segment: str) -> str:
 
 
 def _class(name: str) -> str:
-    """What a name is: a number, a word, two or three words, a headline, or something with digits."""
+    """What a name is: a number, a word, two or three words, a headline, with digits or without."""
     if name.isdigit():
         return "9"
     words = len(_WORDS(name))
