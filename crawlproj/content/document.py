@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final, Literal, NamedTuple, get_args
 
+from crawlproj.content.page_signs import NO_SIGNS, PageSigns
 from crawlproj.content.robots_directives import NO_DIRECTIVES, RobotsDirectives
 from crawlproj.content.slices import (
     ANYWHERE,
@@ -122,6 +123,8 @@ class Document:
     description: str = ""
     keywords: str = ""
     """What its head says it is about."""
+    signs: PageSigns = NO_SIGNS
+    """What its markup says of the kind of page it is; no other document has any."""
     _digest: bytes = field(default=b"", repr=False, compare=False)
 
     @property

@@ -138,6 +138,7 @@ def parse_in_slices(
         too_many_links=found.too_many,
         description=remove_characters(target.description, INVISIBLE),
         keywords=remove_characters(target.keywords, INVISIBLE),
+        signs=target.signs(),
     )
     if big:
         yield from document.find_digest_in_slices()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from crawlproj.content.page_signs import DATE_NAMES, MAX_SIGN, find_json_ld_types, note_type
 from crawlproj.content.robots_directives import parse_robots_meta
 from crawlproj.content.script_urls import find_handler_urls
 
@@ -94,6 +95,10 @@ def _landmark(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     open_block(target, tag, attrib)
     if "role" not in attrib:
         target.in_main = _LANDMARKS[tag]
+    if tag == "article":
+        target.article_elements += 1
+    if "itemtype" in attrib:
+        target.types += note_type(attrib["itemtype"][:MAX_SIGN])
 
 
 def _break(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
@@ -105,6 +110,20 @@ def _html(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     if not target.language:
         language = attrib.get("lang") or attrib.get("xml:lang") or ""
         target.language = language.strip()[:40]
+    if "itemtype" in attrib:
+        target.types += note_type(attrib["itemtype"][:MAX_SIGN])
+
+
+def _body(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
+    """A start that is no border: the body's classes are noted."""
+    if "class" in attrib:
+        target.body_class = attrib["class"][:MAX_SIGN].lower()
+    if "itemtype" in attrib:
+        target.types += note_type(attrib["itemtype"][:MAX_SIGN])
+
+
+def _time(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
+    target.time_elements += 1
 
 
 def _a(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
@@ -237,6 +256,10 @@ def _meta(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
         target.description = target.description or " ".join(content[:MAX_META].split())
     elif name == "keywords":
         target.keywords = target.keywords or " ".join(content[:MAX_META].split())
+    elif name == "og:type":
+        target.og_type = target.og_type or content[:MAX_SIGN].strip().lower()
+    elif name in DATE_NAMES:
+        target.published = target.published or content[:MAX_SIGN].strip()
 
 
 def _skip(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
@@ -250,7 +273,10 @@ def _skip_end(target: HtmlTarget, tag: str) -> None:
     target.skip_depth -= 1
     if not target.skip_depth and len(target.buffer) > target.skip_start:
         if tag == "script":
-            target.scripts.append("".join(target.buffer[target.skip_start :]))
+            code = "".join(target.buffer[target.skip_start :])
+            target.scripts.append(code)
+            if target.in_json_ld:
+                target.types += find_json_ld_types(code)
         elif tag == "title" and not target.title:
             title = "".join(target.buffer[target.skip_start :])[:MAX_TITLE]
             target.title = " ".join(title.split())
@@ -259,6 +285,7 @@ def _skip_end(target: HtmlTarget, tag: str) -> None:
 
 def _script(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     _skip(target, tag, attrib)
+    target.in_json_ld = "type" in attrib and "ld+json" in attrib["type"]
     src = attrib.get("src")
     if src:
         target.links.append((src, "script", "", "", False, ""))
@@ -271,9 +298,9 @@ def _embedded(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
 
 # fmt: off
 _INLINE: Final = (
-    "abbr", "acronym", "b", "bdi", "bdo", "big", "body", "cite", "code", "data", "del", "dfn", "em",
+    "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em",
     "font", "head", "i", "ins", "kbd", "label", "mark", "nobr", "picture", "q", "rp", "rt", "ruby",
-    "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+    "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "tt", "u", "var", "wbr",
     "input", "param", "track", "col", "path", "use", "g",
 )
 _SKIPPED: Final = (
@@ -282,6 +309,7 @@ _SKIPPED: Final = (
 _VOID: Final[dict[str, Start]] = {
     "br": _break, "hr": _break, "img": _img, "link": _link, "meta": _meta, "base": _base,
     "area": _area, "source": _media, "embed": _media, "frame": _media, "html": _html,
+    "body": _body, "time": _time,
 }
 _HOLDING: Final[dict[str, Start]] = {"script": _script, "iframe": _embedded, "object": _embedded}
 STARTS: Final[dict[str, Start | None]] = {

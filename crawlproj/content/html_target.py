@@ -21,6 +21,7 @@ from crawlproj.content.html_elements import (
     close_block,
     open_block,
 )
+from crawlproj.content.page_signs import MAX_TYPES, PageSigns
 from crawlproj.content.robots_directives import NO_DIRECTIVES, RobotsDirectives
 from crawlproj.content.script_urls import find_handler_urls
 from crawlproj.content.slices import SLICE_CHARACTERS
@@ -73,24 +74,31 @@ class HtmlTarget:
         "anchor_start",
         "anchor_text",
         "anchor_title",
+        "article_elements",
         "base",
         "blocks",
+        "body_class",
         "buffer",
         "data",
         "description",
+        "in_json_ld",
         "in_main",
         "keywords",
         "language",
         "linked_characters",
         "links",
+        "og_type",
         "parser",
         "path",
+        "published",
         "robots",
         "scripts",
         "skip_depth",
         "skip_start",
         "stack",
+        "time_elements",
         "title",
+        "types",
     )
 
     def __init__(self, agents: tuple[str, ...]) -> None:
@@ -129,6 +137,13 @@ class HtmlTarget:
         self.linked_characters = 0
         self.skip_depth = 0
         self.skip_start = 0
+        self.og_type = ""
+        self.types: list[str] = []
+        self.in_json_ld = False
+        self.published = ""
+        self.body_class = ""
+        self.article_elements = 0
+        self.time_elements = 0
 
     def start(self, tag: str, attrib: Attrs) -> None:
         """What lxml calls when an element starts."""
@@ -191,6 +206,17 @@ class HtmlTarget:
             )
         )
         self.anchor_href = ""
+
+    def signs(self) -> PageSigns:
+        """What was found that says which kind of page it is."""
+        return PageSigns(
+            self.og_type,
+            tuple(self.types[:MAX_TYPES]),
+            self.published,
+            self.body_class,
+            article_elements=self.article_elements,
+            time_elements=self.time_elements,
+        )
 
     def close(self) -> HtmlTarget:
         """End the page, also one that was cut; lxml returns what this returns."""
