@@ -67,11 +67,6 @@ def roots_of(spider: object) -> list[str]:
     return list(getattr(spider, "roots", None) or ())
 
 
-def wants_articles(spider: object) -> bool:
-    """Whether a spider wants articles as items."""
-    return bool(getattr(spider, "wants_articles", False))
-
-
 def site_rules_of(spider: object, url: str) -> SiteRules | None:
     """What a spider knows of the site of a canonical URL; None if it knows nothing."""
     site_of = getattr(spider, "site_of", None)
