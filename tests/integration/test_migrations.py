@@ -139,7 +139,7 @@ def test_a_newer_database_is_refused(database: Database) -> None:
     for action in (migrate, pending_migrations):
         with pytest.raises(
             MigrationError,
-            match=r"at migration 000\d, this code knows only 000\d: update crawlproj",
+            match=r"at migration 00\d\d, this code knows only 00\d\d: update crawlproj",
         ):
             action(database)
 

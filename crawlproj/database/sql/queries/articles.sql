@@ -21,7 +21,8 @@ update page set article = 'copy' where url in (select url from copy)
 returning url;
 
 -- name: take_articles
--- Gives a worker the next pages of the queue, for a while; those without a body are articles whose items are to be sent.
+-- Gives a worker the next pages of the queue, for a while.
+-- Those without a body are articles that are stored, and whose items are to be sent.
 with taken as (
     select page from article_queue where crawl = %(crawl)s and (taken_until is null or taken_until < now())
     order by at, page limit %(number)s for update skip locked
@@ -105,7 +106,8 @@ select u.canonical as url from url u where u.id in (
 order by u.id limit 100;
 
 -- name: export_articles
--- Articles of a crawl in the order of their last change, from a moment and page on, with their other addresses; for scrapy export.
+-- Articles of a crawl with their other addresses, as they changed; for scrapy export.
+-- Piece by piece: from a moment and a page on.
 select a.page, a.changed_at, u.canonical as url, a.title, a.text, a.date, a.modified, a.fields, a.site, a.version, p.language,
     array(select v.canonical from article_address d join url v on v.id = d.page where d.article = a.page
         union select v.canonical from page c join url v on v.id = c.url where c.duplicate_of = a.page) as addresses

@@ -35,7 +35,7 @@ where c.name = %(name)s
 group by 1 order by 1 desc limit %(limit)s;
 
 -- name: status_articles
--- Articles of each crawl, those that wait in the queue, and what was useful of the fetches of a day; for scrapy status.
+-- Articles of each crawl, those in the queue, useful fetches of a day; for scrapy status.
 select c.name, (select count(*) from article a where a.crawl = c.id) as articles,
     (select count(*) from article a where a.crawl = c.id and a.changed_at > now() - interval '1 day'
         and a.found_at > now() - interval '1 day') as day,
