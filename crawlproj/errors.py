@@ -3,14 +3,18 @@
     CrawlprojError
     |-- ArchiveError         a WARC file cannot be written (disk full), or cannot be read
     |-- ConfigError          a setting or an input is nonsense; the text says what would be right
+    |   `-- MistakesError    a file is: a line for each mistake
     `-- DatabaseError        Postgres is unreachable, too old, was lost, or refused a statement
         |-- EmbeddedError    our own Postgres could not be made, started or stopped
         `-- MigrationError   the tables do not fit this code
 
-Each text is one line that can be shown to a user as it is; none ever holds a password.
+Each text is one line that can be shown to a user as it is (of MistakesError each of its lines);
+none ever holds a password.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class CrawlprojError(Exception):
@@ -30,6 +34,23 @@ class ArchiveError(CrawlprojError):
 
 class ConfigError(CrawlprojError):
     """A bad setting or bad input."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What is to be shown."""
+        return (str(self),)
+
+
+class MistakesError(ConfigError):
+    """Mistakes in one file, each a line of its own."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        super().__init__("\n".join(lines))
+        self._lines = tuple(lines)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return self._lines
 
 
 class DatabaseError(CrawlprojError):

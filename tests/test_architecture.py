@@ -37,6 +37,7 @@ LAYERS = (
     "setting_names",
     "fetch",
     "scheduling",
+    "news",
     "oneoff",
     "addon",
     "upkeep",
@@ -56,6 +57,7 @@ ONLY_IN = {
     "lxml": "crawlproj/content/",
     "re2": "crawlproj/urls/patterns.py",
     "redis": "crawlproj/scheduling/redis/",
+    "yaml": "crawlproj/news/yaml_file.py",
 }
 """Libraries that one place speaks to."""
 
@@ -66,6 +68,7 @@ KNOW_SCRAPY = {
     "setting_names",
     "fetch",
     "scheduling",
+    "news",
     "oneoff",
     "cli",
     "extensions",
@@ -77,6 +80,7 @@ KNOW_SCRAPY_IN_SCHEDULING = {
     "crawlproj/scheduling/redis/connection.py",
     "crawlproj/scheduling/redis/push_format.py",
     "crawlproj/scheduling/scheduler.py",
+    "crawlproj/scheduling/scoped_spider.py",
     "crawlproj/scheduling/stopping.py",
 }
 """The rest of a worker can be tested without a crawler."""
@@ -97,6 +101,7 @@ PACKAGES = {
     "psycopg2": "psycopg2-binary",
     "re2": "google-re2",
     "scrapy_redis": "scrapy-redis",
+    "yaml": "pyyaml",
 }
 
 

@@ -157,7 +157,8 @@ def exit_codes(log_file: str | None = None) -> Iterator[None]:
         yield
         flush_output()
     except ConfigError as error:
-        print_error(str(error), log_file)
+        for line in error.lines:
+            print_error(line, log_file)
         sys.exit(BAD_INPUT)
     except CrawlprojError as error:
         print_error(str(error), log_file)

@@ -12,9 +12,9 @@ A site has one ordered list of rules; the first that matches a URL says what is 
 | nofollow | the page is kept, but its links are not followed; checked, not in force yet |
 
 A rule looks at what stands behind the host, in the canonical form: path and query for `prefix` and
-`regex` (which is searched for anywhere in them, so `^` is the start of the path), the path alone for
-`suffix` (capitals count as small letters there). The host is not theirs: it is what the site is
-found by.
+`regex` (which is searched for anywhere in them, so `^` is the start of the path), the path alone
+for `suffix` (capitals count as small letters there). The host is not theirs: it is what the site
+is found by.
 """
 
 from __future__ import annotations
