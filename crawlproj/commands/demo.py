@@ -83,7 +83,7 @@ class Command(crawl.Command):
             for name, value in demo_settings.items():
                 if name not in os.environ:
                     settings.set(name, value, priority=SETTINGS_PRIORITY)
-            opts.spargs = {"seeds": ",".join(self.session.seed_urls)}
+            opts.spargs = {"seeds": ",".join(self.session.seed_urls), "articles": "1"}
             self.check_start("site", opts)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:

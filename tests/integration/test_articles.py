@@ -29,21 +29,26 @@ PAGES = {
     "/world/2-slug.html": news_article(2, links="<p><a href=/>Other words around it</a></p>"),
     "/amp/2.html": news_article(2, canonical="{base}/world/2.html", json_ld=False)
     .replace("<html", "<html amp")
-    .replace("</footer>", "<p>This is the quick version of our page, made for telephones.</p></footer>"),
+    .replace(
+        "</footer>", "<p>This is the quick version of our page, made for telephones.</p></footer>"
+    ),
     "/print/2.html": "<html><head><title>Print: " + TITLE.format(2) + "</title>"
-    '<meta property="og:type" content="article"></head><body><h1>' + TITLE.format(2) + "</h1>"
-    + "".join(f"<p>{text}</p>" for text in article(2, 6)) + "<p>Printed from the Weekly.</p></body></html>",
+    '<meta property="og:type" content="article"></head><body><h1>'
+    + TITLE.format(2)
+    + "</h1>"
+    + "".join(f"<p>{text}</p>" for text in article(2, 6))
+    + "<p>Printed from the Weekly.</p></body></html>",
     "/hidden.html": news_article(9, head='<meta name="robots" content="noindex">'),
 }
 
 
-def crawl(web: NewsWeb, database_url: str, folder: Path, **settings: Any) -> tuple[Result, list[Any]]:
+def crawl(
+    web: NewsWeb, database_url: str, folder: Path, **settings: Any
+) -> tuple[Result, list[Any]]:
     out = folder / "articles.jsonl"
     out.unlink(missing_ok=True)
     arguments = ["site", "-a", f"seeds={web.base}/", "-a", "articles=1", "-o", str(out)]
-    result = run_crawl(
-        arguments, {**SETTINGS, "DATABASE_URL": database_url, **settings}, folder
-    )
+    result = run_crawl(arguments, {**SETTINGS, "DATABASE_URL": database_url, **settings}, folder)
     assert result.code == 0, result.stderr + result.log
     return result, [json.loads(line) for line in out.read_text().splitlines()]
 
@@ -79,7 +84,9 @@ def test_each_article_comes_out_once_with_its_fields(database_url: str, tmp_path
     assert [told[path] for path in ("/", "/about.html", "/hidden.html")] == [None, None, None]
     assert result.stats["articles/sent"] == 5
     exported = run_command(
-        ["export", "--what", "articles", "--crawl", "site"], tmp_path, {"DATABASE_URL": database_url}
+        ["export", "--what", "articles", "--crawl", "site"],
+        tmp_path,
+        {"DATABASE_URL": database_url},
     )
     rows = [json.loads(line) for line in exported.stdout.splitlines()]
     assert {row["title"]: row["text"] for row in rows} == {
@@ -96,7 +103,10 @@ def test_each_article_comes_out_once_with_its_fields(database_url: str, tmp_path
 def test_a_changed_article_is_a_new_version(database_url: str, tmp_path: Path) -> None:
     with serve_news(PAGES) as web:
         crawl(web, database_url, tmp_path)
-        paragraphs = [*article(3, 6)[:5], "The mayor said on Friday that all of it was wrong, and that nothing was built."]
+        paragraphs = [
+            *article(3, 6)[:5],
+            "The mayor said on Friday that all of it was wrong, and that nothing was built.",
+        ]
         web.pages["/world/3.html"] = news_article(3, paragraphs=paragraphs)
         result, items = crawl(web, database_url, tmp_path)
     assert [(item["url"], item["version"]) for item in items] == [(f"{web.base}/world/3.html", 2)]
@@ -108,7 +118,9 @@ def test_a_changed_article_is_a_new_version(database_url: str, tmp_path: Path) -
 def test_no_article_is_taken_unless_that_is_wanted(database_url: str, tmp_path: Path) -> None:
     with serve_news(PAGES) as web:
         result = run_crawl(
-            ["site", "-a", f"seeds={web.base}/"], {**SETTINGS, "DATABASE_URL": database_url}, tmp_path
+            ["site", "-a", f"seeds={web.base}/"],
+            {**SETTINGS, "DATABASE_URL": database_url},
+            tmp_path,
         )
     assert result.code == 0
     assert not any(name.startswith("articles/") for name in result.stats)
