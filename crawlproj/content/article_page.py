@@ -30,8 +30,8 @@ _PARSER: Final = {
     "huge_tree": True,  # or else what stands deeper than 256 elements is lost
 }
 _CONTROLS: Final = bytes((*range(0x09), 0x0B, *range(0x0E, 0x20), 0x7F))
-_CHARACTERS: Final = dict.fromkeys((*range(0x09), 0x0B, *range(0x0E, 0x20), *range(0x7F, 0xA0)))
-_CHARACTERS |= dict.fromkeys((0xFFFE, 0xFFFF, 0xFEFF))
+_NO_TEXT: Final = (*range(0x09), 0x0B, *range(0x0E, 0x20), *range(0x7F, 0xA0))
+_CHARACTERS: Final = dict.fromkeys((*_NO_TEXT, *range(0xD800, 0xE000), 0xFEFF, 0xFFFE, 0xFFFF))
 _JSON_LD: Final = "application/ld+json"
 
 
@@ -67,7 +67,7 @@ class ArticlePage:
             return None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             return None
-        return clean_text(joined).replace(" ", "%20") or None
+        return clean_text(joined).replace(" ", "%20")
 
 
 def parse_page(body: bytes, url: str, charset: str = "") -> ArticlePage | None:
@@ -107,7 +107,8 @@ def clean_lines(text: str) -> str:
 
 def element_text(element: Element) -> str:
     """All text of an element as one line."""
-    return clean_text("".join(element.itertext()))
+    pieces: list[str] = list(element.itertext())
+    return clean_text("".join(pieces))
 
 
 def first_texts(elements: Iterable[Element], limit: int) -> list[str]:
@@ -123,7 +124,7 @@ def first_texts(elements: Iterable[Element], limit: int) -> list[str]:
 
 def _find_base(tree: Element, url: str) -> str:
     for element in tree.iter("base"):
-        href = (element.get("href") or "").strip()
+        href: str = (element.get("href") or "").strip()
         if href:
             try:
                 return urljoin(url, href[:MAX_URL])

@@ -137,8 +137,8 @@ def general_text(page: ArticlePage, titles: Sequence[str], authors: Sequence[str
 
 
 def read_lines(tree: Element) -> PageLines:
-    """The visible lines of a page."""
-    walker = _Walker()
+    """The visible lines of a page, or of an element of it."""
+    walker = _Walker(tree)
     for event, element in etree.iterwalk(tree, events=("start", "end")):
         if event == "start":
             walker.start(element)
@@ -174,8 +174,9 @@ def filter_lines(text: str, page: PageLines, titles: Sequence[str], authors: Seq
 class _Walker:
     """Collects the lines of a page while its elements start and end."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Element) -> None:
         self.lines = PageLines()
+        self._root = root
         self._open: list[int] = []
         self._pieces: list[str] = []
         self._link_characters = 0
@@ -189,7 +190,7 @@ class _Walker:
             self._silent += 1
         if self._silent:
             return
-        if tag in _BLOCKS:
+        if tag in _BLOCKS or element is self._root:
             self.finish_run()
             if tag != "br":
                 self._open_block(element)
@@ -207,13 +208,13 @@ class _Walker:
         elif not self._silent:
             if tag in _BLOCKS:
                 self.finish_run()
-                if tag != "br":
+                if tag != "br" and element is not self._root:
                     self._open.pop()
             if tag == "a":
                 self._links -= 1
             elif tag in _HEADINGS:
                 self._headings -= 1
-        if element.tail and not self._silent:
+        if element.tail and not self._silent and element is not self._root:
             self._add_text(element.tail)
 
     def finish_run(self) -> None:

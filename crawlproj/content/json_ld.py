@@ -28,6 +28,7 @@ PAGE_TYPES: Final = frozenset(
 
 MAX_NODES: Final = 20_000
 """Values of a page that are looked at."""
+MAX_BODY: Final = 2_000_000
 MAX_VALUES: Final = 100
 """Values of one list that are taken."""
 _OTHERS: Final = """
@@ -60,6 +61,7 @@ _SALVAGED: Final = (
 _SALVAGE: Final = re.compile(
     r'"(' + "|".join(_SALVAGED) + r')"\s*:\s*\[?\s*"((?:[^"\\\r\n]|\\.){1,500})"\s*[],}]', re.I
 )
+_BREAKS: Final = re.compile(r"</?(?:p|br|div|li|ul|ol|h[1-6])\b[^<>]{0,500}>", re.I)
 _TAGS: Final = re.compile(r"<[^<>]{0,500}>")
 
 
@@ -131,6 +133,18 @@ def plain_text(value: object) -> str:
     return " ".join(_CONTROLS.sub(" ", text).split())
 
 
+def plain_lines(value: object) -> str:
+    """A long value as text, a paragraph per line; "" if it is none."""
+    if not isinstance(value, str):
+        return ""
+    text = value[:MAX_BODY]
+    if "&" in text:
+        text = unescape(text)
+    if "<" in text:
+        text = _TAGS.sub(" ", _BREAKS.sub("\n", text))
+    return text
+
+
 def plain_texts(value: object) -> list[str]:
     """The texts of a value, each once."""
     return list(dict.fromkeys(text for part in listed(value) if (text := plain_text(part))))
@@ -150,7 +164,7 @@ def _parse_script(script: str) -> list[Any] | None:
 def _parse_values(text: str) -> list[Any] | None:
     decoder = json.JSONDecoder(strict=False)
     text = text.strip("\ufeff \t\r\n;")
-    values = []
+    values: list[Any] = []
     while text:
         try:
             value, end = decoder.raw_decode(text)
