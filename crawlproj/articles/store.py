@@ -99,11 +99,13 @@ class ArticleStore:
         takers = [row[0] for row in self.database.fetch_rows("article_takers", crawl=self._crawl)]
         dead = [worker for worker in takers if is_dead(worker)]
         if dead:
-            self.database.run("free_articles", workers=array_literal(dead))
+            self.database.run("free_articles", workers=array_literal(dead), but=array_literal([]))
 
-    def free_own(self) -> None:
-        """Put back what this worker has taken, since it ends."""
-        self.database.run("free_articles", workers=array_literal([self._worker]))
+    def free_own(self, but: Sequence[int] = ()) -> None:
+        """Put back what this worker has taken, but these pages."""
+        self.database.run(
+            "free_articles", workers=array_literal([self._worker]), but=array_literal(but)
+        )
 
     def take(self, number: int) -> list[QueuedPage]:
         """Take pages from the queue, those that wait longest first."""

@@ -27,6 +27,7 @@ from crawlproj.content.articles import ArticleFields
 from crawlproj.content.language import NOT_JUDGED, UNDETERMINED
 from crawlproj.content.packed_text import unpack_body
 from crawlproj.errors import DatabaseError
+from crawlproj.frontier.batches import blames_content
 from crawlproj.items import Article
 from crawlproj.scheduling.worker import is_dead
 from crawlproj.urls.canonical import host_of
@@ -149,16 +150,22 @@ class ArticleThreads:
         store = self._stores[number]
         reader = self._make_reader()
         is_first = number == 0
+        must_free = False
         try:
             while not self._stopping:
                 try:
                     if is_first:
                         store.free_dead(is_dead)
                         is_first = False
+                    if must_free:
+                        self._free_taken(store)
+                        must_free = False
                     self._turn(number, store, reader)
                 except DatabaseError as error:
                     # The database thread finds out, too, and ends the crawl if it stays away.
-                    log.debug("Articles wait for the database: %s", error)
+                    log.info("Articles wait for the database: %s", error)
+                    self._count("articles/database_away", 1)
+                    must_free = True
                     self._wait(AWAY_S)
         except Exception:
             log.exception("Articles are not taken any more")
@@ -168,6 +175,12 @@ class ArticleThreads:
         finally:
             reader.close()
             self._give_back(store)
+
+    def _free_taken(self, store: ArticleStore) -> None:
+        """Put back what was taken when the database went away, but not what is being sent."""
+        with self._lock:
+            sending = [*self._sending, *(queued.page for queued in self._sent)]
+        store.free_own(but=sending)
 
     def _give_back(self, store: ArticleStore) -> None:
         try:
@@ -283,7 +296,14 @@ class ArticleThreads:
         new = NewArticle(queued, domain, name, fields)
         if self._labels is not None:
             new = NewArticle(queued, domain, name, fields, labels=self._labels_of(new))
-        result = store.put(new)
+        try:
+            result = store.put(new)
+        except DatabaseError as error:
+            if not blames_content(error):
+                raise
+            log.warning("The database refuses the article of %s: %s", queued.url, error)
+            self._fail(store, queued, "refused")
+            return
         if result.same_as is not None:
             self._count("articles/same", 1)
         elif not result.version:

@@ -241,7 +241,10 @@ class CrawlWorker:
         crawl = self.frontier.crawl_id
         self.frontier.keeps_copies = self.config.duplicates.keep_all
         self.articles = ArticleThreads(
-            [ArticleStore(database.new_connection(), crawl, self.name) for _ in range(number)],
+            [
+                ArticleStore(database.new_connection(), crawl, f"{self.name}-{thread}")
+                for thread in range(number)
+            ],
             site_of=self._site_of,
             send=lambda queued, item: self._on_loop(self._send_article, queued, item),
             count=lambda name, n: self._on_loop(self._count, name, n),

@@ -80,7 +80,8 @@ def test_each_article_comes_out_once_with_its_fields(database_url: str, tmp_path
         f"/world/{n}.html" for n in (1, 3, 4, 5)
     }
     second = {"/world/2.html", "/world/2-slug.html", "/amp/2.html", "/print/2.html"}
-    assert sorted(filter(None, map(told.get, second))) == ["copy", "copy", "copy", "sent"]
+    assert [told[path] for path in second].count("sent") == 1
+    assert "due" not in told.values()
     assert [told[path] for path in ("/", "/about.html", "/hidden.html")] == [None, None, None]
     assert result.stats["articles/sent"] == 5
     exported = run_command(

@@ -34,7 +34,8 @@ returning q.page, u.canonical as url, q.at, q.charset, q.body, q.tries, p.langua
 
 -- name: free_articles
 -- Puts back what workers took that have ended.
-update article_queue set taken_by = null, taken_until = null where taken_by = any (%(workers)s::text[]);
+update article_queue set taken_by = null, taken_until = null where taken_by = any (%(workers)s::text[])
+    and page <> all (%(but)s::bigint[]);
 
 -- name: article_takers
 -- The workers that have taken articles of a crawl and not given them back; when a worker starts.
@@ -46,7 +47,7 @@ select count(*) from article_queue where crawl = %(crawl)s;
 
 -- name: lock_site_articles
 -- Lets one process at a time store articles of a site, so that two with the same text agree on one.
-select pg_advisory_xact_lock(78, %(site)s);
+select pg_advisory_xact_lock(%(site)s::bigint);
 
 -- name: stored_article
 -- The article that was taken from a page before.
@@ -100,17 +101,22 @@ update page p set article = n.state from n, gone where p.url = n.page and gone.p
 
 -- name: article_addresses
 -- The other addresses of an article: pages with the same one, and copies of its page.
-select u.canonical as url from url u where u.id in (
+with first as (
+    select coalesce(duplicate_of, url) as url from page where url = %(page)s
+)
+select u.canonical as url from url u where u.id <> %(page)s and u.id in (
     select page from article_address where article = %(page)s
-    union select p.url from page p where p.duplicate_of = %(page)s)
+    union select url from first
+    union select p.url from page p join first f on p.duplicate_of = f.url)
 order by u.id limit 100;
 
 -- name: export_articles
 -- Articles of a crawl with their other addresses, as they changed; for scrapy export.
 -- Piece by piece: from a moment and a page on.
 select a.page, a.changed_at, u.canonical as url, a.title, a.text, a.date, a.modified, a.fields, a.site, a.version, p.language,
-    array(select v.canonical from article_address d join url v on v.id = d.page where d.article = a.page
-        union select v.canonical from page c join url v on v.id = c.url where c.duplicate_of = a.page) as addresses
+    array(select v.canonical from url v where v.id <> a.page and v.id in (select page from article_address where article = a.page
+        union select coalesce(p.duplicate_of, p.url)
+        union select url from page where duplicate_of = coalesce(p.duplicate_of, p.url))) as addresses
 from article a join url u on u.id = a.page join page p on p.url = a.page
 where a.crawl = %(crawl)s and (a.changed_at, a.page) > (%(since)s, %(after)s)
 order by a.changed_at, a.page limit %(limit)s;
