@@ -123,15 +123,22 @@ class ArticleStore:
         number: int = self.database.fetch_value("count_queued_articles", crawl=self._crawl)
         return number
 
-    def put(self, article: NewArticle) -> Stored:
-        """Store an article: a new one, another version, or another address of a known one."""
+    def put(self, article: NewArticle, mends: bool = False) -> Stored:
+        """Store an article: a new one, another version, or another address of a known one.
+
+        `mends`: the page is from the archive and not in the queue; what was taken from it before
+        is replaced, and that is no new version.
+        """
         queued = article.queued
         fields = article.fields
         site = site_number(self._crawl, article.site)
         with self.database.transaction() as tx:
             tx.run("lock_site_articles", site=site)
             own = self.own_article(tx, queued.page)
-            if own is not None and (own.title, own.text) == (fields.title, fields.text):
+            if own is not None and mends and own.at > queued.at:
+                return Stored()  # the archive has only older captures
+            is_same = own is not None and (own.title, own.text) == (fields.title, fields.text)
+            if is_same and not mends:
                 self._end(tx, [(queued, ArticleState.SENT)])
                 return Stored()
             keys = {
@@ -154,10 +161,14 @@ class ArticleStore:
                 title=_storable(fields.title),
                 text=_storable(fields.text) or "",
                 date=fields.date,
-                modified=fields.modified or (queued.at.isoformat() if own else None),
+                modified=_modified(fields, own, queued, mends=mends),
+                step=0 if mends else 1,
                 fields=_to_json(article),
                 **keys,
             )
+            if mends:
+                tx.run("mark_mended", page=queued.page)
+                return Stored(version=version)
             tx.run("await_sending", page=queued.page, at=queued.at, seconds=TAKEN_S)
         return Stored(version=version)
 
@@ -186,6 +197,11 @@ class ArticleStore:
         """The stored article of a page."""
         return self.own_article(self.database, page)
 
+    def is_own_page(self, page: int) -> bool | None:
+        """Is a page no copy of another one? None: it was not read by the crawl."""
+        found: bool | None = self.database.fetch_value("is_own_page", page=page)
+        return found
+
     def addresses(self, page: int) -> list[str]:
         """The other addresses of the article of a page."""
         return [row[0] for row in self.database.fetch_rows("article_addresses", page=page)]
@@ -201,6 +217,15 @@ class ArticleStore:
             at=array_literal([queued.at for queued, _ in ended]),
             state=array_literal([state.value for _, state in ended]),
         )
+
+
+def _modified(
+    fields: ArticleFields, own: StoredArticle | None, queued: QueuedPage, *, mends: bool
+) -> str | None:
+    """When an article was modified: as its page says, else when another text was found."""
+    if fields.modified is not None or own is None:
+        return fields.modified
+    return own.modified if mends else queued.at.isoformat()
 
 
 def _same_words(title: str | None, other: str | None) -> bool:

@@ -97,7 +97,6 @@ class Command(FetchCommand):
             else:
                 print_lines(as_text(page, fields, site))
 
-
     def site_of(self, page: SourcePage) -> SiteRules | None:
         """What the chosen spider says of the page's site."""
         if self._spider is None:

@@ -53,7 +53,9 @@ class Command(ProjectCommand):
             "-o", dest="file", metavar="FILE", help="the file; one that is there is replaced"
         )
         parser.add_argument(
-            "--since", metavar="TIME", help="only what is new or has changed since (2026-11-18T12:00)"
+            "--since",
+            metavar="TIME",
+            help="only what is new or has changed since (2026-11-18T12:00)",
         )
         add_crawl(parser)
 

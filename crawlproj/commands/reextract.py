@@ -60,7 +60,8 @@ class Command(BaseRunSpiderCommand):
         return (
             f"{self.short_desc()}. Callbacks, spider middlewares, item pipelines, feeds, -a, -o "
             "and -s work as in scrapy crawl; nothing is asked over the network, and neither the "
-            "archive nor the frontier is changed. What the archive can't answer is counted and "
+            "archive nor the frontier is changed. Articles are taken again, too, if the spider "
+            "wants them, and mended in the database. What the archive can't answer is counted and "
             "left out. Exit codes: 0 fine, 1 could not run, 2 bad usage, 3 no capture was found, "
             "130 stopped."
         )

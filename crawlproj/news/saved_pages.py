@@ -92,9 +92,7 @@ class PageToSave(Protocol):
     def charset(self) -> str: ...
 
 
-def save_page(
-    spider: str, page: PageToSave, fields: ArticleFields, folder: Path = FOLDER
-) -> Path:
+def save_page(spider: str, page: PageToSave, fields: ArticleFields, folder: Path = FOLDER) -> Path:
     """Save a page with what was taken from it as its expected fields; returns its path. A page of
     the same URL is replaced.
     """

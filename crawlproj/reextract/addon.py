@@ -41,7 +41,10 @@ ALWAYS_KEPT = (
 )
 ADDED = {
     "EXTENSIONS": {"crawlproj.reextract.progress.Progress": 500},
-    "SPIDER_MIDDLEWARES": {"crawlproj.reextract.depth.ReextractDepthMiddleware": 10},
+    "SPIDER_MIDDLEWARES": {
+        "crawlproj.reextract.depth.ReextractDepthMiddleware": 10,
+        "crawlproj.reextract.articles.ArchivedArticles": 20,
+    },
 }
 
 

@@ -24,11 +24,11 @@ from crawlproj.articles.store import (
 )
 from crawlproj.content.article_process import ArticleReader, ArticleReadError
 from crawlproj.content.articles import ArticleFields
-from crawlproj.content.language import NOT_JUDGED, UNDETERMINED
 from crawlproj.content.packed_text import unpack_body
 from crawlproj.errors import DatabaseError
 from crawlproj.frontier.batches import blames_content
 from crawlproj.items import Article
+from crawlproj.scheduling.article_items import item_of_fields, item_of_stored
 from crawlproj.scheduling.worker import is_dead
 from crawlproj.urls.canonical import host_of
 from crawlproj.urls.domains import registered_domain
@@ -317,22 +317,8 @@ class ArticleThreads:
     def _labels_of(self, new: NewArticle) -> tuple[str, ...]:
         """What the user's own classifier says of an article."""
         assert self._labels is not None
-        fields = new.fields
-        item = Article(
-            new.queued.url,
-            fields.title,
-            fields.text,
-            date=fields.date,
-            modified=fields.modified,
-            authors=list(fields.authors),
-            language=language_of(new.queued, fields.language),
-            section=fields.section,
-            keywords=list(fields.keywords),
-            place=fields.place,
-            image=fields.image,
-            canonical=fields.canonical,
-            site=new.site_name,
-        )
+        queued = new.queued
+        item = item_of_fields(queued.url, new.fields, new.site_name, queued.language)
         try:
             return tuple(str(label) for label in self._labels(item))
         except Exception as error:
@@ -341,7 +327,8 @@ class ArticleThreads:
             return ()
 
     def _hand_over(self, store: ArticleStore, queued: QueuedPage, stored: StoredArticle) -> None:
-        item = article_item(queued, stored, store.addresses(queued.page))
+        addresses = store.addresses(queued.page)
+        item = item_of_stored(queued.url, stored, queued.language, addresses)
         with self._lock:
             self._sending[queued.page] = queued
         self._send(queued, item)
@@ -366,33 +353,3 @@ class ArticleThreads:
             self.alarms[key] += 1
             if self.alarms[key] == 1:
                 log.warning("%s: %s (first on %s)", site.name, alarm, queued.url)
-
-
-def article_item(queued: QueuedPage, stored: StoredArticle, addresses: list[str]) -> Article:
-    """The item of a stored article."""
-    fields = stored.fields
-    return Article(
-        queued.url,
-        stored.title,
-        stored.text,
-        date=stored.date,
-        modified=stored.modified,
-        authors=list(fields.get("authors", ())),
-        language=language_of(queued, fields.get("language")),
-        section=fields.get("section"),
-        keywords=list(fields.get("keywords", ())),
-        place=fields.get("place"),
-        image=fields.get("image"),
-        canonical=fields.get("canonical"),
-        site=stored.site,
-        labels=list(fields.get("labels", ())),
-        version=stored.version,
-        addresses=addresses,
-    )
-
-
-def language_of(queued: QueuedPage, declared: str | None) -> str | None:
-    """The language that the text is in; if nobody can say, the one that the page declares."""
-    if queued.language in (NOT_JUDGED, UNDETERMINED):
-        return declared
-    return queued.language

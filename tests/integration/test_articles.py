@@ -144,3 +144,28 @@ def test_a_classifier_labels_articles(database_url: str, tmp_path: Path) -> None
     assert labels.pop(TITLE.format(4)) == []
     assert set(map(tuple, labels.values())) == {("bridges",)}
     assert result.stats["articles/labels_failed"] == 1
+
+
+def test_selectors_that_were_changed_mend_the_past(database_url: str, tmp_path: Path) -> None:
+    with serve_news(PAGES) as web:
+        crawl(web, database_url, tmp_path)
+    out = tmp_path / "again.jsonl"
+    settings = {**SETTINGS, "DATABASE_URL": database_url, "SPIDER_MODULES": "tests.spiders"}
+    settings |= {"CRAWL_NAME": "site"}
+    again = run_command(["reextract", "mended", "-o", str(out)], tmp_path, settings)
+    assert again.code == 0, again.stderr + again.log
+    items = [json.loads(line) for line in out.read_text().splitlines()]
+    sections = {item["title"]: item["section"] for item in items}
+    assert sections.pop(TITLE.format(2))  # of which page it was taken is not said
+    assert set(sections.values()) == {"Sections: WorldSport"}
+    assert {item["version"] for item in items} == {1}
+    assert len(items) == 5
+    exported = run_command(
+        ["export", "--what", "articles", "--crawl", "site"],
+        tmp_path,
+        {"DATABASE_URL": database_url},
+    )
+    rows = [json.loads(line) for line in exported.stdout.splitlines()]
+    assert {row["title"]: row["section"] for row in rows} == {
+        item["title"]: item["section"] for item in items
+    }

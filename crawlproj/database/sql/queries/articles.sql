@@ -68,7 +68,7 @@ select page, title, text, true from article where page = %(canonical)s and page 
 insert into article as a (page, crawl, site, version, at, found_at, changed_at, title, text, date, modified, fields, title_key, text_key)
 values (%(page)s, %(crawl)s, %(site)s, 1, %(at)s, now(), now(), %(title)s, %(text)s, %(date)s, %(modified)s, %(fields)s, %(title_key)s,
     %(text_key)s)
-on conflict (page) do update set site = excluded.site, version = a.version + 1, at = excluded.at, changed_at = excluded.changed_at,
+on conflict (page) do update set site = excluded.site, version = a.version + %(step)s, at = excluded.at, changed_at = excluded.changed_at,
     title = excluded.title, text = excluded.text, date = excluded.date, modified = excluded.modified, fields = excluded.fields,
     title_key = excluded.title_key, text_key = excluded.text_key
 returning version;
@@ -81,6 +81,14 @@ on conflict (page) do update set article = excluded.article;
 -- name: drop_article_address
 -- Forgets that a page has the same article as another one.
 delete from article_address where page = %(page)s;
+
+-- name: is_own_page
+-- Whether a page that was read is no copy of another one; for scrapy reextract.
+select duplicate_of is null from page where url = %(page)s;
+
+-- name: mark_mended
+-- Says that an article was taken from a page of the archive; for scrapy reextract.
+update page set article = 'sent' where url = %(page)s and article is distinct from 'due' and article is distinct from 'unsent';
 
 -- name: await_sending
 -- Notes that an article is stored and its item is still to pass the pipelines; the worker that stored it has it.
