@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +20,8 @@ from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database
 from crawlproj.database.queries import Queries
 
+ARCHIVE_STEP: Final = timedelta(seconds=1)
+"""The archive tells captures apart by seconds."""
 TAKEN_S: Final = 60.0
 """So long a worker has what it took; then another one may take it."""
 IN_FIELDS: Final = ("authors", "language", "section", "keywords", "place", "image", "canonical")
@@ -135,7 +137,7 @@ class ArticleStore:
         with self.database.transaction() as tx:
             tx.run("lock_site_articles", site=site)
             own = self.own_article(tx, queued.page)
-            if own is not None and mends and own.at > queued.at:
+            if own is not None and mends and own.at >= queued.at + ARCHIVE_STEP:
                 return Stored()  # the archive has only older captures
             is_same = own is not None and (own.title, own.text) == (fields.title, fields.text)
             if is_same and not mends:

@@ -48,7 +48,7 @@ class ArchivedArticles:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._name = config_of(crawler).spec.name
-        self._agents = ("robots", config_of(crawler).robot_name)
+        self._agents = ("robots", config_of(crawler).robot_name.partition("/")[0].lower())
         self._kinds = PageKinds()
         self._reader = ArticleReader()
         self._thread = ThreadPoolExecutor(1)

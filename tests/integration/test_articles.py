@@ -156,7 +156,7 @@ def test_selectors_that_were_changed_mend_the_past(database_url: str, tmp_path: 
     assert again.code == 0, again.stderr + again.log
     items = [json.loads(line) for line in out.read_text().splitlines()]
     sections = {item["title"]: item["section"] for item in items}
-    assert sections.pop(TITLE.format(2))  # of which page it was taken is not said
+    sections.pop(TITLE.format(2))  # of which page it was taken is not said
     assert set(sections.values()) == {"Sections: WorldSport"}
     assert {item["version"] for item in items} == {1}
     assert len(items) == 5
