@@ -11,6 +11,8 @@ from urllib.parse import unquote
 
 MAX_PATH: Final = 500
 """Characters of a path and of a query that are looked at."""
+MAX_NAME: Final = 150
+"""Characters of a name among which a long number is looked for."""
 MAX_SEGMENTS: Final = 8
 LONG_WORD: Final = 25
 """Bytes of a segment from which it is taken for a headline, though nothing parts its words."""
@@ -173,7 +175,7 @@ def read_url(url: str) -> UrlSigns:
         other=_is_other(host, segments, words, headline=headline),
         gallery=_is_gallery(segments, words),
         words=count,
-        number=_LONG_NUMBER(last) is not None or _LONG_NUMBER(query) is not None,
+        number=_has_long_number(last) or _has_long_number(query),
     )
 
 
@@ -185,6 +187,11 @@ def _query_names(query: str) -> tuple[str, ...]:
 
 def _has_number(query: str) -> bool:
     return any(len(number) > 1 for number in _DIGITS.findall(query))
+
+
+def _has_long_number(text: str) -> bool:
+    # The pattern looks ahead from each character: not in texts of any length.
+    return _LONG_NUMBER(text[:MAX_NAME]) is not None
 
 
 def _is_front(segments: list[str]) -> bool:
@@ -223,7 +230,7 @@ def _is_listing(segments: list[str], last: str, names: tuple[str, ...], *, headl
         return True
     if headline or len(segments) < 2:
         return False
-    return segments[-2] in LISTING_WORDS and not _LONG_NUMBER(last)
+    return segments[-2] in LISTING_WORDS and not _has_long_number(last)
 
 
 def _is_other(host: str, segments: list[str], words: list[str], *, headline: bool) -> bool:

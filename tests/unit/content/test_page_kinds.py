@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from crawlproj.content.document import Block, Document
 from crawlproj.content.html import parse_page
 from crawlproj.content.page_kinds import MAX_PATTERNS, PageKinds, judge_page
-from crawlproj.content.page_signs import NO_SIGNS, PageSigns, find_json_ld_types
+from crawlproj.content.page_signs import MAX_TYPES, NO_SIGNS, PageSigns, find_json_ld_types
 from crawlproj.content.url_signs import read_url
 
 SENTENCE = "The council has decided that the old ferry across the river stays for ten more years. "
@@ -78,6 +78,15 @@ def test_only_json_ld_that_a_browser_would_read_counts() -> None:
     assert read(f"<script>{data}</script>").signs == NO_SIGNS
     assert read(f"<noscript>{json_ld(data)}</noscript><script>{data}</script>").signs == NO_SIGNS
     assert read(json_ld(data) + f"<script>{data}</script>").signs.types == ("newsarticle",)
+
+
+def test_what_is_kept_of_a_page_with_endless_signs_is_little() -> None:
+    many = json_ld('{"@type":"NewsArticle"}' * 1000) * 50
+    html = f'<article itemtype="https://schema.org/{"x" * 5000}">' * 200 + many
+    html += f'<body class="{"c" * 5000}"><meta property=og:type content="{"o" * 5000}">'
+    kept = read(html).signs
+    assert len(kept.types) <= MAX_TYPES
+    assert sum(map(len, (*kept.types, kept.og_type, kept.body_class))) < 10_000
 
 
 def test_a_page_has_nothing_of_the_page_before() -> None:
