@@ -4,8 +4,9 @@ FOLDER holds `articles` and `change-sequences`, as the shared data do: the first
 second terms of use. `--listings FOLDER` adds pages of all kinds: its `pages.tsv` has the columns
 source, file (in `html/`, packed by gzip), url and kind. The demo web is always there.
 
-Prints precision and recall of "article", without learning and with it, by source and halves: the
-points were set by articles and terms with even numbers alone. A last line says what judging costs.
+Prints precision and recall of "article", without learning and with it, by source and halves: of the
+articles only those with even numbers were looked at when the points were set. A last line says what
+judging costs.
 """
 
 from __future__ import annotations
