@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from crawlproj.content.page_signs import DATE_NAMES, MAX_SIGN, find_json_ld_types, note_type
+from crawlproj.content.page_signs import (
+    DATE_NAMES,
+    MAX_SIGN,
+    MAX_TYPES,
+    find_json_ld_types,
+    note_type,
+)
 from crawlproj.content.robots_directives import parse_robots_meta
 from crawlproj.content.script_urls import find_handler_urls
 
@@ -98,7 +104,7 @@ def _landmark(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     if tag == "article":
         target.article_elements += 1
     if "itemtype" in attrib:
-        target.types += note_type(attrib["itemtype"][:MAX_SIGN])
+        _itemtype(target, attrib)
 
 
 def _break(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
@@ -111,7 +117,7 @@ def _html(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
         language = attrib.get("lang") or attrib.get("xml:lang") or ""
         target.language = language.strip()[:40]
     if "itemtype" in attrib:
-        target.types += note_type(attrib["itemtype"][:MAX_SIGN])
+        _itemtype(target, attrib)
 
 
 def _body(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
@@ -119,6 +125,11 @@ def _body(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
     if "class" in attrib:
         target.body_class = attrib["class"][:MAX_SIGN].lower()
     if "itemtype" in attrib:
+        _itemtype(target, attrib)
+
+
+def _itemtype(target: HtmlTarget, attrib: Attrs) -> None:
+    if len(target.types) < MAX_TYPES:
         target.types += note_type(attrib["itemtype"][:MAX_SIGN])
 
 
@@ -275,7 +286,7 @@ def _skip_end(target: HtmlTarget, tag: str) -> None:
         if tag == "script":
             code = "".join(target.buffer[target.skip_start :])
             target.scripts.append(code)
-            if target.in_json_ld:
+            if target.in_json_ld and len(target.types) < MAX_TYPES:
                 target.types += find_json_ld_types(code)
         elif tag == "title" and not target.title:
             title = "".join(target.buffer[target.skip_start :])[:MAX_TITLE]

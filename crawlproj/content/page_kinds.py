@@ -32,8 +32,10 @@ MAX_PATTERNS: Final = 32
 MAX_COUNT: Final = 40
 """Pages of a pattern that are counted; at more the older ones count half."""
 SURE: Final = 3.0
-"""Points from which a page teaches others, for or against an article."""
-MAX_LEARNED: Final = 4.0
+"""Points from which a page is surely an article and teaches others."""
+SURELY_NOT: Final = -5.0
+"""Points down to which a page may only lack signs; with less it has some against it."""
+MAX_LEARNED: Final = 6.0
 """Points that like pages can give or take."""
 LINK_PENALTY: Final = 50
 """Bytes of text that a linked block between paragraphs takes away, and half of the rest."""
@@ -161,12 +163,12 @@ def _judge(document: Document, about_url: UrlSigns, learned: float = 0.0) -> Kin
         *_text_points(text, document.signs.article_elements),
     ]
     points = -2.0 + sum([count for count, _ in counts])
-    if -SURE - 2.0 < points < SURE and text.run >= 300:
+    if SURELY_NOT < points < SURE and text.run >= 300:
         # Dearer than the rest, so only for those that are in doubt.
         more = _top_points(document, text.start, url_dated=about_url.dated)
         counts += more
         points += sum([count for count, _ in more])
-    sure = abs(points) >= SURE
+    sure = points >= SURE or points <= SURELY_NOT
     if learned and not sure:
         counts.append((learned, "like pages of the host"))
         points += learned

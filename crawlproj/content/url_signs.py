@@ -11,6 +11,8 @@ from urllib.parse import unquote
 
 MAX_PATH: Final = 500
 """Characters of a path and of a query that are looked at."""
+MAX_NAME: Final = 150
+"""Characters of a name among which a long number is looked for."""
 MAX_SEGMENTS: Final = 8
 LONG_WORD: Final = 25
 """Bytes of a segment from which it is taken for a headline, though nothing parts its words."""
@@ -89,7 +91,7 @@ LANGUAGES: Final = frozenset((
 """Languages and countries as they stand at the start of a path."""
 # fmt: on
 _FRONTS: Final = frozenset(("index", "default", "home", "main", "homepage", "start", "welcome"))
-_PAGE_QUERIES: Final = frozenset(("page", "paged", "p", "pg", "offset", "start", "seite"))
+_PAGE_QUERIES: Final = frozenset(("page", "paged", "offset", "seite"))
 _SEARCH_QUERIES: Final = frozenset(("s", "q", "query", "search", "search_query", "suche"))
 _MONTHS: Final = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
 _DATE: Final = re.compile(
@@ -101,6 +103,7 @@ _DATE: Final = re.compile(
 """/2026/11/, /2026/nov/ and /2026/listopad/5/; 2026-11-05 anywhere; /20261105 and -202611."""
 _YEAR: Final = re.compile(r"/(?:19|20)\d\d(?=/|$)").search
 _ONLY_DATE: Final = re.compile(r"(?:19|20)?\d{2}|\d{1,2}|(?:" + _MONTHS + r")[a-z]{0,6}").fullmatch
+_WHOLE_DATE: Final = re.compile(r"(?:19|20)\d\d[_.-]?\d\d(?:[_.-]?\d\d)?").fullmatch
 _WORDS: Final = re.compile(r"[^\W\d_]+").findall
 _DIGITS: Final = re.compile(r"\d+")
 _LONG_NUMBER: Final = re.compile(r"\d{5,}|(?=[0-9a-f-]*[a-f])(?=[0-9a-f-]*\d)[0-9a-f-]{10,}").search
@@ -162,17 +165,17 @@ def read_url(url: str) -> UrlSigns:
     if count < 4 and len(last.encode("utf-8", "replace")) >= LONG_WORD and not last.isascii():
         count = 4
     archive = _is_archive(segments, last, names)
-    dated = not archive and (_DATE("/" + path) is not None or _dated_by_year(path, count))
+    dated = not archive and _is_dated("/" + path, last, count)
     headline = count >= 5 or dated
     return UrlSigns(
         pattern,
         dated=dated,
         archive=archive,
-        listing=not dated and _is_listing(segments, last, names, headline=headline),
+        listing=not (dated or archive) and _is_listing(segments, last, names, headline=headline),
         other=_is_other(host, segments, words, headline=headline),
         gallery=_is_gallery(segments, words),
         words=count,
-        number=_LONG_NUMBER(last) is not None or _LONG_NUMBER(query) is not None,
+        number=_has_long_number(last) or _has_long_number(query),
     )
 
 
@@ -186,6 +189,11 @@ def _has_number(query: str) -> bool:
     return any(len(number) > 1 for number in _DIGITS.findall(query))
 
 
+def _has_long_number(text: str) -> bool:
+    # The pattern looks ahead from each character: not in texts of any length.
+    return _LONG_NUMBER(text[:MAX_NAME]) is not None
+
+
 def _is_front(segments: list[str]) -> bool:
     if not segments:
         return True
@@ -196,8 +204,11 @@ def _is_front(segments: list[str]) -> bool:
     )
 
 
-def _dated_by_year(path: str, words: int) -> bool:
-    return words >= 4 and _YEAR("/" + path) is not None
+def _is_dated(path: str, last: str, words: int) -> bool:
+    """Has it a date beside a name? A mere date may be a daily column, or all that was new then."""
+    if _WHOLE_DATE(last):
+        return False
+    return _DATE(path) is not None or (words >= 4 and _YEAR(path) is not None)
 
 
 def _is_archive(segments: list[str], last: str, names: tuple[str, ...]) -> bool:
@@ -219,7 +230,7 @@ def _is_listing(segments: list[str], last: str, names: tuple[str, ...], *, headl
         return True
     if headline or len(segments) < 2:
         return False
-    return segments[-2] in LISTING_WORDS and not _LONG_NUMBER(last)
+    return segments[-2] in LISTING_WORDS and not _has_long_number(last)
 
 
 def _is_other(host: str, segments: list[str], words: list[str], *, headline: bool) -> bool:
@@ -232,7 +243,7 @@ def _is_other(host: str, segments: list[str], words: list[str], *, headline: boo
 
 
 def _is_gallery(segments: list[str], words: list[str]) -> bool:
-    if words and (words[0] in GALLERY_WORDS or words[-1] in GALLERY_WORDS):
+    if len(words) <= 3 and not GALLERY_WORDS.isdisjoint(words):
         return True
     return not GALLERY_WORDS.isdisjoint(segments[:-1])
 
