@@ -258,6 +258,12 @@ def find_charset(label: str) -> str | None:
     return _NAMES_OF_CODECS.get(codec)
 
 
+def load_codecs() -> None:
+    """Load all of Python's codecs that a body may need: for a process that cannot do so later."""
+    for codec in _CODECS.values():
+        codecs.getincrementaldecoder(codec)("replace").decode(b"\xa4\xa4", True)
+
+
 def _choose_charset(body: bytes, label: str | None, valid: bool) -> str | None:
     """The charset to read the body with, None if that must be guessed; `valid` says that the body
     is valid UTF-8.

@@ -38,11 +38,13 @@ itemlistelement mentions potentialaction publisher relatedlink review significan
 _ABOUT_OTHERS: Final = frozenset(_OTHERS.split())
 """Properties whose values are no article of this page."""
 
-_WRAPPERS: Final = re.compile(r"<!--|-->|(?://|/\*)?\s*(?:<!\[CDATA\[|\]\]>)\s*(?:\*/)?")
+_WRAPPERS: Final = re.compile(
+    r"<!--|-->|(?://|/\*)?[ \t]{0,9}(?:<!\[CDATA\[|\]\]>)(?:[ \t]{0,9}\*/)?"
+)
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _TOKENS: Final = re.compile(
     r"""
-    ("(?:[^"\\]|\\.)*(?:"|\Z))     # a string stays as it is
+    ("(?:[^"\\]|\\.)*+(?:"|\\?\Z)) # a string stays as it is
     | /\*.*?(?:\*/|\Z)             # comments go
     | //[^\r\n]*
     | ,(?=\s*[}\]])                # and commas after the last value
@@ -59,7 +61,7 @@ _SALVAGED: Final = (
     "@type",
 )
 _SALVAGE: Final = re.compile(
-    r'"(' + "|".join(_SALVAGED) + r')"\s*:\s*\[?\s*"((?:[^"\\\r\n]|\\.){1,500})"\s*[],}]', re.I
+    r'"(' + "|".join(_SALVAGED) + r')"\s*+:\s*+\[?\s*+"((?:[^"\\\r\n]|\\.){1,500}+)"\s*+[],}]', re.I
 )
 _BREAKS: Final = re.compile(r"</?(?:p|br|div|li|ul|ol|h[1-6])\b[^<>]{0,500}>", re.I)
 _TAGS: Final = re.compile(r"<[^<>]{0,500}>")

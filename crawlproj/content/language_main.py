@@ -6,19 +6,15 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import struct
-import sys
 import unicodedata
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from crawlproj.content import language
+from crawlproj.content.child_process import receive_frame, send_frame, take_pipes
 
-HEAD: Final = struct.Struct("<Q")
-"""The length of what follows, before each batch and each reply."""
 READY: Final = b"[]"
 """The first reply, when everything is loaded."""
 
@@ -155,37 +151,15 @@ def main(memory: int, timeout_s: int, cpu_s: int, parent: int) -> None:
     from crawlproj.content.documents import sandbox  # the crawl imports this module's constants
 
     sandbox.die_with_parent(parent)
-    incoming = os.dup(0)
-    outgoing = os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):  # what a library prints must not get into the replies
-        os.dup2(nothing, number)
+    incoming, outgoing = take_pipes()
     detect = load_detector()  # before the limits: it unpacks its model into a temporary file
     sandbox.limit_resources(memory, cpu_s)
     sandbox.restrict_syscalls()
-    _write(outgoing, READY)
+    send_frame(outgoing, READY)
     while True:
-        (size,) = HEAD.unpack(_read(incoming, HEAD.size))
-        samples = json.loads(_read(incoming, size))
+        samples = json.loads(receive_frame(incoming))
         # CPU time, not wall time: SIGPROF ends the process if it takes more.
         signal.setitimer(signal.ITIMER_PROF, timeout_s)
         found = detect_batch(samples, detect)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        _write(outgoing, json.dumps(found).encode())
-
-
-def _read(pipe: int, size: int) -> bytes:
-    """Read so many bytes; the end of the pipe ends the process."""
-    body = bytearray()
-    while len(body) < size:
-        piece = os.read(pipe, min(size - len(body), 1 << 20))
-        if not piece:
-            sys.exit()
-        body += piece
-    return bytes(body)
-
-
-def _write(pipe: int, reply: bytes) -> None:
-    left = memoryview(HEAD.pack(len(reply)) + reply)
-    while left:
-        left = left[os.write(pipe, left) :]
+        send_frame(outgoing, json.dumps(found).encode())
