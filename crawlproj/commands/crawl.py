@@ -38,8 +38,9 @@ class Command(crawl.Command):
         return (
             f"{self.short_desc()}. scrapy crawl site -a seeds=URL[,URL] [-a seeds_file=FILE] [-a "
             "domains=NAME[,NAME]] [-a hosts=REGEX] [-a everything=1] [-a include=REGEX] [-a "
-            "exclude=REGEX] [-a depth=N]. Exit codes: 0 fine, 1 could not run, "
-            "2 bad usage or settings, 3 ran but could fetch nothing, 130 stopped."
+            "exclude=REGEX] [-a depth=N] [-a articles=1]. scrapy crawl news -a sites=FILE.yaml [-a "
+            "only=NAME[,NAME]] [-a depth=N]. Exit codes: 0 fine, 1 could not run, 2 bad usage or "
+            "settings, 3 ran but could fetch nothing, 130 stopped."
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
