@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from crawlproj.articles.store import (
@@ -58,10 +58,10 @@ class Reader(Protocol):
     """What takes an article from a page: content.article_process.ArticleReader."""
 
     def read(
-        self, body: bytes, url: str, charset: str, selectors: dict[str, str] | None
+        self, body: bytes, url: str, charset: str, selectors: Mapping[str, str] | None
     ) -> ArticleFields: ...
 
-    def close_if_idle(self, idle_s: float) -> None: ...
+    def close_if_idle(self, idle_s: float) -> bool: ...
 
     def close(self) -> None: ...
 
@@ -266,7 +266,7 @@ class ArticleThreads:
         try:
             body = unpack_body(queued.body)
             fields = reader.read(
-                body, queued.url, queued.charset, dict(site.fields) if site is not None else None
+                body, queued.url, queued.charset, site.fields if site is not None else None
             )
         except ArticleReadError as error:
             reason = str(error)
