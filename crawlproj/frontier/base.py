@@ -64,6 +64,8 @@ class Found(IntEnum):
     """A request that a callback of the spider has yielded."""
     IMPORT = 8
     """A WARC file from elsewhere."""
+    PROBE = 9
+    """A path that nobody has, by whose answer pages that are gone are known."""
 
 
 TIMED_LANES = frozenset({Lane.REVISIT, Lane.RETRY})
@@ -142,6 +144,10 @@ class NewUrl:
     ahead of all but pushes, unless it got a response within this time. None: a known URL stays as
     it is, unless the lane is urgent.
     """
+    heir_of: int | None = None
+    """A page that has moved here for good: what was learned of it goes on, unless this URL has been
+    visited.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +188,20 @@ class Ticket:
     """Whether the last visit took it for a source."""
     pushed: bool = False
     """It is urgent since somebody has pushed it, and not as a start request."""
+    rate_a: float | None = None
+    rate_b: float | None = None
+    """What is learned of how often it changes (revisit/rates.py)."""
+    own_a: float | None = None
+    own_b: float | None = None
+    """Numbers of a policy of one's own."""
+    importance: float | None = None
+    """What a visit is worth beside others of its kind; None: as much as any."""
+    next_visit: datetime | None = None
+    """When this visit was due."""
+    page_state: bytes | None = field(default=None, repr=False)
+    """What a change is judged by (content/page_state.py); as it is stored."""
+    listed_at: datetime | None = None
+    """When a sitemap says that it was changed last."""
 
     @property
     def unread(self) -> bool:
@@ -291,6 +311,34 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
+class PageChange:
+    """How a page has changed: the kind (content/changes.py), and how many letters came and went."""
+
+    kind: str
+    new_letters: int = 0
+    gone_letters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerHints:
+    """What a server said with a page: when it was changed last, and until when it is fresh."""
+
+    modified_at: datetime | None = None
+    fresh_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostText:
+    """What is known of the texts of a host: what differs on its pages without meaning anything
+    (`noise`), and its answer to a path that nobody has (`probe`); both as they are stored. None in
+    a commit keeps what is stored.
+    """
+
+    noise: bytes | None = field(default=None, repr=False)
+    probe: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """The end of one visit. `next_visit` is set for queued states and for forbidden; `content` None
     keeps what is stored.
@@ -324,11 +372,26 @@ class Outcome:
     """Of the archive, which has written the location into it before the outcome is committed."""
     source: bool = False
     """Whether the page is a source, so that `interval_s` is one of a source."""
+    rate_a: float | None = None
+    rate_b: float | None = None
+    own_a: float | None = None
+    own_b: float | None = None
+    """What the policy has learned. None keeps what is stored."""
+    change: PageChange | None = None
+    """What kind of change it was, if the page has changed."""
+    page_state: bytes | None = field(default=None, repr=False)
+    """What the next visit is compared with. None keeps what is stored."""
+    hints: ServerHints | None = None
+    """What the server said of changes. None keeps what is stored."""
+    hints_met: tuple[tuple[str, bool], ...] = ()
+    """What hints had said of this visit: the name of each, and whether it spoke of a change."""
+    set_aside: bool = False
+    """What came is not what the page says: a wall, or an error page. What is stored stays."""
 
     @property
     def body_location(self) -> RecordLocation | None:
         """Where the body is in the archive, if the visit brought one and it was stored whole."""
-        if self.receipt is None or not 200 <= self.status < 300:
+        if self.receipt is None or not 200 <= self.status < 300 or self.set_aside:
             return None
         location = self.receipt.record_location
         if location is None or location.kind != "response":
@@ -460,6 +523,10 @@ class Batch:
     clocks: Mapping[str, Pause] = field(default_factory=dict)
     server_clocks: Mapping[int, Pause] = field(default_factory=dict)
     left_out: Mapping[str, LeftOutHost] = field(default_factory=dict)
+    texts: Mapping[str, HostText] = field(default_factory=dict)
+    """By host."""
+    listed: Mapping[int, datetime] = field(default_factory=dict)
+    """Of known URLs when a sitemap says that they were changed."""
     since: datetime | None = None
     """URLs that were visited at this time or later are not queued again, however they are added."""
 
@@ -695,6 +762,9 @@ class Frontier(Protocol):
     def get_robots(self, origins: Sequence[str]) -> dict[str, RobotsRow]:
         """What is stored of these origins' robots.txt, expired or not."""
 
+    def get_host_texts(self, hosts: Sequence[str]) -> dict[str, HostText]:
+        """What is stored of the texts of these hosts."""
+
     def rejudge_forbidden(self, origin: str, allows: Callable[[str], bool]) -> int:
         """Judge URLs again after the robots.txt of an origin has changed: those that it forbade
         (`why` starts with "robots") and that are allowed now are new again, in all crawls, unless
@@ -755,6 +825,7 @@ def merge_urls(first: NewUrl, second: NewUrl) -> NewUrl:
         lane=lane,
         found=found,
         again=again,
+        heir_of=first.heir_of if first.heir_of is not None else second.heir_of,
     )
 
 

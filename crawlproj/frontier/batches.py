@@ -17,6 +17,7 @@ from crawlproj.frontier.base import (
     Batch,
     Committed,
     Content,
+    HostText,
     LeftOutHost,
     NewUrl,
     Outcome,
@@ -34,6 +35,8 @@ URL_CHARS = 400
 """What a URL counts beside its text: what it costs is time rather than room."""
 ROW_CHARS = 1_000
 """The same for the end of a visit and for a robots.txt."""
+TEXT_CHARS = 8_000
+"""What is known of the texts of a host, in hex."""
 LINK_CHARS = 24
 """A link by its id, with its kind."""
 CONTENT_CLASSES = frozenset({"0A", "21", "22", "23", "44", "54", "P0", "XX"})
@@ -66,7 +69,25 @@ class ServerPause:
     pause: Pause
 
 
-Item = NewUrl | Outcome | RobotsRow | HostPause | ServerPause | LeftOutHost
+@dataclass(frozen=True, slots=True)
+class TextOfHost:
+    """What is known of the texts of a host, in a batch."""
+
+    host: str
+    text: HostText
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPage:
+    """When a sitemap says that a page was changed, in a batch."""
+
+    id: int
+    at: datetime
+
+
+Item = (
+    NewUrl | Outcome | RobotsRow | HostPause | ServerPause | LeftOutHost | TextOfHost | ListedPage
+)
 
 
 def split_batch(batch: Batch, most_chars: int = PIECE_CHARS) -> list[Batch]:
@@ -104,10 +125,14 @@ def join_batches(batches: Sequence[Batch]) -> Batch:
     clocks: dict[str, Pause] = {}
     server_clocks: dict[int, Pause] = {}
     left_out: dict[str, LeftOutHost] = {}
+    texts: dict[str, HostText] = {}
+    listed: dict[int, datetime] = {}
     for batch in batches:
         clocks |= batch.clocks
         server_clocks |= batch.server_clocks
         left_out |= batch.left_out
+        texts |= batch.texts
+        listed |= batch.listed
     return Batch(
         [outcome for batch in batches for outcome in batch.outcomes],
         [url for batch in batches for url in batch.urls],
@@ -115,6 +140,8 @@ def join_batches(batches: Sequence[Batch]) -> Batch:
         clocks=clocks,
         server_clocks=server_clocks,
         left_out=left_out,
+        texts=texts,
+        listed=listed,
     )
 
 
@@ -137,6 +164,8 @@ def ordered_items(batch: Batch) -> list[Item]:
         items += urls
         if parent is not None:
             items += ends.get(parent, ())
+    items += [TextOfHost(host, text) for host, text in batch.texts.items()]
+    items += [ListedPage(id_, at) for id_, at in batch.listed.items()]
     return [*items, *ended]
 
 
@@ -155,6 +184,8 @@ def _batch_of(items: Iterable[Item], whole: Batch) -> Batch:
     clocks: dict[str, Pause] = {}
     server_clocks: dict[int, Pause] = {}
     left_out: dict[str, LeftOutHost] = {}
+    texts: dict[str, HostText] = {}
+    listed: dict[int, datetime] = {}
     for item in items:
         match item:
             case NewUrl():
@@ -169,6 +200,10 @@ def _batch_of(items: Iterable[Item], whole: Batch) -> Batch:
                 server_clocks[server] = pause
             case LeftOutHost():
                 left_out[item.name] = item
+            case TextOfHost(host, text):
+                texts[host] = text
+            case ListedPage(id_, at):
+                listed[id_] = at
     return Batch(
         outcomes,
         urls,
@@ -176,6 +211,8 @@ def _batch_of(items: Iterable[Item], whole: Batch) -> Batch:
         clocks=clocks,
         server_clocks=server_clocks,
         left_out=left_out,
+        texts=texts,
+        listed=listed,
         since=whole.since,
     )
 
@@ -189,6 +226,8 @@ def count_items(batch: Batch) -> int:
         + len(batch.clocks)
         + len(batch.server_clocks)
         + len(batch.left_out)
+        + len(batch.texts)
+        + len(batch.listed)
     )
 
 
@@ -199,6 +238,8 @@ def batch_weight(batch: Batch) -> int:
         + sum(map(_end_weight, batch.outcomes))
         + sum(map(_robots_weight, batch.robots))
         + URL_CHARS * (len(batch.clocks) + len(batch.server_clocks) + len(batch.left_out))
+        + URL_CHARS * len(batch.listed)
+        + TEXT_CHARS * len(batch.texts)
     )
 
 
@@ -210,6 +251,8 @@ def item_weight(item: Item) -> int:
         return _end_weight(item)
     if isinstance(item, RobotsRow):
         return _robots_weight(item)
+    if isinstance(item, TextOfHost):
+        return TEXT_CHARS
     return URL_CHARS
 
 
@@ -223,6 +266,8 @@ def _url_weight(url: NewUrl) -> int:
 def _end_weight(outcome: Outcome) -> int:
     weight = ROW_CHARS + len(outcome.why)
     weight += len(outcome.moved_to or "") + len(outcome.etag or "") + len(outcome.modified or "")
+    if outcome.page_state is not None:
+        weight += 2 * len(outcome.page_state)
     content = outcome.content
     if content is None:
         return weight

@@ -24,6 +24,7 @@ from crawlproj.frontier.base import (
     Batch,
     Committed,
     CrawlSpec,
+    HostText,
     Judge,
     Lease,
     LeftOutHost,
@@ -50,10 +51,14 @@ from crawlproj.frontier.rules import CrawlRules
 from crawlproj.frontier.writes import (
     EndedVisits,
     UrlWriter,
+    count_hints,
     end_columns,
     put_article_sources,
     put_contents,
+    put_host_texts,
+    put_listed,
     put_locations,
+    put_states,
 )
 
 log = logging.getLogger(__name__)
@@ -239,6 +244,8 @@ class PostgresFrontier:
         self._writer.leave_out_hosts(tx, batch.left_out.values(), now)
         self._put_robots(tx, batch.robots)
         self._put_clocks(tx, batch, worker)
+        put_host_texts(tx, self._crawl, batch.texts)
+        put_listed(tx, self._crawl, batch.listed)
         self._settle(tx, sorted(touched), ends.counted, now=now)
         self._commits += 1
         if self._commits % SUM_EVERY == 0:
@@ -296,6 +303,9 @@ class PostgresFrontier:
         put_contents(tx, ended.read, ended.fresh, languages)
         ended.articles = put_article_sources(tx, self._crawl, ended.read)
         put_locations(tx, ended.stored_again)
+        done = [outcome for outcome in outcomes if outcome.id in ended.done]
+        put_states(tx, done)
+        count_hints(tx, done, ended.hosts)
         touched.update(ended.counted)
         return ended
 
@@ -478,6 +488,14 @@ class PostgresFrontier:
         rows = self.db.fetch_rows("get_robots", origins=list(origins))
         stored = [RobotsRow(*row) for row in rows]
         return {row.origin: row for row in stored}
+
+    def get_host_texts(self, hosts: Sequence[str]) -> dict[str, HostText]:
+        if not hosts:
+            return {}
+        rows = self.db.fetch_rows(
+            "get_host_texts", crawl=self._crawl, names=array_literal(sorted(hosts))
+        )
+        return {name: HostText(noise, probe) for name, noise, probe in rows}
 
     def rejudge_forbidden(self, origin: str, allows: Callable[[str], bool]) -> int:
         revived = revive_allowed(self.db, origin, allows, on_queued=self._on_queued)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,10 +22,13 @@ from crawlproj.frontier.base import (
     Content,
     CrawlSpec,
     Found,
+    HostText,
     Lane,
     LeftOutHost,
     NewUrl,
     Outcome,
+    PageChange,
+    ServerHints,
     State,
     lane_of,
     merge_urls,
@@ -102,6 +105,7 @@ class UrlWriter:
         revived = self._revive(tx, known, since, times=times)
         depths = [*nearer, *((url.id, url.depth) for url in closer)]
         revived += self._spread(tx, depths, touched)
+        self._pass_on(tx, batch.values())
         queued = {url.host for url in added if url.lane is not None}
         queued.update(url.host for url in revived)
         touched.update(queued, (url.host for url in closer))
@@ -323,6 +327,17 @@ class UrlWriter:
             request=array_literal([url.request for url in urls]),
         )
 
+    def _pass_on(self, tx: Transaction, urls: Iterable[NewUrl]) -> None:
+        """Let URLs have what was learned of the pages that have moved there for good."""
+        heirs = [url for url in urls if url.heir_of is not None]
+        if heirs:
+            tx.run(
+                "pass_on_rates",
+                crawl=self.crawl,
+                id=array_literal([url.id for url in heirs]),
+                heir_of=array_literal([url.heir_of for url in heirs]),
+            )
+
     def _spread(
         self, tx: Transaction, nearer: Iterable[tuple[int, int]], touched: set[int]
     ) -> list[ChangedUrl]:
@@ -369,7 +384,7 @@ class EndedVisits:
     counted: dict[int, list[int]] = field(default_factory=dict)
     nearer: list[tuple[int, int]] = field(default_factory=list)
     hosts: dict[int, int] = field(default_factory=dict)
-    """Hosts of the pages that had content."""
+    """Hosts of the pages."""
     articles: list[int] = field(default_factory=list)
     """Pages whose articles are to be taken."""
     stored_again: list[Outcome] = field(default_factory=list)
@@ -380,6 +395,7 @@ class EndedVisits:
         for id_, host, is_version, depth in rows:
             outcome = outcomes[id_]
             self.done.add(id_)
+            self.hosts[id_] = host
             count = self.counted.setdefault(host, [0, 0])
             count[0] += outcome.content is not None
             count[1] += outcome.received
@@ -388,7 +404,6 @@ class EndedVisits:
                     self.stored_again.append(outcome)
                 continue
             self.read.append(outcome)
-            self.hosts[id_] = host
             if is_version:
                 self.fresh.add(id_)
             if outcome.depth is not None and depth < outcome.depth:
@@ -440,6 +455,10 @@ OUTCOME_COLUMNS: Mapping[str, Callable[[Outcome], object]] = {
     "body_digest": _body_digest,
     "block_digest": _block_digest,
     "source": attrgetter("source"),
+    "rate_a": attrgetter("rate_a"),
+    "rate_b": attrgetter("rate_b"),
+    "own_a": attrgetter("own_a"),
+    "own_b": attrgetter("own_b"),
 }
 """What the end of a visit writes to `url`: argument of `end_visits` -> its value in an Outcome."""
 
@@ -491,6 +510,7 @@ def put_contents(
             body_digest=array_literal([content.body_digest for _, content in versions]),
             block_digest=array_literal([content.block_digest for _, content in versions]),
             length=array_literal([content.length for _, content in versions]),
+            **_change_columns([outcome.change for outcome, _ in versions]),
             **location_columns([outcome for outcome, _ in versions]),
         )
     links = [encode_links(content.links) for _, content in pages]
@@ -549,6 +569,85 @@ def put_article_sources(tx: Transaction, crawl: int, outcomes: Sequence[Outcome]
         body=array_literal([source.body for _, source in queued]),
     )
     return ids
+
+
+def _change_columns(changes: Sequence[PageChange | None]) -> dict[str, str]:
+    return {
+        "change": array_literal([change and change.kind for change in changes]),
+        "new_letters": array_literal([change and change.new_letters for change in changes]),
+        "gone_letters": array_literal([change and change.gone_letters for change in changes]),
+    }
+
+
+def put_states(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
+    """Store what the next visits of pages are compared with, and what their servers said."""
+    said = [outcome for outcome in outcomes if outcome.page_state or outcome.hints]
+    if not said:
+        return
+    said.sort(key=attrgetter("id"))
+    hints = [outcome.hints or ServerHints() for outcome in said]
+    tx.run(
+        "put_page_states",
+        url=array_literal([outcome.id for outcome in said]),
+        state=array_literal([outcome.page_state for outcome in said]),
+        modified_at=array_literal([hint.modified_at for hint in hints]),
+        fresh_until=array_literal([hint.fresh_until for hint in hints]),
+    )
+
+
+def count_hints(tx: Transaction, outcomes: Sequence[Outcome], hosts: Mapping[int, int]) -> None:
+    """Count what came of what servers said. `hosts`: the number of each page's host."""
+    counts: Counter[tuple[int, str, bool, bool]] = Counter()
+    for outcome in outcomes:
+        for hint, said in outcome.hints_met:
+            counts[hosts[outcome.id], hint, outcome.changed, said] += 1
+    if not counts:
+        return
+    rows = sorted({(host, hint) for host, hint, _, _ in counts})
+    columns = {
+        name: array_literal([counts[host, hint, changed, said] for host, hint in rows])
+        for name, changed, said in HINT_COLUMNS
+    }
+    tx.run(
+        "count_hints",
+        host=array_literal([host for host, _ in rows]),
+        hint=array_literal([hint for _, hint in rows]),
+        **columns,
+    )
+
+
+HINT_COLUMNS = (
+    ("changed_said", True, True),
+    ("changed_unsaid", True, False),
+    ("same_said", False, True),
+    ("same_unsaid", False, False),
+)
+"""Columns of `host_hint`: had the page changed, and had the hint said so?"""
+
+
+def put_host_texts(tx: Transaction, crawl: int, texts: Mapping[str, HostText]) -> None:
+    """Store what is known of the texts of hosts."""
+    if texts:
+        names = sorted(texts)
+        tx.run(
+            "put_host_texts",
+            crawl=crawl,
+            name=array_literal(names),
+            noise=array_literal([texts[name].noise for name in names]),
+            probe=array_literal([texts[name].probe for name in names]),
+        )
+
+
+def put_listed(tx: Transaction, crawl: int, listed: Mapping[int, datetime]) -> None:
+    """Store of pages that are known when a sitemap says that they were changed."""
+    if listed:
+        ids = sorted(listed)
+        tx.run(
+            "put_listed",
+            crawl=crawl,
+            url=array_literal(ids),
+            listed_at=array_literal([listed[id_] for id_ in ids]),
+        )
 
 
 def put_locations(tx: Transaction, outcomes: Sequence[Outcome]) -> None:

@@ -203,6 +203,8 @@ class BatchWriter:
         names += [f"the clock of {host}" for host in culprit.clocks]
         names += [f"the host {host}, which is left out" for host in culprit.left_out]
         names += [f"the clock of server {server}" for server in culprit.server_clocks]
+        names += [f"what is known of the texts of {host}" for host in culprit.texts]
+        names += [f"what a sitemap says of {id_}" for id_ in culprit.listed]
         return _printable(", ".join(names))
 
 

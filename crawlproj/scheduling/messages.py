@@ -11,6 +11,7 @@ from crawlproj.frontier.base import (
     Batch,
     Committed,
     Frontier,
+    HostText,
     Lease,
     LeftOutHost,
     NewUrl,
@@ -41,6 +42,10 @@ class ToDatabase:
     server_clocks: dict[int, Pause] = field(default_factory=dict)
     left_out: dict[str, LeftOutHost] = field(default_factory=dict)
     """Hosts that links led to and that are not part of the crawl."""
+    texts: dict[str, HostText] = field(default_factory=dict)
+    """What is known of the texts of hosts, where that has changed."""
+    listed: dict[int, datetime] = field(default_factory=dict)
+    """Of known URLs when a sitemap says that they were changed."""
     release: list[int] = field(default_factory=list)
     yielded: list[int] = field(default_factory=list)
     """Servers that are released for other crawls, which come first then."""
@@ -82,6 +87,8 @@ class ToDatabase:
             clocks=self.clocks,
             server_clocks=self.server_clocks,
             left_out=self.left_out,
+            texts=self.texts,
+            listed=self.listed,
         )
 
     def replace_batch(self, batch: Batch) -> None:
@@ -92,6 +99,8 @@ class ToDatabase:
         self.clocks = dict(batch.clocks)
         self.server_clocks = dict(batch.server_clocks)
         self.left_out = dict(batch.left_out)
+        self.texts = dict(batch.texts)
+        self.listed = dict(batch.listed)
 
     @property
     def unfinished(self) -> bool:
@@ -103,6 +112,8 @@ class ToDatabase:
             or self.clocks
             or self.server_clocks
             or self.left_out
+            or self.texts
+            or self.listed
             or self.release
             or self.yielded
         )
@@ -133,6 +144,8 @@ class ToDatabase:
         self.clocks = older.clocks | self.clocks
         self.server_clocks = older.server_clocks | self.server_clocks
         self.left_out = older.left_out | self.left_out
+        self.texts = older.texts | self.texts
+        self.listed = older.listed | self.listed
         self.release = older.release + self.release
         self.yielded = older.yielded + self.yielded
         self.previews = older.previews + self.previews

@@ -10,6 +10,7 @@ from tests.contract.commits import AllOrNothing, LateEnds, Pieces, RealTime, Rob
 from tests.contract.depths import Depths
 from tests.contract.due_tickets import DueTickets, Reading
 from tests.contract.host_limits import HostLimits
+from tests.contract.learning import Learning
 from tests.contract.leasing import Leasing, NewHostsOnLeases
 from tests.contract.quotas import Quotas
 from tests.contract.rejudging import Rejudging, SettingAside
@@ -37,7 +38,16 @@ class Entering(
 
 
 class Ending(
-    Ends, Archived, LateEnds, AllOrNothing, Pieces, Robots, Rejudging, SettingAside, RealTime
+    Ends,
+    Archived,
+    LateEnds,
+    AllOrNothing,
+    Pieces,
+    Robots,
+    Rejudging,
+    SettingAside,
+    RealTime,
+    Learning,
 ):
     """How visits end."""
 

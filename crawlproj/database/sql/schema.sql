@@ -9,7 +9,8 @@ create table migration (
 );
 
 -- A named frontier. Many share one database. `rules`: scope and revisit intervals of the last start. `duplicate_scheme`: how the numbers
--- in `exact`, `band` and `paragraph` were made; others can't be compared with them.
+-- in `exact`, `band` and `paragraph` were made; others can't be compared with them. `page_price` and `source_price`: what a visit must be
+-- worth, moved by all workers so that the crawl spends what it may (revisit/price.py).
 create table crawl (
     id int generated always as identity primary key,
     name text not null unique,
@@ -20,7 +21,9 @@ create table crawl (
     created timestamptz not null default now(),
     rules jsonb,
     delay_s float8,
-    duplicate_scheme text
+    duplicate_scheme text,
+    page_price float8,
+    source_price float8
 );
 
 -- Hosts that links lead to and that are not part of a crawl: the first such link, and why. Not all of them: their number is limited.
@@ -152,7 +155,8 @@ $$;
 -- Every URL ever seen. Each end of a visit changes its place in the queue, so room left in the table's pages would help no update.
 -- `id` is a 64-bit hash of crawl and canonical form, so that links need no look-up. `found` is the way in by which it has depth and
 -- parent (0 seed, 1 link, 2 feed, 3 sitemap, 4 robots.txt, 5 push, 6 redirect, 7 request of a spider, 8 import; null: not stored then).
--- `source`: the last visit took it for a source, and `interval_s` is one of a source.
+-- `source`: the last visit took it for a source, and `interval_s` is one of a source. `rate_a` and `rate_b` (in seconds) say how often it
+-- changes, see revisit/rates.py; `own_a` and `own_b` belong to a policy of one's own; `importance`: what a visit is worth beside others.
 create table url (
     id bigint primary key,
     crawl int not null references crawl on delete cascade,
@@ -184,6 +188,11 @@ create table url (
     request json,
     found smallint,
     source bool not null default false,
+    rate_a real,
+    rate_b real,
+    own_a real,
+    own_b real,
+    importance real,
     check ((lane is null) = (rank is null))
 ) with (autovacuum_vacuum_scale_factor = 0.05);
 -- The queue: one index, read lane by lane. Only queued URLs are in it.
@@ -192,31 +201,35 @@ create index url_queue on url (crawl, host, lane, rank, id) where lane is not nu
 create index url_forbidden on url (host, id) where state = 'forbidden';
 create index url_seed on url (crawl, first_seen, id) where depth = 0;
 
--- URLs per state: what each statement changed, so that nobody counts millions of rows, and no one waits for another's counter. The
+-- URLs per state, and how many of them are sources: what each statement changed, so that nobody counts millions of rows, and no one waits for another's counter. The
 -- rows of a crawl are summed up into one per state now and then.
 create table url_count (
     crawl int not null references crawl on delete cascade,
     state url_state not null,
-    number bigint not null
+    number bigint not null,
+    sources bigint not null default 0
 );
 create index url_count_crawl on url_count (crawl);
 
 create function count_added() returns trigger language plpgsql as $$
 begin
-    insert into crawlproj.url_count select crawl, state, count(*) from added group by crawl, state;
+    insert into crawlproj.url_count
+    select crawl, state, count(*), count(*) filter (where source) from added group by crawl, state;
     return null;
 end $$;
 create function count_changed() returns trigger language plpgsql as $$
 begin
     insert into crawlproj.url_count
-    select crawl, state, sum(number) from (
-        select crawl, state, 1 as number from after union all select crawl, state, -1 from before) c
-    group by crawl, state having sum(number) <> 0;
+    select crawl, state, sum(number), sum(source * number) from (
+        select crawl, state, 1 as number, source::int as source from after
+        union all select crawl, state, -1, source::int from before) c
+    group by crawl, state having sum(number) <> 0 or sum(source * number) <> 0;
     return null;
 end $$;
 create function count_deleted() returns trigger language plpgsql as $$
 begin
-    insert into crawlproj.url_count select d.crawl, d.state, -count(*) from deleted d join crawlproj.crawl c on c.id = d.crawl
+    insert into crawlproj.url_count
+    select d.crawl, d.state, -count(*), -count(*) filter (where d.source) from deleted d join crawlproj.crawl c on c.id = d.crawl
     group by d.crawl, d.state;
     return null;
 end $$;
@@ -263,7 +276,8 @@ create table page (
 create index page_duplicate on page (duplicate_of) where duplicate_of is not null;
 create index page_unnoted on page (url) where not noted;
 
--- A row for the first reading and for each one that differed, and where its body is in the archive.
+-- A row for the first reading and for each one that differed, and where its body is in the archive. `change`: what kind of change it was
+-- (content/changes.py), and how many letters came and went.
 create table page_version (
     url bigint not null references url on delete cascade,
     at timestamptz not null,
@@ -278,7 +292,44 @@ create table page_version (
     warc_digest text,
     warc_at timestamptz,
     known_share real,
+    change text,
+    new_letters int,
+    gone_letters int,
     primary key (url, at)
+);
+
+-- What the next reading of a page is compared with (content/page_state.py), small enough to stay in its row; and what its server said of
+-- changes: Last-Modified, Expires or max-age, lastmod of a sitemap.
+create table page_state (
+    url bigint primary key references url on delete cascade,
+    state bytea,
+    modified_at timestamptz,
+    fresh_until timestamptz,
+    listed_at timestamptz
+) with (fillfactor = 70);
+alter table page_state alter state set storage external;
+
+-- What is known of the texts of a host: what differs on its pages without meaning anything, and its answer to a path that nobody has.
+create table host_text (
+    crawl int not null references crawl on delete cascade,
+    host int not null references host on delete cascade,
+    noise bytea,
+    probe bytea,
+    primary key (host, crawl)
+);
+alter table host_text alter noise set storage external;
+alter table host_text alter probe set storage external;
+
+-- What came of what the servers of a host said of changes: how often a page had changed when a hint said so, and when it did not, and
+-- how often it was the same.
+create table host_hint (
+    host int not null references host on delete cascade,
+    hint text not null,
+    changed_said bigint not null default 0,
+    changed_unsaid bigint not null default 0,
+    same_said bigint not null default 0,
+    same_unsaid bigint not null default 0,
+    primary key (host, hint)
 );
 
 -- The text of the latest reading, block by block (crawlproj/content/packed_text.py). It is compressed already.
@@ -379,7 +430,8 @@ create table article_address (
 );
 create index article_address_article on article_address (article);
 
--- What a crawl did in a minute, an hour or a day (`span_s`) that began then.
+-- What a crawl did in a minute, an hour or a day (`span_s`) that began then. `wasted`: revisits that found no change. `freshness`: the share
+-- of pages whose copy is up to date, and `age_s`: how long the others have been out of date, in the mean of all pages; both estimated.
 create table crawl_stat (
     crawl int not null references crawl on delete cascade,
     span_s int not null,
@@ -394,6 +446,10 @@ create table crawl_stat (
     article_versions bigint not null default 0,
     useful bigint not null default 0,
     bytes bigint not null default 0,
+    revisits bigint not null default 0,
+    wasted bigint not null default 0,
+    freshness real,
+    age_s real,
     primary key (crawl, span_s, at)
 );
 

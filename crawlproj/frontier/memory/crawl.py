@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -18,6 +18,7 @@ from crawlproj.frontier.base import (
     Content,
     CrawlSpec,
     Found,
+    HostText,
     Lane,
     LeftOutHost,
     NewUrl,
@@ -56,6 +57,7 @@ class MemoryCrawl:
     hosts: dict[str, PageCount] = field(default_factory=dict)
     rules: CrawlRules | None = None
     left_out: dict[str, LeftOutHost] = field(default_factory=dict)
+    texts: dict[str, HostText] = field(default_factory=dict)
     waiting_since: dict[str, float] = field(default_factory=dict)
     """Hosts with ranked URLs -> since when they wait for a turn, in unix seconds."""
 
@@ -69,6 +71,7 @@ class MemoryCrawl:
             hosts={name: replace(count) for name, count in self.hosts.items()},
             waiting_since=dict(self.waiting_since),
             left_out=dict(self.left_out),
+            texts=dict(self.texts),
         )
 
     def host_count(self, host: str) -> PageCount:
@@ -315,6 +318,46 @@ class CrawlWriter:
             elif row.url == new.url:
                 self._add_known(row, new, since, at=at)
         self._spread()
+        self._pass_on(batch)
+
+    def _pass_on(self, urls: Iterable[NewUrl]) -> None:
+        """Let URLs have what was learned of the pages that have moved there for good."""
+        for url in urls:
+            if url.heir_of is None or url.heir_of == url.id:
+                continue
+            row = self.crawl.rows.get(url.id)
+            before = self.crawl.rows.get(url.heir_of)
+            if row is None or before is None or row.visit or row.rate_a is not None:
+                continue
+            if before.rate_a is None:
+                continue
+            self.crawl.rows[row.id] = replace(
+                row,
+                rate_a=before.rate_a,
+                rate_b=before.rate_b,
+                own_a=before.own_a,
+                own_b=before.own_b,
+                importance=before.importance,
+                interval_s=before.interval_s if row.interval_s is None else row.interval_s,
+                last_change=row.last_change or before.last_change,
+                changes=row.changes + before.changes,
+            )
+
+    def put_texts(self, texts: Mapping[str, HostText]) -> None:
+        """Store what is known of the texts of hosts; None keeps what is stored."""
+        for host, text in texts.items():
+            before = self.crawl.texts.get(host, HostText())
+            self.crawl.texts[host] = HostText(
+                before.noise if text.noise is None else text.noise,
+                before.probe if text.probe is None else text.probe,
+            )
+
+    def put_listed(self, listed: Mapping[int, datetime]) -> None:
+        """Store of pages that were visited when a sitemap says that they were changed."""
+        for id_, at in listed.items():
+            row = self.crawl.rows.get(id_)
+            if row is not None and row.visit:
+                self.crawl.rows[id_] = replace(row, listed=at)
 
     def _surplus(self, names: set[str]) -> set[str]:
         if not self.spec.domain_hosts:

@@ -18,6 +18,7 @@ from crawlproj.frontier.base import (
     Batch,
     Committed,
     CrawlSpec,
+    HostText,
     Lane,
     Lease,
     LeftOutHost,
@@ -119,10 +120,16 @@ class MemoryFrontier:
             for url in batch.urls:
                 self.store.hosts.setdefault(url.host, HostRow(url.host))
             writer.leave_out_hosts(batch.left_out.values(), self.now())
+            writer.put_texts({n: t for n, t in batch.texts.items() if n in self.store.hosts})
+            writer.put_listed(batch.listed)
             self._put_robots(batch.robots)
             self._put_clocks(batch, worker)
             self._crawl.refresh_waiting(self.now())
             return writer.make_committed()
+
+    def get_host_texts(self, hosts: Sequence[str]) -> dict[str, HostText]:
+        texts = self._crawl.texts
+        return {name: texts[name] for name in hosts if name in texts}
 
     def preview_verdicts(self, outcomes: Sequence[Outcome]) -> dict[int, tuple[str, Verdict]]:
         return {}

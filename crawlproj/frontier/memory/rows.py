@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -68,6 +69,21 @@ class UrlRow:
     original: Original | None = None
     found: Found | None = None
     source: bool = False
+    rate_a: float | None = None
+    rate_b: float | None = None
+    own_a: float | None = None
+    own_b: float | None = None
+    importance: float | None = None
+    state_bytes: bytes | None = None
+    listed: datetime | None = None
+
+    @property
+    def page_state(self) -> bytes | None:
+        return self.state_bytes if self.content is not None else None
+
+    @property
+    def listed_at(self) -> datetime | None:
+        return self.listed if self.content is not None else None
 
     @property
     def pushed(self) -> bool:
@@ -115,6 +131,11 @@ class UrlRow:
         }
         if end.interval_s is not None:
             values["interval_s"] = end.interval_s
+        for name in ("rate_a", "rate_b", "own_a", "own_b"):
+            if getattr(end, name) is not None:
+                values[name] = single_precision(getattr(end, name))
+        if end.page_state is not None:
+            values["state_bytes"] = end.page_state
         if end.changed or is_first_content:
             values["last_change"] = end.at
         if end.content is not None:
@@ -221,6 +242,12 @@ class HostQueue:
     def has_due_url(self, now_s: float) -> bool:
         """Whether there is a URL that may be fetched now."""
         return self.ready is not None or self.due_time(now_s) is not None
+
+
+def single_precision(number: float) -> float:
+    """The number as a column of type real keeps it."""
+    kept: float = struct.unpack("f", struct.pack("f", number))[0]
+    return kept
 
 
 def lower_of(best: float | None, rank: float) -> float:

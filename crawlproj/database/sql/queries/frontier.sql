@@ -286,15 +286,18 @@ update url u set visit = u.visit + 1, state = o.state::url_state, status = o.sta
         then coalesce(o.modified, u.modified) else u.modified end,
     body_digest = coalesce(o.body_digest, u.body_digest), block_digest = coalesce(o.block_digest, u.block_digest),
     expires = case when o.block_digest is not null then o.expires else coalesce(o.expires, u.expires) end, source = o.source,
+    rate_a = coalesce(o.rate_a, u.rate_a), rate_b = coalesce(o.rate_b, u.rate_b), own_a = coalesce(o.own_a, u.own_a),
+    own_b = coalesce(o.own_b, u.own_b),
     lane = o.lane,
     rank = case when o.lane = 1 then url_rank(%(ordering)s, u.depth, u.score, u.first_seen)
         when o.lane is not null then extract(epoch from o.next_visit) end
 from unnest(%(id)s::bigint[], %(visit)s::int[], %(server)s::int[], %(epoch)s::int[], %(state)s::text[], %(at)s::timestamptz[],
     %(status)s::smallint[], %(why)s::text[], %(next_visit)s::timestamptz[], %(tries)s::smallint[], %(interval_s)s::float8[],
     %(changed)s::bool[], %(moved_to)s::text[], %(etag)s::text[], %(modified)s::text[], %(lane)s::smallint[],
-    %(body_digest)s::bytea[], %(block_digest)s::bytea[], %(expires)s::timestamptz[], %(source)s::bool[])
+    %(body_digest)s::bytea[], %(block_digest)s::bytea[], %(expires)s::timestamptz[], %(source)s::bool[], %(rate_a)s::real[],
+    %(rate_b)s::real[], %(own_a)s::real[], %(own_b)s::real[])
     as o (id, visit, server, epoch, state, at, status, why, next_visit, tries, interval_s, changed, moved_to, etag, modified, lane,
-        body_digest, block_digest, expires, source)
+        body_digest, block_digest, expires, source, rate_a, rate_b, own_a, own_b)
     join server s on s.id = o.server and s.epoch = o.epoch and s.worker = %(worker)s
 where u.id = o.id and u.visit = o.visit and u.crawl = %(crawl)s
 returning u.id, u.host, u.last_change = u.last_visit, u.depth;
@@ -346,11 +349,57 @@ where p.url = n.url;
 -- name: put_versions
 -- Adds versions of pages that have changed; in each commit.
 insert into page_version (url, at, status, body_digest, block_digest, length, warc_file, warc_offset, warc_length, warc_record,
-    warc_digest, warc_at)
+    warc_digest, warc_at, change, new_letters, gone_letters)
 select * from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(status)s::smallint[], %(body_digest)s::bytea[],
     %(block_digest)s::bytea[], %(length)s::int[], %(file)s::text[], %(start)s::bigint[], %(size)s::int[], %(record)s::uuid[],
-    %(digest)s::text[], %(began)s::timestamptz[])
+    %(digest)s::text[], %(began)s::timestamptz[], %(change)s::text[], %(new_letters)s::int[], %(gone_letters)s::int[])
 on conflict do nothing;
+
+-- name: put_page_states
+-- Stores what the next visits of pages are compared with, and what their servers said of changes; in each commit.
+insert into page_state (url, state, modified_at, fresh_until)
+select url, state, modified_at, fresh_until
+from unnest(%(url)s::bigint[], %(state)s::bytea[], %(modified_at)s::timestamptz[], %(fresh_until)s::timestamptz[])
+    as n (url, state, modified_at, fresh_until)
+on conflict (url) do update set state = coalesce(excluded.state, page_state.state),
+    modified_at = coalesce(excluded.modified_at, page_state.modified_at), fresh_until = coalesce(excluded.fresh_until, page_state.fresh_until);
+
+-- name: count_hints
+-- Counts what came of what servers said of changes; in commits with pages of which something was said.
+insert into host_hint (host, hint, changed_said, changed_unsaid, same_said, same_unsaid)
+select * from unnest(%(host)s::int[], %(hint)s::text[], %(changed_said)s::bigint[], %(changed_unsaid)s::bigint[],
+    %(same_said)s::bigint[], %(same_unsaid)s::bigint[])
+on conflict (host, hint) do update set changed_said = host_hint.changed_said + excluded.changed_said,
+    changed_unsaid = host_hint.changed_unsaid + excluded.changed_unsaid,
+    same_said = host_hint.same_said + excluded.same_said, same_unsaid = host_hint.same_unsaid + excluded.same_unsaid;
+
+-- name: put_listed
+-- Stores when sitemaps say that known pages were changed; in commits with a sitemap that says so of some.
+insert into page_state (url, listed_at)
+select u.id, n.listed_at from unnest(%(url)s::bigint[], %(listed_at)s::timestamptz[]) as n (url, listed_at)
+    join url u on u.id = n.url and u.crawl = %(crawl)s and u.visit > 0
+order by u.id
+on conflict (url) do update set listed_at = excluded.listed_at where page_state.listed_at is distinct from excluded.listed_at;
+
+-- name: put_host_texts
+-- Stores what differs on the pages of hosts without meaning anything, and their answers to paths that nobody has; in some commits.
+insert into host_text (crawl, host, noise, probe)
+select %(crawl)s, h.id, n.noise, n.probe from unnest(%(name)s::text[], %(noise)s::bytea[], %(probe)s::bytea[]) as n (name, noise, probe)
+    join host h on h.name = n.name
+order by h.id
+on conflict (host, crawl) do update set noise = coalesce(excluded.noise, host_text.noise), probe = coalesce(excluded.probe, host_text.probe);
+
+-- name: get_host_texts
+-- The same of hosts that were just leased.
+select h.name, t.noise, t.probe from host h join host_text t on t.host = h.id and t.crawl = %(crawl)s where h.name = any (%(names)s::text[]);
+
+-- name: pass_on_rates
+-- Lets URLs that were never visited have what was learned of the pages that have moved there for good; in commits with such.
+update url t set rate_a = s.rate_a, rate_b = s.rate_b, own_a = s.own_a, own_b = s.own_b, importance = s.importance,
+    interval_s = coalesce(t.interval_s, s.interval_s), last_change = coalesce(t.last_change, s.last_change), changes = t.changes + s.changes
+from unnest(%(id)s::bigint[], %(heir_of)s::bigint[]) as n (id, heir_of), url s
+where t.id = n.id and s.id = n.heir_of and t.crawl = %(crawl)s and s.crawl = %(crawl)s and t.id <> s.id
+    and t.visit = 0 and t.rate_a is null and s.rate_a is not null;
 
 -- name: put_links
 -- Stores the links of pages, over those that were there; in each commit.
@@ -532,6 +581,7 @@ update crawl_host c set stage = case when f.prepared then 2 else 1 end from foun
 select u.id, u.canonical as url, w.name as host, w.server, w.epoch, u.visit, u.lane, u.state, u.depth, u.tries, u.hops, u.changes,
     u.interval_s, u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires,
     coalesce(p.noarchive, false) as noarchive, u.found, u.source, u.lane = 0 and u.rank = 0 as pushed,
+    u.rate_a, u.rate_b, u.own_a, u.own_b, u.importance, u.next_visit, p.state as page_state, p.listed_at,
     p.warc_digest as original_digest, p.warc_at as original_at, p.warc_record as original_record, c.pages as host_pages
 from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[], %(urgent)s::bool[]) as w (name, server, epoch, count, urgent)
     cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
@@ -544,7 +594,8 @@ from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::in
             and id <> all (%(holding)s::bigint[])
         order by rank, id limit w.count) u
     left join lateral (
-        select warc_digest, warc_at, warc_record, noarchive from page where url = u.id and u.block_digest is not null limit 1) p on true
+        select warc_digest, warc_at, warc_record, noarchive, s.state, s.listed_at
+        from page left join page_state s on s.url = page.url where page.url = u.id and u.block_digest is not null limit 1) p on true
 order by h.id, u.lane, u.rank, u.id;
 
 -- name: look
@@ -563,11 +614,16 @@ select canonical from url where crawl = %(crawl)s and depth = 0 order by first_s
 -- How many URLs a crawl has in each state; asked when a worker ends, for its summary.
 select state, sum(number)::bigint from url_count where crawl = %(crawl)s group by state;
 
+-- name: count_sources
+-- How many pages of a crawl are visited again, and how many of them are sources; asked once a minute.
+select coalesce(sum(number), 0)::bigint, coalesce(sum(sources), 0)::bigint from url_count where crawl = %(crawl)s and state = 'waiting';
+
 -- name: sum_counts
 -- Sums up what commits have counted since the last time; at the start and every thousand commits.
 -- Those that another worker sums up at the same time are left to it.
 with gone as (
     delete from url_count where ctid = any (array(select ctid from url_count where crawl = %(crawl)s for update skip locked))
-    returning state, number
+    returning state, number, sources
 )
-insert into url_count select %(crawl)s, state, sum(number) from gone group by state having sum(number) <> 0;
+insert into url_count select %(crawl)s, state, sum(number), sum(sources) from gone group by state
+having sum(number) <> 0 or sum(sources) <> 0;
