@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib import import_module
 from ipaddress import ip_network
@@ -28,8 +28,9 @@ from crawlproj.frontier.base import ORDERS, CrawlSpec
 from crawlproj.politeness.clocks import HostRules, PolitenessRules, ServerRules
 from crawlproj.politeness.guard import Guard
 from crawlproj.politeness.networks import shipped_networks
-from crawlproj.revisit.base import Bounds
+from crawlproj.revisit.base import Bounds, RevisitSettings
 from crawlproj.revisit.shares import CLASSES
+from crawlproj.urls.rules import SiteRevisit
 from crawlproj.urls.suffixes import shipped_suffixes
 
 T = TypeVar("T")
@@ -40,6 +41,7 @@ SUFFIX = re.compile(r"[a-z0-9][a-z0-9_-]*")
 SECRET = frozenset({"DATABASE_URL", "REDIS_URL"})
 """Settings that may hold a password: they are never quoted."""
 ROBOT_NAME = re.compile(r"[A-Za-z0-9_\-.]+(/[A-Za-z0-9_\-.]+)?")
+SITE_HOST = re.compile(r"[^\s/:@]+|\[[0-9a-f:.]+\]")
 MAX_NAME = 100
 MAX_CONTACT = 300
 YES = {"1", "true", "yes", "on"}
@@ -193,6 +195,66 @@ def parse_fraction(value: object) -> float:
     return number
 
 
+def parse_classes(value: object) -> tuple[timedelta, ...]:
+    """Different durations, shortest first."""
+    right = 'durations, each more than 0, such as ["1d", "7d", "182d"]'
+    try:
+        classes = sorted({parse_duration(word) for word in parse_list(value)})
+    except ValueError:
+        raise ValueError(right) from None
+    if not classes or classes[0] <= timedelta(0):
+        raise ValueError(right)
+    return tuple(classes)
+
+
+def parse_budget(value: object) -> float | None:
+    """Visits per day; nothing: no budget of its own."""
+    if value is None or value == "":
+        return None
+    number = parse_number(value)
+    if not number:
+        raise ValueError("a number of visits per day, more than 0, or empty")
+    return number
+
+
+def parse_beta(value: object) -> float:
+    number = parse_number(value)
+    if number > 2:
+        raise ValueError("a number from 0 to 2")
+    return number
+
+
+def parse_target(value: object) -> float:
+    number = parse_number(value)
+    if number > 1:
+        raise ValueError("a number from 0 to 1")
+    return number
+
+
+def parse_site_policies(value: object) -> dict[str, SiteRevisit]:
+    """What is said of sites, by host."""
+    right = 'a dictionary such as {"example.org": {"policy": "uniform", "interval": "1h"}}'
+    sites = {}
+    for name, entry in parse_mapping(value).items():
+        host = name.strip().lower().strip(".")
+        if (
+            not SITE_HOST.fullmatch(host)
+            or not isinstance(entry, Mapping)
+            or not set(entry) <= {"policy", "interval"}
+        ):
+            raise ValueError(right)
+        interval = None
+        if entry.get("interval"):
+            try:
+                interval = parse_duration(entry["interval"])
+            except ValueError:
+                raise ValueError(right) from None
+        if interval is not None and interval <= timedelta(0):
+            raise ValueError(f"{right}, with an interval of more than 0")
+        sites[host] = SiteRevisit(str(entry.get("policy") or ""), interval)
+    return sites
+
+
 def parse_level(value: object) -> int:
     level = parse_integer(value)
     if level > 12:
@@ -256,9 +318,8 @@ class Config:
     source_bounds: Bounds
     source_rest: timedelta
     """SOURCE_MIN: start requests that were visited so recently are not asked again."""
-    policy: str
-    increase: float
-    decrease: float
+    revisit: RevisitSettings
+    """The policy, with the bounds of pages and of sources."""
     revisit_filter: frozenset[str]
     follow_nofollow: bool
     suffixes: frozenset[str]
@@ -297,10 +358,30 @@ class Config:
         return self.crawl_dir / "warc"
 
 
-def _source_bounds(interval: timedelta, shortest: timedelta, pages: Bounds) -> Bounds:
+def _page_bounds(read: SettingsReader) -> Bounds:
+    """The bounds of pages. An interval shorter than REVISIT_MIN is its own lower bound: whoever
+    wants all pages more often says so once.
+    """
+    interval = read("REVISIT_INTERVAL", parse_duration)
+    shortest = read("REVISIT_MIN", parse_duration)
+    longest = read("REVISIT_MAX", parse_duration)
+    if not timedelta(0) < shortest <= longest:
+        raise ConfigError(
+            f"REVISIT_MIN = {shortest} must be more than 0 and at most REVISIT_MAX = {longest}"
+        )
+    if not timedelta(0) < interval <= longest:
+        raise ConfigError(
+            f"REVISIT_INTERVAL = {interval} must be more than 0 and at most REVISIT_MAX = {longest}"
+        )
+    return Bounds(interval, min(shortest, interval), longest)
+
+
+def _source_bounds(read: SettingsReader, pages: Bounds) -> Bounds:
     """The bounds of sources. A source is never asked less often than a page, so that shorter
     intervals for pages hold for sources too.
     """
+    interval = read("SOURCE_INTERVAL", parse_duration)
+    shortest = read("SOURCE_MIN", parse_duration)
     if not timedelta(0) < shortest <= interval:
         raise ConfigError(
             f"SOURCE_MIN = {shortest} must be more than 0 and at most SOURCE_INTERVAL = {interval}"
@@ -309,19 +390,26 @@ def _source_bounds(interval: timedelta, shortest: timedelta, pages: Bounds) -> B
     return Bounds(first, min(shortest, pages.shortest), max(first, pages.longest))
 
 
+def _revisit_settings(read: SettingsReader, pages: Bounds, sources: Bounds) -> RevisitSettings:
+    return RevisitSettings(
+        policy=read("REVISIT_POLICY", str),
+        bounds=replace(pages, sources=sources),
+        increase=read("REVISIT_INCREASE", parse_number),
+        decrease=read("REVISIT_DECREASE", parse_fraction),
+        classes=read("REVISIT_CLASSES", parse_classes),
+        budget=read("REVISIT_BUDGET", parse_budget),
+        beta=read("REVISIT_BETA", parse_beta),
+        freshness_target=read("REVISIT_FRESHNESS_TARGET", parse_target),
+        sites=read("REVISIT_SITES", parse_site_policies),
+        args=read("REVISIT_ARGS", parse_mapping),
+    )
+
+
 def read_config(settings: Any, crawl_name: str) -> Config:
     read = SettingsReader(settings)
     contact = read("ROBOT_CONTACT", parse_contact)
-    bounds = Bounds(
-        read("REVISIT_INTERVAL", parse_duration),
-        read("REVISIT_MIN", parse_duration),
-        read("REVISIT_MAX", parse_duration),
-    )
-    if not timedelta(0) < bounds.shortest <= bounds.longest:
-        raise ConfigError(
-            f"REVISIT_MIN = {bounds.shortest} must be more than 0 and at most REVISIT_MAX = "
-            f"{bounds.longest}"
-        )
+    bounds = _page_bounds(read)
+    source_bounds = _source_bounds(read, bounds)
     source_rest = read("SOURCE_MIN", parse_duration)
     return Config(
         database_url=read("DATABASE_URL", str),
@@ -350,11 +438,9 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         gone_limit=max(1, read("FRONTIER_GONE_LIMIT", parse_integer)),
         shutdown_s=read("CRAWL_SHUTDOWN", parse_seconds),
         bounds=bounds,
-        source_bounds=_source_bounds(read("SOURCE_INTERVAL", parse_duration), source_rest, bounds),
+        source_bounds=source_bounds,
         source_rest=source_rest,
-        policy=read("REVISIT_POLICY", str),
-        increase=read("REVISIT_INCREASE", parse_number),
-        decrease=read("REVISIT_DECREASE", parse_fraction),
+        revisit=_revisit_settings(read, bounds, source_bounds),
         revisit_filter=read("REVISIT_FILTER", parse_kinds),
         suffixes=read("URL_SUFFIXES", parse_suffixes),
         follow_nofollow=read("FOLLOW_NOFOLLOW", parse_boolean),

@@ -70,12 +70,18 @@ FRONTIER_RETRY_DELAY = "60s"  # then twice as long each time
 FRONTIER_GONE_LIMIT = 3  # visits that find a page gone before it is retired
 
 # --- Revisits ---
-REVISIT_POLICY = "adaptive"  # uniform, adaptive or a dotted path
-REVISIT_INTERVAL = "5d"
-REVISIT_MIN = "10m"
+REVISIT_POLICY = "optimal"  # optimal, uniform, adaptive, classes or a dotted path
+REVISIT_INTERVAL = "5d"  # in the mean; with uniform, of every page
+REVISIT_MIN = "12h"  # of pages
 REVISIT_MAX = "365d"
-REVISIT_INCREASE = 0.2
-REVISIT_DECREASE = 0.2
+REVISIT_BUDGET = ""  # visits per day; empty: what uniform would spend
+REVISIT_BETA = 0.0  # optimal: 0 for fresh copies, 1 to 1.25 for as many versions as possible
+REVISIT_CLASSES = ["1d", "7d", "182d"]  # classes: the nearest to how often a page changes
+REVISIT_INCREASE = 0.2  # adaptive: of an unchanged page's interval
+REVISIT_DECREASE = 0.2  # adaptive: of a changed page's interval
+REVISIT_SITES: dict[str, dict[str, str]] = {}  # a policy and an interval of their own, by host
+REVISIT_ARGS: dict[str, object] = {}  # for a policy of one's own
+REVISIT_FRESHNESS_TARGET = 0.9  # above it, requests to spare go to new pages
 SOURCE_INTERVAL = "15m"  # first interval of feeds, sitemaps, seeds and roots of hosts
 SOURCE_MIN = "5m"  # their shortest; start requests visited within it are not asked again
 REVISIT_FILTER = ["html", "feed", "sitemap"]  # kinds of pages that are revisited

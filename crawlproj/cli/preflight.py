@@ -99,7 +99,7 @@ def check_settings(settings: BaseSettings, spider_name: str) -> Config:
     read = SettingsReader(settings)
     read("PANEL", one_of(*MODES))
     read("PANEL_INTERVAL", parse_seconds)
-    choose_policy(config.policy, config.bounds, config.increase, decrease=config.decrease)
+    choose_policy(config.revisit)
     for name, address in config.dns_hosts.items():
         try:
             ip_address(str(address))

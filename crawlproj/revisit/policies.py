@@ -1,30 +1,222 @@
-"""REVISIT_POLICY names a policy; here it is made."""
+"""REVISIT_POLICY names a policy; here it is made, and called for each visit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from importlib import import_module
+from typing import Any
 
 from crawlproj.errors import ConfigError
 from crawlproj.revisit.adaptive import AdaptivePolicy
-from crawlproj.revisit.base import Bounds, RevisitPolicy
+from crawlproj.revisit.base import (
+    Bounds,
+    IntervalPolicy,
+    Numbers,
+    Plan,
+    RevisitPolicy,
+    RevisitSettings,
+    Visit,
+)
+from crawlproj.revisit.classes import ClassesPolicy
+from crawlproj.revisit.optimal import OptimalPolicy, make_prices, page_price
+from crawlproj.revisit.price import Prices
+from crawlproj.revisit.rates import Priors, freshness, is_known, learn, make_prior
 from crawlproj.revisit.uniform import UniformPolicy
+from crawlproj.urls.rules import SiteRevisit
 
-POLICY_NAMES = ("uniform", "adaptive")
+POLICY_NAMES = ("uniform", "adaptive", "classes", "optimal")
+log = logging.getLogger(__name__)
 
 
-def choose_policy(name: str, bounds: Bounds, increase: float, decrease: float) -> RevisitPolicy:
-    """The policy of that name, or made by the callable with that dotted path from the bounds."""
+@dataclass(frozen=True, slots=True)
+class WrappedPolicy:
+    """A policy that gives intervals only, as two: one with the bounds of pages, one with those of
+    sources.
+    """
+
+    pages: IntervalPolicy
+    sources: IntervalPolicy
+
+    def plan(self, visit: Visit) -> Plan:
+        policy = self.pages
+        if visit.source:
+            policy = self.sources
+        return Plan(policy.next_interval(visit), visit.numbers)
+
+
+class RevisitPlanner:
+    """Plans the next visit to any page: learns from this one, whatever the policy, and asks the
+    policy of the page's site.
+
+    `prices` and `priors` are of one worker; prices are shared by `PriceControl.take_factor` and
+    `set_price`. `errors` counts what a policy of one's own has failed at: then the page has the
+    first interval.
+    """
+
+    def __init__(self, settings: RevisitSettings) -> None:
+        bounds = settings.bounds
+        self.settings = settings
+        self.bounds = bounds
+        self.prices = make_prices(bounds)
+        self.errors = 0
+        self._priors = {
+            source: Priors(make_prior(self.prices.of_kind(source).mean_s))
+            for source in (False, True)
+        }
+        self._began: datetime | None = None
+        self.policy = _make_policy(settings, settings.policy, bounds, prices=self.prices)
+        self._sites = {
+            host: _SitePolicy.make(settings, site, self.prices)
+            for host, site in settings.sites.items()
+        }
+
+    def set_counts(self, pages: int, sources: int) -> None:
+        """So many pages and sources are visited again. Prices follow from that and the budget."""
+        self.prices.set_counts(pages, sources, self.settings.budget)
+        for source, priors in self._priors.items():
+            priors.general = make_prior(self.prices.of_kind(source).mean_s)
+
+    def plan(self, visit: Visit) -> Plan:
+        """The next visit; always within the bounds, and never an exception."""
+        priors = self._priors[visit.source]
+        learned = learn(visit.numbers, visit, priors.prior_of(visit.host, visit.kind))
+        if visit.visits == 1:
+            priors.note_visit(visit)
+        policy, bounds, weight = self._policy_of(visit.host)
+        informed = replace(visit, numbers=learned, weight=visit.weight * weight)
+        try:
+            plan = policy.plan(informed)
+            seconds = plan.interval.total_seconds()
+            numbers = Numbers(
+                learned.rate_a, learned.rate_b, plan.numbers.own_a, plan.numbers.own_b
+            )
+        except Exception:
+            if not self.errors:
+                log.exception("The revisit policy failed; such pages have the first interval")
+            self.errors += 1
+            return Plan(bounds.first(visit.source), learned)
+        interval = bounds.clamp(timedelta(seconds=seconds), visit.source)
+        if isinstance(policy, OptimalPolicy):
+            self._note_planned(visit, interval, weight)
+        return Plan(interval, numbers)
+
+    def freshness_of(self, numbers: Numbers, age_s: float, source: bool = False) -> float:
+        """How likely a copy of that age is fresh; by the crawl's prior if nothing was learned."""
+        if not is_known(numbers):
+            numbers = self._priors[source].general
+        return freshness(numbers, age_s)
+
+    def _note_planned(self, visit: Visit, interval: timedelta, weight: float) -> None:
+        if self._began is None:
+            self._began = visit.now
+        late_s = 0.0
+        if visit.last_visit is not None and visit.interval is not None:
+            # While the crawl did not run nothing was late for want of time.
+            waited = visit.now - max(visit.last_visit, self._began - visit.interval)
+            late_s = max((waited - visit.interval).total_seconds(), 0.0)
+        control = self.prices.of_kind(visit.source)
+        control.note_planned(interval.total_seconds(), late_s)
+
+    def _policy_of(self, host: str) -> tuple[RevisitPolicy, Bounds, float]:
+        if self._sites:
+            name = host
+            while name:
+                site = self._sites.get(name)
+                if site is not None:
+                    return site.policy, site.bounds, site.weight
+                name = name.partition(".")[2]
+        return self.policy, self.bounds, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _SitePolicy:
+    """What REVISIT_SITES says of a site. With `optimal`, its interval is that of a page of which
+    nothing is known: its pages weigh so much more or less.
+    """
+
+    policy: RevisitPolicy
+    bounds: Bounds
+    weight: float = 1.0
+
+    @classmethod
+    def make(cls, settings: RevisitSettings, site: SiteRevisit, prices: Prices) -> _SitePolicy:
+        bounds = settings.bounds
+        weight = 1.0
+        if site.interval is not None:
+            bounds = _site_bounds(bounds, site.interval)
+            first_s = settings.bounds.first().total_seconds()
+            weight = page_price(first_s, first_s) / page_price(
+                site.interval.total_seconds(), first_s
+            )
+        policy = _make_policy(
+            settings,
+            site.policy or settings.policy,
+            bounds,
+            prices=prices,
+            setting="REVISIT_SITES" if site.policy else "REVISIT_POLICY",
+        )
+        return cls(policy, bounds, weight)
+
+
+def _site_bounds(bounds: Bounds, interval: timedelta) -> Bounds:
+    """A site's own interval holds also where it is outside of the crawl's bounds."""
+    sources = bounds.of_kind(source=True)
+    quickest = min(sources.interval, interval)
+    return Bounds(
+        interval,
+        min(bounds.shortest, interval),
+        max(bounds.longest, interval),
+        sources=replace(sources, interval=quickest, shortest=min(sources.shortest, quickest)),
+    )
+
+
+def choose_policy(settings: RevisitSettings) -> RevisitPlanner:
+    """The planner of these settings; ConfigError if one of them makes no sense."""
+    return RevisitPlanner(settings)
+
+
+def _make_policy(
+    settings: RevisitSettings,
+    name: str,
+    bounds: Bounds,
+    prices: Prices,
+    setting: str = "REVISIT_POLICY",
+) -> RevisitPolicy:
+    """The policy of that name, or made by the callable with that dotted path."""
     if name == "uniform":
         return UniformPolicy(bounds)
     if name == "adaptive":
-        return AdaptivePolicy(bounds, increase, decrease)
+        return AdaptivePolicy(bounds, settings.increase, settings.decrease)
+    if name == "classes":
+        return ClassesPolicy(bounds, settings.classes)
+    if name == "optimal":
+        return OptimalPolicy(bounds, prices, settings.beta)
+    return _load_policy(name, bounds, settings.args, setting=setting)
+
+
+def _load_policy(name: str, bounds: Bounds, args: Mapping[str, Any], setting: str) -> RevisitPolicy:
     module, _, attribute = name.rpartition(".")
     try:
-        make: Callable[[Bounds], RevisitPolicy] = getattr(import_module(module), attribute)
+        make: Callable[..., Any] = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError):
         choice = f"one of {', '.join(POLICY_NAMES)} or a dotted path"
+        raise ConfigError(f"{setting} = {name!r} makes no sense: it must be {choice}") from None
+    try:
+        made = make(bounds, **args)
+        if hasattr(made, "plan"):
+            policy: RevisitPolicy = made
+        else:
+            policy = WrappedPolicy(made, make(bounds.of_kind(source=True), **args))
+        is_policy = hasattr(made, "plan") or hasattr(made, "next_interval")
+    except Exception as error:
         raise ConfigError(
-            f"REVISIT_POLICY = {name!r} makes no sense: it must be {choice}"
+            f"{setting}: {name!r} can't be made with REVISIT_ARGS = {dict(args)!r}: {error}"
         ) from None
-    return make(bounds)
+    if not is_policy:
+        raise ConfigError(
+            f"{setting}: {name!r} makes no sense: it has neither plan nor next_interval"
+        )
+    return policy

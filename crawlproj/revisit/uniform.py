@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
-from crawlproj.revisit.base import Bounds, Visit
+from crawlproj.revisit.base import Bounds, Plan, Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,5 +13,5 @@ class UniformPolicy:
 
     bounds: Bounds
 
-    def next_interval(self, visit: Visit) -> timedelta:
-        return self.bounds.clamp(self.bounds.interval)
+    def plan(self, visit: Visit) -> Plan:
+        return Plan(self.bounds.first(visit.source), visit.numbers)

@@ -325,7 +325,7 @@ class CrawlWorker:
         rules = CrawlRules(
             None if scope is None else scope.rules,
             config.suffixes,
-            IntervalRules(config.bounds, config.source_bounds, config.policy),
+            IntervalRules(config.bounds, config.source_bounds, config.revisit.policy),
         )
         given = frozenset(seeds_of(self._spider))
 

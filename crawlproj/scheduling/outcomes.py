@@ -34,8 +34,7 @@ LONGEST_RETRY = timedelta(days=1)
 @dataclass(frozen=True, slots=True)
 class OutcomeRules:
     """The settings that decisions depend on. `revisit_filter`: kinds of pages that are visited
-    again; None: all. `source_policy` is the policy with the bounds of sources; None: they have
-    none of their own.
+    again; None: all.
     """
 
     policy: RevisitPolicy
@@ -44,20 +43,16 @@ class OutcomeRules:
     gone_limit: int
     gone_interval: timedelta
     revisit_filter: frozenset[str] | None = None
-    source_policy: RevisitPolicy | None = None
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
         return cls(
-            choose_policy(config.policy, config.bounds, config.increase, decrease=config.decrease),
+            choose_policy(config.revisit),
             config.retries,
             config.retry_delay,
             gone_limit=config.gone_limit,
             gone_interval=config.bounds.interval,
             revisit_filter=config.revisit_filter,
-            source_policy=choose_policy(
-                config.policy, config.source_bounds, config.increase, decrease=config.decrease
-            ),
         )
 
     def decide_outcome(self, page: Page, ticket: Ticket) -> Outcome:
@@ -123,21 +118,7 @@ class OutcomeRules:
         return self.retry_delay * times
 
     def _fetched_outcome(self, page: Page, ticket: Ticket) -> Outcome:
-        source = is_source(page)
-        policy = self.policy
-        if source and self.source_policy is not None:
-            policy = self.source_policy
-        interval = None
-        # The interval of a page says nothing of a source, and the other way round.
-        if (
-            ticket.interval_s is not None
-            and ticket.block_digest is not None
-            and ticket.source == source
-        ):
-            interval = timedelta(seconds=ticket.interval_s)
-        pause = policy.next_interval(
-            Visit(page.at, page.changed, interval, last_change=ticket.last_change)
-        )
+        pause = self.policy.plan(_visit_of(page, ticket)).interval
         expires = page.directives.expires
         if expires is None and page.content is None:
             expires = ticket.expires
@@ -182,6 +163,32 @@ class OutcomeRules:
             return _outcome(page, ticket, State.RETIRED, why=why, tries=times)
         pause = self.gone_interval * 2 ** min(times - 1, 20)
         return _outcome(page, ticket, State.GONE, why=why, tries=times, next_visit=page.at + pause)
+
+
+def _visit_of(page: Page, ticket: Ticket) -> Visit:
+    """The visit, as its policy is told. What is known of a page says nothing of a source, and the
+    other way round.
+    """
+    source = is_source(page)
+    interval = None
+    last_visit = None
+    was_read = ticket.block_digest is not None and ticket.source == source
+    if was_read:
+        last_visit = ticket.last_visit
+        if ticket.interval_s is not None:
+            interval = timedelta(seconds=ticket.interval_s)
+    return Visit(
+        page.at,
+        page.changed,
+        interval,
+        last_change=ticket.last_change,
+        last_visit=last_visit,
+        source=source,
+        kind=page.page_kind or page.kind,
+        host=ticket.host,
+        first=not was_read,
+        page=page,
+    )
 
 
 def _is_repeatable(ticket: Ticket) -> bool:

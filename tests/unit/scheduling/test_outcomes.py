@@ -17,7 +17,7 @@ from crawlproj.scheduling.outcomes import OutcomeRules
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 ENDS = OutcomeRules(
-    UniformPolicy(Bounds(5 * HOUR)),
+    UniformPolicy(Bounds(5 * HOUR, HOUR)),
     retries=3,
     retry_delay=HOUR,
     gone_limit=3,
