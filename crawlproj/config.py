@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from crawlproj.archive.writer import WriterOptions
+from crawlproj.content.changes import ChangeRules
 from crawlproj.content.document import LinkLimits
 from crawlproj.content.documents.budget import DocumentBudget
 from crawlproj.duplicates.rules import BANDS, DuplicateRules
@@ -255,6 +256,16 @@ def parse_site_policies(value: object) -> dict[str, SiteRevisit]:
     return sites
 
 
+def parse_weights(value: object) -> dict[str, float]:
+    weights = {name: parse_number(weight) for name, weight in parse_mapping(value).items()}
+    known = {"article", "listing", "other", "feed", "sitemap", "document", "text"}
+    if not set(weights) <= known or not all(weights.values()):
+        raise ValueError(
+            f"weights, each more than 0, of {', '.join(sorted(known))}"
+        )
+    return weights
+
+
 def parse_level(value: object) -> int:
     level = parse_integer(value)
     if level > 12:
@@ -321,6 +332,8 @@ class Config:
     revisit: RevisitSettings
     """The policy, with the bounds of pages and of sources."""
     revisit_filter: frozenset[str]
+    revisit_weights: Mapping[str, float]
+    change_rules: ChangeRules
     follow_nofollow: bool
     suffixes: frozenset[str]
     """Links to URLs with these suffixes are recorded, not followed."""
@@ -442,6 +455,8 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         source_rest=source_rest,
         revisit=_revisit_settings(read, bounds, source_bounds),
         revisit_filter=read("REVISIT_FILTER", parse_kinds),
+        revisit_weights=read("REVISIT_WEIGHTS", parse_weights),
+        change_rules=ChangeRules(min_letters=read("CHANGE_MIN", parse_number)),
         suffixes=read("URL_SUFFIXES", parse_suffixes),
         follow_nofollow=read("FOLLOW_NOFOLLOW", parse_boolean),
         link_limits=_link_limits(read),

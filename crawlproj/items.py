@@ -44,6 +44,24 @@ class RobotsTicket:
         return replace(self, host=host, server=server, epoch=epoch)
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeVerdict:
+    """How a page that was read differs from its last visit, by scheduling/change_watch.py.
+
+    `new_links`: of a page that leads to others, how many; None: nobody has counted. `state`: what
+    the next visit is compared with; None keeps what is stored. `set_aside`: what came is not what
+    the page says ("wall", "soft 404"), and what is stored of it stays.
+    """
+
+    changed: bool
+    kind: str = ""
+    new_letters: int = 0
+    gone_letters: int = 0
+    state: bytes | None = field(default=None, repr=False)
+    new_links: int | None = None
+    set_aside: str = ""
+
+
 @dataclass(slots=True, eq=False)
 class Page:
     """What came of handing out one ticket: exactly one Page per ticket.
@@ -87,6 +105,8 @@ class Page:
     marks: DuplicateMarks | None = field(default=None, repr=False)
     """What it is compared with other pages by, if that is new."""
     content: Content | None = field(default=None, repr=False)
+    verdict: ChangeVerdict | None = field(default=None, repr=False)
+    """How it differs from its last visit, once that was asked."""
     changed: bool = False
     unread: bool = False
     """It is a document that could not be read this time; another time it may."""

@@ -11,7 +11,8 @@ from crawlproj.config import config_of
 from crawlproj.content.document import Document
 from crawlproj.content.slices import MANY_LINKS
 from crawlproj.fetch.slices import run_slices
-from crawlproj.frontier.base import Content, Links, Ticket
+from crawlproj.frontier.base import Content, Found, Links, Ticket
+from crawlproj.http.status import RETRYABLE
 from crawlproj.items import Page
 from crawlproj.scheduling.scheduler import worker_of
 from crawlproj.urls.canonical import url_key
@@ -38,8 +39,15 @@ class StorePipeline:
     def process_item(self, item: Any) -> Any:
         """Return the item; if it has very many links, a coroutine that does."""
         if isinstance(item, Page) and isinstance(item.ticket, Ticket):
-            if 200 <= item.status < 300:
+            if item.ticket.found is Found.PROBE:
+                if 200 <= item.status < 500 and item.status not in RETRYABLE:
+                    worker_of(self._crawler).changes.take_probe(item)
+            elif 200 <= item.status < 300:
                 document = item.document
+                if not _is_same(item, item.ticket):
+                    verdict = worker_of(self._crawler).changes.judge(item)
+                    if verdict.set_aside:
+                        return item
                 if document is not None and len(document.links) > MANY_LINKS:
                     return self._store_in_slices(item, item.ticket, document)
                 links = NO_LINKS
@@ -71,20 +79,21 @@ class StorePipeline:
         """
         body_digest = page.body_digest
         document = page.document
-        same = body_digest == ticket.body_digest
-        if same and not (ticket.unread and document is not None):
+        if _is_same(page, ticket):
             return "same_bytes"
         block_digest = body_digest
         if document is not None:
             block_digest = document.block_digest
-        page.changed = (
-            ticket.block_digest is not None and block_digest != ticket.block_digest and not same
-        )
+        same = body_digest == ticket.body_digest
+        verdict = page.verdict
+        page.changed = verdict is not None and verdict.changed and not same
         page.content = self._content_of(page, ticket, block_digest, links)
         if ticket.block_digest is None:
             return "first"
         if page.changed:
             return "changed"
+        if block_digest != ticket.block_digest:
+            return "noise"
         return "same_text"
 
     def _content_of(self, page: Page, ticket: Ticket, block_digest: bytes, links: Links) -> Content:
@@ -119,3 +128,10 @@ class StorePipeline:
         if document.canonical is None or document.canonical == ticket.url:
             return None
         return url_key(self._crawl, document.canonical)
+
+
+def _is_same(page: Page, ticket: Ticket) -> bool:
+    """Are its bytes those of the last visit, and was it read then?"""
+    if page.body_digest != ticket.body_digest:
+        return False
+    return not (ticket.unread and page.document is not None)

@@ -51,6 +51,8 @@ KEPT_HEADERS = tuple(
         "x-robots-tag",
         "content-language",
         "link",
+        "cache-control",
+        "expires",
     )
 )
 """The headers that a Page has: their key in Scrapy's Headers, and their name there."""

@@ -202,6 +202,8 @@ class Ticket:
     """What a change is judged by (content/page_state.py); as it is stored."""
     listed_at: datetime | None = None
     """When a sitemap says that it was changed last."""
+    fresh_until: datetime | None = None
+    """Until when its server said that it would not change."""
 
     @property
     def unread(self) -> bool:

@@ -23,7 +23,14 @@ from crawlproj.revisit.base import (
 from crawlproj.revisit.classes import ClassesPolicy
 from crawlproj.revisit.optimal import OptimalPolicy, make_prices, page_price
 from crawlproj.revisit.price import Prices
-from crawlproj.revisit.rates import Priors, freshness, is_known, learn, make_prior
+from crawlproj.revisit.rates import (
+    Priors,
+    expected_age,
+    freshness,
+    is_known,
+    learn,
+    make_prior,
+)
 from crawlproj.revisit.uniform import UniformPolicy
 from crawlproj.urls.rules import SiteRevisit
 
@@ -108,6 +115,14 @@ class RevisitPlanner:
         if not is_known(numbers):
             numbers = self._priors[source].general
         return freshness(numbers, age_s)
+
+    def estimate(self, numbers: Numbers, age_s: float, source: bool) -> tuple[float, float]:
+        """How likely a copy of that age is fresh, and since when it is expected to be out of date,
+        in seconds; by the crawl's prior if nothing was learned.
+        """
+        if not is_known(numbers):
+            numbers = self._priors[source].general
+        return freshness(numbers, age_s), expected_age(numbers, age_s)
 
     def _note_planned(self, visit: Visit, interval: timedelta, weight: float) -> None:
         if self._began is None:

@@ -66,6 +66,13 @@ class PriceControl:
         if isfinite(price) and price > 0:
             self.price = min(max(price, self._least), self._most)
 
+    def set_steering(self, steering: float) -> None:
+        """Take over the price as workers share it: in parts of the one that the budget suggests,
+        which each of them reckons for itself.
+        """
+        if isfinite(steering) and steering > 0:
+            self.set_price(steering * self._value_of(self.mean_s, self.mean_s))
+
     def note_planned(self, interval_s: float, late_s: float = 0.0) -> None:
         """An interval was planned, at a visit that came so late."""
         late_s = min(max(late_s, -self.mean_s), self.mean_s)

@@ -36,6 +36,7 @@ from crawlproj.frontier.base import (
     Content,
     CrawlSpec,
     Found,
+    HostText,
     Lane,
     Links,
     NewUrl,
@@ -55,8 +56,10 @@ from crawlproj.politeness.clocks import FetchTiming, PolitenessRules
 from crawlproj.politeness.guard import StaticNames
 from crawlproj.politeness.networks import SharedNetworks
 from crawlproj.politeness.robotstxt import MAX_SITEMAPS
+from crawlproj.revisit.policies import choose_policy
 from crawlproj.scheduling.archiver import Archiver
 from crawlproj.scheduling.article_threads import ArticleThreads
+from crawlproj.scheduling.change_watch import ChangeWatch
 from crawlproj.scheduling.crawl_stats import CrawlStats
 from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
@@ -64,11 +67,12 @@ from crawlproj.scheduling.duplicate_notes import DuplicateNotes
 from crawlproj.scheduling.hang_watchdog import TOO_SLOW, HangWatchdog, set_hung_pages_aside
 from crawlproj.scheduling.marking import PageMarking
 from crawlproj.scheduling.memory_tuning import release_memory
-from crawlproj.scheduling.messages import FromDatabase, Refill, frontier_time
+from crawlproj.scheduling.messages import BudgetNews, FromDatabase, Refill, frontier_time
 from crawlproj.scheduling.notifications import NotificationListener
 from crawlproj.scheduling.outcomes import OutcomeRules
 from crawlproj.scheduling.redirects import RedirectFollower
 from crawlproj.scheduling.request_log import RequestLog, log_file_name, rules_in_force
+from crawlproj.scheduling.revisit_budget import NO_MOVES, RevisitBudget
 from crawlproj.scheduling.robots_lifecycle import RobotsLifecycle
 from crawlproj.scheduling.spider import (
     ChoosesLinks,
@@ -143,6 +147,16 @@ class CrawlWorker:
         self.watchdog: HangWatchdog | None = None
         self.marker: PageMarker | None = None
         """Makes what pages are compared by; None: they are not."""
+        self.freshness: float | None = None
+        self.age_s: float | None = None
+        """How fresh the copies of this crawl are by estimate; None: nobody has looked yet."""
+        self.changes = ChangeWatch(
+            config.spec.name,
+            config.change_rules,
+            add_urls=self.add_urls,
+            put_texts=self._put_texts,
+            count=count,
+        )
         self.marking = self._new_marking()
         self._previews: dict[int, asyncio.Future[ItemVerdict | None]] = {}
 
@@ -215,6 +229,7 @@ class CrawlWorker:
                 rules=config.rules,
                 notes=notes,
                 stats=CrawlStats(self.frontier),
+                budget=RevisitBudget(self.frontier, self._planner.estimate),
             )
             self.leases.database_thread = self.database_thread
             if isinstance(self._spider, LearnsSeeds):
@@ -231,6 +246,7 @@ class CrawlWorker:
             self.marker,
             self._site_of,
             articles=wants_articles(self._spider) and self.config.article_processes > 0,
+            judge=self.changes.judge,
         )
 
     def _start_articles(self, database: Database, stack: ExitStack) -> None:
@@ -379,11 +395,12 @@ class CrawlWorker:
         self.robots = RobotsLifecycle(config, self.leases, count, add_sitemaps=self._add_sitemaps)
         self.dispatcher = Dispatcher(config, self.leases, self.robots, count=count)
         self._request_log = self._open_request_log()
+        self._planner = choose_policy(config.revisit)
         self._visits = VisitEnds(
             config,
             self.name,
             self.dispatcher,
-            rules=OutcomeRules.from_config(config),
+            rules=OutcomeRules.from_config(config, self._planner),
             robots=self.robots,
             redirects=RedirectFollower(
                 config.spec.name,
@@ -467,6 +484,7 @@ class CrawlWorker:
         if self.watchdog is not None:
             self.watchdog.close()
         self.leases.store_all_clocks()
+        self.changes.write_texts()
         self.database_thread.flush_and_stop()
         if self._request_log is not None:
             self._request_log.close()
@@ -596,6 +614,9 @@ class CrawlWorker:
             self.dispatcher.handle_refill(message)
             return
         self.big_bodies.leave(*message.stored)
+        self.changes.note_texts(message.texts)
+        if message.budget is not None:
+            self._note_budget(message.budget)
         for id_, found in message.previews.items():
             self._end_preview(id_, found)
         self.dispatcher.handle_message(message)
@@ -607,12 +628,37 @@ class CrawlWorker:
             self._tidied_at = now
             release_memory()
 
+    def _note_budget(self, news: BudgetNews) -> None:
+        """Take over the shared prices, and what is to share the budget."""
+        prices = self._planner.prices
+        prices.pages.set_steering(news.page_price)
+        prices.sources.set_steering(news.source_price)
+        if news.pages is not None:
+            self._planner.set_counts(news.pages, news.sources)
+            self.freshness = news.freshness
+            self.age_s = news.age_s
+            self.leases.window.set_freshness(news.freshness)
+
+    def _move_prices(self) -> None:
+        """Hand over what the visits of late have made of the prices."""
+        prices = self._planner.prices
+        pages = prices.pages.take_factor()
+        sources = prices.sources.take_factor()
+        if (pages, sources) != NO_MOVES:
+            self.database_thread.fill_message(
+                lambda message: message.move_prices(pages, sources)
+            )
+
     def _note_articles(self, articles: ArticleThreads, message: FromDatabase) -> None:
         copies = sum(committed.article_copies for committed in message.committed)
         if copies:
             self._count("articles/copies", copies)
         if any(committed.articles for committed in message.committed):
             articles.wake()
+
+    def _put_texts(self, texts: Mapping[str, HostText]) -> None:
+        if texts:
+            self.database_thread.fill_message(lambda message: message.texts.update(texts))
 
     def note_figures(self, figures: Counter[str]) -> None:
         """Take what the crawl did since the last time, for its history."""
@@ -671,6 +717,7 @@ class CrawlWorker:
         if page.status:
             self.leases.nothing_fetched = False
         self._visits.end_visit(page, failed)
+        self._move_prices()
         if isinstance(page.ticket, Ticket) and not _has_many_links(page):
             self.big_bodies.leave(page.ticket.id)
         self._wake_engine()

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 
 from crawlproj.errors import ArchiveError, DatabaseError
 from crawlproj.fetch.resolver import NO_SUCH_NAME, Resolver
-from crawlproj.frontier.base import Frontier, Lease, Outlook, RobotsRow, Ticket, Verdict, Want
+from crawlproj.frontier.base import Frontier, HostText, Lease, Outlook, RobotsRow, Ticket, Verdict, Want
 from crawlproj.politeness.clocks import PolitenessRules
 from crawlproj.scheduling.archiver import Archiver
 from crawlproj.scheduling.batch_writer import BatchWriter
@@ -28,6 +28,7 @@ from crawlproj.scheduling.duplicate_notes import DuplicateNotes
 from crawlproj.scheduling.messages import FromDatabase, Refill, ToDatabase, frontier_time
 from crawlproj.scheduling.request_log import RequestLog
 from crawlproj.scheduling.retrying import OutageRetry
+from crawlproj.scheduling.revisit_budget import NO_MOVES, RevisitBudget
 from crawlproj.scheduling.sharing import summarize_peers
 from crawlproj.scheduling.worker import is_dead
 from crawlproj.urls.canonical import origin_of
@@ -81,12 +82,13 @@ class DatabaseThread(threading.Thread):
         rules: PolitenessRules | None = None,
         notes: DuplicateNotes | None = None,
         stats: CrawlStats | None = None,
+        budget: RevisitBudget | None = None,
     ) -> None:
         """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so
         long the servers of a worker rest that is found dead. `archiver` and `request_log`: the
         record and the line of a visit are on disk there before its end is stored.
         `wait_for_hosts_s`: so long a crawl waits for hosts that rest. `rules`: this worker's own,
-        for the others. `notes`: tells the archive of copies. `stats`: writes the crawl's history.
+        for the others. `notes`: tells the archive of copies. `stats`: writes the crawl's history. `budget`: shares what revisits may cost.
         """
         super().__init__(name="database", daemon=True)
         self.frontier = frontier
@@ -108,6 +110,7 @@ class DatabaseThread(threading.Thread):
         self._rules = rules or PolitenessRules()
         self._notes = notes
         self._stats = stats
+        self._budget = budget
         self._rest = timedelta(seconds=rest_s)
         self._archiver = archiver
         self._heartbeat_at = -HEARTBEAT_GAP_S
@@ -291,6 +294,9 @@ class DatabaseThread(threading.Thread):
             *frontier_time(self.frontier), quiet=message.quiet, pushed=self._pushed
         )
         reply.previews = previews
+        if self._budget is not None:
+            reply.budget = self._budget.take_turn(message.price_moves)
+            message.price_moves = NO_MOVES
         self._began = min(self._began, reply.now)
         self._release(message)
         self._renew()
@@ -302,6 +308,7 @@ class DatabaseThread(threading.Thread):
         self._lease(message, reply.pushed)
         self._borrow(message)
         reply.leases = self._leases
+        reply.texts = self._texts_of(reply.leases)
         reply.renewed = self._renewed
         reply.wants = message.wants + _first_wants(reply.leases)
         reply.tickets = self._due_tickets(reply.wants, message.held, message.tickets_seen)
@@ -317,6 +324,13 @@ class DatabaseThread(threading.Thread):
         self._pushed = False
         self._put_back_rest(message)
         self._report(reply)
+
+    def _texts_of(self, leases: Sequence[Lease]) -> dict[str, HostText]:
+        """What is known of the texts of hosts that were just leased."""
+        names = sorted({host.name for lease in leases for host in lease.hosts})
+        if not names:
+            return {}
+        return self.frontier.get_host_texts(names)
 
     def _preview_verdicts(self, message: ToDatabase) -> dict[int, tuple[str, Verdict] | None]:
         """Say of pages whose items wait whether they are copies. It is told even if what follows

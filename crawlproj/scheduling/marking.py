@@ -15,7 +15,7 @@ from crawlproj.content.page_kinds import PageKinds
 from crawlproj.content.slices import SLICE_CHARACTERS
 from crawlproj.duplicates.marks import WITHDRAWN, PageMarker, make_page_text
 from crawlproj.frontier.base import ArticleSource, Ticket
-from crawlproj.items import Page
+from crawlproj.items import ChangeVerdict, Page
 from crawlproj.urls.rules import SiteRules
 
 TEXT_KINDS = frozenset({"html", "text", "document"})
@@ -37,13 +37,18 @@ class PageMarking:
         marker: PageMarker | None,
         site_of: Callable[[str], SiteRules | None] = lambda url: None,
         articles: bool = False,
+        judge: Callable[[Page], ChangeVerdict] | None = None,
     ) -> None:
+        """`judge` says how a page differs from its last visit; a page that is set aside has nothing
+        to be marked.
+        """
         self._keeps_text = config.text
         self._finds_language = config.language
         self._marker = marker
         self._site_of = site_of
         self._takes_articles = articles
         self._kinds = PageKinds()
+        self._judge = judge
 
     def mark(self, page: Page) -> bool:
         """Mark a page, once; False if its text is so long that `mark_apart` must do it."""
@@ -52,7 +57,7 @@ class PageMarking:
             return True
         if page.kind == "html" and page.document is not None:
             page.page_kind = self._kind_of(page.document, ticket.url)
-        if not _has_new_text(page, ticket):
+        if page.body_digest == ticket.body_digest and not ticket.unread:
             page.marked = True
             return True
         if _is_long(page.document):
@@ -77,6 +82,10 @@ class PageMarking:
 
     def _mark(self, page: Page, ticket: Ticket) -> None:
         page.marked = True
+        if self._judge is not None and self._judge(page).set_aside:
+            return
+        if not _has_new_text(page, ticket):
+            return
         document = page.document
         if self._takes_articles and page.page_kind == "article" and document is not None:
             self._queue_article(page, document)

@@ -72,6 +72,8 @@ class ToDatabase:
     """Pages whose items wait until it is known whether they are copies."""
     figures: Counter[str] = field(default_factory=Counter)
     """What the crawl did since the last time, for its history."""
+    price_moves: tuple[float, float] = (1.0, 1.0)
+    """What the prices of pages and of sources were multiplied by since the last time."""
     quiet: int | None = None
     """Number of the moment at which nothing at all was held here; asks for the outlook."""
     nothing_fetched: bool = False
@@ -134,6 +136,10 @@ class ToDatabase:
         if all(other.host != want.host for other in self.wants):
             self.wants.append(want)
 
+    def move_prices(self, pages: float, sources: float) -> None:
+        """Add to what the prices were multiplied by."""
+        self.price_moves = (self.price_moves[0] * pages, self.price_moves[1] * sources)
+
     def take_back(self, older: ToDatabase) -> None:
         """Put back what was to be stored or released and could not; what was wanted then is asked
         for anew.
@@ -150,6 +156,24 @@ class ToDatabase:
         self.yielded = older.yielded + self.yielded
         self.previews = older.previews + self.previews
         self.figures = older.figures + self.figures
+        self.price_moves = (
+            older.price_moves[0] * self.price_moves[0],
+            older.price_moves[1] * self.price_moves[1],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetNews:
+    """What the revisits of a crawl have to share: its prices, in parts of what they were at first;
+    and sometimes how many pages and sources wait for a visit, and how fresh they are by estimate.
+    """
+
+    page_price: float
+    source_price: float
+    pages: int | None = None
+    sources: int = 0
+    freshness: float | None = None
+    age_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -173,6 +197,9 @@ class FromDatabase:
     peers: PeerSummary | None = None
     rules: PolitenessRules | None = None
     """The strictest of this worker's rules of politeness and those of the others that live."""
+    texts: dict[str, HostText] = field(default_factory=dict)
+    """What is known of the texts of hosts that were leased."""
+    budget: BudgetNews | None = None
     previews: dict[int, tuple[str, Verdict] | None] = field(default_factory=dict)
     """Pages whose items waited, and of which page each is a copy."""
     others_wait: bool = False

@@ -5,12 +5,13 @@ Which status leads to which state, when a failure is tried again, when a page is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Self
 
 from crawlproj.config import Config
-from crawlproj.frontier.base import Found, Outcome, State, Ticket
+from crawlproj.frontier.base import Found, Outcome, PageChange, State, Ticket
 from crawlproj.http.status import (
     FORBIDDEN,
     GONE,
@@ -19,9 +20,16 @@ from crawlproj.http.status import (
     TEMPORARY_REDIRECTS,
     parse_retry_after,
 )
-from crawlproj.items import Page
-from crawlproj.revisit.base import RevisitPolicy, Visit
+from crawlproj.items import ChangeVerdict, Page
+from crawlproj.revisit.base import NO_HINTS, Hints, Numbers, RevisitPolicy, Visit
 from crawlproj.revisit.policies import choose_policy
+from crawlproj.scheduling.server_hints import (
+    met_hints,
+    read_hints,
+    short_date,
+    short_tag,
+    trusted_change,
+)
 from crawlproj.scheduling.sources import SOURCE_KINDS, is_source
 from crawlproj.urls.canonical import join_href
 
@@ -29,6 +37,10 @@ NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression", "reque
 """Reasons without a response that another try would only repeat."""
 REFUSALS = frozenset({"robots", "guard", "port", "forgotten"})
 LONGEST_RETRY = timedelta(days=1)
+SOON_PART = 12
+"""What can't be the page is asked again after this part of REVISIT_MIN."""
+FALSE_CHANGE = 0.02
+"""So often a page is taken for changed and is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +55,22 @@ class OutcomeRules:
     gone_limit: int
     gone_interval: timedelta
     revisit_filter: frozenset[str] | None = None
+    soon: timedelta = timedelta(hours=1)
+    """After what can't be the page it is asked again."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """What a visit to a page of each kind is worth; others: 1."""
 
     @classmethod
-    def from_config(cls, config: Config) -> Self:
+    def from_config(cls, config: Config, policy: RevisitPolicy | None = None) -> Self:
+        """`policy`: the one that is shared with others; made from the settings if there is none."""
         return cls(
-            choose_policy(config.revisit),
+            policy or choose_policy(config.revisit),
             config.retries,
             config.retry_delay,
             gone_limit=config.gone_limit,
             gone_interval=config.bounds.interval,
+            soon=config.bounds.shortest / SOON_PART,
+            weights=config.revisit_weights,
             revisit_filter=config.revisit_filter,
         )
 
@@ -76,6 +95,10 @@ class OutcomeRules:
 
     def _decide_state(self, page: Page, ticket: Ticket) -> Outcome:
         status = page.status
+        if ticket.found is Found.PROBE and status and status not in RETRYABLE:
+            return _outcome(page, ticket, State.IGNORED, why="probe")
+        if page.verdict is not None and page.verdict.set_aside and 200 <= status < 300:
+            return self._set_aside_outcome(page, ticket, page.verdict)
         if 200 <= status < 300 or (status == 304 and ticket.block_digest is not None):
             return self._fetched_outcome(page, ticket)
         target = _redirect_target(page)
@@ -88,7 +111,7 @@ class OutcomeRules:
         if status in FORBIDDEN:
             return _outcome(page, ticket, State.FORBIDDEN, why=f"status {status}")
         if status in GONE:
-            return self._gone_outcome(page, ticket)
+            return self._gone_outcome(page, ticket, f"status {status}")
         if status in RETRYABLE or status == 304:
             return self.retry_outcome(page, ticket, f"status {status}")
         if status:
@@ -118,7 +141,8 @@ class OutcomeRules:
         return self.retry_delay * times
 
     def _fetched_outcome(self, page: Page, ticket: Ticket) -> Outcome:
-        pause = self.policy.plan(_visit_of(page, ticket)).interval
+        plan = self.policy.plan(self._visit_of(page, ticket))
+        pause = plan.interval
         expires = page.directives.expires
         if expires is None and page.content is None:
             expires = ticket.expires
@@ -142,7 +166,7 @@ class OutcomeRules:
                 tries = ticket.tries + 1
         if page.lacked_room:
             next_visit = min(next_visit, page.at + self._retry_pause(tries))
-        return _outcome(
+        outcome = _outcome(
             page,
             ticket,
             State.WAITING,
@@ -153,42 +177,82 @@ class OutcomeRules:
             changed=page.changed,
             expires=expires,
         )
+        numbers = plan.numbers
+        return replace(
+            outcome,
+            rate_a=numbers.rate_a,
+            rate_b=numbers.rate_b,
+            own_a=numbers.own_a,
+            own_b=numbers.own_b,
+            hints=read_hints(page),
+            hints_met=met_hints(page, ticket),
+        )
 
-    def _gone_outcome(self, page: Page, ticket: Ticket) -> Outcome:
+    def _set_aside_outcome(self, page: Page, ticket: Ticket, verdict: ChangeVerdict) -> Outcome:
+        """What came is not what the page says. Behind a wall it may be there again soon; of its
+        changes nothing was learned.
+        """
+        if verdict.set_aside == "soft 404":
+            return replace(self._gone_outcome(page, ticket, "soft 404"), set_aside=True)
+        outcome = _outcome(
+            page,
+            ticket,
+            State.WAITING,
+            why=verdict.set_aside,
+            next_visit=page.at + self.soon,
+            interval_s=ticket.interval_s,
+        )
+        return replace(outcome, etag=None, modified=None, set_aside=True)
+
+    def _visit_of(self, page: Page, ticket: Ticket) -> Visit:
+        """The visit, as its policy is told. What is known of a page says nothing of a source, and
+        the other way round.
+        """
+        source = is_source(page)
+        kind = page.page_kind or page.kind
+        verdict = page.verdict
+        visit = Visit(
+            page.at,
+            page.changed,
+            last_change=ticket.last_change,
+            source=source,
+            kind=kind,
+            host=ticket.host,
+            new_links=_new_links(page, ticket, kind),
+            weight=self.weights.get(kind, 1.0) * (ticket.importance or 1.0),
+            first=True,
+            false_change=FALSE_CHANGE if verdict is not None and verdict.kind else 0.0,
+            visits=ticket.visit,
+            page=page,
+        )
+        if ticket.source != source and ticket.last_visit is not None:
+            return visit
+        numbers = Numbers(ticket.rate_a, ticket.rate_b, ticket.own_a, ticket.own_b)
+        if ticket.block_digest is None:
+            return replace(visit, numbers=numbers)
+        interval = None
+        if ticket.interval_s is not None:
+            interval = timedelta(seconds=ticket.interval_s)
+        hints = NO_HINTS
+        if page.changed:
+            hints = Hints(last_modified=trusted_change(page, ticket))
+        return replace(
+            visit,
+            interval=interval,
+            last_visit=ticket.last_visit,
+            numbers=numbers,
+            hints=hints,
+            first=False,
+        )
+
+    def _gone_outcome(self, page: Page, ticket: Ticket, why: str) -> Outcome:
         times = 1
         if ticket.state is State.GONE:
             times = ticket.tries + 1
-        why = f"status {page.status}"
         if times >= self.gone_limit:
             return _outcome(page, ticket, State.RETIRED, why=why, tries=times)
         pause = self.gone_interval * 2 ** min(times - 1, 20)
         return _outcome(page, ticket, State.GONE, why=why, tries=times, next_visit=page.at + pause)
-
-
-def _visit_of(page: Page, ticket: Ticket) -> Visit:
-    """The visit, as its policy is told. What is known of a page says nothing of a source, and the
-    other way round.
-    """
-    source = is_source(page)
-    interval = None
-    last_visit = None
-    was_read = ticket.block_digest is not None and ticket.source == source
-    if was_read:
-        last_visit = ticket.last_visit
-        if ticket.interval_s is not None:
-            interval = timedelta(seconds=ticket.interval_s)
-    return Visit(
-        page.at,
-        page.changed,
-        interval,
-        last_change=ticket.last_change,
-        last_visit=last_visit,
-        source=source,
-        kind=page.page_kind or page.kind,
-        host=ticket.host,
-        first=not was_read,
-        page=page,
-    )
 
 
 def _is_repeatable(ticket: Ticket) -> bool:
@@ -236,12 +300,30 @@ def _outcome(
         changed=changed,
         moved_to=moved_to,
         expires=expires,
-        etag=page.headers.get("etag"),
-        modified=page.headers.get("last-modified"),
+        etag=short_tag(page),
+        modified=short_date(page),
         elapsed_s=page.elapsed_s,
         received=len(page.body),
         depth=ticket.depth,
         content=page.content,
         receipt=page.receipt,
         source=is_source(page),
+        change=_change_of(page),
+        page_state=page.verdict.state if page.verdict is not None else None,
     )
+
+
+def _change_of(page: Page) -> PageChange | None:
+    verdict = page.verdict
+    if verdict is None or not page.changed or not verdict.kind:
+        return None
+    return PageChange(verdict.kind, verdict.new_letters, verdict.gone_letters)
+
+
+def _new_links(page: Page, ticket: Ticket, kind: str) -> int | None:
+    """How many new links a source or a listing had; None: nobody has counted."""
+    if page.verdict is not None:
+        return page.verdict.new_links
+    if ticket.page_state is None or not (is_source(page) or kind == "listing"):
+        return None
+    return 0  # its bytes are those of the last visit

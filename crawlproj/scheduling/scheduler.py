@@ -229,6 +229,9 @@ class CrawlScheduler(BaseScheduler):
             page = Page(ticket, ticket.url, 0, at=self.worker.clock.now(), reason=reason)
             self.worker.end_visit(page)
             return None
+        if ticket.found is Found.PROBE:
+            # It is nothing that the spider has asked for.
+            request.callback = _ignore_response
         own = request.errback
         if own is None:
             request.errback = self._failed
@@ -437,3 +440,7 @@ class CrawlScheduler(BaseScheduler):
 
     def _count(self, name: str, number: int = 1) -> None:
         self.crawler.stats.inc_value(name, number)
+
+
+def _ignore_response(response: Response) -> Iterator[Page]:
+    yield from ()

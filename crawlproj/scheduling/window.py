@@ -229,6 +229,7 @@ class Window:
         self.hosts: dict[str, HostWindow] = {}
         self.servers: dict[int, ServerWindow] = {}
         self._shares = shares
+        self._freshness: float | None = None
         self._size = size
         self._growth = 0
         self._heap: list[tuple[float, int, ServerWindow]] = []
@@ -272,7 +273,7 @@ class Window:
                     host.name,
                     server,
                     hosts[host.name],
-                    shares=Shares(self._shares),
+                    shares=self._make_shares(),
                     size=self._size,
                     prepared=host.prepared,
                 )

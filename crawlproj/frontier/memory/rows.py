@@ -76,10 +76,15 @@ class UrlRow:
     importance: float | None = None
     state_bytes: bytes | None = None
     listed: datetime | None = None
+    fresh: datetime | None = None
 
     @property
     def page_state(self) -> bytes | None:
         return self.state_bytes if self.content is not None else None
+
+    @property
+    def fresh_until(self) -> datetime | None:
+        return self.fresh if self.content is not None else None
 
     @property
     def listed_at(self) -> datetime | None:
@@ -136,6 +141,8 @@ class UrlRow:
                 values[name] = single_precision(getattr(end, name))
         if end.page_state is not None:
             values["state_bytes"] = end.page_state
+        if end.hints is not None and end.hints.fresh_until is not None:
+            values["fresh"] = end.hints.fresh_until
         if end.changed or is_first_content:
             values["last_change"] = end.at
         if end.content is not None:

@@ -581,7 +581,7 @@ update crawl_host c set stage = case when f.prepared then 2 else 1 end from foun
 select u.id, u.canonical as url, w.name as host, w.server, w.epoch, u.visit, u.lane, u.state, u.depth, u.tries, u.hops, u.changes,
     u.interval_s, u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires,
     coalesce(p.noarchive, false) as noarchive, u.found, u.source, u.lane = 0 and u.rank = 0 as pushed,
-    u.rate_a, u.rate_b, u.own_a, u.own_b, u.importance, u.next_visit, p.state as page_state, p.listed_at,
+    u.rate_a, u.rate_b, u.own_a, u.own_b, u.importance, u.next_visit, p.state as page_state, p.listed_at, p.fresh_until,
     p.warc_digest as original_digest, p.warc_at as original_at, p.warc_record as original_record, c.pages as host_pages
 from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[], %(urgent)s::bool[]) as w (name, server, epoch, count, urgent)
     cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
@@ -594,7 +594,7 @@ from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::in
             and id <> all (%(holding)s::bigint[])
         order by rank, id limit w.count) u
     left join lateral (
-        select warc_digest, warc_at, warc_record, noarchive, s.state, s.listed_at
+        select warc_digest, warc_at, warc_record, noarchive, s.state, s.listed_at, s.fresh_until
         from page left join page_state s on s.url = page.url where page.url = u.id and u.block_digest is not null limit 1) p on true
 order by h.id, u.lane, u.rank, u.id;
 

@@ -1,0 +1,98 @@
+"""Pages that are gone, on servers that answer 200 all the same: they are known by the answer to a
+path that nobody has (soft 404).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from typing import Final
+from zlib import crc32
+
+from crawlproj.content.document import Block, Document
+
+FORMAT: Final = b"P"
+MAX_BLOCKS: Final = 400
+SAME: Final = 0.8
+"""Two pages are the same answer if so much of their letters is: the address may be quoted."""
+MIN_LETTERS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a host answers to a path that nobody has. Without blocks it says clearly that there is
+    no such page, or nothing is known.
+    """
+
+    packed: bytes = b""
+    month: int = 0
+    """When the host was asked."""
+    letters: int = 0
+    blocks: frozenset[int] = frozenset()
+
+    def is_known(self, month: int) -> bool:
+        """Has the host been asked this month?"""
+        return bool(self.packed) and self.month >= month
+
+    def is_answer(self, document: Document) -> bool:
+        """Is the page that answer?"""
+        if not self.blocks:
+            return False
+        found = _weigh_blocks(document.blocks)
+        total = sum(found.values())
+        if total < MIN_LETTERS:
+            return False
+        same = sum(weight for number, weight in found.items() if number in self.blocks)
+        return same >= SAME * max(total, self.letters)
+
+
+NO_PROBE: Final = Probe()
+
+
+def month_of(at: datetime) -> int:
+    """The number of a month."""
+    return 12 * at.year + at.month
+
+
+def probe_path(host: str, month: int) -> str:
+    """A path that nobody has, the same for all who ask a host in a month."""
+    name = blake2b(f"{host} {month}".encode(), digest_size=8).hexdigest()
+    return f"/no-such-page-{name}"
+
+
+def make_probe(document: Document | None, month: int) -> Probe:
+    """Of the answer; None: the host said that there is no such page."""
+    found: dict[int, int] = {}
+    if document is not None:
+        found = _weigh_blocks(document.blocks)
+    letters = sum(found.values())
+    if letters < MIN_LETTERS or len(found) > MAX_BLOCKS:
+        found = {}
+        letters = 0
+    packed = FORMAT + array("I", [month, letters, *found]).tobytes()
+    return Probe(packed, month, letters, frozenset(found))
+
+
+def read_probe(packed: bytes | None) -> Probe:
+    """What `Probe.packed` was; damaged or unknown bytes: nothing is known."""
+    if packed is None or packed[:1] != FORMAT:
+        return NO_PROBE
+    numbers = array("I")
+    if len(packed[1:]) % numbers.itemsize:
+        return NO_PROBE
+    numbers.frombytes(packed[1:])
+    if len(numbers) < 2:
+        return NO_PROBE
+    return Probe(packed, numbers[0], numbers[1], frozenset(numbers[2:]))
+
+
+def _weigh_blocks(blocks: Iterable[Block]) -> dict[int, int]:
+    """How many letters each different text has."""
+    found: dict[int, int] = {}
+    for block in blocks:
+        text = block[0].casefold()
+        found[crc32(text.encode("utf-8", "replace"))] = len(text)
+    return found
