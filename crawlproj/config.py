@@ -260,9 +260,7 @@ def parse_weights(value: object) -> dict[str, float]:
     weights = {name: parse_number(weight) for name, weight in parse_mapping(value).items()}
     known = {"article", "listing", "other", "feed", "sitemap", "document", "text"}
     if not set(weights) <= known or not all(weights.values()):
-        raise ValueError(
-            f"weights, each more than 0, of {', '.join(sorted(known))}"
-        )
+        raise ValueError(f"weights, each more than 0, of {', '.join(sorted(known))}")
     return weights
 
 

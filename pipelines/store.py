@@ -15,6 +15,7 @@ from crawlproj.frontier.base import Content, Found, Links, Ticket
 from crawlproj.http.status import RETRYABLE
 from crawlproj.items import Page
 from crawlproj.scheduling.scheduler import worker_of
+from crawlproj.scheduling.server_hints import listed_changes
 from crawlproj.urls.canonical import url_key
 
 if TYPE_CHECKING:
@@ -71,6 +72,12 @@ class StorePipeline:
         return page
 
     def _store(self, page: Page, ticket: Ticket, links: Links) -> None:
+        document = page.document
+        if document is not None and document.listed and ticket.last_visit is not None:
+            listed = listed_changes(document.listed, ticket.last_visit, page.at)
+            worker_of(self._crawler).note_listed(
+                {url_key(self._crawl, url): at for url, at in listed.items()}
+            )
         self._crawler.stats.inc_value(f"pages/{self._compare(page, ticket, links)}")
 
     def _compare(self, page: Page, ticket: Ticket, links: Links) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 
+from crawlproj.archive import Archive
 from crawlproj.cli.command import (
     COULD_NOT_RUN,
     FINE,
@@ -18,8 +20,10 @@ from crawlproj.cli.command import (
 from crawlproj.config import Config
 from crawlproj.database.connection import Database
 from crawlproj.frontier.opening import open_for_reading, open_frontier
+from crawlproj.reports.changes import last_masked, masked_values
 from crawlproj.reports.explain import host_in_words, url_in_words
 from crawlproj.reports.facts import crawls_knowing, host_facts, url_facts
+from crawlproj.reports.versions import find_versions
 from crawlproj.urls.canonical import host_of
 
 
@@ -54,6 +58,8 @@ class Command(ProjectCommand):
             else:
                 facts = url_facts(database, frontier, config, url=word, canonical=url)
                 known = facts["state"] is not None
+                if facts.get("visits", 0) > 1:
+                    facts["masked"] = self._masked(config, url, database)
                 lines = url_in_words(facts, now)
         if opts.json:
             print_json(facts)
@@ -62,6 +68,17 @@ class Command(ProjectCommand):
         if not known:
             return COULD_NOT_RUN
         return FINE
+
+    def _masked(self, config: Config, url: str, database: Database) -> list[dict[str, object]]:
+        """What of the last visit differs and does not count, as far as the archive has it."""
+        if not config.warc_dir.is_dir():
+            return []
+        archive = Archive(config.warc_dir)
+        entries = find_versions(archive, url, lambda: nullcontext(database))
+        change = last_masked(archive, entries, config.change_rules)
+        if change is None:
+            return []
+        return masked_values(change)
 
     def _choose_crawl(
         self, database: Database, opts: argparse.Namespace, word: str, url: str

@@ -6,7 +6,7 @@ import argparse
 import csv
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import datetime
@@ -19,26 +19,31 @@ from crawlproj.errors import ConfigError
 from crawlproj.formatting import format_count
 from crawlproj.frontier.opening import NoCrawlYet, open_for_reading, open_frontier
 from crawlproj.items import Article
-from crawlproj.reports.export import iterate_articles
+from crawlproj.reports.changes import CHANGE_FIELDS, iterate_changes
+from crawlproj.reports.export import BEGINNING, iterate_articles
 from crawlproj.reports.versions import parse_time
 
-WHAT: Final = ("articles",)
+WHAT: Final[dict[str, str]] = {"articles": "article", "changes": "change"}
+"""What can be written, and what one of it is called."""
 FORMATS: Final = ("jsonl", "csv")
+ARTICLE_FIELDS: Final = tuple(field.name for field in fields(Article))
 JOINED: Final = "; "
 """Between the values of a field that has several, in a table."""
 
 
 class Command(ProjectCommand):
     def syntax(self) -> str:
-        return "--what articles [--format jsonl|csv] [-o FILE] [--since TIME] [--crawl NAME]"
+        return (
+            "--what articles|changes [--format jsonl|csv] [-o FILE] [--since TIME] [--crawl NAME]"
+        )
 
     def short_desc(self) -> str:
-        return "Write articles into a file"
+        return "Write articles, or how pages have changed, into a file"
 
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}, or to standard output: one JSON object a line, or a table for "
-            "spreadsheets. Those that changed first come first."
+            "spreadsheets. Articles come in the order of their last change, changes page by page."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -70,12 +75,18 @@ class Command(ProjectCommand):
         try:
             with open_for_reading(config) as database, _open_file(opts.file) as out:
                 crawl = open_frontier(database, config, self.crawl_name(database, opts)).crawl_id
-                number = _write(iterate_articles(database, crawl, since), chosen, out)
+                if opts.what == "changes":
+                    rows = iterate_changes(database, crawl, since or BEGINNING)
+                    names = CHANGE_FIELDS
+                else:
+                    rows = iterate_articles(database, crawl, since)
+                    names = ARTICLE_FIELDS
+                number = _write(rows, names, chosen=chosen, out=out)
         except NoCrawlYet as no_crawl:
             print_error(str(no_crawl))
             return FINE
         if opts.file:
-            print_error(f"{format_count(number, 'article')} in {opts.file}")
+            print_error(f"{format_count(number, WHAT[opts.what])} in {opts.file}")
         return FINE
 
 
@@ -107,18 +118,19 @@ def _open_file(name: str | None) -> Iterator[TextIO]:
         part.unlink(missing_ok=True)
 
 
-def _write(articles: Iterable[dict[str, object]], chosen: str, out: TextIO) -> int:
+def _write(
+    rows: Iterable[dict[str, object]], names: Sequence[str], chosen: str, out: TextIO
+) -> int:
     number = 0
     if chosen == "jsonl":
-        for article in articles:
-            out.write(json.dumps(article, ensure_ascii=False) + "\n")
+        for row in rows:
+            out.write(json.dumps(row, ensure_ascii=False) + "\n")
             number += 1
         return number
     table = csv.writer(out)
-    names = [field.name for field in fields(Article)]
     table.writerow(names)
-    for article in articles:
-        table.writerow([_cell(article[name]) for name in names])
+    for row in rows:
+        table.writerow([_cell(row[name]) for name in names])
         number += 1
     return number
 

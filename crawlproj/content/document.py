@@ -123,6 +123,8 @@ class Document:
     description: str = ""
     keywords: str = ""
     """What its head says it is about."""
+    listed: dict[str, str] = field(default_factory=dict)
+    """Of a sitemap: when it says that the pages it names were changed, as it is written."""
     signs: PageSigns = NO_SIGNS
     """What its markup says of the kind of page it is; no other document has any."""
     _digest: bytes = field(default=b"", repr=False, compare=False)

@@ -517,14 +517,14 @@ def _pages_of(outcomes: Iterable[Outcome], hosts: Mapping[int, int]) -> list[Jud
 
 
 def _withdrawn_of(outcomes: Iterable[Outcome]) -> list[int]:
-    """Pages that want to be no originals and no copies."""
-    return [
-        outcome.id
-        for outcome in outcomes
-        if outcome.content is not None
-        and outcome.content.marks is not None
-        and outcome.content.marks.withdrawn
-    ]
+    """Pages that want to be no originals and no copies, or are gone."""
+    return [outcome.id for outcome in outcomes if outcome.ends_page or _wants_out(outcome)]
+
+
+def _wants_out(outcome: Outcome) -> bool:
+    if outcome.content is None or outcome.content.marks is None:
+        return False
+    return outcome.content.marks.withdrawn
 
 
 def _band_columns(pages: Sequence[JudgedPage]) -> dict[str, str]:

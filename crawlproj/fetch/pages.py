@@ -289,18 +289,22 @@ def document_in_slices(
 def _document_of_entries(url: str, found: feeds.FeedEntries) -> Slices[Document]:
     links = []
     blocks = []
+    listed = {}
     for number, entry in enumerate(found.entries, 1):
         title = entry.title[:200]
         if entry.kind == "feed":
             links.append(Link(entry.url, "feed", title))
         else:
             links.append(Link(entry.url, "sitemap", title))
+        if entry.date and entry.kind == "sitemap":
+            listed[entry.url] = entry.date
         blocks.append(Block(" ".join(filter(None, (entry.url, entry.title, entry.date)))))
         if number % MANY_LINKS == 0:
             yield
     document = Document(
         url, url, links=links, blocks=blocks, cut=found.cut, too_many_links=found.too_many
     )
+    document.listed = listed
     yield from document.find_digest_in_slices()
     return document
 

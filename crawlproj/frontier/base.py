@@ -391,6 +391,15 @@ class Outcome:
     """What came is not what the page says: a wall, or an error page. What is stored stays."""
 
     @property
+    def ends_page(self) -> bool:
+        """Is the page gone for good, or has it moved for good? Then its text and its links stop
+        counting.
+        """
+        if self.state is State.MOVED:
+            return self.next_visit is None
+        return self.state is State.RETIRED
+
+    @property
     def body_location(self) -> RecordLocation | None:
         """Where the body is in the archive, if the visit brought one and it was stored whole."""
         if self.receipt is None or not 200 <= self.status < 300 or self.set_aside:

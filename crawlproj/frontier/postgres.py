@@ -59,6 +59,7 @@ from crawlproj.frontier.writes import (
     put_listed,
     put_locations,
     put_states,
+    retire_pages,
 )
 
 log = logging.getLogger(__name__)
@@ -258,7 +259,8 @@ class PostgresFrontier:
         lock_s = 0.0
         if self.judge is not None:
             before_s = self.judge.lock_s
-            verdicts = self.judge.settle(tx, ends.read, ends.hosts, looked_up)
+            judged = [*ends.read, *ends.gone]
+            verdicts = self.judge.settle(tx, judged, ends.hosts, looked_up)
             lock_s = self.judge.lock_s - before_s
         article_copies = 0
         if ends.articles and not self.keeps_copies:
@@ -304,6 +306,7 @@ class PostgresFrontier:
         ended.articles = put_article_sources(tx, self._crawl, ended.read)
         put_locations(tx, ended.stored_again)
         done = [outcome for outcome in outcomes if outcome.id in ended.done]
+        ended.gone = retire_pages(tx, done)
         put_states(tx, done)
         count_hints(tx, done, ended.hosts)
         touched.update(ended.counted)

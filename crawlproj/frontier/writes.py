@@ -387,6 +387,8 @@ class EndedVisits:
     """Hosts of the pages."""
     articles: list[int] = field(default_factory=list)
     """Pages whose articles are to be taken."""
+    gone: list[Outcome] = field(default_factory=list)
+    """Pages that were read and are gone for good now, or have moved."""
     stored_again: list[Outcome] = field(default_factory=list)
     """Pages that were not read anew, but whose body was stored again."""
 
@@ -569,6 +571,22 @@ def put_article_sources(tx: Transaction, crawl: int, outcomes: Sequence[Outcome]
         body=array_literal([source.body for _, source in queued]),
     )
     return ids
+
+
+def retire_pages(tx: Transaction, outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Let text and links of pages that are gone stop counting; gives those of the outcomes whose
+    page had been read. If one is ever back, it is read as if for the first time, but what was
+    learned of its changes stays.
+    """
+    gone = {outcome.id: outcome for outcome in outcomes if outcome.ends_page}
+    if not gone:
+        return []
+    rows = tx.fetch_rows("retire_pages", ids=array_literal(sorted(gone)))
+    ids = sorted(id_ for (id_,) in rows)
+    if ids:
+        tx.run("drop_texts", ids=array_literal(ids))
+        tx.run("drop_links", ids=array_literal(ids))
+    return [gone[id_] for id_ in ids]
 
 
 def _change_columns(changes: Sequence[PageChange | None]) -> dict[str, str]:

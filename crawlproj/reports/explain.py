@@ -15,6 +15,7 @@ from crawlproj.formatting import (
 )
 from crawlproj.frontier.base import State
 from crawlproj.politeness.guard import NO_ADDRESS
+from crawlproj.reports.changes import change_lines
 from crawlproj.reports.facts import LEFT_OUT
 
 ROBOTS = {
@@ -66,6 +67,10 @@ WAYS_IN = {
     "redirect": WayIn("found by a redirect of", "found by a redirect"),
     "request": WayIn("requested by the spider on", "requested by the spider"),
     "import": WayIn("imported, also found on", "imported from a WARC file"),
+    "probe": WayIn(
+        "asked for to see how its server answers for pages that are gone, because of",
+        "asked for to see how its server answers for pages that are gone",
+    ),
 }
 
 
@@ -77,6 +82,7 @@ def url_in_words(facts: dict[str, Any], now: datetime) -> list[str]:
     elif facts["state"] is not None:
         lines.append("  " + _state_sentence(facts, now))
         lines += _visit_lines(facts, now)
+        lines += change_lines(facts, now)
         lines += _text_lines(facts)
         lines.append("  " + _origin_sentence(facts, now))
     elif not facts["forgotten"]:

@@ -24,6 +24,7 @@ from crawlproj.frontier.base import (
 from crawlproj.frontier.rules import CrawlRules
 from crawlproj.frontier.stored_links import LinksRow, read_links
 from crawlproj.politeness import robots
+from crawlproj.reports.changes import change_facts
 from crawlproj.urls.canonical import host_of, origin_of, url_key
 from crawlproj.urls.scope import Scope, ScopeRules
 from crawlproj.urls.suffixes import has_suffix
@@ -151,6 +152,10 @@ def url_facts(
         facts |= _stored_facts(stored, frontier)
         facts |= _text_facts(find_page(db, key))
         facts["links"] = _link_facts(db, key)
+        since_s = None
+        if stored.last_visit is not None:
+            since_s = (frontier.now() - stored.last_visit).total_seconds()
+        facts |= change_facts(db, frontier.spec.name, key, since_s)
     else:
         facts |= _left_out_facts(frontier, config, db, canonical)
     facts["forgotten"] = takedown.barring_rule(db, canonical)

@@ -95,9 +95,9 @@ class ChangeWatch:
 
     def write_texts(self) -> None:
         """Hand over all that was learned and is not stored yet; when the crawl ends."""
-        self._put_texts({
-            name: self._text_of(known) for name, known in self._hosts.items() if known.is_new
-        })
+        self._put_texts(
+            {name: self._text_of(known) for name, known in self._hosts.items() if known.is_new}
+        )
 
     def _host(self, name: str) -> KnownHost:
         known = self._hosts.get(name)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -645,9 +646,7 @@ class CrawlWorker:
         pages = prices.pages.take_factor()
         sources = prices.sources.take_factor()
         if (pages, sources) != NO_MOVES:
-            self.database_thread.fill_message(
-                lambda message: message.move_prices(pages, sources)
-            )
+            self.database_thread.fill_message(lambda message: message.move_prices(pages, sources))
 
     def _note_articles(self, articles: ArticleThreads, message: FromDatabase) -> None:
         copies = sum(committed.article_copies for committed in message.committed)
@@ -655,6 +654,11 @@ class CrawlWorker:
             self._count("articles/copies", copies)
         if any(committed.articles for committed in message.committed):
             articles.wake()
+
+    def note_listed(self, listed: Mapping[int, datetime]) -> None:
+        """Take when a sitemap says that pages were changed."""
+        if listed:
+            self.database_thread.fill_message(lambda message: message.listed.update(listed))
 
     def _put_texts(self, texts: Mapping[str, HostText]) -> None:
         if texts:

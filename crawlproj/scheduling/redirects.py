@@ -22,6 +22,8 @@ from crawlproj.urls.canonical import canonical_url, url_key
 
 CIRCLE_S = 60.0
 """A URL is made urgent by redirects at most once in this time: they may go in circles."""
+PERMANENT_REDIRECTS = frozenset({301, 308})
+"""A page that has moved for good takes along what was learned of it."""
 MAX_URGED = 10_000
 """So many URLs that were made urgent are remembered."""
 
@@ -65,9 +67,12 @@ class RedirectFollower:
     def _new_url(self, target: str, status: int, ticket: Ticket) -> NewUrl:
         hops = ticket.hops + 1
         if ticket.request is None:
-            return self._seen_urls.new_url(
+            url = self._seen_urls.new_url(
                 target, ticket.depth, ticket.id, found=Found.REDIRECT, hops=hops
             )
+            if status in PERMANENT_REDIRECTS and ticket.block_digest is not None:
+                return replace(url, heir_of=ticket.id)
+            return url
         address = canonical_url(target) or target
         url = self._seen_urls.new_url(
             address, ticket.depth, ticket.id, found=Found.REDIRECT, hops=hops

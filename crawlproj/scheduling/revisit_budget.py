@@ -82,7 +82,7 @@ class RevisitBudget:
             "sample_pages",
             crawl=frontier.crawl_id,
             now=frontier.now(),
-            first=random.randrange(-(2**63), 2**63),  # noqa: S311
+            first=random.randrange(-(2**63), 2**63),
             count=SAMPLE,
         )
         if not rows:

@@ -8,6 +8,7 @@ and none is ever believed against what the page itself shows.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -61,6 +62,35 @@ def _fresh_until(page: Page) -> datetime | None:
     if at is None:
         return None
     return min(at, page.at + LONGEST)
+
+
+def listed_changes(
+    listed: Mapping[str, str], since: datetime, now: datetime
+) -> dict[str, datetime]:
+    """Of the pages that a sitemap names those that it says were changed since it was read last, and
+    when. A day without a time is that whole day.
+    """
+    changes = {}
+    earliest = since - timedelta(days=1)
+    for url, text in listed.items():
+        at = parse_listed(text)
+        if at is not None and earliest <= at <= now:
+            changes[url] = at
+    return changes
+
+
+def parse_listed(text: str) -> datetime | None:
+    """A date of a sitemap; None if it is none."""
+    try:
+        at = datetime.fromisoformat(text[:40].strip())
+    except ValueError:
+        return None
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        return None
 
 
 def trusted_change(page: Page, ticket: Ticket) -> datetime | None:

@@ -280,6 +280,19 @@ class Window:
                 self.hosts[host.name] = added
                 server.members.add(added)
 
+    def set_freshness(self, freshness: float | None) -> None:
+        """So fresh the copies of the crawl are by estimate: requests that no class is owed go where
+        they are needed.
+        """
+        self._freshness = freshness
+        for host in self.hosts.values():
+            host.shares.set_freshness(freshness)
+
+    def _make_shares(self) -> Shares:
+        shares = Shares(self._shares, self._freshness_target)
+        shares.set_freshness(self._freshness)
+        return shares
+
     def change_rules(self, rules: PolitenessRules) -> None:
         """Keep other rules from now on."""
         self.rules = rules

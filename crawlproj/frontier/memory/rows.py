@@ -159,6 +159,8 @@ class UrlRow:
                 values["expires"] = end.expires
         if end.body_location is not None:
             values["original"] = end.body_location.original
+        if end.ends_page and (end.content is not None or self.content is not None):
+            values |= dict.fromkeys(("content", "etag", "modified", "original"))
         return replace(self, **values)
 
 

@@ -40,7 +40,9 @@ def test_new_links_of_a_big_sitemap_are_estimated() -> None:
 
 
 @given(urls, urls)
-def test_a_page_never_has_new_links_right_after_it_was_read(first: list[str], then: list[str]) -> None:
+def test_a_page_never_has_new_links_right_after_it_was_read(
+    first: list[str], then: list[str]
+) -> None:
     state = pack_links(hash_links(then), pack_links(hash_links(first)))
     assert count_new_links(hash_links(then), state) == 0
     assert len(state) <= 1 + 4 * MAX_KEPT

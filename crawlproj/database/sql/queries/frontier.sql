@@ -373,6 +373,20 @@ on conflict (host, hint) do update set changed_said = host_hint.changed_said + e
     changed_unsaid = host_hint.changed_unsaid + excluded.changed_unsaid,
     same_said = host_hint.same_said + excluded.same_said, same_unsaid = host_hint.same_unsaid + excluded.same_unsaid;
 
+-- name: retire_pages
+-- Forgets what a visit to pages that are gone would be compared with, and gives those that had been read; in commits with such.
+update url set body_digest = null, block_digest = null, etag = null, modified = null
+where id in (select id from url where id = any (%(ids)s::bigint[]) and block_digest is not null order by id for no key update)
+returning id;
+
+-- name: drop_texts
+-- Deletes the texts of pages that are gone; after retire_pages.
+delete from page_text where url = any (%(ids)s::bigint[]);
+
+-- name: drop_links
+-- Deletes the links of pages that are gone; after retire_pages.
+delete from page_links where url = any (%(ids)s::bigint[]);
+
 -- name: put_listed
 -- Stores when sitemaps say that known pages were changed; in commits with a sitemap that says so of some.
 insert into page_state (url, listed_at)

@@ -23,7 +23,7 @@ select c.name, count(*) from page_version v join url u on u.id = v.url join craw
 -- Crawls, languages and kinds of copies (null: no copy): pages and their words; for scrapy status.
 select c.name, t.language, t.duplicate_kind, t.pages, t.words from (
     select u.crawl, p.language, p.duplicate_kind, count(*) as pages, sum(p.words)::bigint as words
-    from page p join url u on u.id = p.url group by u.crawl, p.language, p.duplicate_kind) t
+    from page p join url u on u.id = p.url where u.state <> 'gone' and u.block_digest is not null group by u.crawl, p.language, p.duplicate_kind) t
 join crawl c on c.id = t.crawl;
 
 -- name: status_first_hosts

@@ -20,3 +20,27 @@ where crawl = %(crawl)s and state = 'waiting' and last_visit is not null limit %
 insert into crawl_stat as s (crawl, span_s, at, freshness, age_s)
 values (%(crawl)s, 60, date_trunc('minute', now()), %(freshness)s, %(age_s)s)
 on conflict (crawl, span_s, at) do update set freshness = excluded.freshness, age_s = excluded.age_s;
+
+-- name: explain_changes
+-- What is known of the changes of a page: its rate, its last change, what its server said, the noise of its host; for scrapy explain.
+select u.rate_a, u.rate_b, v.change, v.at, v.new_letters, v.gone_letters, s.modified_at, s.fresh_until, s.listed_at, t.noise
+from url u left join page_state s on s.url = u.id left join host_text t on t.host = u.host and t.crawl = u.crawl
+    left join lateral (
+        select change, at, new_letters, gone_letters from page_version v where v.url = u.id and v.change is not null
+        order by v.at desc limit 1) v on true
+where u.id = %(id)s and u.crawl = (select id from crawl where name = %(crawl)s);
+
+-- name: explain_hints
+-- What came of what the servers of a page's host say of changes; for scrapy explain.
+select h.hint, h.changed_said, h.changed_unsaid, h.same_said, h.same_unsaid
+from host_hint h join url u on u.host = h.host where u.id = %(id)s order by h.hint;
+
+-- name: export_changes
+-- Changes of pages of a crawl, page by page, some at a time; for scrapy export --what changes.
+-- In the order of the primary key: an index by time would have to be written at each change.
+select v.url, v.at, u.canonical, v.change, v.new_letters, v.gone_letters,
+    (select max(b.at) from page_version b where b.url = v.url and b.at < v.at) as before
+from page_version v join url u on u.id = v.url and u.crawl = %(crawl)s
+where (v.url, v.at) > ((%(page)s)::bigint, (%(moment)s)::timestamptz) and v.at >= %(since)s
+    and exists (select from page_version b where b.url = v.url and b.at < v.at)
+order by v.url, v.at limit %(limit)s;
