@@ -12,23 +12,58 @@ for the caller to see, and costs nothing here.
 
 from __future__ import annotations
 
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from crawlproj.content.document import Block
-from crawlproj.content.host_noise import HostNoise
+from crawlproj.content.host_noise import NO_NOISE, HostNoise, learn_noise
+from crawlproj.content.key_sketch import find_difference
+from crawlproj.content.page_blocks import PageBlocks, find_blocks, hash_path
+from crawlproj.content.page_state import (
+    MAX_CAPTURES,
+    NOWHERE,
+    KeptBlock,
+    PageState,
+    PathHistory,
+    count_wall,
+    note_of,
+    pack_state,
+    read_note,
+    short_path,
+    unpack_state,
+)
 
 CAPTURES: Final = 3
-MAX_CAPTURES: Final = 7
 MIN_LETTERS: Final = 10
+LEAST_KEPT: Final = 3
+"""Captures that are remembered at least: with fewer nobody can tell what comes and goes."""
+NOISY_SHARE: Final = 0.75
+"""A path is noise if it changed in at least this share of the earlier steps."""
+MIN_STEPS: Final = 2
+"""Fewer earlier steps say nothing."""
+KEPT_STEPS: Final = 8
+"""About so many steps count, the last ones most."""
+GROWTH: Final = 4
+"""Noise stays noise up to so many times the letters it had before."""
+WALL_KEPT: Final = 0.3
+WALL_SIZE: Final = 0.25
+MAX_WALLS: Final = 8
+"""After so many walls in a row it is taken for the page."""
+MAX_EXAMPLES: Final = 3
+MAX_EXAMPLE: Final = 120
+"""Characters of an example."""
+_WORD: Final = re.compile(r"[^\W\d_]+")
 
 
 class ChangeKind(StrEnum):
-    """How a page differs from its last good capture. Only the first four are changes that a policy
-    learns from; `gone` and `soft 404` are found by others, `new links` is what a listing is judged
-    by.
+    """How a page differs from its last good capture.
+
+    The first four are changes. `new links` is what a listing is judged by; that, `gone` and `soft
+    404` are found by others.
     """
 
     NEW_TEXT = "new text"
@@ -37,7 +72,6 @@ class ChangeKind(StrEnum):
     NEW_LINKS = "new links"
     STRUCTURE = "structure only"
     ATTRIBUTES = "attributes only"
-    NOISE = "noise"
     WALL = "wall"
     GONE = "gone"
     SOFT_404 = "soft 404"
@@ -90,19 +124,21 @@ class ChangeRules:
 
 
 DEFAULT_RULES: Final = ChangeRules()
+NO_CHANGE: Final = Change(False, ChangeKind.NONE)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What `judge_change` gives: the verdict, the state to be stored with the page (never more than
-    `page_state.MAX_STATE` bytes), and what this visit says of the host, to be merged into its noise.
+    `page_state.MAX_STATE` bytes), and what this visit says of the host, to be merged into its
+    noise.
 
-    After a wall the state is the old one.
+    After a wall the state still describes the last good capture.
     """
 
     change: Change
     state: bytes
-    noise: HostNoise = field(default_factory=HostNoise)
+    noise: HostNoise = NO_NOISE
     first: bool = False
     """Nothing was known of the page, so nothing could change."""
 
@@ -111,12 +147,298 @@ def judge_change(
     blocks: Iterable[Block],
     state: bytes | None,
     url: str,
-    host: HostNoise | None = None,
+    host: HostNoise = NO_NOISE,
     rules: ChangeRules = DEFAULT_RULES,
 ) -> Judgement:
     """Judge a capture by the packed state of the page, and make the state for the next one.
 
     No state, or one that can't be read, is a first visit. `url` only tells the pages of a host
-    apart.
+    apart; `host` is what is known of it.
     """
-    raise NotImplementedError
+    page = find_blocks(blocks)
+    known = unpack_state(state)
+    if known is None or state is None:
+        return Judgement(NO_CHANGE, _pack(PageState(), page, rules), first=True)
+    seen = _Comparison(page, known, host, rules)
+    if seen.is_wall and known.walls < MAX_WALLS:
+        return Judgement(Change(False, ChangeKind.WALL), count_wall(state))
+    change = seen.judge()
+    return Judgement(change, _pack(seen.next_state(), page, rules), seen.learn_noise(url))
+
+
+class _Difference(NamedTuple):
+    """A block that came or went; `number` is its place among the blocks of the page, if it came."""
+
+    key: int
+    letters: int
+    path: int
+    number: int | None
+
+    @property
+    def is_new(self) -> bool:
+        return self.number is not None
+
+
+class _Comparison:
+    """A capture beside what is known of the ones before it."""
+
+    def __init__(
+        self, page: PageBlocks, known: PageState, host: HostNoise, rules: ChangeRules
+    ) -> None:
+        self._page = page
+        self._known = known
+        self._host = host
+        self._rules = rules
+        self._hashes = list(map(hash_path, page.paths))
+        self._window = (1 << min(rules.captures, len(known.digests))) - 1
+        self._too_many = False
+        """There are more differences than can be told."""
+        self._differences: list[_Difference] = []
+        if page.digest != known.digests[0]:
+            self._differences = self._find_differences()
+
+    @property
+    def is_wall(self) -> bool:
+        """Whether hardly anything of the page is left."""
+        page = self._page
+        known = self._known
+        if page.digest in known.digests or not known.block_count:
+            return False
+        if sum(page.letters) >= WALL_SIZE * known.letter_count:
+            return False
+        if self._too_many:
+            return True
+        gone = sum(not difference.is_new for difference in self._differences)
+        return known.block_count - gone < WALL_KEPT * known.block_count
+
+    def judge(self) -> Change:
+        """The verdict, walls aside."""
+        page = self._page
+        if self._too_many:
+            return self._judge_unknown()
+        masked: list[Masked] = []
+        if page.boilerplate != self._known.boilerplate:
+            masked.append(Masked(MaskReason.BOILERPLATE, "", "", True))
+        if not self._differences:
+            kind = ChangeKind.NONE
+            if page.structure != self._known.structure:
+                kind = ChangeKind.STRUCTURE
+            elif not masked:
+                kind = ChangeKind.ATTRIBUTES
+            return Change(False, kind, masked=tuple(masked))
+        new_letters = 0
+        gone_letters = 0
+        examples: Counter[MaskReason] = Counter()
+        noisy = self._find_noisy_paths()
+        for difference in self._differences:
+            reason = self._reason_to_mask(difference, noisy)
+            if reason is None:
+                if difference.is_new:
+                    new_letters += difference.letters
+                else:
+                    gone_letters += difference.letters
+                continue
+            examples[reason] += 1
+            if examples[reason] <= MAX_EXAMPLES:
+                masked.append(self._as_example(difference, reason))
+        return self._decide(new_letters, gone_letters, tuple(masked))
+
+    def _judge_unknown(self) -> Change:
+        """More differs than is known of the page."""
+        if self._page.digest in self._seen_digests:
+            mask = Masked(MaskReason.COUNT_RANGE, "", "", True)
+            return Change(False, ChangeKind.NONE, masked=(mask,))
+        letters = sum(self._page.letters)
+        known = self._known.letter_count
+        return Change(True, ChangeKind.EDIT, max(0, letters - known), max(0, known - letters))
+
+    @property
+    def _seen_digests(self) -> tuple[int, ...]:
+        return self._known.digests[: self._rules.captures]
+
+    def _decide(self, new_letters: int, gone_letters: int, masked: tuple[Masked, ...]) -> Change:
+        least = self._rules.min_letters
+        if least < 1:
+            least *= max(sum(self._page.letters), self._known.letter_count)
+        changed = new_letters + gone_letters > 0 and new_letters + gone_letters >= least
+        kind = ChangeKind.NONE
+        if changed:
+            kind = ChangeKind.EDIT
+            if new_letters >= least > gone_letters:
+                kind = ChangeKind.NEW_TEXT
+            elif gone_letters >= least > new_letters:
+                kind = ChangeKind.DELETION
+        return Change(changed, kind, new_letters, gone_letters, masked)
+
+    def _find_differences(self) -> list[_Difference]:
+        """Blocks that are in one of this capture and the last one only."""
+        page = self._page
+        known = self._known
+        numbers = {key: number for number, key in enumerate(page.keys)}
+        if known.sketch is None:
+            gone = {key: block for key, block in known.blocks.items() if key not in numbers}
+            new = [key for key in page.keys if key not in known.blocks]
+        else:
+            notes = list(map(note_of, page.letters, self._hashes))
+            found = find_difference(known.sketch, page.keys, notes)
+            if found is None:
+                self._too_many = True
+                return []
+            gone = self._with_paths(found.only_there)
+            new = [key for key in page.keys if key in found.only_here]
+        differences = [
+            _Difference(key, block.letters, block.path, number=None) for key, block in gone.items()
+        ]
+        for key in new:
+            number = numbers[key]
+            letters = page.letters[number]
+            text = page.texts[number]
+            if not text.isascii():
+                letters = sum(map(len, _WORD.findall(text)))
+            differences.append(_Difference(key, letters, self._hashes[number], number))
+        return differences
+
+    def _with_paths(self, notes: dict[int, int]) -> dict[int, KeptBlock]:
+        """The blocks of a sketch, which knows a part of their paths only."""
+        paths = {short_path(path): path for path in self._host.paths}
+        paths.update((short_path(path), path) for path in self._known.paths)
+        paths.update((short_path(path), path) for path in self._hashes)
+        found = {}
+        for key, note in notes.items():
+            block = read_note(note)
+            found[key] = KeptBlock(block.letters, paths.get(block.path, NOWHERE))
+        return found
+
+    def _find_noisy_paths(self) -> dict[int, MaskReason]:
+        """Paths whose differences do not count, and why."""
+        letters: defaultdict[int, int] = defaultdict(int)
+        for difference in self._differences:
+            letters[difference.path] += difference.letters
+        noisy = {}
+        steps = self._known.steps
+        for path, count in letters.items():
+            history = self._known.paths.get(path)
+            if (
+                history is not None
+                and steps >= MIN_STEPS
+                and history.changed >= NOISY_SHARE * steps
+                and history.churned
+                and count <= GROWTH * history.letters
+            ):
+                noisy[path] = MaskReason.PATH_NOISE
+            elif self._host.is_noisy(path):
+                noisy[path] = MaskReason.HOST_NOISE
+        return noisy
+
+    def _reason_to_mask(
+        self, difference: _Difference, noisy: dict[int, MaskReason]
+    ) -> MaskReason | None:
+        if self._has_varied(difference, self._window):
+            return MaskReason.COUNT_RANGE
+        return noisy.get(difference.path)
+
+    def _has_varied(self, difference: _Difference, window: int) -> bool:
+        """Whether it has been both ways in these captures."""
+        stood = self._known.varying.get(difference.key)
+        if stood is None:
+            return False
+        stood &= window
+        return stood != 0 if difference.is_new else stood != window
+
+    def _as_example(self, difference: _Difference, reason: MaskReason) -> Masked:
+        number = difference.number
+        if number is not None:
+            page = self._page
+            return Masked(reason, page.texts[number][:MAX_EXAMPLE], page.paths[number], True)
+        paths = dict(zip(self._hashes, self._page.paths, strict=True))
+        return Masked(reason, "", paths.get(difference.path, ""), False)
+
+    def next_state(self) -> PageState:
+        """What is known with this capture; its own blocks are added when it is packed."""
+        known = self._known
+        return PageState(
+            _add_step(known.steps, True),
+            digests=known.digests,
+            varying=self._next_varying(),
+            paths=self._next_paths(),
+        )
+
+    def _next_varying(self) -> dict[int, int]:
+        """In which captures the keys stood that come and go; those that stand now come first."""
+        known = self._known
+        captures = min(len(known.digests) + 1, kept_captures(self._rules))
+        full = (1 << captures) - 1
+        before = (1 << len(known.digests)) - 1
+        now: dict[int, int] = {}
+        present = set(self._page.keys)
+        for key, stood in known.varying.items():
+            now[key] = stood << 1 | (key in present)
+        for difference in self._differences:
+            if difference.is_new:
+                now[difference.key] = known.varying.get(difference.key, 0) << 1 | 1
+            else:
+                now[difference.key] = known.varying.get(difference.key, before) << 1
+        masks = [(key, stood & full) for key, stood in now.items() if stood & full not in (0, full)]
+        masks.sort(key=lambda item: -(item[1] & 1))
+        return dict(masks)
+
+    def _next_paths(self) -> dict[int, PathHistory]:
+        steps = self._known.steps
+        letters: defaultdict[int, int] = defaultdict(int)
+        for difference in self._differences:
+            letters[difference.path] += difference.letters
+        churned = self._churned_paths()
+        paths = {}
+        for path in {*self._known.paths, *letters}:
+            history = self._known.paths.get(path, PathHistory())
+            changed = _add_step(history.changed, path in letters, steps)
+            if changed >= 0.5:
+                paths[path] = PathHistory(
+                    changed,
+                    _add_step(history.churned, path in churned, steps),
+                    max(history.letters, letters.get(path, 0)),
+                )
+        paths.pop(NOWHERE, None)
+        return paths
+
+    def _churned_paths(self) -> set[int]:
+        """Paths where something went that had come not long ago."""
+        window = (1 << len(self._known.digests)) - 1
+        return {
+            difference.path
+            for difference in self._differences
+            if not difference.is_new and self._has_varied(difference, window)
+        }
+
+    def learn_noise(self, url: str) -> HostNoise:
+        """What this capture says of its host."""
+        changed = {difference.path for difference in self._differences}
+        changed.discard(NOWHERE)
+        quiet = self._host.paths.keys() & set(self._hashes) - changed
+        if not changed and not quiet:
+            return NO_NOISE
+        return learn_noise(url, changed, self._churned_paths(), quiet)
+
+
+def kept_captures(rules: ChangeRules) -> int:
+    """How many captures a state remembers."""
+    return min(MAX_CAPTURES, max(LEAST_KEPT, rules.captures))
+
+
+def _add_step(count: float, counts: bool, steps: float | None = None) -> float:
+    """A count with one more step; of many steps the older ones count less."""
+    if steps is None:
+        steps = count
+    if steps >= KEPT_STEPS:
+        count *= 1 - 1 / KEPT_STEPS
+    return count + counts
+
+
+def _pack(state: PageState, page: PageBlocks, rules: ChangeRules) -> bytes:
+    """The state with this capture as its last one."""
+    state.block_count = len(page.keys)
+    state.letter_count = sum(page.letters)
+    state.structure = page.structure
+    state.boilerplate = page.boilerplate
+    state.digests = (page.digest, *state.digests)[: kept_captures(rules)]
+    return pack_state(state, page.keys, page.letters, list(map(hash_path, page.paths)))

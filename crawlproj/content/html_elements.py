@@ -56,6 +56,9 @@ _ROLES: Final = {
     "dialog": False,
     "alertdialog": False,
 }
+CLOSING_ROLES: Final = tuple(role for role, main in _ROLES.items() if not main)
+CLOSING_TAGS: Final = (*(tag for tag, main in _LANDMARKS.items() if not main), "header")
+"""What stands in one of these is no content, unless it is in a main or article inside."""
 _NOFOLLOW: Final = frozenset(("nofollow", "ugc", "sponsored"))
 _FEEDS: Final = (
     "application/rss+xml",
@@ -80,7 +83,10 @@ def open_block(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
             if classes:
                 tag = f"{tag}.{classes[0][:MAX_CLASS]}"
         if "role" in attrib:
-            target.in_main = _ROLES.get(attrib["role"].strip().lower(), target.in_main)
+            role = attrib["role"].strip().lower()
+            if role in _ROLES:
+                target.in_main = _ROLES[role]
+                tag = f"{tag}@{role}" if "." in tag else f"{tag}.@{role}"
     if len(target.stack) <= PATH_DEPTH:
         target.path = f"{path}/{tag}" if path else tag
 
