@@ -77,7 +77,7 @@ class Command(ProjectCommand):
                 crawl = open_frontier(database, config, self.crawl_name(database, opts)).crawl_id
                 if opts.what == "changes":
                     rows = iterate_changes(database, crawl, since or BEGINNING)
-                    names = CHANGE_FIELDS
+                    names: Sequence[str] = CHANGE_FIELDS
                 else:
                     rows = iterate_articles(database, crawl, since)
                     names = ARTICLE_FIELDS

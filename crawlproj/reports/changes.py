@@ -15,7 +15,7 @@ from crawlproj.archive import Archive
 from crawlproj.archive.cdxj import IndexEntry
 from crawlproj.archive.records import REVISIT_MIME
 from crawlproj.content.changes import Change, ChangeRules, judge_change
-from crawlproj.content.host_noise import unpack_noise
+from crawlproj.content.host_noise import HostNoise, unpack_noise
 from crawlproj.content.html import parse_page
 from crawlproj.database.connection import Database
 from crawlproj.database.queries import Queries
@@ -85,8 +85,12 @@ def change_facts(db: Queries, crawl: str, key: int, since_s: float | None) -> di
             hint: {"changed": [changed, missed], "same": [false, same]}
             for hint, changed, missed, false, same in db.fetch_rows("explain_hints", id=key)
         },
-        "noisy_places": len(unpack_noise(row.noise).noisy_paths()),
+        "noisy_places": _count_noisy(unpack_noise(row.noise)),
     }
+
+
+def _count_noisy(noise: HostNoise) -> int:
+    return sum(path.is_noisy for path in noise.paths.values())
 
 
 def last_masked(

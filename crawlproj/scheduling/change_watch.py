@@ -22,6 +22,7 @@ from crawlproj.content.link_state import (
     is_link_state,
     pack_links,
 )
+from crawlproj.content.page_state import count_wall, unpack_state
 from crawlproj.content.probe import (
     NO_PROBE,
     Probe,
@@ -159,7 +160,7 @@ class ChangeWatch:
             before = None
         if before is not None and not hashes and len(before) > 4 * MIN_LINKS:
             if walls + 1 < MAX_WALLS:
-                return _wall(before, walls)
+                return _wall(WALL_MARK + bytes([walls + 1]) + before)
             before = None
         new = count_new_links(hashes, before)
         state = pack_links(hashes, before)
@@ -177,7 +178,7 @@ class ChangeWatch:
             return ChangeVerdict(False, ChangeKind.SOFT_404.value, set_aside="soft 404")
         if not is_new and not _differs(document, ticket):
             return ChangeVerdict(False)
-        before, walls = _without_walls(ticket.page_state)
+        before = ticket.page_state
         if is_new or is_link_state(before):
             before = None
         judged = judge_change(
@@ -185,16 +186,17 @@ class ChangeWatch:
         )
         change = judged.change
         is_wall = change.kind is ChangeKind.WALL
-        if (is_wall or _is_other_page(change, document)) and walls + 1 < MAX_WALLS:
+        if before is not None and (is_wall or _is_other_page(change, document)):
             month = month_of(page.at)
-            asked = known.probe.is_known(month)
-            if not asked and ticket.request is None:
+            is_asked = known.probe.is_known(month) or ticket.request is not None
+            if not is_asked:
                 self._ask_probe(ticket, month)
-            if (is_wall or not asked) and before is not None:
-                return _wall(before, walls)
-        if is_wall:
-            judged = judge_change(document.blocks, None, ticket.url, rules=self._rules)
-            return ChangeVerdict(True, ChangeKind.DELETION.value, state=judged.state)
+            if is_wall:
+                return _wall(judged.state)
+            stored = unpack_state(before)
+            if not is_asked and stored is not None and not stored.walls:
+                # Until it is known how the host answers for pages that are gone.
+                return _wall(count_wall(before))
         if judged.noise.paths:
             known.noise = known.noise.merge(judged.noise)
             self._learn(ticket.host, known)
@@ -272,13 +274,12 @@ def _is_other_page(change: Change, document: Document) -> bool:
 
 
 def _without_walls(state: bytes | None) -> tuple[bytes | None, int]:
-    """The state of the last good visit, and how many walls came since."""
+    """The state of the last good visit to a page of links, and how many walls came since."""
     if state is None or state[:1] != WALL_MARK or len(state) < 2:
         return state, 0
     return state[2:], state[1]
 
 
-def _wall(before: bytes, walls: int) -> ChangeVerdict:
+def _wall(state: bytes) -> ChangeVerdict:
     """What came is no page, but something before it: what is stored stays."""
-    state = WALL_MARK + bytes([walls + 1]) + before
     return ChangeVerdict(False, ChangeKind.WALL.value, state=state, set_aside="wall")

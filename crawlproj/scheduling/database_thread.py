@@ -97,8 +97,8 @@ class DatabaseThread(threading.Thread):
         long the servers of a worker rest that is found dead. `archiver` and `request_log`: the
         record and the line of a visit are on disk there before its end is stored.
         `wait_for_hosts_s`: so long a crawl waits for hosts that rest. `rules`: this worker's own,
-        for the others. `notes`: tells the archive of copies. `stats`: writes the crawl's history. `budget`: shares
-        what revisits may cost.
+        for the others. `notes`: tells the archive of copies. `stats`: writes the crawl's history.
+        `budget`: shares what revisits may cost.
         """
         super().__init__(name="database", daemon=True)
         self.frontier = frontier

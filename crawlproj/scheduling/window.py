@@ -17,7 +17,7 @@ from math import ceil, inf
 from crawlproj.frontier.base import Lane, Lease, Ticket
 from crawlproj.items import RobotsTicket
 from crawlproj.politeness.clocks import FetchTiming, HostClock, PolitenessRules, ServerClock
-from crawlproj.revisit.shares import Shares
+from crawlproj.revisit.shares import Shares, SpareSlots
 
 SHARE_CLASSES = {Lane.NEW: "new", Lane.REVISIT: "revisit", Lane.BACKFILL: "backfill"}
 URGENT = "urgent"
@@ -224,12 +224,18 @@ class ServerWindow:
 class Window:
     """All leases of a worker, ordered by when they may be asked next."""
 
-    def __init__(self, shares: Mapping[str, float], size: int, rules: PolitenessRules) -> None:
+    def __init__(
+        self,
+        shares: Mapping[str, float],
+        size: int,
+        rules: PolitenessRules,
+        freshness_target: float = 0.0,
+    ) -> None:
         self.rules = rules
         self.hosts: dict[str, HostWindow] = {}
         self.servers: dict[int, ServerWindow] = {}
         self._shares = shares
-        self._freshness: float | None = None
+        self._spare = SpareSlots(freshness_target)
         self._size = size
         self._growth = 0
         self._heap: list[tuple[float, int, ServerWindow]] = []
@@ -273,7 +279,7 @@ class Window:
                     host.name,
                     server,
                     hosts[host.name],
-                    shares=self._make_shares(),
+                    shares=Shares(self._shares, self._spare),
                     size=self._size,
                     prepared=host.prepared,
                 )
@@ -284,14 +290,7 @@ class Window:
         """So fresh the copies of the crawl are by estimate: requests that no class is owed go where
         they are needed.
         """
-        self._freshness = freshness
-        for host in self.hosts.values():
-            host.shares.set_freshness(freshness)
-
-    def _make_shares(self) -> Shares:
-        shares = Shares(self._shares, self._freshness_target)
-        shares.set_freshness(self._freshness)
-        return shares
+        self._spare.set_freshness(freshness)
 
     def change_rules(self, rules: PolitenessRules) -> None:
         """Keep other rules from now on."""

@@ -59,7 +59,12 @@ class WorkerLeases:
         self._timeout_s = timeout_s
         self._count = count
         self.clock = FrontierClock(*now)
-        self.window = Window(config.spec.shares, config.window, config.rules)
+        self.window = Window(
+            config.spec.shares,
+            config.window,
+            config.rules,
+            freshness_target=config.revisit.freshness_target,
+        )
         self.moved_robots = MovedRobots(self.window)
         self.unstored: dict[int, HostWindow | None] = {}
         self.outlook = Outlook()
