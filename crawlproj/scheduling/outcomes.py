@@ -39,6 +39,7 @@ REFUSALS = frozenset({"robots", "guard", "port", "forgotten"})
 LONGEST_RETRY = timedelta(days=1)
 SOON_PART = 12
 """What can't be the page is asked again after this part of REVISIT_MIN."""
+SOONEST = timedelta(seconds=1)
 FALSE_CHANGE = 0.02
 """So often a page is taken for changed and is not."""
 
@@ -69,7 +70,7 @@ class OutcomeRules:
             config.retry_delay,
             gone_limit=config.gone_limit,
             gone_interval=config.bounds.interval,
-            soon=config.bounds.shortest / SOON_PART,
+            soon=max(config.bounds.shortest / SOON_PART, SOONEST),
             weights=config.revisit_weights,
             revisit_filter=config.revisit_filter,
         )
