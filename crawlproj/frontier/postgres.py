@@ -305,10 +305,9 @@ class PostgresFrontier:
         put_contents(tx, ended.read, ended.fresh, languages)
         ended.articles = put_article_sources(tx, self._crawl, ended.read)
         put_locations(tx, ended.stored_again)
-        done = [outcome for outcome in outcomes if outcome.id in ended.done]
-        ended.gone = retire_pages(tx, done)
-        put_states(tx, done)
-        count_hints(tx, done, ended.hosts)
+        ended.gone = retire_pages(tx, ended.outcomes)
+        put_states(tx, ended.outcomes)
+        count_hints(tx, ended.outcomes, ended.hosts)
         touched.update(ended.counted)
         return ended
 

@@ -379,6 +379,8 @@ class EndedVisits:
     """
 
     done: set[int] = field(default_factory=set)
+    outcomes: list[Outcome] = field(default_factory=list)
+    """Those that counted."""
     read: list[Outcome] = field(default_factory=list)
     fresh: set[int] = field(default_factory=set)
     counted: dict[int, list[int]] = field(default_factory=dict)
@@ -398,6 +400,7 @@ class EndedVisits:
             outcome = outcomes[id_]
             self.done.add(id_)
             self.hosts[id_] = host
+            self.outcomes.append(outcome)
             count = self.counted.setdefault(host, [0, 0])
             count[0] += outcome.content is not None
             count[1] += outcome.received

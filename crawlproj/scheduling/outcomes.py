@@ -226,7 +226,7 @@ class OutcomeRules:
             visits=ticket.visit,
             page=page,
         )
-        if ticket.source != source and ticket.last_visit is not None:
+        if ticket.source != source and ticket.block_digest is not None:
             return visit
         numbers = Numbers(ticket.rate_a, ticket.rate_b, ticket.own_a, ticket.own_b)
         if ticket.block_digest is None:
