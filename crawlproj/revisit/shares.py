@@ -6,20 +6,42 @@ from collections.abc import Collection, Mapping, Sequence
 from math import ceil
 
 CLASSES = ("new", "revisit", "backfill")
+REVISITS_FIRST = ("revisit", "new", "backfill")
 CAP = 3.0
 """A class that had no work saves up no more slots than this."""
+
+
+class SpareSlots:
+    """Who gets the slots that no class is owed: new pages while the copies are fresh enough, else
+    revisits. One for all the `Shares` of a worker.
+    """
+
+    def __init__(self, freshness_target: float = 0.0) -> None:
+        self._target = freshness_target
+        self.order = CLASSES
+
+    def set_freshness(self, freshness: float | None) -> None:
+        """Say which part of the copies is thought to be fresh; None: nobody knows."""
+        self.order = CLASSES
+        if freshness is not None and freshness < self._target:
+            self.order = REVISITS_FIRST
 
 
 class Shares:
     """Gives one slot after another: `choose_class` names the class that gets it.
 
-    A class with work waiting gets at least `share * N - 2` of any N slots in a row; what the others
-    leave goes to the first of `CLASSES` that has work.
+    A class with work waiting gets at least `share * N - 2` of any N slots in a row. What the others
+    leave goes as `spare` says; without it to the first of `CLASSES` that has work.
     """
 
-    def __init__(self, shares: Mapping[str, float]) -> None:
+    def __init__(self, shares: Mapping[str, float], spare: SpareSlots | None = None) -> None:
+        self.spare = spare or SpareSlots()
         self._shares = {name: shares.get(name, 0.0) for name in CLASSES}
         self._credit = dict.fromkeys(CLASSES, 0.0)
+
+    def set_freshness(self, freshness: float | None) -> None:
+        """Let `spare` know."""
+        self.spare.set_freshness(freshness)
 
     def choose_class(self, waiting: Collection[str]) -> str | None:
         """The class that gets the next slot, out of those that have work waiting."""
@@ -32,7 +54,7 @@ class Shares:
         if owed:
             chosen = max(owed, key=credit.__getitem__)
         else:
-            chosen = next(name for name in CLASSES if name in waiting)
+            chosen = next(name for name in self.spare.order if name in waiting)
         credit[chosen] = max(credit[chosen] - 1.0, 0.0)
         return chosen
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, replace
-from datetime import timedelta
 from statistics import mean
 from typing import Any
 
