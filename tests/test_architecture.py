@@ -27,6 +27,7 @@ LAYERS = (
     "content",
     "archive",
     "revisit",
+    "simulate",
     "frontier",
     "duplicates",
     "articles",
@@ -49,7 +50,7 @@ LAYERS = (
     "commands",
 )
 """Rooms of crawlproj from the ground up. Each may import those that stand before it, and itself."""
-PURE = ("http", "urls", "content", "revisit")
+PURE = ("http", "urls", "content", "revisit", "simulate")
 """Rooms without a database, without Scrapy and without threads."""
 ONLY_IN = {
     "psycopg2": "crawlproj/database/connection.py",

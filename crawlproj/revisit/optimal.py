@@ -27,18 +27,20 @@ PRECISION = 1e-4
 MOST_WEIGHT = 1e6
 
 
-def page_price(interval_s: float, mean_s: float) -> float:
-    """The price at which a page of which nothing is known is visited at this interval."""
+def page_value(interval_s: float, mean_s: float) -> float:
+    """What a visit to a page of which nothing is known is worth, if pages are visited at this mean
+    interval.
+    """
     return visit_value(PRIOR_A, PRIOR_STRETCH * mean_s, interval_s)
 
 
-def source_price(interval_s: float, mean_s: float) -> float:
+def source_value(interval_s: float, mean_s: float) -> float:
     return interval_s * interval_s * PRIOR_A / (2 * PRIOR_STRETCH * mean_s)
 
 
 def make_prices(bounds: Bounds) -> Prices:
-    pages = PriceControl(bounds.of_kind(source=False), page_price)
-    sources = PriceControl(bounds.of_kind(source=True), source_price)
+    pages = PriceControl(bounds.of_kind(source=False), page_value)
+    sources = PriceControl(bounds.of_kind(source=True), source_value)
     return Prices(pages, sources, bounds)
 
 
@@ -62,7 +64,7 @@ class OptimalPolicy:
         b = numbers.rate_b
         assert a is not None and b is not None
         weight = self._weigh(visit, a / b, control.mean_s)
-        threshold = control.price / weight
+        threshold = control.threshold / weight
         shortest_s = bounds.shortest.total_seconds()
         longest_s = bounds.longest.total_seconds()
         if visit.source:

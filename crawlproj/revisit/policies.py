@@ -21,10 +21,11 @@ from crawlproj.revisit.base import (
     Visit,
 )
 from crawlproj.revisit.classes import ClassesPolicy
-from crawlproj.revisit.optimal import OptimalPolicy, make_prices, page_price
+from crawlproj.revisit.optimal import OptimalPolicy, make_prices, page_value
 from crawlproj.revisit.price import Prices
 from crawlproj.revisit.rates import (
     Priors,
+    elapsed_s,
     expected_age,
     freshness,
     is_known,
@@ -107,7 +108,7 @@ class RevisitPlanner:
             return Plan(bounds.first(visit.source), learned)
         interval = bounds.clamp(timedelta(seconds=seconds), visit.source)
         if isinstance(policy, OptimalPolicy):
-            self._note_planned(visit, interval, weight)
+            self._note_planned(visit, interval)
         return Plan(interval, numbers)
 
     def freshness_of(self, numbers: Numbers, age_s: float, source: bool = False) -> float:
@@ -124,14 +125,14 @@ class RevisitPlanner:
             numbers = self._priors[source].general
         return freshness(numbers, age_s), expected_age(numbers, age_s)
 
-    def _note_planned(self, visit: Visit, interval: timedelta, weight: float) -> None:
+    def _note_planned(self, visit: Visit, interval: timedelta) -> None:
         if self._began is None:
             self._began = visit.now
         late_s = 0.0
-        if visit.last_visit is not None and visit.interval is not None:
+        if visit.interval is not None:
+            late_s = max(elapsed_s(visit) - visit.interval.total_seconds(), 0.0)
             # While the crawl did not run nothing was late for want of time.
-            waited = visit.now - max(visit.last_visit, self._began - visit.interval)
-            late_s = max((waited - visit.interval).total_seconds(), 0.0)
+            late_s = min(late_s, max((visit.now - self._began).total_seconds(), 0.0))
         control = self.prices.of_kind(visit.source)
         control.note_planned(interval.total_seconds(), late_s)
 
@@ -163,7 +164,7 @@ class _SitePolicy:
         if site.interval is not None:
             bounds = _site_bounds(bounds, site.interval)
             first_s = settings.bounds.first().total_seconds()
-            weight = page_price(first_s, first_s) / page_price(
+            weight = page_value(first_s, first_s) / page_value(
                 site.interval.total_seconds(), first_s
             )
         policy = _make_policy(

@@ -26,11 +26,13 @@ LONGEST_STEP = 0.5
 
 
 class PriceControl:
-    """One price. `value_of` gives the price at which a page of which nothing is known is visited at
-    that interval (both in seconds); it grows with the interval.
+    """One price, relative to the one at which a page of which nothing is known has the mean
+    interval: 1 at the start. `threshold` is what a visit must be worth at this price.
 
-    `factor` is what this worker has multiplied the price by since the last `take_factor`: workers
-    multiply their factors into the shared price, and give it back by `set_price`.
+    `value_of` says what a visit to a page of which nothing is known is worth after an interval, for
+    a mean interval (both in seconds). `take_factor` gives what this worker has multiplied the price
+    by since it was asked last: workers multiply these into the shared price, and take that over by
+    `set_price`.
     """
 
     def __init__(
@@ -38,40 +40,34 @@ class PriceControl:
     ) -> None:
         self.kappa = kappa
         self.pages = UNCOUNTED_PAGES
+        self.price = 1.0
+        self.threshold = 0.0
+        self.mean_s = 0.0
         self._bounds = bounds
         self._value_of = value_of
-        self._first_s = bounds.first().total_seconds()
-        self.mean_s = self._first_s
         self._change = 0.0
-        self._limit_price()
-        self.price = value_of(self.mean_s, self.mean_s)
+        self.set_target(UNCOUNTED_PAGES, bounds.first())
 
     def set_target(self, pages: int, mean_interval: timedelta) -> None:
-        """So many pages share the budget, so that each is visited at that interval in the mean. If
-        that has changed, the price moves to what would bring it about at once.
-        """
+        """So many pages share the budget, so that each is visited at that interval in the mean."""
         self.pages = max(pages, 1)
-        shortest_s = self._bounds.shortest.total_seconds()
-        longest_s = self._bounds.longest.total_seconds()
-        mean_s = min(max(mean_interval.total_seconds(), shortest_s), longest_s)
+        mean_s = self._bounds.clamp(mean_interval).total_seconds()
         if mean_s == self.mean_s:
             return
-        before = self._value_of(self.mean_s, self.mean_s)
         self.mean_s = mean_s
-        self._limit_price()
-        self.set_price(self.price * self._value_of(mean_s, mean_s) / before)
+        self._unit = self._value_of(mean_s, mean_s)
+        # A page of which nothing is known is visited within the bounds, whatever happens.
+        shortest_s = self._bounds.shortest.total_seconds()
+        longest_s = self._bounds.longest.total_seconds()
+        self._least = self._value_of(shortest_s, mean_s) / self._unit
+        self._most = self._value_of(longest_s, mean_s) / self._unit
+        self.set_price(self.price)
 
     def set_price(self, price: float) -> None:
-        """Take over the shared price; what can be none is left out."""
+        """Take over the shared price; one that can't be is left alone."""
         if isfinite(price) and price > 0:
             self.price = min(max(price, self._least), self._most)
-
-    def set_steering(self, steering: float) -> None:
-        """Take over the price as workers share it: in parts of the one that the budget suggests,
-        which each of them reckons for itself.
-        """
-        if isfinite(steering) and steering > 0:
-            self.set_price(steering * self._value_of(self.mean_s, self.mean_s))
+            self.threshold = self.price * self._unit
 
     def note_planned(self, interval_s: float, late_s: float = 0.0) -> None:
         """An interval was planned, at a visit that came so late."""
@@ -96,14 +92,9 @@ class PriceControl:
         step = self.kappa / max(self.pages, FEWEST_PAGES) * wanted
         step = min(max(step, -LONGEST_STEP), LONGEST_STEP)
         before = self.price
-        self.price = min(max(before * exp(step), self._least), self._most)
+        self.set_price(before * exp(step))
         # Only what took effect, so that a price at its limit does not run away.
         self._change += log(self.price / before)
-
-    def _limit_price(self) -> None:
-        """A page of which nothing is known is visited within the bounds, whatever happens."""
-        self._least = self._value_of(self._bounds.shortest.total_seconds(), self.mean_s)
-        self._most = self._value_of(self._bounds.longest.total_seconds(), self.mean_s)
 
 
 class Prices:
@@ -134,6 +125,4 @@ class Prices:
             (self.pages, pages, page_interval),
             (self.sources, sources, source_interval),
         ):
-            longest = self._bounds.of_kind(control is self.sources).longest
-            seconds = min(interval.total_seconds() * stretch, longest.total_seconds())
-            control.set_target(count, timedelta(seconds=seconds))
+            control.set_target(count, timedelta(seconds=interval.total_seconds() * stretch))

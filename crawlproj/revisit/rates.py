@@ -24,6 +24,7 @@ LARGEST = 1e12
 """Seconds: 30,000 years."""
 MOST_GROUPS = 20_000
 GROUP_MAX_A = 50.0
+MOST_LINKS = 1_000_000
 GROUP_A = 2.0
 """What a group is thought to be weighs as much as so many changes."""
 
@@ -78,7 +79,7 @@ def elapsed_s(visit: Visit) -> float:
 def update(a: float, b: float, visit: Visit, tau: float) -> tuple[float, float]:
     """The posterior after a visit `tau` seconds after the one before."""
     if visit.new_links is not None and (visit.source or visit.kind == "listing"):
-        return a + max(visit.new_links, 0), b + tau
+        return a + min(max(visit.new_links, 0), MOST_LINKS), b + tau
     if not visit.changed:
         return a, b + tau
     modified = visit.hints.last_modified

@@ -632,8 +632,8 @@ class CrawlWorker:
     def _note_budget(self, news: BudgetNews) -> None:
         """Take over the shared prices, and what is to share the budget."""
         prices = self._planner.prices
-        prices.pages.set_steering(news.page_price)
-        prices.sources.set_steering(news.source_price)
+        prices.pages.set_price(news.page_price)
+        prices.sources.set_price(news.source_price)
         if news.pages is not None:
             self._planner.set_counts(news.pages, news.sources)
             self.freshness = news.freshness

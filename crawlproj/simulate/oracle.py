@@ -66,7 +66,8 @@ def _intervals_for(rates: Floats, bought: Bought, threshold: float) -> Floats:
         enough = bought(rates, np.exp(middle)) >= threshold
         high = np.where(enough, middle, high)
         low = np.where(enough, low, middle)
-    return np.exp(high)
+    intervals: Floats = np.exp(high)
+    return intervals
 
 
 def oracle_visits(population: Population, bought: Bought, seed: int) -> list[list[Floats]]:

@@ -86,11 +86,10 @@ def _make_pareto(random: Random, pages: int, mean_s: float, end_s: float) -> Mad
 
 
 def _make_mixed(random: Random, pages: int, mean_s: float, end_s: float) -> Made:
-    """Of ten pages four never change, and two at every visit."""
+    """Of ten pages three never change, and one at every visit."""
     rates = MEDIAN * np.exp(random.standard_normal(pages)) / mean_s
-    sort = random.uniform(0, 1, pages)
-    rates[sort < 0.4] = 0
-    rates[sort > 0.8] = 20 / mean_s
+    rates[: round(0.3 * pages)] = 0
+    rates[pages - round(0.1 * pages) :] = 20 / mean_s
     return [_poisson(random, rate, end_s) for rate in rates], rates[None, :]
 
 
