@@ -51,8 +51,8 @@ KEPT_STEPS: Final = 8
 GROWTH: Final = 4
 """Noise stays noise up to so many times the letters it had before."""
 SHORT: Final = 60
-"""Letters of a text that may take the place of one that had come not long ago: a slot whose texts
-take turns.
+"""Letters of a text that may take the place of one that had come not long ago, if nothing else
+stands at its path: a slot whose texts take turns.
 """
 WALL_KEPT: Final = 0.3
 WALL_SIZE: Final = 0.25
@@ -356,13 +356,13 @@ class _Comparison:
                 reason = MaskReason.RELATIVE_TIME
                 times[difference.path] += 1
             reasons.append(reason)
+        crowd = Counter(self._hashes)
         for index, difference in enumerate(self._differences):
             if reasons[index] is not None:
                 continue
             path = difference.path
             if difference.is_new:
-                if slots[path] > 0 and difference.letters <= SHORT:
-                    slots[path] -= 1
+                if 0 < crowd[path] <= slots[path] and difference.letters <= SHORT:
                     reasons[index] = MaskReason.PATH_NOISE
             elif times[path] > 0 and difference.letters <= MAX_LETTERS:
                 times[path] -= 1

@@ -13,13 +13,14 @@ _UNITS: Final = (
 )
 _NUMBER: Final = r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|a few|few)"
 _AGO: Final = rf"(?:about |over |almost )?{_NUMBER} ?{_UNITS}(?:,? (?:and )?\d+ ?{_UNITS})? ago"
-_BEFORE: Final = (
-    r"(?:vor|il y a|hace|h[áa]|for|för|acum|przed) (?:\w+ ){0,2}?\d+ \w+\.?(?: siden| sedan)?"
-)
+_BEFORE: Final = r"(?:vor|il y a|hace|h[áa]|acum|przed) (?:\w+ ){0,2}?\d+ \w+\.?"
 _AFTER: Final = (
     r"\d+ \w+\.? (?:fa|geleden|назад|тому|temu|önce|sitten|siden|sedan|atrás|пре|předtím)"
 )
-_WITHOUT_SPACES: Final = r"\d+ ?(?:秒|分|分钟|分鐘|時間|小时|小時|日|天|周|週間?|か月|个月|個月|年)[前之]前?|\d+ ?\w{1,2} ?전"
+_WITHOUT_SPACES: Final = (
+    r"\d+ ?(?:秒|分|分钟|分鐘|時間|小时|小時|日|天|周|週間?|か月|个月|個月|年)(?:前|之前|以前)"
+    r"|\d+ ?\w{1,2} ?전"
+)
 _WORDS: Final = (
     r"(?:just now|moments? ago|today|yesterday|heute|gestern|aujourd.hui|hier|hoy|ayer|hoje|ontem"
     r"|oggi|ieri|vandaag|gisteren|сегодня|вчера|今天|昨天|今日|昨日|오늘|어제)"
