@@ -211,7 +211,7 @@ def best_us(work: Callable[[], object]) -> float:
     return best
 
 
-def show_wrong(pages: Sequence[PageSequence], half: str) -> None:
+def show_wrong(pages: Sequence[PageSequence], half: str, captures: int) -> None:
     """The steps of one half that K = 3 gets wrong."""
     hosts = learn_hosts(pages)
     for page in pages:
@@ -220,7 +220,9 @@ def show_wrong(pages: Sequence[PageSequence], half: str) -> None:
         for step, label in enumerate(page.labels):
             if not label:
                 continue
-            judged = run_judge(page, max(0, step - 3), step + 1, ChangeRules(), hosts[page.name])
+            judged = run_judge(
+                page, max(0, step - captures), step + 1, ChangeRules(), hosts[page.name]
+            )
             change = judged.change
             if change.changed != (label == "changed"):
                 print(page.host, page.name, step, label, change)
@@ -239,12 +241,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--wrong", choices=("a", "b"), help="show what half a (or b) gets wrong")
+    parser.add_argument("--captures", type=int, default=3, help="captures that --wrong knows")
     options = parser.parse_args()
     if not (options.data / "sequences.csv").exists():
         sys.exit(f"{options.data} has no sequences.csv: the data are absent")
     pages = read_sequences(options.data)
     if options.wrong:
-        show_wrong(pages, options.wrong)
+        show_wrong(pages, options.wrong, options.captures)
         return
     labels = [label for page in pages for label in page.labels]
     print(

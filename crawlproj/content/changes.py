@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from crawlproj.content.document import Block
 from crawlproj.content.host_noise import NO_NOISE, HostNoise, learn_noise
 from crawlproj.content.key_sketch import find_difference
-from crawlproj.content.page_blocks import PageBlocks, find_blocks, hash_path
+from crawlproj.content.page_blocks import PageBlocks, find_blocks, hash_path, path_end
 from crawlproj.content.page_state import (
     MAX_CAPTURES,
     NOWHERE,
@@ -36,6 +36,7 @@ from crawlproj.content.page_state import (
     short_path,
     unpack_state,
 )
+from crawlproj.content.relative_times import MAX_LETTERS, is_relative_time
 
 CAPTURES: Final = 3
 MIN_LETTERS: Final = 10
@@ -49,6 +50,10 @@ KEPT_STEPS: Final = 8
 """About so many steps count, the last ones most."""
 GROWTH: Final = 4
 """Noise stays noise up to so many times the letters it had before."""
+SHORT: Final = 60
+"""Letters of a text that may take the place of one that had come not long ago, if nothing else
+stands at its path: a slot whose texts take turns.
+"""
 WALL_KEPT: Final = 0.3
 WALL_SIZE: Final = 0.25
 MAX_WALLS: Final = 8
@@ -229,9 +234,7 @@ class _Comparison:
         new_letters = 0
         gone_letters = 0
         examples: Counter[MaskReason] = Counter()
-        noisy = self._find_noisy_paths()
-        for difference in self._differences:
-            reason = self._reason_to_mask(difference, noisy)
+        for difference, reason in zip(self._differences, self._mask_all(), strict=True):
             if reason is None:
                 if difference.is_new:
                     new_letters += difference.letters
@@ -300,8 +303,7 @@ class _Comparison:
 
     def _with_paths(self, notes: dict[int, int]) -> dict[int, KeptBlock]:
         """The blocks of a sketch, which knows a part of their paths only."""
-        paths = {short_path(path): path for path in self._host.paths}
-        paths.update((short_path(path), path) for path in self._known.paths)
+        paths = {short_path(path): path for path in self._known.paths}
         paths.update((short_path(path), path) for path in self._hashes)
         found = {}
         for key, note in notes.items():
@@ -311,31 +313,65 @@ class _Comparison:
 
     def _find_noisy_paths(self) -> dict[int, MaskReason]:
         """Paths whose differences do not count, and why."""
-        letters: defaultdict[int, int] = defaultdict(int)
-        for difference in self._differences:
-            letters[difference.path] += difference.letters
+        letters = self._letters_by_path()
         noisy = {}
-        steps = self._known.steps
         for path, count in letters.items():
             history = self._known.paths.get(path)
-            if (
-                history is not None
-                and steps >= MIN_STEPS
-                and history.changed >= NOISY_SHARE * steps
-                and history.churned
-                and count <= GROWTH * history.letters
-            ):
+            if self._is_noisy(history, count):
                 noisy[path] = MaskReason.PATH_NOISE
-            elif self._host.is_noisy(path):
+            elif self._host.is_noisy(path_end(path)) and (
+                history is not None or self._known.steps < MIN_STEPS
+            ):
                 noisy[path] = MaskReason.HOST_NOISE
         return noisy
 
-    def _reason_to_mask(
-        self, difference: _Difference, noisy: dict[int, MaskReason]
-    ) -> MaskReason | None:
-        if self._has_varied(difference, self._window):
-            return MaskReason.COUNT_RANGE
-        return noisy.get(difference.path)
+    def _is_noisy(self, history: PathHistory | None, letters: int) -> bool:
+        steps = self._known.steps
+        return (
+            history is not None
+            and steps >= MIN_STEPS
+            and history.changed >= NOISY_SHARE * steps
+            and history.churned > 0
+            and letters <= GROWTH * history.letters
+        )
+
+    def _letters_by_path(self) -> dict[int, int]:
+        letters: defaultdict[int, int] = defaultdict(int)
+        for difference in self._differences:
+            letters[difference.path] += difference.letters
+        return letters
+
+    def _mask_all(self) -> list[MaskReason | None]:
+        """For each difference why it does not count; None if it does."""
+        noisy = self._find_noisy_paths()
+        reasons: list[MaskReason | None] = []
+        slots: Counter[int] = Counter()
+        times: Counter[int] = Counter()
+        for difference in self._differences:
+            reason = noisy.get(difference.path)
+            if self._has_varied(difference, self._window):
+                reason = MaskReason.COUNT_RANGE
+                slots[difference.path] += not difference.is_new
+            elif reason is None and self._says_time(difference):
+                reason = MaskReason.RELATIVE_TIME
+                times[difference.path] += 1
+            reasons.append(reason)
+        crowd = Counter(self._hashes)
+        for index, difference in enumerate(self._differences):
+            if reasons[index] is not None:
+                continue
+            path = difference.path
+            if difference.is_new:
+                if 0 < crowd[path] <= slots[path] and difference.letters <= SHORT:
+                    reasons[index] = MaskReason.PATH_NOISE
+            elif times[path] > 0 and difference.letters <= MAX_LETTERS:
+                times[path] -= 1
+                reasons[index] = MaskReason.RELATIVE_TIME
+        return reasons
+
+    def _says_time(self, difference: _Difference) -> bool:
+        number = difference.number
+        return number is not None and is_relative_time(self._page.texts[number])
 
     def _has_varied(self, difference: _Difference, window: int) -> bool:
         """Whether it has been both ways in these captures."""
@@ -384,9 +420,7 @@ class _Comparison:
 
     def _next_paths(self) -> dict[int, PathHistory]:
         steps = self._known.steps
-        letters: defaultdict[int, int] = defaultdict(int)
-        for difference in self._differences:
-            letters[difference.path] += difference.letters
+        letters = self._letters_by_path()
         churned = self._churned_paths()
         paths = {}
         for path in {*self._known.paths, *letters}:
@@ -412,12 +446,14 @@ class _Comparison:
 
     def learn_noise(self, url: str) -> HostNoise:
         """What this capture says of its host."""
-        changed = {difference.path for difference in self._differences}
-        changed.discard(NOWHERE)
-        quiet = self._host.paths.keys() & set(self._hashes) - changed
+        paths = {difference.path for difference in self._differences}
+        paths.discard(NOWHERE)
+        changed = set(map(path_end, paths))
+        churned = set(map(path_end, self._churned_paths()))
+        quiet = self._host.paths.keys() & set(map(path_end, self._hashes)) - changed
         if not changed and not quiet:
             return NO_NOISE
-        return learn_noise(url, changed, self._churned_paths(), quiet)
+        return learn_noise(url, changed, churned, quiet)
 
 
 def kept_captures(rules: ChangeRules) -> int:

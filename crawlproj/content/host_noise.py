@@ -12,11 +12,12 @@ MAX_NOISE: Final = 4_000
 """Bytes of a packed noise."""
 NOISY_SHARE: Final = 0.75
 """A path is noise if it changed in at least this share of the captures that could tell."""
-MIN_PAGES: Final = 2
-"""So many pages have to agree."""
+MIN_CHURNED: Final = 2
+MIN_EVIDENCE: Final = 5
+"""So many pages have to say so, or fewer more often: pages and times are added."""
 MAX_COUNT: Final = 200
 _FORMAT: Final = 1
-_ROW: Final = struct.Struct("<IBBB3s")
+_ROW: Final = struct.Struct("<HBBB3s")
 _MAX_PATHS: Final = (MAX_NOISE - 5) // _ROW.size
 _MAX_TAGS: Final = 3
 
@@ -36,8 +37,8 @@ class PathNoise(NamedTuple):
     def is_noisy(self) -> bool:
         """Whether a difference there says nothing, on a page of which little is known."""
         return (
-            len(self.pages) >= MIN_PAGES
-            and self.churned >= MIN_PAGES
+            len(self.pages) + self.churned >= MIN_EVIDENCE
+            and self.churned >= MIN_CHURNED
             and self.changed >= NOISY_SHARE * (self.changed + self.quiet)
         )
 
@@ -56,7 +57,8 @@ class PathNoise(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostNoise:
-    """Paths (hashed) that were seen to change on pages of a host. A value: nothing changes it.
+    """Ends of paths (hashed, see `page_blocks.path_end`) that were seen to change on pages of a
+    host. A value: nothing changes it.
 
     What several workers learned is merged in any order, as long as each experience is in one of
     the values only: keep what is new in a value of its own and merge it into the stored one.

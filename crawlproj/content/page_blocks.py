@@ -23,6 +23,7 @@ _MASK: Final = 0xFFFFFFFF
 _CLOSING: Final = re.compile(
     rf"(?:^|/)(?:{'|'.join(CLOSING_TAGS)})(?:[./]|$)|@(?:{'|'.join(CLOSING_ROLES)})(?:/|$)"
 )
+_END: Final = re.compile(r"[^/.]*\.[^/]*(?:/[^/.]*)*$")
 # Letters are counted in UTF-8: each has one first byte. The signs of U+0080 to U+00BF begin with
 # C2, those of U+2000 to U+2FFF (quotes, dashes, bullets, arrows) with E2, emoji with F0.
 _NO_LETTERS: Final = bytes(
@@ -103,14 +104,30 @@ def is_closed(path: str) -> bool:
 
 
 def hash_path(path: str) -> int:
-    """A number for a path, the same in every process."""
+    """A number of 32 bits for a path, the same in every process; its upper half is that of the
+    path's end.
+    """
     found = _path_hashes.get(path)
     if found is None:
         if len(_path_hashes) >= MAX_PATHS:
             _path_hashes.clear()
-        found = crc32(path.encode("utf-8", "replace"))
+        end = _END.search(path)
+        ending = end.group() if end is not None else path
+        found = _hash_short(ending) << 16 | _hash_short(path)
         _path_hashes[path] = found
     return found
+
+
+def path_end(hashed: int) -> int:
+    """The half of a path's hash that pages of different templates share: what the innermost element
+    that has a class, and all inside it, are.
+    """
+    return hashed >> 16
+
+
+def _hash_short(text: str) -> int:
+    hashed = crc32(text.encode("utf-8", "replace"))
+    return (hashed ^ hashed >> 16) & 0xFFFF
 
 
 def digest_keys(keys: Iterable[int]) -> int:
