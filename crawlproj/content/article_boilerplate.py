@@ -152,15 +152,18 @@ _NOTICES_WITHOUT_SPACES: Final = """
 """
 
 
-def _compile_words(words: str, end: str) -> re.Pattern[str]:
+def _any_of(words: str) -> str:
+    """A pattern for lines that begin with one of these."""
     joined = words.replace("\n", "")
-    return re.compile(rf"[\W_]*(?:{joined}){end}", re.I)
+    return rf"[\W_]*(?:{joined})"
 
 
-_SPACED_LABEL: Final = _compile_words(_LABELS, r"\s*(?:[:：>»›→|…]|\.\.\.|[-–—] |$)")
-_UNSPACED_LABEL: Final = _compile_words(_LABELS_WITHOUT_SPACES, r"\s*(?:[:：>»|…】\]]|$)")
-_SPACED_NOTICE: Final = _compile_words(_NOTICES, "")
-_UNSPACED_NOTICE: Final = _compile_words(_NOTICES_WITHOUT_SPACES, "")
+_SPACED_LABEL: Final = re.compile(_any_of(_LABELS) + r"\s*(?:[:：>»›→|…]|\.\.\.|[-–—] |$)", re.I)
+_UNSPACED_LABEL: Final = re.compile(
+    _any_of(_LABELS_WITHOUT_SPACES) + r"\s*(?:[:：>»|…】\]]|$)", re.I
+)
+_SPACED_NOTICE: Final = re.compile(_any_of(_NOTICES), re.I)
+_UNSPACED_NOTICE: Final = re.compile(_any_of(_NOTICES_WITHOUT_SPACES), re.I)
 _INVITATION: Final = re.compile(
     r"""
     \b(?:follow|find|contact|reach|e-?mail)\s

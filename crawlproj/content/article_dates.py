@@ -75,7 +75,7 @@ _MONTHS: Final = {
     )
     for name in names.split()
 }
-_WEEKDAY: Final = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?"
+_WEEKDAY: Final = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\.?,?\s+)?"
 _ENGLISH: Final = (
     # Tue, 19 Nov 2026 08:57:40 +0100
     re.compile(

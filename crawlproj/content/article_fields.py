@@ -31,13 +31,13 @@ MAX_AUTHORS: Final = 30
 MAX_KEYWORDS: Final = 100
 MAX_PLACE: Final = 200
 
-_SEPARATOR: Final = re.compile(r"\s+[|\u2013\u2014\u00b7\u2022»«:~/\uff5c-]+\s+|[|_\uff5c]+|:\s+")
+_SEPARATOR: Final = re.compile(r"\s[|\u2013\u2014\u00b7\u2022»«:~/\uff5c-]+\s+|[|_\uff5c]+|:\s+")
 _WORDS: Final = re.compile(r"\w+")
 _ELLIPSIS: Final = ("...", "\u2026")
 _BY: Final = re.compile(
     r"(?:by|written by|von|par|por|di|door|af|av|od|text|автор|від)[\s:]+", re.I
 )
-_AND: Final = re.compile(r"\s*;\s*|\s+(?:and|und|et|y|e|en|och|og|i|и|та|&)\s+|\s*[、\uff0c]\s*")
+_AND: Final = re.compile(r"\s?;\s*|\s(?:and|und|et|y|e|en|och|og|i|и|та|&)\s+|\s?[、\uff0c]\s*")
 _OFFICE: Final = re.compile(
     r"""\b(?:writer|reporter|correspondent|editor|staff|columnist|contributor|producer|press|news
     |media|agency|times|post|director|professor|university|redakt\w+|korrespondent\w*|journalist\w*)\b
@@ -45,7 +45,7 @@ _OFFICE: Final = re.compile(
     re.I | re.X,
 )
 _AFTER_NAME: Final = re.compile(
-    r"""\s+(?:published|updated|posted|january|february|march|april|may|june|july|august|september
+    r"""\s(?:published|updated|posted|january|february|march|april|may|june|july|august|september
     |october|november|december)$""",
     re.I | re.X,
 )

@@ -106,7 +106,9 @@ _ONLY_DATE: Final = re.compile(r"(?:19|20)?\d{2}|\d{1,2}|(?:" + _MONTHS + r")[a-
 _WHOLE_DATE: Final = re.compile(r"(?:19|20)\d\d[_.-]?\d\d(?:[_.-]?\d\d)?").fullmatch
 _WORDS: Final = re.compile(r"[^\W\d_]+").findall
 _DIGITS: Final = re.compile(r"\d+")
-_LONG_NUMBER: Final = re.compile(r"\d{5,}|(?=[0-9a-f-]*[a-f])(?=[0-9a-f-]*\d)[0-9a-f-]{10,}").search
+_LONG_NUMBER: Final = re.compile(
+    r"\d{5,}|(?<![0-9a-f-])(?=[0-9a-f-]*[a-f])(?=[0-9a-f-]*\d)[0-9a-f-]{10,}"
+).search
 _EXTENSION: Final = re.compile(
     r"\.(?:[a-z]{1,4}html?|s?html?|php\d?|aspx?|jsp|do|cfm|cms|csp|\w{2,5})$"
 )

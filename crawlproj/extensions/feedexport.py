@@ -150,7 +150,8 @@ class ItemScraper(Scraper):
 
     async def close_spider_async(self) -> None:
         """Close the pipelines when the articles of the last pages have passed them."""
-        worker = getattr(self.crawler.engine.scheduler, "worker", None)
+        scheduler = getattr(self.crawler.engine, "scheduler", None)
+        worker = getattr(scheduler, "worker", None)
         if isinstance(worker, CrawlWorker):
             await worker.finish_articles()
         await super().close_spider_async()

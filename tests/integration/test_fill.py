@@ -39,14 +39,15 @@ def test_a_filled_database_has_the_schema_and_the_references_of_any_other(
 ) -> None:
     db = filled[0].db
     assert catalog(db) == catalog(database)
-    for table, column, other in db.run_script(
+    for table, column, other, key in db.run_script(
         "select conrelid::regclass::text, (select attname from pg_attribute where attrelid = "
         "conrelid and attnum = conkey[1]),"
-        " confrelid::regclass::text from pg_constraint where contype = 'f' and connamespace = "
+        " confrelid::regclass::text, (select attname from pg_attribute where attrelid = confrelid "
+        "and attnum = confkey[1]) from pg_constraint where contype = 'f' and connamespace = "
         "'crawlproj'::regnamespace"
     ):
         missing = f"select count(*) from {table} t where t.{column} is not null and not exists"
-        assert db.run_script(f"{missing} (select from {other} o where o.id = t.{column})") == [
+        assert db.run_script(f"{missing} (select from {other} o where o.{key} = t.{column})") == [
             (0,)
         ], (
             table,
