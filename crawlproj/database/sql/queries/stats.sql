@@ -26,10 +26,11 @@ on conflict (crawl, span_s, at) do update set fetches = s.fetches + excluded.fet
     article_versions = s.article_versions + excluded.article_versions, useful = s.useful + excluded.useful, bytes = s.bytes + excluded.bytes;
 
 -- name: crawl_history
--- What a crawl did since a time, in spans of a unit (minute, hour, day); for scrapy status --history.
-select date_trunc(%(unit)s, at) as at, sum(fetches)::bigint as fetches, sum(failed)::bigint as failed, sum(new)::bigint as new,
-    sum(changed)::bigint as changed, sum(unchanged)::bigint as unchanged, sum(copies)::bigint as copies, sum(articles)::bigint as articles,
-    sum(article_versions)::bigint as article_versions, sum(useful)::bigint as useful, sum(bytes)::bigint as bytes
+-- What a crawl did, in spans of a unit (minute, hour, day), the newest first; for scrapy status --history.
+select date_trunc(%(unit)s, s.at) as at, sum(s.fetches)::bigint as fetches, sum(s.failed)::bigint as failed, sum(s.new)::bigint as new,
+    sum(s.changed)::bigint as changed, sum(s.unchanged)::bigint as unchanged, sum(s.copies)::bigint as copies,
+    sum(s.articles)::bigint as articles, sum(s.article_versions)::bigint as article_versions, sum(s.useful)::bigint as useful,
+    sum(s.bytes)::bigint as bytes
 from crawl_stat s join crawl c on c.id = s.crawl
 where c.name = %(name)s
 group by 1 order by 1 desc limit %(limit)s;
