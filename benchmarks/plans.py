@@ -21,9 +21,9 @@ from uuid import UUID
 from benchmarks.fill import fill
 from benchmarks.madeup import utc_now
 from benchmarks.rounds import Round
-from crawlproj.articles.store import ArticleState, ArticleStore, NewArticle
 from crawlproj.archive.exchange import RecordLocation
 from crawlproj.archive.write_queue import Receipt
+from crawlproj.articles.store import ArticleState, ArticleStore, NewArticle
 from crawlproj.content.articles import ArticleFields
 from crawlproj.content.document import Block, Document
 from crawlproj.content.packed_text import pack_document, stored_form
