@@ -73,7 +73,8 @@ def kill_reader(worker: int) -> bool:
 
 
 def test_kills_lose_no_article(database_url: str, tmp_path: Path) -> None:
-    urls = {f"/world/{n}.html": f"Gardeners of village {n} rebuilt" for n in range(ARTICLES)}
+    # Numbers of five digits: some of four look like years.
+    urls = {f"/world/{10_000 + n}.html": f"Gardeners of village {n}" for n in range(ARTICLES)}
     pages = {url: news_article(n) for n, url in enumerate(urls)}
     # On several pages: so many links on one would be cut.
     names = list(urls)
