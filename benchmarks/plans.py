@@ -23,6 +23,8 @@ from benchmarks.madeup import utc_now
 from benchmarks.rounds import Round
 from crawlproj.archive.exchange import RecordLocation
 from crawlproj.archive.write_queue import Receipt
+from crawlproj.articles.store import ArticleState, ArticleStore, NewArticle
+from crawlproj.content.articles import ArticleFields
 from crawlproj.content.document import Block, Document
 from crawlproj.content.packed_text import pack_document, stored_form
 from crawlproj.database.arrays import array_literal
@@ -33,6 +35,7 @@ from crawlproj.duplicates.marks import WITHDRAWN, PageMarker
 from crawlproj.duplicates.postgres import DuplicateJudge
 from crawlproj.duplicates.rules import DuplicateRules
 from crawlproj.frontier.base import (
+    ArticleSource,
     Batch,
     Content,
     CrawlSpec,
@@ -46,6 +49,7 @@ from crawlproj.frontier.base import (
     Ticket,
 )
 from crawlproj.frontier.postgres import PostgresFrontier
+from crawlproj.scheduling.crawl_stats import CrawlStats
 from crawlproj.urls.canonical import host_of, origin_of, url_key
 
 EXPLAIN = "explain (analyze, costs off, timing off, summary off, format json) "
@@ -152,6 +156,7 @@ def exercise(dsn: str, crawl: str) -> list[Seen]:
     _rejudge(db, frontier)
     frontier.commit(Batch(_stored_again(work)), "watched")
     _judge_copies(db, frontier, work)
+    _take_articles(db, frontier, work)
     frontier.release_servers("watched", held[:50], yielding=True)
     frontier.lease("another", 100, unprepared=8)
     db.run_script("update server set until = now() where worker = 'another'")
@@ -280,6 +285,59 @@ def _judge_copies(db: Database, frontier: PostgresFrontier, work: Round) -> None
         rows = tx.fetch_rows("unnoted", crawl=frontier.crawl_id)
         tx.run("mark_noted", ids=array_literal([row[0] for row in rows]))
     frontier.judge = None
+
+
+ARTICLES = """
+insert into article_queue (page, crawl, at, charset, body)
+select page, (select min(crawl) from url), now() + make_interval(secs => row_number() over ()), 'utf-8', 'body'
+from (select id as page from url order by id limit 100000) u;
+insert into article (page, crawl, site, version, at, found_at, changed_at, title, text, fields, title_key, text_key)
+select id, crawl, 'example', 1, now(), now(), now(), 'title', 'text', '{}', hashint8extended(id, 4), hashint8extended(id, 5)
+from url order by id desc limit 50000;
+insert into article_address select id, id from url order by id desc limit 20000;
+insert into crawl_stat (crawl, span_s, at, fetches)
+select 1, 60, date_trunc('minute', now()) - make_interval(mins => n), 1 from generate_series(1, 3000) n;
+analyze article_queue; analyze article; analyze article_address; analyze crawl_stat;
+"""
+"""A queue of 100,000 pages, and articles that nobody meets."""
+
+
+def _take_articles(db: Database, frontier: PostgresFrontier, work: Round) -> None:
+    """Queue pages, some of them copies of known articles, take their articles, and tell of them."""
+    db.run_script(ARTICLES)
+    tickets = work.tickets[150:250]
+    source = ArticleSource(b"body", "utf-8")
+    read = [
+        Outcome(
+            ticket.id,
+            ticket.visit,
+            ticket.server,
+            ticket.epoch,
+            State.WAITING,
+            frontier.now(),
+            200,
+            next_visit=frontier.now() + timedelta(days=1),
+            content=Content(b"article", b"article", article=source),
+        )
+        for ticket in tickets
+    ]
+    frontier.commit(Batch(read), "watched")
+    pages = array_literal([ticket.id for ticket in tickets])
+    db.run_script(f"update page set duplicate_of = url where url = any ('{pages}')")
+    db.run("drop_article_copies", pages=array_literal([t.id for t in tickets[:50]]))
+    store = ArticleStore(db, frontier.crawl_id, "watched")
+    taken = [queued for _ in range(3) for queued in store.take(8)]
+    for number, queued in enumerate(taken):
+        store.begin(queued)
+        text = f"The text of article number {number // 2}. " * 20
+        new = NewArticle(queued, "example", "example", ArticleFields("A title", text))
+        if store.put(new).version:
+            store.addresses(queued.page)
+    store.renew([queued.page for queued in taken])
+    store.end((queued, ArticleState.SENT) for queued in taken)
+    stats = CrawlStats(frontier)
+    stats.add({"fetches": 1})
+    stats.write()
 
 
 def _rejudge(db: Database, frontier: PostgresFrontier) -> None:

@@ -120,10 +120,24 @@ class ArticleStore:
         )
         return sorted((QueuedPage(*row) for row in rows), key=lambda row: (row.at, row.page))
 
-    def waiting(self) -> int:
-        """How many pages are in the queue."""
-        number: int = self.database.fetch_value("count_queued_articles", crawl=self._crawl)
-        return number
+    def begin(self, queued: QueuedPage) -> int | None:
+        """Note that a page is read now: how many tries that makes. None: it is not ours any more,
+        since it was fetched anew or somebody else has it.
+
+        Only who reads a page counts as a try of it: whoever is killed had taken others, too.
+        """
+        tries: int | None = self.database.fetch_value(
+            "begin_article",
+            page=queued.page,
+            at=queued.at,
+            worker=self._worker,
+            seconds=TAKEN_S,
+        )
+        return tries
+
+    def renew(self, pages: Sequence[int]) -> None:
+        """Keep articles for longer whose items are on their way through the pipelines."""
+        self.database.run("renew_articles", pages=array_literal(pages), seconds=TAKEN_S)
 
     def put(self, article: NewArticle, mends: bool = False) -> Stored:
         """Store an article: a new one, another version, or another address of a known one.

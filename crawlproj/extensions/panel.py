@@ -201,6 +201,8 @@ def pages_text(done: Tally, rate: float) -> str:
     text = f"{pages}: {done.new:,} new, {done.changed:,} changed, {done.unchanged:,} unchanged"
     if done.articles.found:
         text += f", {format_count(done.articles.new + done.articles.versions, 'article')}"
+        if done.useful_share is not None:
+            text += f" ({done.useful_share:.0%} useful)"
     if done.copies:
         text += f", {format_count(sum(done.copies.values()), 'copy', 'copies')}"
     return text

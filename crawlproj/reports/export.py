@@ -11,7 +11,8 @@ from crawlproj.content.language import NOT_JUDGED, UNDETERMINED
 from crawlproj.database.connection import Database
 from crawlproj.items import Article
 
-PIECE: Final = 500
+PIECE: Final = 100
+"""Articles; one may have megabytes."""
 BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LEAST_ID: Final = -(1 << 63)
 

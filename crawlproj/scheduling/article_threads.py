@@ -45,6 +45,10 @@ LOOK_S: Final = 5.0
 IDLE_S: Final = 30.0
 """After so long without a page the process of a thread is ended."""
 MAX_TRIES: Final = 3
+RENEW_S: Final = 20.0
+"""How often the database is told that articles are still on their way through the pipelines."""
+BROKEN_S: Final = 60.0
+"""So long no page is taken when it is the process that fails, and not the pages."""
 MAX_ALARMS: Final = 1_000
 AWAY_S: Final = 1.0
 STOP_S: Final = 5.0
@@ -99,6 +103,9 @@ class ArticleThreads:
         self._sending: dict[int, QueuedPage] = {}
         self._sent: list[QueuedPage] = []
         self._stopping = False
+        self._renewed_at = time.monotonic()
+        self._crashes = 0
+        """How many pages in a row the process crashed on."""
         self.alarms: Counter[tuple[str, str]] = Counter()
         """Of each site what is odd about it, and how often it was."""
         self._threads = [
@@ -136,13 +143,17 @@ class ArticleThreads:
     def stop(self) -> None:
         """End the threads. What is under way stays in the queue, for whoever comes next."""
         with self._bell:
+            if self._stopping:
+                return
             self._stopping = True
             self._bell.notify_all()
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join(STOP_S)
-                if thread.is_alive():
-                    log.info("An article that takes long is left to the next run")
+        for thread, store in zip(self._threads, self._stores, strict=True):
+            if thread.ident is None:
+                continue
+            thread.join(STOP_S)
+            if thread.is_alive():
+                log.info("An article that takes long is left to the next run")
+                self._give_back(store)
 
     # In the threads.
 
@@ -193,6 +204,7 @@ class ArticleThreads:
     def _turn(self, number: int, store: ArticleStore, reader: Reader) -> None:
         """Store that items were sent, then take some pages, or wait."""
         self._end_sent(store)
+        self._renew_sending(store)
         with self._lock:
             wanted = self._wanted
             has_room = len(self._sending) < MAX_SENDING
@@ -209,6 +221,9 @@ class ArticleThreads:
             if place:
                 self._end_sent(store)
             self._take_article(store, reader, queued)
+            if self._crashes > 1:
+                self._wait_for_process(number, store)
+                return
         if pages:
             return
         with self._lock:
@@ -241,6 +256,14 @@ class ArticleThreads:
         if self._is_drained:
             self._on_idle()
 
+    def _renew_sending(self, store: ArticleStore) -> None:
+        """Let no other worker send what is being sent."""
+        with self._lock:
+            sending = list(self._sending)
+        if sending and time.monotonic() - self._renewed_at >= RENEW_S:
+            self._renewed_at = time.monotonic()
+            store.renew(sending)
+
     @property
     def _is_drained(self) -> bool:
         with self._lock:
@@ -258,9 +281,18 @@ class ArticleThreads:
             else:
                 self._hand_over(store, queued, stored)
             return
-        if queued.tries > MAX_TRIES:
+        tries = store.begin(queued)
+        if tries is None:
+            return
+        if tries > MAX_TRIES:
             self._fail(store, queued, "given_up")
             return
+        self._read_article(store, reader, queued, tries)
+
+    def _read_article(
+        self, store: ArticleStore, reader: Reader, queued: QueuedPage, tries: int
+    ) -> None:
+        assert queued.body is not None
         site = self._site_of(queued.url)
         started = time.monotonic()
         try:
@@ -270,19 +302,43 @@ class ArticleThreads:
             )
         except ArticleReadError as error:
             reason = str(error)
-            if reason == "crashed" and queued.tries < MAX_TRIES:
+            if reason != "crashed":
+                self._fail(store, queued, reason)
+            elif tries < MAX_TRIES:
                 self._count("articles/tried_again", 1)
-                self._take_article(store, reader, queued._replace(tries=queued.tries + 1))
-                return
-            self._fail(store, queued, reason)
+                self._read_article(store, reader, queued, tries + 1)
+            elif self._note_crash():
+                self._fail(store, queued, reason)
             return
         finally:
             self._count("articles/ms", round(1000 * (time.monotonic() - started)))
+        self._crashes = 0
         self._note_alarms(queued, site, fields)
         if not fields.text.strip():
             self._fail(store, queued, "no_text")
             return
         self._store(store, queued, site, fields=fields)
+
+    def _note_crash(self) -> bool:
+        """Is a page to blame on which the process crashed each time? Not if that was so with the
+        page before, too: then the process can't be run, for want of memory perhaps.
+        """
+        self._crashes += 1
+        return self._crashes == 1
+
+    def _wait_for_process(self, number: int, store: ArticleStore) -> None:
+        """Leave all pages in the queue for a while; a crawl that has nothing else to do ends."""
+        log.warning("The process that takes articles crashes; it is tried again in a minute")
+        self._count("articles/process_broken", 1)
+        self._free_taken(store)
+        until = time.monotonic() + BROKEN_S
+        while not self._stopping and time.monotonic() < until:
+            self._end_sent(store)
+            with self._lock:
+                wanted = self._wanted
+                self._empty_at[number] = wanted
+            self._on_idle()
+            self._wait(until - time.monotonic(), wanted)
 
     def _store(
         self,

@@ -306,6 +306,8 @@ class CrawlWorker:
         self._sends = False
         if self._items:
             await asyncio.wait(self._items, timeout=ARTICLES_S)
+        # What the threads still do is counted, as the loop goes on meanwhile.
+        await asyncio.to_thread(self.articles.stop)
 
     def _open_judge(self) -> None:
         """Let pages be compared, unless the settings say that none are."""

@@ -14,6 +14,7 @@ from tests.support.news_web import NewsWeb, listing, news_article, serve_news
 SETTINGS: dict[str, object] = {
     "FRONTIER_FLUSH": 0.2,
     "CRAWL_PATIENCE": 0,
+    "REVISIT_POLICY": "uniform",
     "REVISIT_INTERVAL": "1s",
     "REVISIT_MIN": "1s",
     "SOURCE_INTERVAL": "1s",

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.proof
 
 BIG = {"url", "host", "server", "origin", "crawl_host", "page", "page_version", "page_links"}
 BIG |= {"page_text", "exact", "band", "paragraph", "cluster"}
+BIG |= {"article_queue", "article", "article_address"}
 BOUND = 5_000
 """Rows that any step of a plan may read, whatever is asked for; a tenth of them would do
 for most.
@@ -47,11 +48,14 @@ RARE = {
     "foreign_clients",
     "surplus_hosts",
     "admit_hosts",
+    "free_articles",
+    "article_takers",
 }
 """Asked when a crawl comes back with another order or depth limit: then all of its URLs are judged
 again; or with another scope or revisit interval. Clocks are mended once at each start, 0.2 s for a
 million hosts. Names that do not resolve: by a worker that has fetched nothing and has nothing to
-send. Clients: by one that ends.
+send. Clients: by one that ends. What was taken from the queue of articles: by a worker that starts
+or ends.
 """
 FEW = {"host_names", "discard"}
 """A few rows by primary key, when shorter depths reach other hosts; and no rows at all."""
@@ -63,6 +67,11 @@ PEOPLES = {
     "crawl_named",
     "crawls_with_host",
     "crawls_with_url",
+    "crawl_history",
+    "crawl_history_start",
+    "export_articles",
+    "is_own_page",
+    "mark_mended",
 }
 PEOPLES_PREFIXES = (
     "migration_",

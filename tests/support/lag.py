@@ -12,10 +12,11 @@ STEP_S = 0.005
 
 
 class LoopLag:
-    """The stat `lag/largest_s`: the longest that a timer was late."""
+    """The stats `lag/largest_s` and `lag/p99_s`: how late timers were."""
 
     def __init__(self, crawler: Any) -> None:
         self._crawler = crawler
+        self._lags: list[float] = []
         crawler.signals.connect(self.start, signal=signals.spider_opened)
         crawler.signals.connect(self.stop, signal=signals.spider_closed)
 
@@ -28,6 +29,9 @@ class LoopLag:
 
     def stop(self) -> None:
         self._task.cancel()
+        lags = sorted(self._lags)
+        if lags:
+            self._crawler.stats.set_value("lag/p99_s", lags[len(lags) * 99 // 100])
 
     async def _measure(self) -> None:
         largest_s = 0.0
@@ -35,6 +39,7 @@ class LoopLag:
             started = time.monotonic()
             await asyncio.sleep(STEP_S)
             late_s = time.monotonic() - started - STEP_S
+            self._lags.append(late_s)
             if late_s > largest_s:
                 largest_s = late_s
                 self._crawler.stats.set_value("lag/largest_s", largest_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -59,11 +60,14 @@ def listing(urls: Mapping[str, str], title: str = "Latest news") -> str:
 
 
 class NewsWeb:
-    """Pages by path, which may be changed at any time. `asked` counts requests by path."""
+    """Pages by path, which may be changed at any time. `asked` counts requests by path,
+    `asked_at` has when each came, and its host.
+    """
 
     def __init__(self, pages: Mapping[str, str]) -> None:
         self.pages = dict(pages)
         self.asked: Counter[str] = Counter()
+        self.asked_at: list[tuple[float, str]] = []
         self.base = ""
 
 
@@ -75,6 +79,7 @@ def serve_news(pages: Mapping[str, str]) -> Iterator[NewsWeb]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             web.asked[self.path] += 1
+            web.asked_at.append((time.time(), self.headers["Host"].partition(":")[0]))
             page = web.pages.get(self.path)
             self.send_response(404 if page is None else 200)
             self.send_header("Content-Type", "text/html; charset=utf-8")

@@ -56,6 +56,19 @@ def test_stats_become_figures_that_add_up() -> None:
     assert done.urls_ended == 11 + 4 + 6 + 7 + 3
 
 
+def test_panel_and_summary_say_how_much_of_what_was_fetched_was_useful() -> None:
+    stats = {**STATS, "articles/new": 6, "articles/versions": 1, "articles/failed/no_text": 1}
+    done = count_outcomes(stats)
+    assert done.useful_share == 7 / 28
+    assert "7 articles (25% useful)" in status_line(
+        done, HostSnapshot(), 1.0, elapsed_s=10.0, stopping=False
+    )
+    assert "6 new, 1 new version, 1 could not be read; 25% of what was fetched" in text_of(
+        stats=stats
+    )
+    assert "rticle" not in text_of()
+
+
 def test_the_panel_fits_the_terminal_and_says_why_it_waits() -> None:
     at = HostSnapshot(
         3, 0, 20, {"retry-after": 3}, "waiting for 3 hosts until 12:03:20: retry-after"

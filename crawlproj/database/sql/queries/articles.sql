@@ -11,9 +11,10 @@ on conflict (page) do update set at = excluded.at, charset = excluded.charset, b
 
 -- name: drop_article_copies
 -- Takes copies of known articles out of the queue: they become none; in the commit that judged them.
-with copy as (
-    select p.url from page p join page o on o.url = p.duplicate_of
-    where p.url = any (%(pages)s::bigint[]) and p.article = 'due' and o.article in ('due', 'unsent', 'sent', 'copy')
+with due as materialized (
+    select url, duplicate_of from page where url = any (%(pages)s::bigint[]) and article = 'due'
+), copy as (
+    select d.url from due d join page o on o.url = d.duplicate_of where o.article in ('due', 'unsent', 'sent', 'copy')
 ), gone as (
     delete from article_queue where page in (select url from copy)
 )
@@ -23,14 +24,26 @@ returning url;
 -- name: take_articles
 -- Gives a worker the next pages of the queue, for a while.
 -- Those without a body are articles that are stored, and whose items are to be sent.
+-- Planned each time: the queue may be empty now, and very long later.
 with taken as (
     select page from article_queue where crawl = %(crawl)s and (taken_until is null or taken_until < now())
     order by at, page limit %(number)s for update skip locked
 )
-update article_queue q set taken_by = %(worker)s, taken_until = now() + make_interval(secs => %(seconds)s), tries = q.tries + 1
+update article_queue q set taken_by = %(worker)s, taken_until = now() + make_interval(secs => %(seconds)s)
 from taken t join url u on u.id = t.page join page p on p.url = t.page
 where q.page = t.page
 returning q.page, u.canonical as url, q.at, q.charset, q.body, q.tries, p.language, p.canonical_page;
+
+-- name: begin_article
+-- Counts a try of a page that is about to be read, unless it was read anew or another worker has it by now; for each page.
+update article_queue set tries = tries + 1, taken_until = now() + make_interval(secs => %(seconds)s)
+where page = %(page)s and at = %(at)s and taken_by = %(worker)s
+returning tries;
+
+-- name: renew_articles
+-- Keeps articles for longer whose items take their time in the pipelines; while there are such, every twenty seconds.
+update article_queue set taken_until = now() + make_interval(secs => %(seconds)s)
+where page = any (%(pages)s::bigint[]) and taken_by is not null;
 
 -- name: free_articles
 -- Puts back what workers took that have ended.
@@ -40,10 +53,6 @@ update article_queue set taken_by = null, taken_until = null where taken_by = an
 -- name: article_takers
 -- The workers that have taken articles of a crawl and not given them back; when a worker starts.
 select distinct taken_by from article_queue where crawl = %(crawl)s and taken_by is not null;
-
--- name: count_queued_articles
--- How many pages wait in the queue of a crawl.
-select count(*) from article_queue where crawl = %(crawl)s;
 
 -- name: lock_site_articles
 -- Lets one process at a time store articles of a site, so that two with the same text agree on one.
