@@ -321,6 +321,30 @@ def rounds_of_two_workers(database: Database, rounds: int, near: bool) -> int:
     return wrong
 
 
+def test_a_commit_says_how_long_it_waited_for_the_verdicts_of_another(
+    copies: Copies, database: Database
+) -> None:
+    """The stat duplicates/lock_ms is made of it."""
+    outcome = copies.outcome(f"{A}page", html(article(70)))
+    other = database.new_connection()
+    results = []
+
+    def commit() -> None:
+        results.append(copies.frontier.commit(Batch([outcome]), copies.worker))
+
+    thread = threading.Thread(target=commit)
+    with other.transaction() as tx:
+        tx.run("lock_duplicates", scope=copies.frontier.crawl_id)
+        thread.start()
+        thread.join(0.5)
+        assert not results
+    thread.join()
+    other.close()
+    assert results[0].lock_s >= 0.2
+    alone = copies.outcome(f"{B}page", html(article(71)))
+    assert copies.frontier.commit(Batch([alone]), copies.worker).lock_s < 0.2
+
+
 @pytest.mark.parametrize("near", [False, True], ids=["exact", "near"])
 def test_two_workers_with_one_text_agree_on_one_original(database: Database, near: bool) -> None:
     assert rounds_of_two_workers(database, 15, near) == 0
