@@ -21,7 +21,7 @@ help:
 	@echo 'make proofs                    long campaigns: kills, floods, full disks'
 	@echo 'make check                     ruff and mypy'
 	@echo 'make bench                     benchmarks and their floors'
-	@echo 'make growth                    a crawl of a million URLs, by hand'
+	@echo 'make growth                    a crawl of a million URLs, the store of copies, by hand'
 	@echo 'make deploy                    the egg to the Scrapyd that scrapy.cfg names'
 	@echo 'make lock                      new versions into requirements/*.lock (needs uv)'
 	@echo 'make clean                     remove what was built; crawled data in .crawl stays'
@@ -51,6 +51,7 @@ bench: .venv/.test
 
 growth: .venv/.test
 	@$(PYTHON) -m benchmarks.growth $(value ARGS)
+	@$(PYTHON) -m benchmarks.duplicates 1e6 1e7 5.7e6
 
 deploy: .venv/.test
 	@$(PYTHON) -m crawlproj.cli.deploy $(value ARGS)

@@ -1,7 +1,9 @@
-"""The store of duplicates as it grows: `python -m benchmarks.duplicates [PAGES] [PARAGRAPHS]`.
+"""The store of duplicates as it grows: `python -m benchmarks.duplicates [PAGES [PARAGRAPHS [DIGESTS]]]`.
 
 It fills the tables with made-up originals, then judges batches of 200 pages, 5 % of them copies,
-and prints time and CPU per page, and bytes per row of each table. By hand: a million takes minutes.
+and prints time and CPU per page, and bytes per row of each table. Then digests are added up to
+DIGESTS, and four clients at once put and look up others. `make growth` runs it with a million
+pages, ten million paragraphs and 5.7 million digests, which takes some minutes.
 """
 
 from __future__ import annotations
@@ -194,6 +196,16 @@ def exact_rate(db: Database, pages: int, clients: int = 4, batches: int = 100) -
     )
 
 
+def add_digests(db: Database, pages: int, digests: int) -> None:
+    """Digests of further originals, which nobody meets."""
+    db.run_script(
+        f"""set search_path = crawlproj; set session_replication_role = replica;
+        insert into exact select n, hashint8extended(n, 1), hashint8extended(n, 2)
+            from generate_series({10**10 + pages + 1}, {10**10 + digests}) n;
+        set session_replication_role = origin; analyze exact"""
+    )
+
+
 def sizes(db: Database) -> None:
     for table in ("exact", "band", "paragraph", "page_text", "page", "url"):
         ((size, rows),) = db.run_script(
@@ -203,16 +215,20 @@ def sizes(db: Database) -> None:
             print(f"  {table:<10} {rows:>10,} rows, {size / rows:>6.0f} bytes per row")
 
 
-def main(pages: int, paragraphs: int) -> None:
+def main(pages: int, paragraphs: int, digests: int) -> None:
     with database() as (db, data):
         started = time.monotonic()
         fill(db, pages, paragraphs)
         print(f"filled in {time.monotonic() - started:.0f} s")
         sizes(db)
         judge_batches(db, data, pages)
-        exact_rate(db, pages)
+        print("after these pages:")
+        sizes(db)
+        if digests > pages:
+            add_digests(db, pages, digests)
+        exact_rate(db, max(pages, digests))
 
 
 if __name__ == "__main__":
-    numbers = [int(float(word)) for word in sys.argv[1:3]]
-    main(*(numbers + [10_000, 100_000][len(numbers) :]))
+    numbers = [int(float(word)) for word in sys.argv[1:4]]
+    main(*(numbers + [10_000, 100_000, 0][len(numbers) :]))

@@ -51,8 +51,10 @@ with _package_left_out("datasketch"):
 _SCHEME: Final = "affine32"
 _TEXT: Final = "long1"
 """Names the judged text and what a word is; another name for another rule."""
-_PIECE: Final = 1024
-"""So many shingles are permuted at once: 128 numbers of each fit into the processor's cache."""
+_PIECE_BYTES: Final = 128 * 1024
+"""So much memory takes what is permuted at once: it fits into the processor's cache, and is less
+than glibc asks the system for each time (`BIG_BLOCK`): with 512 KB, page faults took most of it.
+"""
 _UPPER_HALF: Final = np.uint64(32)
 _BAND_AND_SCOPE: Final = Struct("<Hq")
 _BAND_HASH: Final = Struct("<q")
@@ -71,6 +73,7 @@ class Signer:
         self._band_count = band_count
         self._band_bytes = rows * 4
         self._used_perm = rows * band_count
+        self._piece = max(1, _PIECE_BYTES // (4 * self._used_perm))
         self._permutations = MinHash(self._used_perm, seed, scheme=_SCHEME).permutations
         bands = f"bands={band_count}x{rows}"
         self.scheme: Final = (
@@ -96,9 +99,9 @@ class Signer:
             self._used_perm, permutations=self._permutations, scheme=_SCHEME, hashfunc=_as_it_is
         )
         values = (shingles >> _UPPER_HALF).astype(np.uint32)
-        for start in range(0, len(values), _PIECE):
+        for start in range(0, len(values), self._piece):
             # The one value of this batch is a whole array: no loop over the shingles.
-            minhash.update_batch([values[start : start + _PIECE]])
+            minhash.update_batch([values[start : start + self._piece]])
         signature: NDArray[np.uint32] = minhash.hashvalues
         return signature
 

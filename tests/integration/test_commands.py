@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import socket
 import subprocess
@@ -556,6 +557,10 @@ def test_the_demo_web_goes_on_at_the_second_run_and_its_changes_are_seen(tmp_pat
     assert first.code == 0, first.stderr
     kept = json.loads((tmp_path / "demo.json").read_text())
     assert first.stats["pages/first"] > 100
+    kinds = ("exact", "text", "near", "paragraph")
+    assert all(first.stats[f"duplicates/{kind}"] > 0 for kind in kinds), "of its mirror host"
+    said, _, next_steps = first.stdout.partition("Try next:")
+    assert re.search(r"\d+ copies", said) and "scrapy duplicates --crawl demo" in next_steps
     second = run_command(["demo"], tmp_path, quick)
     assert second.code == 0, second.stderr
     assert json.loads((tmp_path / "demo.json").read_text()) == kept

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 
+from crawlproj.content.packed_text import full_text, unpack_blocks
 from crawlproj.database.connection import Database
 from crawlproj.duplicates.rules import DuplicateRules
 from crawlproj.frontier.base import Batch, DuplicateKind
@@ -260,26 +262,59 @@ def test_a_check_that_is_off_stores_nothing(
     world.close()
 
 
+class Torture(NamedTuple):
+    """A page that is hard to read, a part of the text that is stored of it, and how many characters
+    are at least.
+    """
+
+    page: str
+    part: str
+    length: int
+
+
 TORTURE = {
-    "no text": "<html><body><br></body></html>",
-    "one paragraph of 10 MB": f"<p>{'word upon word ' * 650_000}</p>",
-    "a million tiny paragraphs": "<p>a" * 1_000_000,
-    "right to left": f"<p>{'الطائر يطير فوق النهر. ' * 40}</p><p>{'הציפור עפה מעל הנהר. ' * 40}</p>",
-    "Chinese": f"<p>{'鸟飞过河流和山脉。' * 60}</p>",
-    "zero width": "<p>" + "\u200bword\u200d\u2060 \ufeffupon\xad word " * 60 + "</p>",
-    "combining": "<p>" + ("a" + "\u0301" * 50 + " ") * 200 + "</p>",
-    "NULs": "<p>" + "a\0b upon \0\0 word " * 60 + "</p>",
-    "surrogates": "<p>" + "&#xD800; word &#x1F600; upon &#0; word " * 60 + "</p>",
+    "nothing": Torture("", "", 0),
+    "no text": Torture("<html><body><br></body></html>", "", 0),
+    "one paragraph of 10 MB": Torture(
+        f"<p>{'word upon word ' * 650_000}</p>", "word upon word word", 5_000_000
+    ),
+    # A page of so many tags is cut (content/html.py).
+    "a million tiny paragraphs": Torture("<p>a" * 1_000_000, "a\na\na", 100_000),
+    "right to left": Torture(
+        f"<p>{'الطائر يطير فوق النهر. ' * 40}</p><p>{'הציפור עפה מעל הנהר. ' * 40}</p>",
+        "النهر.\nהציפור עפה",
+        1_700,
+    ),
+    "Chinese": Torture(f"<p>{'鸟飞过河流和山脉。' * 60}</p>", "鸟飞过河流和山脉。鸟", 540),
+    "zero width": Torture(
+        "<p>" + "\u200bword\u200d\u2060 \ufeffupon\xad word " * 60 + "</p>", "upon word", 800
+    ),
+    "combining": Torture("<p>" + ("a" + "\u0301" * 50 + " ") * 200 + "</p>", "\u0301" * 49, 10_000),
+    "NULs": Torture(
+        f"<p>{sentence(1, 30)}</p>" + "<p>a\0b upon a word" * 60, "\nab upon a word", 900
+    ),
+    # More than one byte in twenty of the first KB is no text: this is taken for a binary file.
+    "nothing but NULs": Torture("<p>" + "a\0b upon \0\0 word " * 60 + "</p>", "", 0),
+    "surrogates": Torture(
+        "<p>" + "&#xD800; word &#x1F600; upon &#0; word " * 60 + "</p>",
+        "word \U0001f600 upon",
+        1_000,
+    ),
 }
 
 
-@pytest.mark.parametrize("page", TORTURE.values(), ids=TORTURE)
-def test_any_page_is_stored_and_its_copy_is_known(copies: Copies, page: str) -> None:
-    assert copies.read(f"{A}1", page) is None
-    verdict = copies.read(f"{B}1", page)
+@pytest.mark.parametrize("hard", TORTURE.values(), ids=TORTURE)
+def test_any_page_is_stored_and_its_copy_is_known(copies: Copies, hard: Torture) -> None:
+    assert copies.read(f"{A}1", hard.page) is None
+    verdict = copies.read(f"{B}1", hard.page)
     assert verdict is not None and verdict.kind is DuplicateKind.EXACT
-    copies.read(f"{B}2", page + "<p>and a line more</p>")
-    assert copies.count("page_text") == 3
+    copies.read(f"{B}2", hard.page + "<p>and a line more</p>")
+    rows = copies.frontier.db.run_script("select url, blocks from crawlproj.page_text")
+    texts = {id_: full_text(unpack_blocks(packed)) for id_, packed in rows}
+    assert len(texts) == 3
+    text = texts[copies.id(f"{A}1")]
+    assert hard.part in text and len(text) >= hard.length
+    assert bool(text) == bool(hard.part)
 
 
 def rounds_of_two_workers(database: Database, rounds: int, near: bool) -> int:
@@ -319,6 +354,30 @@ def rounds_of_two_workers(database: Database, rounds: int, near: bool) -> int:
     for worker in workers:
         worker.close()
     return wrong
+
+
+def test_a_commit_says_how_long_it_waited_for_the_verdicts_of_another(
+    copies: Copies, database: Database
+) -> None:
+    """The stat duplicates/lock_ms is made of it."""
+    outcome = copies.outcome(f"{A}page", html(article(70)))
+    other = database.new_connection()
+    results = []
+
+    def commit() -> None:
+        results.append(copies.frontier.commit(Batch([outcome]), copies.worker))
+
+    thread = threading.Thread(target=commit)
+    with other.transaction() as tx:
+        tx.run("lock_duplicates", scope=copies.frontier.crawl_id)
+        thread.start()
+        thread.join(0.5)
+        assert not results
+    thread.join()
+    other.close()
+    assert results[0].lock_s >= 0.2
+    alone = copies.outcome(f"{B}page", html(article(71)))
+    assert copies.frontier.commit(Batch([alone]), copies.worker).lock_s < 0.2
 
 
 @pytest.mark.parametrize("near", [False, True], ids=["exact", "near"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from crawlproj.archive.reader import Archive
+from crawlproj.database.connection import Database
 from tests.support.copies import article, html
 from tests.support.crawling import run_crawl
 
@@ -104,3 +107,41 @@ def test_items_do_not_wait_if_nothing_is_compared(
     assert len(items) == 2 * len(PAGES)
     assert not any(item.get("duplicate_of") for item in items)
     assert not any(name.startswith("duplicates/") for name in result.stats)
+
+
+def told_to(folder: Path) -> Counter[tuple[str, str, str]]:
+    """What the archive says of copies: URL, original and kind. Each note leads to the exchange."""
+    told: Counter[tuple[str, str, str]] = Counter()
+    records = [record for _, record in Archive(folder).iter_records()]
+    urls = {record.id: record.url for record in records}
+    for record in records:
+        lines = record.block.decode("utf-8", "replace").splitlines()
+        fields = dict(line.split(": ", 1) for line in lines if ": " in line)
+        if record.kind == "metadata" and "duplicate-of" in fields:
+            told[record.url, fields["duplicate-of"], fields["duplicate-kind"]] += 1
+            assert 0.95 <= float(fields["similarity"]) <= 1
+            assert urls[record.fields["warc-refers-to"]] == record.url
+    return told
+
+
+def count_unnoted(database: Database) -> int:
+    ((number,),) = database.run_script("select count(*) from crawlproj.page where not noted")
+    assert isinstance(number, int)
+    return number
+
+
+def test_the_archive_is_told_of_each_copy_once_and_by_a_later_run_if_need_be(
+    base: str, database_url: str, tmp_path: Path
+) -> None:
+    """The database says what is not noted yet: if a worker is killed before, the next one does."""
+    exact = (f"{base}/copy", f"{base}/original", "exact")
+    near = (f"{base}/near", f"{base}/original", "near")
+    crawl(base, tmp_path, DATABASE_URL=database_url)
+    assert told_to(tmp_path / "warc") == Counter([exact, near])
+    database = Database(database_url)
+    assert count_unnoted(database) == 0
+    database.run_script("update crawlproj.page set noted = false where duplicate_kind = 'exact'")
+    crawl(base, tmp_path, DATABASE_URL=database_url)
+    assert count_unnoted(database) == 0
+    database.close()
+    assert told_to(tmp_path / "warc") == Counter([exact, exact, near])

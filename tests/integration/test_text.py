@@ -90,12 +90,12 @@ def test_text_language_and_links_of_each_page_are_kept(
     assert "/advert" not in Site.asked and "/later" in Site.asked
     database = Database(database_url)
     rows = database.run_script("""
-        select u.canonical, p.kind, p.charset, p.language, p.declared_language, p.words, t.blocks
+        select u.canonical, p.reader, p.charset, p.language, p.declared_language, p.words, t.blocks
         from crawlproj.page p join crawlproj.url u on u.id = p.url
         left join crawlproj.page_text t on t.url = p.url""")
     pages = {url.removeprefix(base): row for url, *row in rows}
-    kinds = {path: tuple(row[:4]) for path, row in pages.items() if path != "/robots.txt"}
-    assert kinds == {
+    read = {path: tuple(row[:4]) for path, row in pages.items() if path != "/robots.txt"}
+    assert read == {
         "/": ("html", "utf-8", "en", "en"),
         "/czech": ("html", "windows-1250", "cs", ""),
         "/german": ("html", "utf-8", "de", "en"),

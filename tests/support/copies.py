@@ -108,7 +108,7 @@ class Copies:
             length=len(body),
             noindex=noindex,
             canonical=canonical,
-            text=make_page_text(document, blocks, "html", with_sample=False),
+            text=make_page_text(document, blocks, "html", with_sample=True),
             marks=marks,
         )
         now = self.frontier.now()

@@ -153,6 +153,14 @@ def test_nothing_is_handed_out_while_the_database_is_away(bench: Bench) -> None:
     assert bench.dispatcher.next_ticket() is not None
 
 
+def test_nothing_is_handed_out_while_too_many_items_wait_for_verdicts(bench: Bench) -> None:
+    bench.dispatcher.items_waiting = 2_001
+    assert bench.dispatcher.held_back
+    assert bench.dispatcher.next_ticket() is None
+    bench.dispatcher.items_waiting = 2_000
+    assert bench.dispatcher.next_ticket() is not None
+
+
 def push(bench: Bench, ids: range, number: int = 0) -> None:
     name = f"h{number}.test"
     bench.frontier.add([NewUrl(n, f"http://{name}/{n}", name, lane=Lane.URGENT) for n in ids])
