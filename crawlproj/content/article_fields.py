@@ -30,6 +30,7 @@ MAX_NAME: Final = 200
 MAX_AUTHORS: Final = 30
 MAX_KEYWORDS: Final = 100
 MAX_PLACE: Final = 200
+MAX_DATE: Final = 100
 
 _SEPARATOR: Final = re.compile(r"\s+[|\u2013\u2014\u00b7\u2022»«:~/\uff5c-]+\s+|[|_\uff5c]+|:\s+")
 _WORDS: Final = re.compile(r"\w+")
@@ -50,6 +51,11 @@ _AFTER_NAME: Final = re.compile(
     re.I | re.X,
 )
 """What byline extractors leave at the end of a name."""
+_WRITTEN_DATE: Final = re.compile(
+    r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}(?:[T ,]{1,3}\d{1,2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?)?"
+)
+"""A date in numbers, with its time, among other words."""
+_NUMBERS: Final = re.compile(r"\d{1,4}")
 _COMMAS: Final = re.compile(r"[,;、\uff0c]")
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(?:[-_].*)?", re.I | re.S)
 _PUBLISHED: Final = ("article:published_time", "og:article:published_time", "datepublished")
@@ -173,18 +179,30 @@ def find_modified(page: ArticlePage, latest: date | None) -> Found:
 
 
 def parse_date(text: str, latest: date | None) -> str | None:
-    """A date that a site's selector has found, in any language."""
+    """A date that a site's selector has found, in any language; what may be read in two ways, and
+    what is no day of a calendar, is none here, too.
+    """
     found = normalize_date(text, latest or LATEST)
-    if found or not any(character.isdigit() for character in text):
+    if found:
         return found
+    text = text[:MAX_DATE]
+    written = _WRITTEN_DATE.search(text)
+    if written:
+        return normalize_date(written[0], latest or LATEST)
+    numbers = {int(number) for number in _NUMBERS.findall(text)}
+    if not numbers:
+        return None
     from htmldate.extractors import try_date_expr
 
     bounds = {"min_date": _day(date(1995, 1, 1)), "max_date": _day(latest or LATEST)}
     try:
-        found = try_date_expr(text[:100], "%Y-%m-%d", True, **bounds)
+        found = try_date_expr(text, "%Y-%m-%d", True, **bounds)
     except Exception:  # whatever it is, it is about this one text
         return None
-    return normalize_date(found, latest or LATEST)
+    found = normalize_date(found, latest or LATEST)
+    if found is None or not numbers.issuperset((int(found[:4]), int(found[8:10]))):
+        return None  # it was made up: the first of a month, so many days ago
+    return found
 
 
 def find_authors(page: ArticlePage) -> FoundTexts:
