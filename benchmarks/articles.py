@@ -35,6 +35,7 @@ DEFAULTS: Final = "trafilatura, defaults"
 PLAIN: Final = "trafilatura, no comments"
 OURS: Final = "crawlproj"
 _WORDS: Final = re.compile(r"\w+")
+_JSON_LD: Final = re.compile(rb"<script[^>]+ld\+json.*?</script>", re.I | re.S)
 
 
 class JudgedPage(NamedTuple):
@@ -191,15 +192,44 @@ def report_fields(pages: Sequence[JudgedPage], fields: Sequence[ArticleFields]) 
             print(f"  {name:10}{sum(judged)} of {len(judged)} right")
 
 
+def report_fallbacks(
+    pages: Sequence[JudgedPage], fields: Sequence[ArticleFields], verbose: bool
+) -> None:
+    """How often the other places of a page say what its JSON-LD says: by day, by all names."""
+    without = [
+        extract_article(_JSON_LD.sub(b"", page.body), page.url) if found.origins else found
+        for page, found in zip(pages, fields, strict=True)
+    ]
+    for name in ("title", "date", "authors"):
+        counts: Counter[str] = Counter()
+        for page, found, other in zip(pages, fields, without, strict=True):
+            if found.origins.get(name) != "json-ld":
+                continue
+            truth = getattr(found, name)
+            guess = getattr(other, name)
+            if not guess:
+                result = "none"
+            elif is_right(name, truth, guess):
+                result = "the same"
+            else:
+                result = "other"
+                if verbose:
+                    origin = other.origins[name]
+                    print(f"    {name}: {truth!r}, {guess!r} by {origin}: {page.url[:80]}")
+            counts[f"{other.origins.get(name, 'nowhere')} {result}"] += 1
+        told = ", ".join(f"{result} {times}" for result, times in counts.most_common())
+        print(f"  {name:10}{told}")
+
+
 def is_right(name: str, truth: Any, found: Any) -> bool:
     if not found:
         return False
     if name == "date":
-        return str(truth)[:10] == found[:10]
+        return str(truth)[:10] == str(found)[:10]
     if name == "authors":
         people = [truth] if isinstance(truth, str) else truth
         return {bare_text(text) for text in people} == {bare_text(text) for text in found}
-    return bare_text(truth) == bare_text(found)
+    return bare_text(str(truth)) == bare_text(str(found))
 
 
 def bare_text(text: str) -> str:
@@ -232,6 +262,8 @@ def main() -> int:
     report_texts(results, parts)
     print("fields")
     report_fields(pages, fields)
+    print("fields of pages with JSON-LD, if it were not there")
+    report_fallbacks(pages, fields, verbose=bool(options.worst))
     if options.worst:
         report_worst(pages, results, options.worst)
     shortfalls = find_shortfalls(results, parts)
