@@ -51,6 +51,20 @@ _AFTER_NAME: Final = re.compile(
     re.I | re.X,
 )
 """What byline extractors leave at the end of a name."""
+_ROLE: Final = re.compile(
+    r"""(?:^|\s+)(?:(?:an?|ap|the|staff|senior|chief|national|political|politics|business|sports?
+    |science|health|tech|technology|auto|music|entertainment|education|security|contributing|special
+    |freelance|managing|deputy|associate|executive|news)\s+){0,4}
+    (?:writer|reporter|correspondent|editor|columnist|contributor|producer|journalist)s?$
+    | \s+is\s+(?:an?|the)\s.*""",
+    re.I | re.X,
+)
+"""The office of somebody, behind the name or instead of it."""
+_DAY_NAMES: Final = """
+monday tuesday wednesday thursday friday saturday sunday january february march april may june july
+august september october november december jan feb mar apr jun jul aug sep sept oct nov dec
+"""
+_NO_NAMES: Final = frozenset((*_DAY_NAMES.split(), "staff", "admin", "editor", "unknown"))
 _WRITTEN_DATE: Final = re.compile(
     r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}(?:[T ,]{1,3}\d{1,2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?)?"
 )
@@ -226,8 +240,14 @@ def split_authors(text: str) -> list[str]:
     for part in _AND.split(text[:2_000]):
         first, *others = part.split(",")
         found += [first, *(piece for piece in others if _looks_like_name(piece))]
-    names = (_AFTER_NAME.sub("", clean_text(name.strip(" .,;|"))) for name in found)
-    return [name for name in names if name]
+    names = (_strip_role(_AFTER_NAME.sub("", clean_text(name.strip(" .,;|")))) for name in found)
+    return [name for name in names if name and name.casefold() not in _NO_NAMES]
+
+
+def _strip_role(name: str) -> str:
+    """A name without the office behind it; Ann Writer may be called so."""
+    rest = _ROLE.sub("", name)
+    return name if " " in name and rest and " " not in rest else rest
 
 
 def _looks_like_name(text: str) -> bool:

@@ -184,6 +184,11 @@ def test_a_date_in_the_future_is_not_believed() -> None:
         ("Vera Marsh", ("Vera Marsh",)),
         ("By Vera Marsh and Tom Hill, Staff Writers", ("Vera Marsh", "Tom Hill")),
         ([[{"name": "Vera Marsh"}]], ("Vera Marsh",)),
+        ("Vera Marsh Staff Writer", ("Vera Marsh",)),
+        (["Vera Marsh", "AP Sports Writer", "Monday"], ("Vera Marsh",)),
+        ("Vera Marsh is a reporter in Rivertown", ("Vera Marsh",)),
+        ("April Writer", ("April Writer",)),
+        ("Reuters", ("Reuters",)),
         ({"name": ["Vera Marsh", "vera marsh"]}, ("Vera Marsh",)),
         (
             [{"@type": "Organization", "name": "Agency X"}, {"name": "Vera Marsh"}],
