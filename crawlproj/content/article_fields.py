@@ -30,6 +30,7 @@ MAX_NAME: Final = 200
 MAX_AUTHORS: Final = 30
 MAX_KEYWORDS: Final = 100
 MAX_PLACE: Final = 200
+MAX_DATE: Final = 100
 
 _SEPARATOR: Final = re.compile(r"\s[|\u2013\u2014\u00b7\u2022»«:~/\uff5c-]+\s+|[|_\uff5c]+|:\s+")
 _WORDS: Final = re.compile(r"\w+")
@@ -50,6 +51,25 @@ _AFTER_NAME: Final = re.compile(
     re.I | re.X,
 )
 """What byline extractors leave at the end of a name."""
+_ROLE: Final = re.compile(
+    r"""(?:^|\s+)(?:(?:an?|ap|the|staff|senior|chief|national|political|politics|business|sports?
+    |science|health|tech|technology|auto|music|entertainment|education|security|contributing|special
+    |freelance|managing|deputy|associate|executive|news)\s+){0,4}
+    (?:writer|reporter|correspondent|editor|columnist|contributor|producer|journalist)s?$
+    | \s+is\s+(?:an?|the)\s.*""",
+    re.I | re.X,
+)
+"""The office of somebody, behind the name or instead of it."""
+_DAY_NAMES: Final = """
+monday tuesday wednesday thursday friday saturday sunday january february march april may june july
+august september october november december jan feb mar apr jun jul aug sep sept oct nov dec
+"""
+_NO_NAMES: Final = frozenset((*_DAY_NAMES.split(), "staff", "admin", "editor", "unknown"))
+_WRITTEN_DATE: Final = re.compile(
+    r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}(?:[T ,]{1,3}\d{1,2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?)?"
+)
+"""A date in numbers, with its time, among other words."""
+_NUMBERS: Final = re.compile(r"\d{1,4}")
 _COMMAS: Final = re.compile(r"[,;、\uff0c]")
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(?:[-_].*)?", re.I | re.S)
 _PUBLISHED: Final = ("article:published_time", "og:article:published_time", "datepublished")
@@ -173,18 +193,30 @@ def find_modified(page: ArticlePage, latest: date | None) -> Found:
 
 
 def parse_date(text: str, latest: date | None) -> str | None:
-    """A date that a site's selector has found, in any language."""
+    """A date that a site's selector has found, in any language; what may be read in two ways, and
+    what is no day of a calendar, is none here, too.
+    """
     found = normalize_date(text, latest or LATEST)
-    if found or not any(character.isdigit() for character in text):
+    if found:
         return found
+    text = text[:MAX_DATE]
+    written = _WRITTEN_DATE.search(text)
+    if written:
+        return normalize_date(written[0], latest or LATEST)
+    numbers = {int(number) for number in _NUMBERS.findall(text)}
+    if not numbers:
+        return None
     from htmldate.extractors import try_date_expr
 
     bounds = {"min_date": _day(date(1995, 1, 1)), "max_date": _day(latest or LATEST)}
     try:
-        found = try_date_expr(text[:100], "%Y-%m-%d", True, **bounds)
+        found = try_date_expr(text, "%Y-%m-%d", True, **bounds)
     except Exception:  # whatever it is, it is about this one text
         return None
-    return normalize_date(found, latest or LATEST)
+    found = normalize_date(found, latest or LATEST)
+    if found is None or not numbers.issuperset((int(found[:4]), int(found[8:10]))):
+        return None  # it was made up: the first of a month, so many days ago
+    return found
 
 
 def find_authors(page: ArticlePage) -> FoundTexts:
@@ -208,8 +240,14 @@ def split_authors(text: str) -> list[str]:
     for part in _AND.split(text[:2_000]):
         first, *others = part.split(",")
         found += [first, *(piece for piece in others if _looks_like_name(piece))]
-    names = (_AFTER_NAME.sub("", clean_text(name.strip(" .,;|"))) for name in found)
-    return [name for name in names if name]
+    names = (_strip_role(_AFTER_NAME.sub("", clean_text(name.strip(" .,;|")))) for name in found)
+    return [name for name in names if name and name.casefold() not in _NO_NAMES]
+
+
+def _strip_role(name: str) -> str:
+    """A name without the office behind it; Ann Writer may be called so."""
+    rest = _ROLE.sub("", name)
+    return name if " " in name and rest and " " not in rest else rest
 
 
 def _looks_like_name(text: str) -> bool:

@@ -79,7 +79,7 @@ logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
 logging.getLogger("htmldate").setLevel(logging.CRITICAL)
 
 
-class PageRun(NamedTuple):
+class PageLine(NamedTuple):
     """A line of the page: text between two starts or ends of blocks; `block` is the number of the
     innermost one around it.
     """
@@ -103,14 +103,14 @@ class PageLines:
     children, so one pass over the list is enough for what follows from the tree.
     """
 
-    runs: list[PageRun] = field(default_factory=list)
+    runs: list[PageLine] = field(default_factory=list)
     blocks: list[PageBlock] = field(default_factory=list)
 
 
 class _Line(NamedTuple):
     text: str
     key: str
-    runs: Sequence[PageRun]
+    runs: Sequence[PageLine]
 
     @property
     def is_linked(self) -> bool:
@@ -225,7 +225,7 @@ class _Walker:
         if text and self._open:
             characters = sum(len(piece.strip()) for piece in self._pieces)
             share = self._link_characters / max(1, characters)
-            self.lines.runs.append(PageRun(text, share, self._open[-1], self._headings > 0))
+            self.lines.runs.append(PageLine(text, share, self._open[-1], self._headings > 0))
         self._pieces = []
         self._link_characters = 0
 
@@ -251,9 +251,9 @@ def _ask_trafilatura(tree: Element, url: str) -> str:
         return ""
 
 
-def _find_lines(text: str, runs: Sequence[PageRun]) -> list[_Line]:
+def _find_lines(text: str, runs: Sequence[PageLine]) -> list[_Line]:
     """The lines of trafilatura's text, each with its places in the page."""
-    places: dict[str, list[PageRun]] = {}
+    places: dict[str, list[PageLine]] = {}
     for run in runs:
         places.setdefault(line_key(run.text), []).append(run)
     lines = []

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
@@ -262,6 +263,9 @@ def load_codecs() -> None:
     """Load all of Python's codecs that a body may need: for a process that cannot do so later."""
     for codec in _CODECS.values():
         codecs.getincrementaldecoder(codec)("replace").decode(b"\xa4\xa4", True)
+    for name in _CODECS:  # the guess calls them by these, and some are codecs of their own
+        with suppress(LookupError):
+            codecs.lookup(name)
 
 
 def _choose_charset(body: bytes, label: str | None, valid: bool) -> str | None:

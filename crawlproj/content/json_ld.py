@@ -41,7 +41,8 @@ _ABOUT_OTHERS: Final = frozenset(_OTHERS.split())
 _WRAPPERS: Final = re.compile(
     r"<!--|-->|(?://|/\*)?[ \t]{0,9}(?:<!\[CDATA\[|\]\]>)(?:[ \t]{0,9}\*/)?"
 )
-_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+"""And halves of a pair, which JSON can name and no text can have."""
 _TOKENS: Final = re.compile(
     r"""
     ("(?:[^"\\]|\\.)*+(?:"|\\?\Z)) # a string stays as it is
@@ -159,7 +160,7 @@ def _parse_script(script: str) -> list[Any] | None:
         if values is not None:
             return values
     if "&quot;" in script:
-        return _parse_values(unescape(_repair_script(script)))
+        return _parse_values(_repair_script(unescape(script)))
     return None
 
 
