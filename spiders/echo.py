@@ -15,7 +15,6 @@ class EchoSpider(NewsSpider):
     article = r"^/(city|stage)/.+\.html$"
     fields = {
         "title": ".hd .big::text",
-        "text": ".bx .tx",
         "authors": ".by b::text",
         "section": ".hd .kick::text",
     }
