@@ -16,7 +16,7 @@ HOUR_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Article:
+class DemoArticle:
     """What never changes about an article; `published` is a web age, negative before the epoch."""
 
     number: int
@@ -56,7 +56,7 @@ class Articles:
             return -1.0
         return self.get(count - 1).published
 
-    def _get(self, number: int) -> Article:
+    def _get(self, number: int) -> DemoArticle:
         spec = self._spec
         stream = self._world.random_stream(self._spec.name, "article", number)
         text = RandomText(stream)
@@ -67,7 +67,7 @@ class Articles:
         if number >= first:
             published = self.arrivals.event_time(number - first + 1)
         path = f"/{section}/{title_slug(title)}-{number}.html"
-        return Article(
+        return DemoArticle(
             number,
             section,
             title,

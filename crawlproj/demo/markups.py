@@ -9,7 +9,7 @@ from datetime import datetime
 from html import escape
 
 from crawlproj.demo import render
-from crawlproj.demo.articles import Article
+from crawlproj.demo.articles import DemoArticle
 from crawlproj.demo.model import DemoLink
 
 
@@ -17,7 +17,7 @@ from crawlproj.demo.model import DemoLink
 class ArticleParts:
     """What a page of an article is made of. `changed`: its last change; None: it never did."""
 
-    item: Article
+    item: DemoArticle
     texts: tuple[str, ...]
     published: datetime
     changed: datetime | None

@@ -9,7 +9,7 @@ from functools import lru_cache
 from urllib.parse import parse_qsl, urlencode
 
 from crawlproj.demo import render, sources
-from crawlproj.demo.articles import Article, Articles, combined_version
+from crawlproj.demo.articles import Articles, DemoArticle, combined_version
 from crawlproj.demo.markups import MARKUPS, ArticleParts
 from crawlproj.demo.model import DemoLink, DemoPage, HostSpec, World
 from crawlproj.demo.words import RandomText
@@ -175,7 +175,7 @@ class Site:
         links = (*self._frame(), *head, *shown)
         return DemoPage("article", changed, version, links=links, body=body)
 
-    def _inline(self, item: Article) -> tuple[DemoLink, ...]:
+    def _inline(self, item: DemoArticle) -> tuple[DemoLink, ...]:
         if self.spec.dead_every and item.number % self.spec.dead_every == 1:
             return (self.make_link(f"/archive/lost-{item.number}.html", "an older report"),)
         return ()
