@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,7 @@ def read_file(name: str, url: str = "") -> SourcePage:
         body = path.read_bytes()
         if body.startswith(GZIP):
             body = gzip.decompress(body)
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(f"{name} can't be read: {reason}") from None
     return SourcePage(body, checked_url(url) if url else NO_URL)

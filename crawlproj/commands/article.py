@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,8 @@ from crawlproj.urls.rules import SiteRules
 
 SHOWN = 100
 """Characters that are shown of a field."""
+QUIET_PRIORITY = 35
+"""Stronger than settings files, weaker than -L and -s."""
 
 
 class Command(FetchCommand):
@@ -57,10 +60,17 @@ class Command(FetchCommand):
         parser.add_argument("--url", metavar="URL", help="the address of a page in a file")
         parser.add_argument("--json", action="store_true", help="print JSON")
 
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        assert self.settings is not None
+        if "LOG_LEVEL" not in os.environ:
+            # What is shown is short: it must not drown in the log of one request.
+            self.settings.set("LOG_LEVEL", "WARNING", priority=QUIET_PRIORITY)
+
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         with exit_codes():
             check_words(args, f"scrapy article {self.syntax()}")
-            self._spider = self._load_news_spider(opts.spider)
+            self._spider = self.load_news_spider(opts.spider)
             if not is_address(args[0]):
                 pages = [read_file(name, opts.url or "") for name in args]
                 self.take_pages(pages, opts)
@@ -68,13 +78,13 @@ class Command(FetchCommand):
         if is_address(args[0]):
             super().run(args, opts)
 
-    def _load_news_spider(self, name: str | None) -> type[NewsSpider] | None:
+    def load_news_spider(self, name: str | None) -> type[NewsSpider] | None:
         if not name:
             return None
         assert self.settings is not None
         spidercls = load_spider(get_spider_loader(self.settings), name)
         if not issubclass(spidercls, NewsSpider):
-            raise ConfigError(f"--spider {name}: it is no NewsSpider, so it has no selectors")
+            raise ConfigError(f"the spider {name} is no NewsSpider, so it has no selectors")
         return spidercls
 
     def _choose_spider(self, request: Request, opts: argparse.Namespace) -> type[Spider]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import signal
+import threading
 
-from crawlproj.cli.command import check_words, exit_codes
+from crawlproj.cli.command import check_words, exit_codes, print_lines
 from crawlproj.cli.preflight import check_crawl_dir
 from crawlproj.commands import crawl
 from crawlproj.config import crawl_dir
@@ -33,6 +36,13 @@ QUICK_SETTINGS = {
     "PANEL_INTERVAL": "3s",
 }
 """Settings for a small web on this machine, where a day passes in a minute."""
+REACH_SETTINGS = {
+    "DNS_HOSTS": '{"*.demo.test": "127.0.0.1"}',
+    "GUARD_ALLOW_PRIVATE": "1",
+    "POLITENESS_DELAY": "0.3",
+    "CRAWL_PATIENCE": "5s",
+}
+"""What a person sets to crawl the demo web with other commands, and without long waits."""
 
 
 class Command(crawl.Command):
@@ -46,9 +56,10 @@ class Command(crawl.Command):
 
     def long_desc(self) -> str:
         return (
-            f"{self.short_desc()}. A dozen small sites, whose pages appear, change and vanish, are "
+            f"{self.short_desc()}. Some small sites, whose pages appear, change and vanish, are "
             "served on this machine while the command runs. The same web goes on at the next run. "
-            "Settings given by -s win over those that make it a quick show."
+            "Settings given by -s win over those that make it a quick show. With --serve they are "
+            "served until Ctrl-C, and not crawled: for trying spiders."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -58,6 +69,9 @@ class Command(crawl.Command):
             type=int,
             default=0,
             help="port of a new demo web (default: a free one; later the same)",
+        )
+        parser.add_argument(
+            "--serve", action="store_true", help="serve the demo web until Ctrl-C; crawl nothing"
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -75,6 +89,9 @@ class Command(crawl.Command):
             check_crawl_dir(folder)
             self.session = DemoSession(folder / "demo.json", opts.port)
             self.session.start()
+            if opts.serve:
+                settings.set("LOG_LEVEL", "WARNING", priority=SETTINGS_PRIORITY)
+                return
             demo_settings = {
                 **QUICK_SETTINGS,
                 "DNS_HOSTS": self.session.dns_hosts,
@@ -88,4 +105,24 @@ class Command(crawl.Command):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         with self.session:
-            super().run(["site"], opts)
+            if opts.serve:
+                serve_until_signal(self.session)
+            else:
+                super().run(["site"], opts)
+
+
+def serve_until_signal(session: DemoSession) -> None:
+    """Say where the demo web is and what reaches it; returns when a signal comes."""
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    words = " ".join(f"{name}={shlex.quote(value)}" for name, value in REACH_SETTINGS.items())
+    print_lines(
+        [
+            "The demo web is served until Ctrl-C:",
+            *(f"  {url}" for url in session.seed_urls),
+            "In another terminal, this makes all commands find it:",
+            f"  export {words}",
+        ]
+    )
+    stopped.wait()

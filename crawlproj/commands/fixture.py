@@ -5,16 +5,24 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
-from crawlproj.cli.command import exit_codes, print_lines
-from crawlproj.cli.page_source import SourcePage, is_address
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from crawlproj.cli.command import NOTHING_FETCHED, exit_codes, print_error, print_lines
+from crawlproj.cli.page_source import SourcePage, checked_url, is_address
 from crawlproj.commands.article import Command as ArticleCommand
 from crawlproj.commands.article import as_text
 from crawlproj.errors import ConfigError
-from crawlproj.news.saved_pages import FOLDER, save_page
+from crawlproj.news.saved_pages import EXPECTED_ENDING, FOLDER, save_page, site_rules
+
+PAGE_STATUS: Final = 200
 
 
 class Command(ArticleCommand):
+    _refusal = ""
+
     def syntax(self) -> str:
         return "NAME URL|FILE [--url URL]"
 
@@ -44,8 +52,34 @@ class Command(ArticleCommand):
             name, source = args
             if not is_address(source) and not opts.url:
                 raise ConfigError("whose page is it? Give its address: --url URL")
+            self._check_site(name, opts.url or source)
         opts.spider = name
         super().run([source], opts)
+
+    def _check_site(self, name: str, url: str) -> None:
+        """Raise ConfigError for a page of another site, of which the spider's selectors say
+        nothing.
+        """
+        spidercls = self.load_news_spider(name)
+        assert spidercls is not None
+        rules = site_rules(spidercls, checked_url(url))
+        if rules is None:
+            domains = ", ".join(sorted(spidercls().sites.domains))
+            raise ConfigError(
+                f"{url[:200]} is not on the site of the spider {name}, which is {domains}"
+            )
+
+    def _take_response(self, response: Response, opts: argparse.Namespace) -> None:
+        if response.status == PAGE_STATUS:
+            super()._take_response(response, opts)
+        else:
+            self._refusal = f"nothing was saved: {response.url} came with status {response.status}"
+
+    def _report_outcome(self, crawler: Crawler, failure: BaseException | None) -> int:
+        if self._refusal:
+            print_error(self._refusal)
+            return NOTHING_FETCHED
+        return super()._report_outcome(crawler, failure)
 
     def take_pages(self, pages: Sequence[SourcePage], opts: argparse.Namespace) -> None:
         for page in pages:
@@ -53,5 +87,5 @@ class Command(ArticleCommand):
             fields = self.extract(page, site)
             path = save_page(opts.spider, page, fields, Path(opts.folder))
             print_lines(as_text(page, fields, site))
-            expected = path.with_name(path.name.removesuffix(".html.gz") + ".json")
+            expected = path.with_name(path.name.removesuffix(".html.gz") + EXPECTED_ENDING)
             print_lines(["", f"Saved as {path}; what is expected of it: {expected}"])

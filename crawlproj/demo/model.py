@@ -53,6 +53,8 @@ class HostSpec:
     """One article in so many has a link to a page that does not exist."""
     extras: tuple[str, ...] = ()
     """Names of the special collections in `extras.py` that this host has."""
+    markup: Literal["clean", "bare", "odd"] = "clean"
+    """How its articles are written (`markups.py`)."""
     partners: tuple[str, ...] = ()
     copies_of: str = ""
     robots: str = ""

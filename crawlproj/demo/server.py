@@ -30,19 +30,21 @@ class PortInUse(OSError):
     """Another program listens on the port that the demo web is to use."""
 
 
-def bind_sockets(wanted: tuple[str, ...], port: int) -> dict[str, socket.socket]:
+def bind_sockets(
+    wanted: tuple[str, ...], port: int, first: str = LOOPBACK
+) -> dict[str, socket.socket]:
     """A listening socket per loopback address, all on one port (0: any free one), by address.
 
     Addresses that this machine does not have (127.0.0.2 on some systems) are left out: their hosts
-    are served on 127.0.0.1. Nothing but loopback is ever bound.
+    are served on the `first`, 127.0.0.1. Nothing but loopback is ever bound.
     """
     for _ in range(TRIES):
         found: dict[str, socket.socket] = {}
         try:
-            _listen(found, LOOPBACK, port)
-            chosen = found[LOOPBACK].getsockname()[1]
+            _listen(found, first, port)
+            chosen = found[first].getsockname()[1]
             for address in wanted:
-                if address != LOOPBACK:
+                if address != first:
                     _listen(found, address, chosen)
             return found
         except (OSError, ValueError) as error:
@@ -109,7 +111,8 @@ class DemoServer:
     """Serves a profile until the `with` block ends.
 
     `clock` gives the web's time, `t0` its first moment (default: the clock's time at the start),
-    `speed` makes its articles appear and change faster.
+    `speed` makes its articles appear and change faster. `address`: all hosts are on this one, so
+    that several webs can have the same port.
     """
 
     def __init__(
@@ -122,6 +125,7 @@ class DemoServer:
         seed: int = 1,
         port: int = 0,
         log_path: Path | None = None,
+        address: str = "",
     ) -> None:
         if isinstance(web, str):
             web = find_profile(web)
@@ -129,14 +133,18 @@ class DemoServer:
         self.now: Clock = clock or time.time
         if t0 is None:
             t0 = self.now()
-        self._sockets = bind_sockets(loopback_addresses(self.profile), port)
-        self.port: int = self._sockets[LOOPBACK].getsockname()[1]
+        first = address or LOOPBACK
+        addresses = loopback_addresses(self.profile)
+        if address:
+            addresses = (address,)
+        self._sockets = bind_sockets(addresses, port, first)
+        self.port: int = self._sockets[first].getsockname()[1]
         self.web = Web(self.profile, seed=seed, t0=t0, speed=speed, port=self.port)
         self.log = AccessLog(log_path)
         self.dns_hosts = dns_hosts(self.profile)
         for host, address in self.dns_hosts.items():
             if address not in self._sockets:
-                self.dns_hosts[host] = LOOPBACK
+                self.dns_hosts[host] = first
         self._busy = {
             spec.host: BusyHost(spec.busy_every, spec.retry_after_s)
             for spec in self.profile.hosts

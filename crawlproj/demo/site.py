@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from crawlproj.demo import render, sources
 from crawlproj.demo.articles import Articles, DemoArticle, combined_version
+from crawlproj.demo.markups import MARKUPS, ArticleParts
 from crawlproj.demo.model import DemoLink, DemoPage, HostSpec, World
 from crawlproj.demo.words import RandomText
 
@@ -147,33 +148,31 @@ class Site:
         inline = self._inline(item)
         related = self._related(number)
         picture = self.make_link(f"/img/{number}.svg", "A view", "img")
-        url = self.article_url(number)
-        head = (self.make_link(item.path, kind="canonical", href=url), *self.feed_links())
+        head = self.feed_links()
+        shown: tuple[DemoLink, ...] = (picture, *inline, *related)
+        if self.spec.markup == "bare":
+            shown = inline
+        else:
+            url = self.article_url(number)
+            head = (self.make_link(item.path, kind="canonical", href=url), *head)
 
         def body() -> bytes:
-            texts = self.articles.version_paragraphs(number, version)
-            published = self.world.datetime_at(item.published)
-            note = ""
+            changed_at = None
             if version:
-                note = f" Updated {self.world.datetime_at(changed):%d %B, %H:%M:%S}."
-            see = "".join(f"<p>See also: {render.link_html(link)}.</p>" for link in inline)
-            main = (
-                f'<article><h1>{item.title}</h1><p class="meta">By {item.author}, '
-                f'<time datetime="{published.isoformat()}">'
-                f"{published:%d %B %Y, %H:%M}</time>.{note}</p>"
-                f"<figure>{render.link_html(picture)}</figure>"
-                f"{render.paragraphs_html(texts[:2])}{see}"
-                f"{render.paragraphs_html(texts[2:])}</article>"
+                changed_at = self.world.datetime_at(changed)
+            parts = ArticleParts(
+                item,
+                self.articles.version_paragraphs(number, version),
+                self.world.datetime_at(item.published),
+                changed=changed_at,
+                picture=picture,
+                inline=inline,
+                related=related,
             )
-            return self.render_html(
-                item.title,
-                main,
-                head,
-                aside="<h3>Related</h3>" + render.list_html(related),
-                meta=_meta(item, self.world),
-            )
+            html = MARKUPS[self.spec.markup](parts)
+            return self.render_html(item.title, html.main, head, aside=html.aside, meta=html.meta)
 
-        links = (*self._frame(), *head, picture, *inline, *related)
+        links = (*self._frame(), *head, *shown)
         return DemoPage("article", changed, version, links=links, body=body)
 
     def _inline(self, item: DemoArticle) -> tuple[DemoLink, ...]:
@@ -321,13 +320,3 @@ class Site:
             return self.render_html(title, main, meta=meta)
 
         return DemoPage("page", LONG_AGO, links=(*self._frame(), *links), body=body)
-
-
-def _meta(item: DemoArticle, world: World) -> str:
-    return (
-        f'<meta name="author" content="{item.author}"><meta property="og:title" '
-        f'content="{item.title}">'
-        '<meta property="article:published_time" '
-        f'content="{world.datetime_at(item.published).isoformat()}">'
-        f'<meta property="article:section" content="{item.section}">'
-    )

@@ -98,7 +98,7 @@ def save_page(spider: str, page: PageToSave, fields: ArticleFields, folder: Path
     """
     place = folder / spider
     place.mkdir(parents=True, exist_ok=True)
-    name = name_of_url(page.url)
+    name = _free_name(place, page.url)
     path = place / f"{name}.html.gz"
     path.write_bytes(gzip.compress(page.body, mtime=0))
     expected: dict[str, Any] = {URL: page.url}
@@ -108,6 +108,24 @@ def save_page(spider: str, page: PageToSave, fields: ArticleFields, folder: Path
     text = json.dumps(expected, indent=2, ensure_ascii=False)
     (place / f"{name}{EXPECTED_ENDING}").write_text(text + "\n", "utf-8")
     return path
+
+
+def _free_name(place: Path, url: str) -> str:
+    """A name that no page of another URL has in this folder."""
+    first = name_of_url(url)
+    name = first
+    number = 1
+    while _url_saved_as(place / f"{name}{EXPECTED_ENDING}") not in ("", url):
+        number += 1
+        name = f"{first}-{number}"
+    return name
+
+
+def _url_saved_as(file: Path) -> str:
+    """The URL of the page whose expected fields a file holds; empty if there is none."""
+    if not file.exists():
+        return ""
+    return str(json.loads(file.read_text("utf-8")).get(URL, ""))
 
 
 def name_of_url(url: str) -> str:

@@ -26,8 +26,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from scrapyd_client import ScrapydClient
 
-from crawlproj.demo import DemoServer
+from crawlproj.demo import DemoServer, FrozenClock
 from settings import base
+from tests.support.webs import serve_models
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("crawlproj", "middlewares", "pipelines", "settings", "spiders")
@@ -95,17 +96,17 @@ class Scrapyd:
         """A job of the spider `site`, to its end; its log."""
         return self.ended(self.start(settings, **arguments))
 
-    def start(self, settings: dict[str, str], **arguments: str) -> str:
+    def start(self, settings: dict[str, str], spider: str = "site", **arguments: str) -> str:
         words = [("setting", f"{name}={value}") for name, value in settings.items()]
-        job: str = self.client.schedule("crawlproj", "site", [*words, *arguments.items()])
+        job: str = self.client.schedule("crawlproj", spider, [*words, *arguments.items()])
         return job
 
-    def ended(self, job: str) -> str:
+    def ended(self, job: str, spider: str = "site") -> str:
         """The log of a job, once it has ended."""
         eventually(
             lambda: any(ended["id"] == job for ended in self.client.jobs("crawlproj")["finished"])
         )
-        with urllib.request.urlopen(f"{self.url}/logs/crawlproj/site/{job}.log") as answer:
+        with urllib.request.urlopen(f"{self.url}/logs/crawlproj/{spider}/{job}.log") as answer:
             text: str = answer.read().decode()
         return text
 
@@ -161,7 +162,7 @@ def scrapyd(tree: Path, egg: Path, tmp_path_factory: pytest.TempPathFactory) -> 
         point_to(tree / "scrapy.cfg", found.url)
         code, said = make_deploy(tree, "--egg", str(egg), "--version", "1")
         assert code == 0
-        assert f"Deployed crawlproj, version 1, to {found.url}: 1 spider." in said
+        assert f"Deployed crawlproj, version 1, to {found.url}: 5 spiders." in said
         yield found
 
 
@@ -250,6 +251,27 @@ def test_a_job_crawls_the_demo_web_to_its_end(scrapyd: Scrapyd, tmp_path: Path) 
     assert "DeprecationWarning" not in log
     assert (tmp_path / "crawl" / "pg").is_dir()
     assert not (scrapyd.folder / ".crawl").exists()
+
+
+def test_a_news_spider_runs_as_a_job(scrapyd: Scrapyd, tmp_path: Path) -> None:
+    out = tmp_path / "articles.jsonl"
+    with serve_models(clock=FrozenClock()) as demo:
+        settings = {
+            "CRAWL_DIR": str(tmp_path / "crawl"),
+            "GUARD_ALLOW_PRIVATE": "1",
+            "DNS_HOSTS": json.dumps(demo.dns_hosts),
+            "POLITENESS_DELAY": "0.02",
+            "CRAWL_PATIENCE": "1s",
+            "FEEDS": json.dumps({out.as_uri(): {"format": "jsonlines"}}),
+        }
+        log = scrapyd.ended(scrapyd.start(settings, "echo"), "echo")
+        pages = demo.web.truth_at(demo.now()).pages
+    assert "'finish_reason': 'finished'" in log, log
+    assert "Traceback" not in log
+    articles = {url for url, page in pages.items() if page.kind == "article" and "//echo." in url}
+    items = [json.loads(line) for line in out.read_text().splitlines()]
+    assert {item["url"] for item in items} == articles
+    assert {item["site"] for item in items} == {"echo"}
 
 
 def test_deploy_says_what_the_python_of_a_scrapyd_lacks(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from crawlproj.database.connection import Database
-from crawlproj.demo import DemoServer
+from crawlproj.demo import DemoServer, Profile, find_profile
 from tests.support.crawling import Result, run_crawl
 
 
@@ -48,6 +50,22 @@ def crawl_demo(
 ) -> Result:
     args = ["site", "-a", "seeds=" + (seeds or ",".join(roots(demo)))]
     return run_crawl(args, demo_settings(demo, database_url, **more), crawl_dir, timeout_s)
+
+
+MODEL_HOSTS = ("lantern", "ridgeway", "echo")
+MODEL_PORT = 8780
+"""The port that the spiders of these hosts name."""
+
+
+def serve_models(**options: Any) -> DemoServer:
+    """The hosts of the demo web that spiders are made for, where those expect them; on an address
+    of this process alone, so that the port is free.
+    """
+    hosts = tuple(host for host in find_profile("demo").hosts if host.name in MODEL_HOSTS)
+    pid = os.getpid()
+    address = f"127.{100 + pid // 62_500 % 100}.{pid // 250 % 250}.{1 + pid % 250}"
+    profile = Profile("models", hosts, MODEL_HOSTS)
+    return DemoServer(profile, port=MODEL_PORT, address=address, **options)
 
 
 def roots(demo: DemoServer) -> list[str]:

@@ -61,9 +61,7 @@ def test_copies_are_far_less_old_than_with_the_classic_rule(
 
 
 @pytest.mark.parametrize("name", ["periodic", "log-normal", "pareto", "mixed", "drift", "news"])
-def test_with_beta_more_versions_are_captured(
-    table: dict[str, dict[str, Row]], name: str
-) -> None:
+def test_with_beta_more_versions_are_captured(table: dict[str, dict[str, Row]], name: str) -> None:
     assert table[name]["optimal beta=1.25"]["captured"] > 1.05 * table[name]["optimal"]["captured"]
 
 

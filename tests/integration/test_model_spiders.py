@@ -1,0 +1,52 @@
+"""The spiders of three sites of the demo web, each built in another way: every article is found, and
+its fields are those that the web was made from.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crawlproj.demo import FrozenClock
+from tests.support.crawling import run_crawl
+from tests.support.webs import serve_models
+
+
+@pytest.mark.parametrize("name", ["lantern", "ridgeway", "echo"])
+def test_a_spider_of_twenty_lines_takes_every_article_of_its_site(
+    name: str, database_url: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "articles.jsonl"
+    with serve_models(clock=FrozenClock()) as demo:
+        settings = {
+            "DATABASE_URL": database_url,
+            "DNS_HOSTS": demo.dns_hosts,
+            "FRONTIER_FLUSH": 0.2,
+            "CRAWL_PATIENCE": 0,
+        }
+        result = run_crawl([name, "-o", str(out)], settings, tmp_path)
+        asked = {record.host.partition(":")[0] for record in demo.log.records()}
+        site = demo.web.sites[name]
+        count = site.articles.published_count(demo.web.world.age_at(demo.now()))
+    assert result.code == 0, result.stderr + result.log
+    assert asked == {f"{name}.demo.test"}
+    items = {item["url"]: item for item in map(json.loads, out.read_text().splitlines())}
+    known = [site.articles.get(number) for number in range(count)]
+    assert items.keys() == {site.article_url(article.number) for article in known}
+    for article in known:
+        item = items[site.article_url(article.number)]
+        published = site.world.datetime_at(article.published)
+        assert item["title"] == article.title
+        assert item["authors"] == [article.author]
+        assert item["date"][:10] == published.date().isoformat()
+        if name != "ridgeway":
+            assert item["date"] == published.isoformat(timespec="seconds")
+            assert item["section"].lower() == article.section
+        assert item["text"].splitlines() == list(
+            site.articles.version_paragraphs(article.number, 0)
+        )
+    assert f"{len(known)} new" in result.stdout.partition("  Articles")[2].partition("\n")[0]
+    assert result.stats["articles/sent"] == len(known)
+    assert "articles/alarms" not in result.stats
