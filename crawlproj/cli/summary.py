@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from textwrap import wrap
 
-from crawlproj.formatting import format_count, format_duration, format_when, shorten_line
+from crawlproj.formatting import (
+    format_count,
+    format_duration,
+    format_share,
+    format_when,
+    shorten_line,
+)
 from crawlproj.frontier.base import Outlook
 from crawlproj.scheduling.snapshot import Tally
 from crawlproj.scheduling.time_use import Use, percentages
@@ -88,6 +94,11 @@ class CrawlSummary:
     examples: Mapping[str, str] = field(default_factory=dict)
     locations: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
+    freshness: float | None = None
+    age_s: float | None = None
+    """How fresh the copies are by estimate; None: nobody has looked."""
+    notices: Sequence[str] = ()
+    """What is different in this run."""
     time_use: Mapping[Use, float] = field(default_factory=dict)
     """Seconds that were used for this and that."""
 
@@ -100,8 +111,10 @@ def format_summary(summary: CrawlSummary, width: int = 100) -> list[str]:
     elapsed = format_duration(summary.elapsed_s)
     lines = ["", f"Crawl {summary.crawl} ended after {elapsed}: {why}.", ""]
     lines += _visited_lines(summary, width)
+    lines += _freshness_lines(summary)
     lines += _time_lines(summary.time_use, width)
     lines += _known_lines(summary)
+    lines += [f"  {'Note':<10} {'':>6}  {notice}" for notice in summary.notices]
     lines.append("")
     for name, location in summary.locations.items():
         lines.append(f"  {name:<10} {location}")
@@ -180,6 +193,31 @@ def _visited_lines(summary: CrawlSummary, width: int) -> list[str]:
         lines.append(
             f"  {'robots.txt':<10} {tally.robots_unreachable:>6,}  could not be read: these hosts "
             "are left alone for now"
+        )
+    return lines
+
+
+def _freshness_lines(summary: CrawlSummary) -> list[str]:
+    """How fresh the copies are, and how many revisits were worth it."""
+    tally = summary.tally
+    revisits = tally.changed + tally.unchanged
+    parts = []
+    if summary.freshness is not None and summary.age_s is not None:
+        share = format_share(summary.freshness)
+        age = format_duration(summary.age_s)
+        parts.append(f"{share} of the copies are up to date by estimate, their mean age is {age}")
+    if revisits:
+        found = format_share(tally.changed / revisits)
+        parts.append(f"{found} of {format_count(revisits, 'revisit')} found a change")
+    if tally.noise:
+        parts.append(f"{tally.noise:,} only clocks, adverts and the like")
+    lines = []
+    if parts:
+        lines.append(f"  {'Fresh':<10} {'':>6}  {'; '.join(parts)}")
+    if tally.set_aside:
+        lines.append(
+            f"  {'Set aside':<10} {tally.set_aside:>6,}  answers that can't be the page (walls, "
+            "soft 404): what is stored stays"
         )
     return lines
 

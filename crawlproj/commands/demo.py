@@ -7,13 +7,18 @@ import os
 import shlex
 import signal
 import threading
+import time
+from contextlib import suppress
 
 from crawlproj.cli.command import check_words, exit_codes, print_lines
 from crawlproj.cli.preflight import check_crawl_dir
 from crawlproj.commands import crawl
-from crawlproj.config import crawl_dir
+from crawlproj.config import crawl_dir, read_config
+from crawlproj.demo.freshness import VisitedPage, measure_freshness
 from crawlproj.demo.session import DemoSession
-from crawlproj.errors import ConfigError
+from crawlproj.errors import ConfigError, CrawlprojError
+from crawlproj.formatting import format_count, format_duration, format_share
+from crawlproj.frontier.opening import open_for_reading
 
 SETTINGS_PRIORITY = 35
 """Stronger than settings files, weaker than -s."""
@@ -109,6 +114,23 @@ class Command(crawl.Command):
                 serve_until_signal(self.session)
             else:
                 super().run(["site"], opts)
+                self._tell_truth()
+
+    def _tell_truth(self) -> None:
+        """Say how fresh the copies really are: the demo web knows when its pages have changed."""
+        settings = self.settings
+        assert settings is not None
+        config = read_config(settings, "demo")
+        with suppress(CrawlprojError), open_for_reading(config) as database:
+            rows = database.fetch_rows_as("visited_pages", VisitedPage, crawl=config.spec.name)
+            true = measure_freshness(self.session.web, rows, time.time())
+        if true is not None:
+            copies = format_count(true.pages, "copy", "copies")
+            age = format_duration(true.age_s)
+            print_lines(
+                f"In truth {format_share(true.freshness)} of {copies} are up to date, their mean "
+                f"age is {age}: the demo web knows when its pages have changed."
+            )
 
 
 def serve_until_signal(session: DemoSession) -> None:

@@ -15,6 +15,7 @@ from crawlproj.formatting import (
     format_bytes,
     format_count,
     format_duration,
+    format_share,
     format_table,
     format_time,
     format_when,
@@ -142,6 +143,11 @@ def describe_crawl(crawl: dict[str, Any], now: datetime) -> str:
         if crawl["useful_share"] is not None:
             text += f", {crawl['useful_share']:.0%} of what was fetched then was useful"
         text += ")"
+    if crawl["freshness"] is not None:
+        text += f"; {format_share(crawl['freshness'])} of the copies are up to date by estimate"
+    if crawl["revisits"]:
+        text += f", {format_count(crawl['revisits'], 'revisit')} in the last 24 hours, "
+        text += f"{format_share(crawl['change_ratio'])} of them found a change"
     if crawl["articles_waiting"]:
         text += f", {crawl['articles_waiting']:,} still to be taken from their pages"
     if crawl["due_now"]:
@@ -163,7 +169,7 @@ def history_as_text(name: str, history: dict[str, Any], now: datetime) -> list[s
     if not history["rows"]:
         return ["", f"{name}: nothing was fetched since its history is kept"]
     head = ["from", "fetched", "failed", "new", "changed", "unchanged", "copies", "articles"]
-    head += ["versions", "useful", "bytes"]
+    head += ["versions", "useful", "bytes", "fresh"]
     rows = []
     for row in history["rows"]:
         useful = "-"
@@ -177,6 +183,7 @@ def history_as_text(name: str, history: dict[str, Any], now: datetime) -> list[s
                 *(f"{number:,}" for number in numbers),
                 useful,
                 format_bytes(row["bytes"]),
+                "-" if row["freshness"] is None else format_share(row["freshness"]),
             ]
         )
     return ["", f"{name} by {history['unit']}:", *format_table(head, rows)]

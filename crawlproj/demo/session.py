@@ -13,6 +13,7 @@ from pathlib import Path
 from crawlproj.demo.process import DemoProcess
 from crawlproj.demo.profiles import find_profile, loopback_addresses
 from crawlproj.demo.server import PortInUse, bind_sockets
+from crawlproj.demo.web import Web
 from crawlproj.errors import ConfigError, CrawlprojError
 from crawlproj.private_files import open_private
 
@@ -69,6 +70,11 @@ class DemoSession:
     def seed_urls(self) -> list[str]:
         """The front pages of all hosts: a crawl stays on the hosts of its seeds."""
         return [self._process.url(spec.name) for spec in self._process.profile.hosts]
+
+    @property
+    def web(self) -> Web:
+        """What the process serves, as a model."""
+        return self._process.web
 
     @property
     def dns_hosts(self) -> dict[str, str]:

@@ -148,6 +148,9 @@ class Panel:
             examples=worker.examples,
             locations=self._places(),
             commands=self._commands(done),
+            freshness=worker.freshness,
+            age_s=worker.age_s,
+            notices=worker.changed_rules,
             time_use=scheduler_of(self._crawler).time_use,
         )
 
@@ -185,6 +188,9 @@ class Panel:
         if done.articles.found:
             export = f"{scrapy} export --what articles -o articles.jsonl{crawl}"
             commands["articles in a file"] = export
+        if done.changed:
+            export = f"{scrapy} export --what changes{crawl}"
+            commands["how pages have changed"] = export
         if done.copies:
             commands["which pages are copies"] = f"{scrapy} duplicates{crawl}"
         return commands | {

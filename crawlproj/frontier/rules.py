@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from crawlproj.formatting import format_duration
 from crawlproj.revisit.base import Bounds
 from crawlproj.urls.scope import ScopeRules
 
@@ -68,6 +69,26 @@ class Rescaling:
         if next_visit < last_visit + timedelta(seconds=interval_s) - SLACK:
             at = min(at, next_visit)
         return new_s, at
+
+
+def describe_change(before: IntervalRules, after: IntervalRules) -> list[str]:
+    """What is different about revisits since the last run, a line each."""
+    lines = []
+    if before.policy != after.policy:
+        lines.append(
+            f"Revisits follow the policy {after.policy} now, before it was {before.policy} "
+            "(REVISIT_POLICY)"
+        )
+    for name, old, new in (
+        ("REVISIT_MIN: a page is", before.pages, after.pages),
+        ("SOURCE_MIN: a source is", before.sources, after.sources),
+    ):
+        if old.shortest != new.shortest:
+            lines.append(
+                f"{name} visited again after {format_duration(new.shortest.total_seconds())} at "
+                f"the earliest now, before it was {format_duration(old.shortest.total_seconds())}"
+            )
+    return lines
 
 
 def make_rescaling(before: Bounds, after: Bounds, policy: str) -> Rescaling:

@@ -91,6 +91,10 @@ def status_facts(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
             "articles_waiting": 0,
             "useful_per_day": 0,
             "useful_share": None,
+            "freshness": None,
+            "age_s": None,
+            "revisits": 0,
+            "change_ratio": None,
         }
     rows = db.fetch_rows("status_urls", now=now)
     for name, state, number, fetched, documents, due, next_due in rows:
@@ -113,6 +117,15 @@ def status_facts(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
         }
         if articles and fetches:
             crawls[name]["useful_share"] = round(min(1.0, useful / fetches), 4)
+    for name, freshness, age_s, changed, unchanged in db.fetch_rows("status_freshness"):
+        crawls[name] |= {
+            "freshness": freshness,
+            "age_s": age_s,
+            "revisits": changed + unchanged,
+            "change_ratio": None,
+        }
+        if changed + unchanged:
+            crawls[name]["change_ratio"] = round(changed / (changed + unchanged), 4)
     return crawls
 
 

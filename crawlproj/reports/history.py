@@ -20,6 +20,8 @@ COLUMNS: Final = (
     "article_versions",
     "useful",
     "bytes",
+    "freshness",
+    "age_s",
 )
 UNITS: Final = (("minute", timedelta(minutes=ROWS)), ("hour", timedelta(hours=ROWS)))
 

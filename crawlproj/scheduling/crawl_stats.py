@@ -25,7 +25,7 @@ FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     "fetches": ("response_received_count",),
     "new": ("pages/first",),
     "changed": ("pages/changed",),
-    "unchanged": ("pages/same_bytes", "pages/same_text", "pages/not_modified"),
+    "unchanged": ("pages/same_bytes", "pages/same_text", "pages/not_modified", "pages/noise"),
     "copies": ("duplicates/exact", "duplicates/text", "duplicates/near", "duplicates/paragraph"),
     "articles": ("articles/new",),
     "article_versions": ("articles/versions",),

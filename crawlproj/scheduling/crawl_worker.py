@@ -50,7 +50,7 @@ from crawlproj.frontier.base import (
 )
 from crawlproj.frontier.clock import FrontierClock
 from crawlproj.frontier.postgres import PostgresFrontier
-from crawlproj.frontier.rules import CrawlRules, IntervalRules
+from crawlproj.frontier.rules import CrawlRules, IntervalRules, describe_change
 from crawlproj.frontier.seen import SeenUrls
 from crawlproj.items import Article, ItemVerdict, Page, RobotsTicket
 from crawlproj.politeness.clocks import FetchTiming, PolitenessRules
@@ -128,6 +128,8 @@ class CrawlWorker:
         self.name = worker_name()
         self.notices: list[str] = []
         """What is to be said on the screen when the crawl begins."""
+        self.changed_rules: list[str] = []
+        """Which rules of revisits are not those of the last run, for the summary."""
         self.left_out = 0
         """Hosts that are left out, known only when the crawl has ended."""
         self.counts: dict[str, int] = {}
@@ -206,6 +208,7 @@ class CrawlWorker:
             stack.callback(resolver.close)
             stack.callback(DatabaseWatchdog(database, config.database_patience_s).stop)
             self._make_parts(timeout_s)
+            self._budget = RevisitBudget(self.frontier, self._planner.estimate)
             notes = None
             if self.marker is not None and config.warc is not None:
                 notes = DuplicateNotes(self.frontier, self.archiver)
@@ -230,7 +233,7 @@ class CrawlWorker:
                 rules=config.rules,
                 notes=notes,
                 stats=CrawlStats(self.frontier),
-                budget=RevisitBudget(self.frontier, self._planner.estimate),
+                budget=self._budget,
             )
             self.leases.database_thread = self.database_thread
             if isinstance(self._spider, LearnsSeeds):
@@ -351,6 +354,11 @@ class CrawlWorker:
         def wanted(url: str) -> bool:
             return url in given or (wants(url) and not has_suffix(url, config.suffixes))
 
+        stored = self.frontier.db.fetch_value("crawl_rules", crawl=self.frontier.crawl_id)
+        if stored is not None:
+            before = CrawlRules.from_dict(stored).intervals
+            self.changed_rules = describe_change(before, rules.intervals)
+        self.notices += self.changed_rules
         self._note_rejudged(self.frontier.apply_rules(rules, wanted))
 
     def _note_rejudged(self, done: Rejudged) -> None:
@@ -502,6 +510,7 @@ class CrawlWorker:
             self._count("links/media", self.seen_urls.media)
         if not lost:
             with suppress(DatabaseError):
+                self.freshness, self.age_s = self._budget.estimate_freshness()
                 self.left_out = self.frontier.count_left_out()
                 self.counts = self.frontier.count_urls()
                 self.leases.outlook = self.frontier.outlook()

@@ -56,16 +56,12 @@ class RevisitBudget:
         self._gap_s = min(2 * self._gap_s, COUNT_GAP_S)
         return self._count(*row)
 
-    def write_freshness(self) -> None:
-        """Estimate once more; when a worker ends."""
-        self._estimate_freshness()
-
     def _count(self, page_price: float, source_price: float) -> BudgetNews:
         crawl = self._frontier.crawl_id
         row = self._frontier.db.fetch_row("count_sources", crawl=crawl)
         assert row is not None
         waiting, sources = row
-        freshness, age_s = self._estimate_freshness()
+        freshness, age_s = self.estimate_freshness()
         return BudgetNews(
             page_price,
             source_price,
@@ -75,8 +71,8 @@ class RevisitBudget:
             age_s=age_s,
         )
 
-    def _estimate_freshness(self) -> tuple[float | None, float | None]:
-        """The means over a sample of all pages; None if there are none."""
+    def estimate_freshness(self) -> tuple[float | None, float | None]:
+        """The means over a sample of all pages, which are stored; None if there are none."""
         frontier = self._frontier
         rows = frontier.db.fetch_rows(
             "sample_pages",

@@ -68,6 +68,10 @@ class Tally:
     reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     limited: Mapping[str, int] = field(default_factory=dict)
     """What limits have left out, in words -> how often."""
+    noise: int = 0
+    """Pages whose text differed by what does not count as a change."""
+    set_aside: int = 0
+    """Answers that can't be the page they were asked for."""
     copies: Mapping[str, int] = field(default_factory=dict)
     """Pages that are copies of others, by how that was found."""
     articles: ArticleTally = field(default_factory=lambda: ArticleTally())
@@ -110,7 +114,8 @@ def count_outcomes(stats: Mapping[str, Any]) -> Tally:
         if area in reasons and reason:
             reasons[area][reason.replace("_", " ")] += value
     unchanged = sum(
-        stats.get(f"pages/{name}", 0) for name in ("same_bytes", "same_text", "not_modified")
+        stats.get(f"pages/{name}", 0)
+        for name in ("same_bytes", "same_text", "not_modified", "noise")
     )
     number = {area: sum(found.values()) for area, found in reasons.items()}
     return Tally(
@@ -127,6 +132,8 @@ def count_outcomes(stats: Mapping[str, Any]) -> Tally:
         robots_unreachable=stats.get("robots/unreachable", 0),
         reasons=reasons,
         limited={words: stats[name] for name, words in LIMITS.items() if stats.get(name)},
+        noise=stats.get("pages/noise", 0),
+        set_aside=stats.get("pages/wall", 0) + stats.get("pages/soft_404", 0),
         copies={
             kind.value: stats[f"duplicates/{kind.value}"]
             for kind in DuplicateKind

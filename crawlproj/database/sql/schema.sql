@@ -430,8 +430,8 @@ create table article_address (
 );
 create index article_address_article on article_address (article);
 
--- What a crawl did in a minute, an hour or a day (`span_s`) that began then. `wasted`: revisits that found no change. `freshness`: the share
--- of pages whose copy is up to date, and `age_s`: how long the others have been out of date, in the mean of all pages; both estimated.
+-- What a crawl did in a minute, an hour or a day (`span_s`) that began then. `freshness`: the share of pages
+-- whose copy is up to date, and `age_s`: how long the others have been out of date, in the mean of all pages; both estimated.
 create table crawl_stat (
     crawl int not null references crawl on delete cascade,
     span_s int not null,
@@ -446,8 +446,6 @@ create table crawl_stat (
     article_versions bigint not null default 0,
     useful bigint not null default 0,
     bytes bigint not null default 0,
-    revisits bigint not null default 0,
-    wasted bigint not null default 0,
     freshness real,
     age_s real,
     primary key (crawl, span_s, at)

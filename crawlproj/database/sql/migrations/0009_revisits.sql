@@ -4,7 +4,7 @@ set local search_path = crawlproj;
 alter table url add rate_a real, add rate_b real, add own_a real, add own_b real, add importance real;
 alter table crawl add page_price float8, add source_price float8;
 alter table page_version add change text, add new_letters int, add gone_letters int;
-alter table crawl_stat add revisits bigint not null default 0, add wasted bigint not null default 0, add freshness real, add age_s real;
+alter table crawl_stat add freshness real, add age_s real;
 
 create table page_state (
     url bigint primary key references url on delete cascade,

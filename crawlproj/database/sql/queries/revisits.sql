@@ -21,6 +21,22 @@ insert into crawl_stat as s (crawl, span_s, at, freshness, age_s)
 values (%(crawl)s, 60, date_trunc('minute', now()), %(freshness)s, %(age_s)s)
 on conflict (crawl, span_s, at) do update set freshness = excluded.freshness, age_s = excluded.age_s;
 
+-- name: status_freshness
+-- The latest estimate of how fresh each crawl's copies are, and its revisits of a day; for scrapy status.
+select c.name, f.freshness, f.age_s, coalesce(s.changed, 0), coalesce(s.unchanged, 0)
+from crawl c
+    left join lateral (
+        select freshness, age_s from crawl_stat f where f.crawl = c.id and f.span_s = 60 and f.freshness is not null
+        order by f.at desc limit 1) f on true
+    left join lateral (
+        select sum(changed)::bigint as changed, sum(unchanged)::bigint as unchanged from crawl_stat s
+        where s.crawl = c.id and s.at > now() - interval '1 day') s on true;
+
+-- name: visited_pages
+-- All pages of a crawl that are visited again, and when they were visited last; for scrapy demo, whose web is small.
+select u.canonical, extract(epoch from u.last_visit)::float8 from url u join crawl c on c.id = u.crawl and c.name = %(crawl)s
+where u.state = 'waiting' and u.block_digest is not null;
+
 -- name: explain_changes
 -- What is known of the changes of a page: its rate, its last change, what its server said, the noise of its host; for scrapy explain.
 select u.rate_a, u.rate_b, v.change, v.at, v.new_letters, v.gone_letters, s.modified_at, s.fresh_until, s.listed_at, t.noise

@@ -16,21 +16,23 @@ on conflict (crawl, span_s, at) do update set fetches = s.fetches + excluded.fet
 with old as (
     delete from crawl_stat where crawl = %(crawl)s and span_s = %(from_s)s and at < now() - make_interval(secs => %(age_s)s) returning *
 )
-insert into crawl_stat as s (crawl, span_s, at, fetches, failed, new, changed, unchanged, copies, articles, article_versions, useful, bytes)
+insert into crawl_stat as s (crawl, span_s, at, fetches, failed, new, changed, unchanged, copies, articles, article_versions, useful, bytes,
+    freshness, age_s)
 select crawl, %(to_s)s, date_trunc(%(unit)s, at), sum(fetches), sum(failed), sum(new), sum(changed), sum(unchanged), sum(copies),
-    sum(articles), sum(article_versions), sum(useful), sum(bytes)
+    sum(articles), sum(article_versions), sum(useful), sum(bytes), avg(freshness), avg(age_s)
 from old group by crawl, date_trunc(%(unit)s, at)
 on conflict (crawl, span_s, at) do update set fetches = s.fetches + excluded.fetches, failed = s.failed + excluded.failed,
     new = s.new + excluded.new, changed = s.changed + excluded.changed, unchanged = s.unchanged + excluded.unchanged,
     copies = s.copies + excluded.copies, articles = s.articles + excluded.articles,
-    article_versions = s.article_versions + excluded.article_versions, useful = s.useful + excluded.useful, bytes = s.bytes + excluded.bytes;
+    article_versions = s.article_versions + excluded.article_versions, useful = s.useful + excluded.useful, bytes = s.bytes + excluded.bytes,
+    freshness = coalesce(excluded.freshness, s.freshness), age_s = coalesce(excluded.age_s, s.age_s);
 
 -- name: crawl_history
 -- What a crawl did, in spans of a unit (minute, hour, day), the newest first; for scrapy status --history.
 select date_trunc(%(unit)s, s.at) as at, sum(s.fetches)::bigint as fetches, sum(s.failed)::bigint as failed, sum(s.new)::bigint as new,
     sum(s.changed)::bigint as changed, sum(s.unchanged)::bigint as unchanged, sum(s.copies)::bigint as copies,
     sum(s.articles)::bigint as articles, sum(s.article_versions)::bigint as article_versions, sum(s.useful)::bigint as useful,
-    sum(s.bytes)::bigint as bytes
+    sum(s.bytes)::bigint as bytes, avg(s.freshness)::float8 as freshness, avg(s.age_s)::float8 as age_s
 from crawl_stat s join crawl c on c.id = s.crawl
 where c.name = %(name)s
 group by 1 order by 1 desc limit %(limit)s;
