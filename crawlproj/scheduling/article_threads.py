@@ -313,6 +313,9 @@ class ArticleThreads:
         finally:
             self._count("articles/ms", round(1000 * (time.monotonic() - started)))
         self._crashes = 0
+        if self._stopping:
+            # It may have been given back already, and somebody else may have it.
+            return
         self._note_alarms(queued, site, fields)
         if not fields.text.strip():
             self._fail(store, queued, "no_text")

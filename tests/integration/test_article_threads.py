@@ -200,9 +200,9 @@ def test_stop_amid_a_page_that_takes_long_sends_nothing_again(
     for queued in first.waiting[:9]:
         first.threads.note_sent(queued)
     first.threads.stop()
+    go_on.set()
     with running(Rig(queue, "second", lambda url: None)) as second:
         second.wait_until(lambda: second.threads.is_idle and left(queue) == 0)
-    go_on.set()
     assert len(first.items) == 11
     assert set(first.items[:9]).isdisjoint(second.items)
     assert len(second.items) == PAGES - 9

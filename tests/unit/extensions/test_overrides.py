@@ -230,6 +230,8 @@ class Promised:
 class Engine:
     """Notes requests."""
 
+    scheduler: Any = None
+
     def __init__(self, seen: list[object]) -> None:
         self.seen = seen
 

@@ -109,6 +109,7 @@ async def check_counts(processor: str) -> None:
     crawler.spider = Spider.from_crawler(crawler, "s")
 
     class Engine:
+        scheduler: Any = None
         scraper: Any = None
 
     crawler.engine = Engine()  # type: ignore[assignment]
