@@ -35,7 +35,9 @@ def make_visits(number: int) -> list[Visit]:
     for place in range(number // 20):
         source = place % 10 == 0
         rate = random.lognormvariate(-2, 1.5)
-        visit = Visit(START, False, source=source, host=f"www{place % 1000}.example.org", first=True)
+        visit = Visit(
+            START, False, source=source, host=f"www{place % 1000}.example.org", first=True
+        )
         for times in range(20):
             visits.append(visit)
             plan = planner.plan(visit)
@@ -72,9 +74,7 @@ def main() -> int:
     parser.add_argument("--visits", type=int, default=20_000)
     visits = make_visits(parser.parse_args().visits)
     sites = {f"www{number}.example.org": SiteRevisit("", DAY) for number in range(500)}
-    took_us = {
-        name: time_of_plan(RevisitSettings(name, BOUNDS), visits) for name in POLICY_NAMES
-    }
+    took_us = {name: time_of_plan(RevisitSettings(name, BOUNDS), visits) for name in POLICY_NAMES}
     took_us["optimal, beta"] = time_of_plan(RevisitSettings("optimal", BOUNDS, beta=1.0), visits)
     took_us["optimal, sites"] = time_of_plan(
         RevisitSettings("optimal", BOUNDS, sites=sites), visits
