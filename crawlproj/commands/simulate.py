@@ -39,8 +39,8 @@ class Command(ProjectCommand):
         add_json(parser)
         parser.add_argument("--pages", type=int, default=300, metavar="N", help="(default: 300)")
         parser.add_argument(
-            "--visits", type=int, default=60, metavar="N",
-            help="visits per page, in the mean (default: 60)",
+            "--visits", type=int, default=80, metavar="N",
+            help="visits per page, in the mean (default: 80)",
         )  # fmt: skip
         parser.add_argument(
             "--population", action="append", metavar="NAME",

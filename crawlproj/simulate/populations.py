@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -59,19 +60,32 @@ Random = np.random.Generator
 Made = tuple[list[Floats], Floats]
 
 
+def _spread_evenly(random: Random, pages: int) -> Floats:
+    """Numbers between 0 and 1 as if drawn at random, but as even as can be: two small populations
+    of a sort differ less.
+    """
+    return random.permutation((np.arange(pages) + 0.5) / pages)
+
+
+def _spread_normally(random: Random, pages: int) -> Floats:
+    """Numbers of the standard normal distribution."""
+    normal = NormalDist()
+    return np.array([normal.inv_cdf(level) for level in _spread_evenly(random, pages)])
+
+
 def _poisson(random: Random, rate: float, end_s: float) -> Floats:
     """Changes at random at one rate, from the start to the end."""
     return np.sort(random.uniform(0, end_s, random.poisson(rate * end_s)))
 
 
 def _make_log_normal(random: Random, pages: int, mean_s: float, end_s: float) -> Made:
-    rates = MEDIAN * np.exp(SPREAD * random.standard_normal(pages)) / mean_s
+    rates = MEDIAN * np.exp(SPREAD * _spread_normally(random, pages)) / mean_s
     return [_poisson(random, rate, end_s) for rate in rates], rates[None, :]
 
 
 def _make_periodic(random: Random, pages: int, mean_s: float, end_s: float) -> Made:
     """Each page changes as regularly as a clock, once in .2 to 20 mean intervals."""
-    periods = mean_s * np.exp(random.uniform(np.log(0.2), np.log(20), pages))
+    periods = mean_s * 0.2 * 100 ** _spread_evenly(random, pages)
     starts = random.uniform(0, periods)
     changes = [
         np.arange(start, end_s, period) for start, period in zip(starts, periods, strict=True)
@@ -81,13 +95,14 @@ def _make_periodic(random: Random, pages: int, mean_s: float, end_s: float) -> M
 
 def _make_pareto(random: Random, pages: int, mean_s: float, end_s: float) -> Made:
     """Most pages change seldom, a few very often: the law of large tails."""
-    rates = 0.15 * np.minimum(random.pareto(1.1, pages) + 1, 300) / mean_s
+    tail = (1 - _spread_evenly(random, pages)) ** (-1 / 1.1)
+    rates = 0.15 * np.minimum(tail, 300) / mean_s
     return [_poisson(random, rate, end_s) for rate in rates], rates[None, :]
 
 
 def _make_mixed(random: Random, pages: int, mean_s: float, end_s: float) -> Made:
     """Of ten pages three never change, and one at every visit."""
-    rates = MEDIAN * np.exp(random.standard_normal(pages)) / mean_s
+    rates = MEDIAN * np.exp(_spread_normally(random, pages)) / mean_s
     rates[: round(0.3 * pages)] = 0
     rates[pages - round(0.1 * pages) :] = 20 / mean_s
     return [_poisson(random, rate, end_s) for rate in rates], rates[None, :]
@@ -95,7 +110,7 @@ def _make_mixed(random: Random, pages: int, mean_s: float, end_s: float) -> Made
 
 def _make_drifting(random: Random, pages: int, mean_s: float, end_s: float) -> Made:
     """What changes often today may do so seldom in a while."""
-    height = random.standard_normal(pages)
+    height = _spread_normally(random, pages)
     rows = []
     parts: list[list[Floats]] = [[] for _ in range(pages)]
     part_s = end_s / SEGMENTS
@@ -111,7 +126,7 @@ def _make_drifting(random: Random, pages: int, mean_s: float, end_s: float) -> M
 
 def _make_news(random: Random, pages: int, mean_s: float, end_s: float) -> Made:
     """Changes come by day, and hardly any at night."""
-    rates = MEDIAN * np.exp(SPREAD * random.standard_normal(pages)) / mean_s
+    rates = MEDIAN * np.exp(SPREAD * _spread_normally(random, pages)) / mean_s
     return [_keep_day(random, _poisson(random, 2 * rate, end_s)) for rate in rates], rates[None, :]
 
 
@@ -123,7 +138,7 @@ def _keep_day(random: Random, changes: Floats) -> Floats:
 
 def _make_sources(random: Random, pages: int, mean_s: float, end_s: float) -> Made:
     """Feeds and front pages: new links come by day, to some very often."""
-    rates = np.exp(1.5 * random.standard_normal(pages)) / mean_s
+    rates = np.exp(1.5 * _spread_normally(random, pages)) / mean_s
     return [_keep_day(random, _poisson(random, 2 * rate, end_s)) for rate in rates], rates[None, :]
 
 

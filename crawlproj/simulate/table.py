@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from statistics import mean
 from typing import Any
@@ -38,6 +38,7 @@ def make_table(
     visits: int,
     seed: int,
     note_progress: Callable[[str], None] = lambda text: None,
+    policies: Mapping[str, RevisitSettings] = POLICIES,
 ) -> Table:
     """By population and policy what `measure_copies` says, and how near that is to an oracle."""
     table: Table = {}
@@ -47,7 +48,7 @@ def make_table(
         best_freshness = _best(population, buys_freshness, seed).freshness
         best_age_s = _best(population, buys_age, seed).age_s
         rows: dict[str, Row] = {}
-        for policy, settings in POLICIES.items():
+        for policy, settings in policies.items():
             note_progress(f"{name}: {policy}")
             measures = try_policy(population, settings, seed)
             row: Row = asdict(measures)

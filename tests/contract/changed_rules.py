@@ -37,7 +37,7 @@ def every(url: str) -> bool:
 
 def five_days(**seconds: float) -> CrawlRules:
     times = {name: timedelta(seconds=value) for name, value in seconds.items()}
-    bounds = replace(Bounds(timedelta(days=5)), **times)
+    bounds = replace(Bounds(timedelta(days=5), timedelta(minutes=10)), **times)
     return CrawlRules(ScopeRules(), intervals=IntervalRules(bounds, bounds, "adaptive"))
 
 

@@ -11,6 +11,7 @@ from scrapy.utils.test import get_crawler
 from crawlproj.config import config_of, parse_duration, parse_size, read_config
 from crawlproj.errors import ConfigError
 from crawlproj.politeness.networks import SharedNetworks
+from crawlproj.urls.rules import SiteRevisit
 from settings import base
 
 OURS = {
@@ -84,6 +85,27 @@ def test_sizes_have_units(text: object, number: int) -> None:
         ("DNS_HOSTS", "{"),
         ("CRAWL_CONTINUOUS", "maybe"),
         ("REVISIT_MIN", "400d"),
+        ("REVISIT_MIN", 0),
+        ("REVISIT_INTERVAL", "400d"),
+        ("REVISIT_INTERVAL", 0),
+        ("REVISIT_CLASSES", []),
+        ("REVISIT_CLASSES", "1d,soon"),
+        ("REVISIT_CLASSES", ["0", "1d"]),
+        ("REVISIT_CLASSES", -1),
+        ("REVISIT_BUDGET", 0),
+        ("REVISIT_BUDGET", -5),
+        ("REVISIT_BUDGET", "nan"),
+        ("REVISIT_BETA", -1),
+        ("REVISIT_BETA", 3),
+        ("REVISIT_INCREASE", -0.1),
+        ("REVISIT_FRESHNESS_TARGET", 1.1),
+        ("REVISIT_SITES", "example.org"),
+        ("REVISIT_SITES", {"example.org": "uniform"}),
+        ("REVISIT_SITES", {"example.org": {"policy": "uniform", "every": "1h"}}),
+        ("REVISIT_SITES", {"example.org": {"interval": "soon"}}),
+        ("REVISIT_SITES", {"example.org": {"interval": "0"}}),
+        ("REVISIT_SITES", {"https://example.org/": {"interval": "1h"}}),
+        ("REVISIT_ARGS", [1]),
         ("FRONTIER_LEASE", 10),
         ("DOCUMENTS_TIMEOUT", "0"),
         ("DOCUMENTS_MEMORY", "10MB"),
@@ -103,6 +125,29 @@ def test_sizes_have_units(text: object, number: int) -> None:
 def test_nonsense_is_refused_with_the_name_of_the_setting(name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=name):
         read_config(settings(**{name: value}), "site")
+
+
+def test_revisits_are_read_as_they_are_meant() -> None:
+    sites = '{"Example.org": {"interval": "1h"}, "a.org": {"policy": "classes"}}'
+    revisit = read_config(
+        settings(
+            REVISIT_CLASSES="7d 1d,1d", REVISIT_BUDGET="1000", REVISIT_SITES=sites, REVISIT_MIN="1h"
+        ),
+        "site",
+    ).revisit
+    assert revisit.policy == "optimal"
+    assert revisit.classes == (timedelta(days=1), timedelta(days=7))
+    assert revisit.budget == 1000
+    assert revisit.sites == {
+        "example.org": SiteRevisit("", timedelta(hours=1)),
+        "a.org": SiteRevisit("classes"),
+    }
+    assert revisit.bounds.shortest == timedelta(hours=1)
+    assert revisit.bounds.of_kind(source=True).shortest == timedelta(minutes=5)
+    often = read_config(settings(REVISIT_INTERVAL="1h"), "site").revisit.bounds
+    assert often.shortest == often.interval == timedelta(hours=1), "whoever wants it more often"
+    plain = read_config(settings(), "site").revisit
+    assert plain.budget is None and plain.bounds.shortest == timedelta(hours=12)
 
 
 ODD_NAMES = [

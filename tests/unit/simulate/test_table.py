@@ -12,24 +12,24 @@ from crawlproj.revisit.base import RevisitSettings
 from crawlproj.simulate.measures import measure_copies
 from crawlproj.simulate.oracle import buys_age, buys_freshness, buys_links, divide_visits
 from crawlproj.simulate.populations import POPULATIONS, Floats, Population, make_population
-from crawlproj.simulate.table import Row, make_table, try_policy
+from crawlproj.simulate.table import POLICIES, Row, make_table, try_policy
 
-PAGES = 200
-VISITS = 55
+PAGES = 120
+VISITS = 80
 SEED = 1
 MEAN_S = 1e5
 
 
 @pytest.fixture(scope="module")
 def table() -> dict[str, dict[str, Row]]:
-    return make_table(POPULATIONS, PAGES, VISITS, SEED)
+    policies = {name: POLICIES[name] for name in POLICIES if name != "classes"}
+    return make_table(POPULATIONS, PAGES, VISITS, SEED, policies=policies)
 
 
 def test_every_policy_has_the_same_number_of_visits(table: dict[str, dict[str, Row]]) -> None:
     assert set(table) == set(POPULATIONS)
     for rows in table.values():
         assert {row["visits"] for row in rows.values()} == {PAGES * VISITS}
-        assert set(rows) == {"uniform", "adaptive", "classes", "optimal", "optimal beta=1.25"}
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,7 @@ def test_a_crawl_that_visits_when_due_gains_as_much(name: str) -> None:
 
 def test_the_same_seed_gives_the_same_table() -> None:
     one = make_table(["pareto"], 20, 10, 5)
+    assert set(one["pareto"]) == set(POLICIES)
     assert one == make_table(["pareto"], 20, 10, 5)
     assert one != make_table(["pareto"], 20, 10, 6)
 
