@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from crawlproj.content.document import Block
 from crawlproj.content.host_noise import NO_NOISE, HostNoise, learn_noise
 from crawlproj.content.key_sketch import find_difference
-from crawlproj.content.page_blocks import PageBlocks, find_blocks, hash_path, path_end
+from crawlproj.content.page_blocks import PageBlocks, find_blocks, path_end
 from crawlproj.content.page_state import (
     MAX_CAPTURES,
     NOWHERE,
@@ -194,7 +194,7 @@ class _Comparison:
         self._known = known
         self._host = host
         self._rules = rules
-        self._hashes = list(map(hash_path, page.paths))
+        self._hashes = page.places
         self._window = (1 << min(rules.captures, len(known.digests))) - 1
         self._too_many = False
         """There are more differences than can be told."""
@@ -263,7 +263,9 @@ class _Comparison:
         least = self._rules.min_letters
         if least < 1:
             least *= max(sum(self._page.letters), self._known.letter_count)
-        changed = new_letters + gone_letters > 0 and new_letters + gone_letters >= least
+        # An edited block has both come and gone: its letters count once.
+        most = max(new_letters, gone_letters)
+        changed = 0 < most >= least
         kind = ChangeKind.NONE
         if changed:
             kind = ChangeKind.EDIT
@@ -477,4 +479,4 @@ def _pack(state: PageState, page: PageBlocks, rules: ChangeRules) -> bytes:
     state.structure = page.structure
     state.boilerplate = page.boilerplate
     state.digests = (page.digest, *state.digests)[: kept_captures(rules)]
-    return pack_state(state, page.keys, page.letters, list(map(hash_path, page.paths)))
+    return pack_state(state, page.keys, page.letters, page.places)
