@@ -30,7 +30,7 @@ from crawlproj.content.page_state import (
     PageState,
     PathHistory,
     count_wall,
-    note_of,
+    make_notes,
     pack_state,
     read_note,
     short_path,
@@ -284,7 +284,7 @@ class _Comparison:
             gone = {key: block for key, block in known.blocks.items() if key not in numbers}
             new = [key for key in page.keys if key not in known.blocks]
         else:
-            notes = list(map(note_of, page.letters, self._hashes))
+            notes = make_notes(page.letters, self._hashes)
             found = find_difference(known.sketch, page.keys, notes)
             if found is None:
                 self._too_many = True
@@ -306,7 +306,7 @@ class _Comparison:
     def _with_paths(self, notes: dict[int, int]) -> dict[int, KeptBlock]:
         """The blocks of a sketch, which knows a part of their paths only."""
         paths = {short_path(path): path for path in self._known.paths}
-        paths.update((short_path(path), path) for path in self._hashes)
+        paths.update((short_path(path), path) for path in set(self._hashes))
         found = {}
         for key, note in notes.items():
             block = read_note(note)
@@ -452,7 +452,7 @@ class _Comparison:
         paths.discard(NOWHERE)
         changed = set(map(path_end, paths))
         churned = set(map(path_end, self._churned_paths()))
-        quiet = self._host.paths.keys() & set(map(path_end, self._hashes)) - changed
+        quiet = self._host.paths.keys() & set(map(path_end, set(self._hashes))) - changed
         if not changed and not quiet:
             return NO_NOISE
         return learn_noise(url, changed, churned, quiet)

@@ -152,7 +152,11 @@ def _fold(texts: Sequence[str]) -> bytes:
 
 
 def _fold_foreign(text: str) -> str:
-    return remove_characters(text.casefold(), _UNSEEN)
+    folded = text.casefold()
+    seen = remove_characters(folded, _UNSEEN)
+    if len(seen) < len(folded):
+        return " ".join(seen.split())
+    return seen
 
 
 def _number_repeated(keys: Sequence[int]) -> list[int]:
