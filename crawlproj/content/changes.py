@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from crawlproj.content.document import Block
 from crawlproj.content.host_noise import NO_NOISE, HostNoise, learn_noise
 from crawlproj.content.key_sketch import find_difference
-from crawlproj.content.page_blocks import PageBlocks, find_blocks, hash_path, path_end
+from crawlproj.content.page_blocks import PageBlocks, find_blocks, path_end
 from crawlproj.content.page_state import (
     MAX_CAPTURES,
     NOWHERE,
@@ -30,7 +30,7 @@ from crawlproj.content.page_state import (
     PageState,
     PathHistory,
     count_wall,
-    note_of,
+    make_notes,
     pack_state,
     read_note,
     short_path,
@@ -194,7 +194,7 @@ class _Comparison:
         self._known = known
         self._host = host
         self._rules = rules
-        self._hashes = list(map(hash_path, page.paths))
+        self._hashes = page.places
         self._window = (1 << min(rules.captures, len(known.digests))) - 1
         self._too_many = False
         """There are more differences than can be told."""
@@ -263,7 +263,9 @@ class _Comparison:
         least = self._rules.min_letters
         if least < 1:
             least *= max(sum(self._page.letters), self._known.letter_count)
-        changed = new_letters + gone_letters > 0 and new_letters + gone_letters >= least
+        # An edited block has both come and gone: its letters count once.
+        most = max(new_letters, gone_letters)
+        changed = 0 < most >= least
         kind = ChangeKind.NONE
         if changed:
             kind = ChangeKind.EDIT
@@ -282,7 +284,7 @@ class _Comparison:
             gone = {key: block for key, block in known.blocks.items() if key not in numbers}
             new = [key for key in page.keys if key not in known.blocks]
         else:
-            notes = list(map(note_of, page.letters, self._hashes))
+            notes = make_notes(page.letters, self._hashes)
             found = find_difference(known.sketch, page.keys, notes)
             if found is None:
                 self._too_many = True
@@ -304,7 +306,7 @@ class _Comparison:
     def _with_paths(self, notes: dict[int, int]) -> dict[int, KeptBlock]:
         """The blocks of a sketch, which knows a part of their paths only."""
         paths = {short_path(path): path for path in self._known.paths}
-        paths.update((short_path(path), path) for path in self._hashes)
+        paths.update((short_path(path), path) for path in set(self._hashes))
         found = {}
         for key, note in notes.items():
             block = read_note(note)
@@ -450,7 +452,7 @@ class _Comparison:
         paths.discard(NOWHERE)
         changed = set(map(path_end, paths))
         churned = set(map(path_end, self._churned_paths()))
-        quiet = self._host.paths.keys() & set(map(path_end, self._hashes)) - changed
+        quiet = self._host.paths.keys() & set(map(path_end, set(self._hashes))) - changed
         if not changed and not quiet:
             return NO_NOISE
         return learn_noise(url, changed, churned, quiet)
@@ -477,4 +479,4 @@ def _pack(state: PageState, page: PageBlocks, rules: ChangeRules) -> bytes:
     state.structure = page.structure
     state.boilerplate = page.boilerplate
     state.digests = (page.digest, *state.digests)[: kept_captures(rules)]
-    return pack_state(state, page.keys, page.letters, list(map(hash_path, page.paths)))
+    return pack_state(state, page.keys, page.letters, page.places)

@@ -8,6 +8,7 @@ every page that is read pays for it.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
@@ -19,6 +20,7 @@ from crawlproj.content.html_elements import CLOSING_ROLES, CLOSING_TAGS
 MAX_LINK_SHARE: Final = 0.5
 """Outside of main and article, a block with more of its text in links is no content."""
 MAX_PATHS: Final = 20_000
+_UNSEEN: Final = JOINERS + INVISIBLE
 _MASK: Final = 0xFFFFFFFF
 _CLOSING: Final = re.compile(
     rf"(?:^|/)(?:{'|'.join(CLOSING_TAGS)})(?:[./]|$)|@(?:{'|'.join(CLOSING_ROLES)})(?:/|$)"
@@ -48,6 +50,8 @@ class PageBlocks(NamedTuple):
     letters: list[int]
     texts: list[str]
     paths: list[str]
+    places: list[int]
+    """The hashes of the paths."""
     digest: int
     """Equal for the same texts in any order."""
     structure: int
@@ -83,13 +87,17 @@ def find_blocks(blocks: Iterable[Block]) -> PageBlocks:
         letters = list(map(len, folded.translate(None, _NO_LETTERS).split(b"\n")))
         if len(set(keys)) < len(keys):
             keys = _number_repeated(keys)
+    places = list(map(_path_hashes.get, paths))
+    if None in places:
+        places = list(map(hash_path, paths))
     return PageBlocks(
         keys,
         letters,
         texts,
         paths,
+        places,
         digest=digest_keys(keys),
-        structure=crc32("\n".join(paths).encode("utf-8", "replace"), crc32(folded)),
+        structure=crc32(struct.pack(f"<{len(places)}I", *places), crc32(folded)),
         boilerplate=crc32(_fold(others)),
     )
 
@@ -132,14 +140,23 @@ def _hash_short(text: str) -> int:
 
 def digest_keys(keys: Iterable[int]) -> int:
     """A number of 64 bits for a set of keys."""
-    packed = b"".join([key.to_bytes(4, "little") for key in sorted(keys)])
+    ordered = sorted(keys)
+    packed = struct.pack(f"<{len(ordered)}I", *ordered)
     return int.from_bytes(blake2b(packed, digest_size=8).digest(), "little")
 
 
 def _fold(texts: Sequence[str]) -> bytes:
     """The texts as they are compared, a line for each; a block has no line ends."""
-    text = remove_characters("\n".join(texts).casefold(), JOINERS + INVISIBLE)
-    return text.encode("utf-8", "replace")
+    folded = [text.lower() if text.isascii() else _fold_foreign(text) for text in texts]
+    return "\n".join(folded).encode("utf-8", "replace")
+
+
+def _fold_foreign(text: str) -> str:
+    folded = text.casefold()
+    seen = remove_characters(folded, _UNSEEN)
+    if len(seen) < len(folded):
+        return " ".join(seen.split())
+    return seen
 
 
 def _number_repeated(keys: Sequence[int]) -> list[int]:

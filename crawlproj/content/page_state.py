@@ -92,9 +92,12 @@ class PageState:
     paths: dict[int, PathHistory] = field(default_factory=dict)
 
 
-def note_of(letters: int, path: int) -> int:
-    """What a sketch remembers of a block: its letters and a part of its path's hash."""
-    return short_path(path) << 8 | _coarse(letters)
+def make_notes(letters: Sequence[int], paths: Sequence[int]) -> list[int]:
+    """What a sketch remembers of each block: its letters and a part of its path's hash."""
+    return [
+        (path & 0xFFFF) << 8 | (count if count < _FINE else _coarse(count))
+        for count, path in zip(letters, paths, strict=True)
+    ]
 
 
 def read_note(note: int) -> KeptBlock:
@@ -124,7 +127,7 @@ def pack_state(
     else:
         form = _SKETCHED
         cells = min(MAX_CELLS, (room - reserved) // CELL_BYTES)
-        notes = list(map(note_of, letters, paths))
+        notes = make_notes(letters, paths)
         body = pack_sketch(make_sketch(keys, notes, cells - cells % PARTS))
     varying = list(islice(state.varying.items(), max(0, room - len(body)) // 5))
     packed = b"".join(
