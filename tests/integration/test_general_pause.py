@@ -90,6 +90,16 @@ def test_workers_keep_the_strictest_rules_of_all_that_live(
                 time.sleep(0.05)
             assert len(demo.log.records()) >= number
 
+        def told(name: str) -> None:
+            """Wait until a worker has said that stricter rules than its own hold."""
+            log = tmp_path / name / "log"
+            until = time.monotonic() + 40
+            while time.monotonic() < until:
+                texts = [path.read_text() for path in log.glob("*") if path.is_file()]
+                if any("stricter rules" in text for text in texts):
+                    break
+                time.sleep(0.05)
+
         with (
             start("early", **loose) as early,
             start(
@@ -103,16 +113,11 @@ def test_workers_keep_the_strictest_rules_of_all_that_live(
                 CRAWL_CONTINUOUS=True,
             ) as guardian,
         ):
-            log = tmp_path / "early" / "log"
-            until = time.monotonic() + 40
-            while time.monotonic() < until:
-                texts = [path.read_text() for path in log.glob("*") if path.is_file()]
-                if any("stricter rules" in text for text in texts):
-                    break
-                time.sleep(0.05)
+            told("early")
             time.sleep(1.0)  # what was under way when it learned of them has ended
             before = len(demo.log.records())
             with start("late", **loose) as late:
+                told("late")
                 seen(before + 14)
                 for crawl in (late, early, guardian):
                     crawl.stop()
