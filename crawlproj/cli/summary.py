@@ -16,7 +16,7 @@ from crawlproj.scheduling.snapshot import Tally
 from crawlproj.scheduling.time_use import Use, percentages
 
 ENDINGS = {
-    "finished": "nothing more is due soon",
+    "finished": "nothing more was due",
     "unresolved": "no name of a host could be resolved; the next run tries again",
     "shutdown": "it was stopped; what it knows is safe, and the next run goes on from here",
     "cancelled": "the spider ended it",
@@ -196,7 +196,7 @@ def _article_line(tally: Tally) -> str:
     ]
     detail = ", ".join(f"{number:,} {name}" for number, name in parts if number)
     if tally.useful_share is not None:
-        detail += f"; {tally.useful_share:.0%} of what was fetched"
+        detail += f"; {tally.useful_share:.0%} of all responses brought one"
     return f"  {'Articles':<10} {articles.new + articles.versions:>6,}  {detail}"
 
 
@@ -278,6 +278,6 @@ def _known_lines(summary: CrawlSummary) -> list[str]:
 def _first_due(at: datetime | None, now: datetime) -> str:
     if at is None:
         return ""
-    if at > now:
+    if (at - now).total_seconds() >= 1:
         return f", the first at {format_when(at, now)}"
     return ", some are due now"
