@@ -188,13 +188,13 @@ def _article_line(tally: Tally) -> str:
     """How many articles there are, and how much of what was fetched brought one."""
     articles = tally.articles
     parts = [
-        (articles.new, "new"),
-        (articles.versions, "new versions"),
-        (articles.same, "known by another address"),
-        (articles.failed, "could not be read"),
-        (articles.alarms, "alarms of selectors: see the log"),
+        (articles.new, "new", "new"),
+        (articles.versions, "new version", "new versions"),
+        (articles.same, "known by another address", "known by another address"),
+        (articles.failed, "could not be read", "could not be read"),
+        (articles.alarms, "alarm of a selector: see the log", "alarms of selectors: see the log"),
     ]
-    detail = ", ".join(f"{number:,} {name}" for number, name in parts if number)
+    detail = ", ".join(format_count(*part) for part in parts if part[0])
     if tally.useful_share is not None:
         detail += f"; {tally.useful_share:.0%} of all responses brought one"
     return f"  {'Articles':<10} {articles.new + articles.versions:>6,}  {detail}"

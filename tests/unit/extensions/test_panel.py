@@ -106,7 +106,7 @@ def test_copies_are_told_by_kind_in_the_summary_and_in_all_while_it_runs() -> No
 def test_articles_are_told_in_the_summary_and_while_it_runs() -> None:
     stats = STATS | {"articles/new": 3, "articles/versions": 1, "articles/same": 2}
     stats |= {"downloader/response_count": 16}
-    assert "  Articles        4  3 new, 1 new versions, 2 known by another address; " in text_of(
+    assert "  Articles        4  3 new, 1 new version, 2 known by another address; " in text_of(
         stats=stats
     )
     assert "Articles" not in text_of()
