@@ -40,16 +40,19 @@ from crawlproj.frontier.base import (
     Content,
     CrawlSpec,
     Found,
+    HostText,
     LeftOutHost,
     NewUrl,
     Outcome,
     PageText,
     RobotsRow,
+    ServerHints,
     State,
     Ticket,
 )
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.scheduling.crawl_stats import CrawlStats
+from crawlproj.scheduling.revisit_budget import RevisitBudget
 from crawlproj.urls.canonical import host_of, origin_of, url_key
 
 EXPLAIN = "explain (analyze, costs off, timing off, summary off, format json) "
@@ -157,6 +160,7 @@ def exercise(dsn: str, crawl: str) -> list[Seen]:
     frontier.commit(Batch(_stored_again(work)), "watched")
     _judge_copies(db, frontier, work)
     _take_articles(db, frontier, work)
+    _learn_changes(db, frontier, work)
     frontier.release_servers("watched", held[:50], yielding=True)
     frontier.lease("another", 100, unprepared=8)
     db.run_script("update server set until = now() where worker = 'another'")
@@ -338,6 +342,68 @@ def _take_articles(db: Database, frontier: PostgresFrontier, work: Round) -> Non
     stats = CrawlStats(frontier)
     stats.add({"fetches": 1})
     stats.write()
+
+
+STATES = """
+insert into page_state (url, state, listed_at) select id, 'state', now() from url order by id limit 50000;
+insert into host_text (crawl, host, noise) select (select min(crawl) from url), id, 'noise' from host order by id limit 10000;
+insert into host_hint (host, hint) select id, 'etag' from host;
+analyze page_state; analyze host_text; analyze host_hint;
+"""
+"""What was learned of other pages and hosts."""
+
+
+def _learn_changes(db: Database, frontier: PostgresFrontier, work: Round) -> None:
+    """Pages that have changed, are gone or have moved, with all that is learned of them."""
+    db.run_script(STATES)
+    now = frontier.now()
+    tickets = work.tickets[250:350]
+    states = [State.WAITING, State.RETIRED, State.MOVED, State.WAITING]
+    ends = [
+        Outcome(
+            ticket.id,
+            ticket.visit,
+            ticket.server,
+            ticket.epoch,
+            states[number % 4],
+            now,
+            200,
+            next_visit=now + timedelta(days=1) if number % 4 in (0, 3) else None,
+            rate_a=1.0,
+            rate_b=3600.0,
+            page_state=b"state",
+            hints=ServerHints(now, now),
+            hints_met=(("etag", True), ("modified", False)),
+        )
+        for number, ticket in enumerate(tickets)
+    ]
+    heirs = [
+        NewUrl(
+            url_key(frontier.spec.name, f"{ticket.url}?new"),
+            f"{ticket.url}?new",
+            ticket.host,
+            heir_of=ticket.id,
+        )
+        for ticket in tickets[:20]
+    ]
+    names = sorted({ticket.host for ticket in tickets})
+    texts = {name: HostText(b"noise", b"probe") for name in names}
+    listed = {ticket.id: now for ticket in tickets}
+    frontier.commit(Batch(ends, heirs, texts=texts, listed=listed), "watched")
+    frontier.get_host_texts(names)
+    RevisitBudget(frontier, lambda numbers, age_s, source: (1.0, 0.0)).take_turn((1.1, 0.9))
+    RevisitBudget(frontier, lambda numbers, age_s, source: (1.0, 0.0), Ticking()).take_turn((1, 1))
+
+
+class Ticking:
+    """A clock on which a minute passes each time that it is asked."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        self.now_s += 60
+        return self.now_s
 
 
 def _rejudge(db: Database, frontier: PostgresFrontier) -> None:

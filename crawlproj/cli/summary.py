@@ -22,7 +22,7 @@ from crawlproj.scheduling.snapshot import Tally
 from crawlproj.scheduling.time_use import Use, percentages
 
 ENDINGS = {
-    "finished": "nothing more is due soon",
+    "finished": "nothing more was due",
     "unresolved": "no name of a host could be resolved; the next run tries again",
     "shutdown": "it was stopped; what it knows is safe, and the next run goes on from here",
     "cancelled": "the spider ended it",
@@ -232,9 +232,13 @@ def _article_line(tally: Tally) -> str:
         (articles.failed, "could not be read", "could not be read"),
         (articles.alarms, "alarm of a selector: see the log", "alarms of selectors: see the log"),
     ]
+<<<<<<< HEAD
     detail = ", ".join(format_count(number, one, many) for number, one, many in parts if number)
+=======
+    detail = ", ".join(format_count(*part) for part in parts if part[0])
+>>>>>>> models
     if tally.useful_share is not None:
-        detail += f"; {tally.useful_share:.0%} of what was fetched"
+        detail += f"; {tally.useful_share:.0%} of all responses brought one"
     return f"  {'Articles':<10} {articles.new + articles.versions:>6,}  {detail}"
 
 
@@ -316,6 +320,6 @@ def _known_lines(summary: CrawlSummary) -> list[str]:
 def _first_due(at: datetime | None, now: datetime) -> str:
     if at is None:
         return ""
-    if at > now:
+    if (at - now).total_seconds() >= 1:
         return f", the first at {format_when(at, now)}"
     return ", some are due now"

@@ -5,12 +5,17 @@ its fields are those that the web was made from.
 from __future__ import annotations
 
 import json
+import re
+import signal
+import socket
+import time
+import urllib.request
 from pathlib import Path
 
 import pytest
 
 from crawlproj.demo import FrozenClock
-from tests.support.crawling import run_crawl
+from tests.support.crawling import Crawl, run_crawl
 from tests.support.webs import serve_models
 
 
@@ -50,3 +55,30 @@ def test_a_spider_of_twenty_lines_takes_every_article_of_its_site(
     assert f"{len(known)} new" in result.stdout.partition("  Articles")[2].partition("\n")[0]
     assert result.stats["articles/sent"] == len(known)
     assert "articles/alarms" not in result.stats
+
+
+def test_the_demo_web_is_served_until_a_signal_and_nothing_is_crawled(tmp_path: Path) -> None:
+    with Crawl(["demo", "--serve"], tmp_path) as served:
+        file = tmp_path / "demo.json"
+        deadline = time.monotonic() + 30
+        while not file.exists():
+            assert time.monotonic() < deadline and served.process.poll() is None
+            time.sleep(0.1)
+        assert served.process.stdout
+        lines = []
+        while not lines or "export" not in lines[-1]:
+            lines.append(served.process.stdout.readline())
+        port = json.loads(file.read_text())["port"]
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/", headers={"Host": f"echo.demo.test:{port}"}
+        )
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            assert b"Quillham Echo" in answer.read()
+        served.stop(signal.SIGTERM)
+        result = served.wait()
+    assert result.code == 0
+    assert f"  http://echo.demo.test:{port}/\n" in lines
+    assert re.search(r"^  export DNS_HOSTS=.*demo\.test.* GUARD_ALLOW_PRIVATE=1 ", lines[-1])
+    assert not (tmp_path / "pg").exists(), "no database was needed"
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0

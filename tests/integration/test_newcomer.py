@@ -85,6 +85,8 @@ def figures(summary: str) -> tuple[int, str]:
     assert "Crawl demo ended after" in summary
     assert "URLs known in all" in summary
     assert "scrapy status" in summary.partition("Try next:")[2]
+    assert "export --what articles" in summary.partition("Try next:")[2]
+    assert re.search(r"^  Articles +[1-9]", summary, re.M), summary
     assert "Traceback" not in summary
     pages = re.search(r"^  Pages +([\d,]+)  (.*)$", summary, re.M)
     assert pages, summary

@@ -96,7 +96,7 @@ def test_the_summary_names_reasons_with_an_example_each() -> None:
     text = text_of(
         examples={"failed/timeout": "http://a.test/slow", "failed/status_503": "http://a.test/busy"}
     )
-    assert "Crawl site ended after 10 s: nothing more is due soon." in text
+    assert "Crawl site ended after 10 s: nothing more was due." in text
     assert "5 new, 2 changed, 4 unchanged, 1.1 a second" in text
     assert "timeout 2 x, such as http://a.test/slow" in text
     assert "status 503: http://a.test/busy" in text
@@ -114,6 +114,26 @@ def test_copies_are_told_by_kind_in_the_summary_and_in_all_while_it_runs() -> No
     assert "Copies" not in text_of()
     line = status_line(count_outcomes(stats), HostSnapshot(1, 1, 1), 2.0, 3700, False)
     assert "4 unchanged, 37 copies;" in line
+
+
+def test_articles_are_told_in_the_summary_and_while_it_runs() -> None:
+    stats = STATS | {"articles/new": 3, "articles/versions": 1, "articles/same": 2}
+    stats |= {"downloader/response_count": 16}
+    assert "  Articles        4  3 new, 1 new version, 2 known by another address; " in text_of(
+        stats=stats
+    )
+    assert "Articles" not in text_of()
+    line = status_line(count_outcomes(stats), HostSnapshot(1, 1, 1), 2.0, 3700, False)
+    assert "4 unchanged, 4 articles;" in line
+    only_same = STATS | {"articles/same": 2}
+    line = status_line(count_outcomes(only_same), HostSnapshot(1, 1, 1), 2.0, 3700, False)
+    assert "article" not in line, "not yet: 0 articles"
+
+
+def test_a_visit_within_a_second_is_due_now() -> None:
+    counts = {"known": 11, **{state.value: 0 for state in State}, "waiting": 11}
+    outlook = Outlook(next_visit=NOW + timedelta(seconds=0.09))
+    assert "visited again, some are due now" in text_of(counts=counts, outlook=outlook)
 
 
 def test_the_summary_says_what_waits_until_when() -> None:

@@ -381,11 +381,13 @@ returning id;
 
 -- name: drop_texts
 -- Deletes the texts of pages that are gone; after retire_pages.
-delete from page_text where url = any (%(ids)s::bigint[]);
+delete from page_text where ctid = any (array(
+    select t.ctid from unnest(%(ids)s::bigint[]) as i (id) cross join lateral (select ctid from page_text where url = i.id limit 1) t));
 
 -- name: drop_links
 -- Deletes the links of pages that are gone; after retire_pages.
-delete from page_links where url = any (%(ids)s::bigint[]);
+delete from page_links where ctid = any (array(
+    select l.ctid from unnest(%(ids)s::bigint[]) as i (id) cross join lateral (select ctid from page_links where url = i.id limit 1) l));
 
 -- name: put_listed
 -- Stores when sitemaps say that known pages were changed; in commits with a sitemap that says so of some.
@@ -595,7 +597,7 @@ update crawl_host c set stage = case when f.prepared then 2 else 1 end from foun
 select u.id, u.canonical as url, w.name as host, w.server, w.epoch, u.visit, u.lane, u.state, u.depth, u.tries, u.hops, u.changes,
     u.interval_s, u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires,
     coalesce(p.noarchive, false) as noarchive, u.found, u.source, u.lane = 0 and u.rank = 0 as pushed,
-    u.rate_a, u.rate_b, u.own_a, u.own_b, u.importance, u.next_visit, p.state as page_state, p.listed_at, p.fresh_until,
+    u.rate_a, u.rate_b, u.own_a, u.own_b, u.importance, u.next_visit, t.state as page_state, t.listed_at, t.fresh_until,
     p.warc_digest as original_digest, p.warc_at as original_at, p.warc_record as original_record, c.pages as host_pages
 from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[], %(urgent)s::bool[]) as w (name, server, epoch, count, urgent)
     cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
@@ -608,8 +610,9 @@ from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::in
             and id <> all (%(holding)s::bigint[])
         order by rank, id limit w.count) u
     left join lateral (
-        select warc_digest, warc_at, warc_record, noarchive, s.state, s.listed_at, s.fresh_until
-        from page left join page_state s on s.url = page.url where page.url = u.id and u.block_digest is not null limit 1) p on true
+        select warc_digest, warc_at, warc_record, noarchive from page where url = u.id and u.block_digest is not null limit 1) p on true
+    left join lateral (
+        select state, listed_at, fresh_until from page_state where url = u.id and u.block_digest is not null limit 1) t on true
 order by h.id, u.lane, u.rank, u.id;
 
 -- name: look
