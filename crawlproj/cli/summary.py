@@ -232,11 +232,7 @@ def _article_line(tally: Tally) -> str:
         (articles.failed, "could not be read", "could not be read"),
         (articles.alarms, "alarm of a selector: see the log", "alarms of selectors: see the log"),
     ]
-<<<<<<< HEAD
-    detail = ", ".join(format_count(number, one, many) for number, one, many in parts if number)
-=======
     detail = ", ".join(format_count(*part) for part in parts if part[0])
->>>>>>> models
     if tally.useful_share is not None:
         detail += f"; {tally.useful_share:.0%} of all responses brought one"
     return f"  {'Articles':<10} {articles.new + articles.versions:>6,}  {detail}"

@@ -189,15 +189,9 @@ class Panel:
             "why a page is where it is": f"{scrapy} explain {shlex.quote(example)}{crawl}",
             "what comes next, and when": f"{scrapy} plan -n 20{crawl}",
         }
-<<<<<<< HEAD
-        if done.articles.found:
-            export = f"{scrapy} export --what articles -o articles.jsonl{crawl}"
-            commands["articles in a file"] = export
         if done.changed:
             export = f"{scrapy} export --what changes{crawl}"
             commands["how pages have changed"] = export
-=======
->>>>>>> models
         if done.copies:
             commands["which pages are copies"] = f"{scrapy} duplicates{crawl}"
         return commands | {
@@ -212,16 +206,11 @@ class Panel:
 def pages_text(done: Tally, rate: float) -> str:
     pages = f"{format_count(done.pages_read, 'page')}, {rate:.1f}/s"
     text = f"{pages}: {done.new:,} new, {done.changed:,} changed, {done.unchanged:,} unchanged"
-<<<<<<< HEAD
-    if done.articles.found:
-        text += f", {format_count(done.articles.new + done.articles.versions, 'article')}"
-        if done.useful_share is not None:
-            text += f" ({done.useful_share:.0%} useful)"
-=======
     articles = done.articles.new + done.articles.versions
     if articles:
         text += f", {format_count(articles, 'article')}"
->>>>>>> models
+        if done.useful_share is not None:
+            text += f" ({done.useful_share:.0%} useful)"
     if done.copies:
         text += f", {format_count(sum(done.copies.values()), 'copy', 'copies')}"
     return text

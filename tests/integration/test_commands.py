@@ -557,17 +557,13 @@ def test_the_demo_web_goes_on_at_the_second_run_and_its_changes_are_seen(tmp_pat
     assert first.code == 0, first.stderr
     kept = json.loads((tmp_path / "demo.json").read_text())
     assert first.stats["pages/first"] > 100
-<<<<<<< HEAD
     kinds = ("exact", "text", "near", "paragraph")
     assert all(first.stats[f"duplicates/{kind}"] > 0 for kind in kinds), "of its mirror host"
     said, _, next_steps = first.stdout.partition("Try next:")
     assert re.search(r"\d+ copies", said) and "scrapy duplicates --crawl demo" in next_steps
-=======
     found = re.search(r"^  Articles +(\d+)  \d+ new", first.stdout, re.M)
     assert found and int(found[1]) > 20
-    steps = first.stdout.partition("Try next:")[2]
-    assert "export --what articles -o articles.jsonl --crawl demo" in steps
->>>>>>> models
+    assert "export --what articles -o articles.jsonl --crawl demo" in next_steps
     second = run_command(["demo"], tmp_path, quick)
     assert second.code == 0, second.stderr
     assert json.loads((tmp_path / "demo.json").read_text()) == kept
