@@ -132,6 +132,8 @@ class WatchedDatabase(Database):
 def exercise(dsn: str, crawl: str) -> list[Seen]:
     """Run every query that workers of a crawl with quotas run in the course of a day."""
     db = WatchedDatabase(dsn)
+    db.run_script(COPIES)
+    db.run_script(STATES)
     db.run_script(f"update crawl set max_depth = {LIMITS['max_depth']} where name = '{crawl}'")
     frontier = PostgresFrontier(db, CrawlSpec(crawl, host_pages=500, pages=10**9, **LIMITS))
     frontier.open()
@@ -249,7 +251,6 @@ analyze exact; analyze band; analyze paragraph; analyze page_text; analyze clust
 
 def _judge_copies(db: Database, frontier: PostgresFrontier, work: Round) -> None:
     """Pages in groups of four, one text each; then other texts of them, and some noindex."""
-    db.run_script(COPIES)
     marker = PageMarker(DuplicateRules(), frontier.crawl_id)
     judge = DuplicateJudge(marker)
     frontier.judge = judge
@@ -355,7 +356,6 @@ analyze page_state; analyze host_text; analyze host_hint;
 
 def _learn_changes(db: Database, frontier: PostgresFrontier, work: Round) -> None:
     """Pages that have changed, are gone or have moved, with all that is learned of them."""
-    db.run_script(STATES)
     now = frontier.now()
     tickets = work.tickets[250:350]
     states = [State.WAITING, State.RETIRED, State.MOVED, State.WAITING]
