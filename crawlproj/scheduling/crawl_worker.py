@@ -64,6 +64,7 @@ from crawlproj.scheduling.duplicate_notes import DuplicateNotes
 from crawlproj.scheduling.hang_watchdog import TOO_SLOW, HangWatchdog, set_hung_pages_aside
 from crawlproj.scheduling.marking import PageMarking
 from crawlproj.scheduling.memory_tuning import release_memory
+from crawlproj.scheduling.late_verdicts import LateVerdicts
 from crawlproj.scheduling.messages import FromDatabase, Refill, frontier_time
 from crawlproj.scheduling.notifications import NotificationListener
 from crawlproj.scheduling.outcomes import OutcomeRules
@@ -145,6 +146,7 @@ class CrawlWorker:
         """Makes what pages are compared by; None: they are not."""
         self.marking = self._new_marking()
         self._previews: dict[int, asyncio.Future[ItemVerdict | None]] = {}
+        self._late_verdicts = LateVerdicts()
 
     def open(
         self,
@@ -598,6 +600,7 @@ class CrawlWorker:
         self.big_bodies.leave(*message.stored)
         for id_, found in message.previews.items():
             self._end_preview(id_, found)
+        self._count_late_verdicts(message)
         self.dispatcher.handle_message(message)
         if self.articles is not None:
             self._note_articles(self.articles, message)
@@ -645,14 +648,23 @@ class CrawlWorker:
         self._previews[ticket.id] = future
         self.dispatcher.items_waiting += items
         self.database_thread.fill_message(lambda message: message.previews.append(asked), ring=True)
+        verdict = None
         try:
-            return await asyncio.wait_for(future, PREVIEW_S)
+            verdict = await asyncio.wait_for(future, PREVIEW_S)
         except TimeoutError:
             self._count("duplicates/unasked", 1)
-            return None
         finally:
             self._previews.pop(ticket.id, None)
             self.dispatcher.items_waiting -= items
+        if verdict is None:
+            self._late_verdicts.note_passed(ticket.id, items)
+        return verdict
+
+    def _count_late_verdicts(self, message: FromDatabase) -> None:
+        copies = {id_ for committed in message.committed for id_ in committed.verdicts}
+        late = self._late_verdicts.take_late(message.stored, copies)
+        if late:
+            self._count("duplicates/items_late", late)
 
     def _end_preview(self, id_: int, found: tuple[str, Verdict] | None) -> None:
         future = self._previews.get(id_)
