@@ -62,9 +62,9 @@ from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
 from crawlproj.scheduling.duplicate_notes import DuplicateNotes
 from crawlproj.scheduling.hang_watchdog import TOO_SLOW, HangWatchdog, set_hung_pages_aside
+from crawlproj.scheduling.late_verdicts import LateVerdicts
 from crawlproj.scheduling.marking import PageMarking
 from crawlproj.scheduling.memory_tuning import release_memory
-from crawlproj.scheduling.late_verdicts import LateVerdicts
 from crawlproj.scheduling.messages import FromDatabase, Refill, frontier_time
 from crawlproj.scheduling.notifications import NotificationListener
 from crawlproj.scheduling.outcomes import OutcomeRules

@@ -394,7 +394,7 @@ def test_items_that_wait_see_what_is_stored_in_the_same_turn_and_each_other(
         copies.id(f"{B}copy"): (f"{A}stored", "exact"),
         copies.id(f"{B}reprint"): (f"{A}stored", "paragraph"),
         copies.id(f"{B}other"): None,
-        copies.id(f"{B}other-copy"): (f"{B}other", "text"),
+        copies.id(f"{B}other-copy"): (f"{B}other", "near"),
     }
     assert copies.count("exact") == 1, "nothing is written of those that wait"
     assert copies.count("paragraph") == 8
