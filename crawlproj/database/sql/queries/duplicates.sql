@@ -45,7 +45,7 @@ where p.duplicate_of = any (%(originals)s::bigint[]) and p.url <> all (%(judged)
 order by p.url limit 1000;
 
 -- name: hosts_of_pages
--- The hosts of pages, by name and number; asked with stored_texts for pages whose text is new, and for pages whose items wait.
+-- The hosts of pages, by name and number; asked with stored_texts, and for pages whose items wait.
 select u.id, h.name, h.id from url u join host h on h.id = u.host where u.id = any (%(ids)s::bigint[]);
 
 -- name: drop_paragraphs
