@@ -282,7 +282,9 @@ def _judge_copies(db: Database, frontier: PostgresFrontier, work: Round) -> None
             content=content,
         )
 
-    frontier.commit(Batch([read(t, n, True) for n, t in enumerate(tickets)]), "watched")
+    pages = [read(t, n, True) for n, t in enumerate(tickets)]
+    frontier.commit(Batch(pages), "watched")
+    judge.preview(db, pages)
     again = [read(t, n, False) for n, t in enumerate(tickets) if n % 4 < 2]
     looked_up = judge.look_up(db, again)
     with db.transaction() as tx:

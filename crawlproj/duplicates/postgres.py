@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from crawlproj.content.packed_text import unpack_blocks, visible_blocks
 from crawlproj.database.arrays import array_literal
@@ -106,7 +106,8 @@ class DuplicateJudge:
             return []
         gone = []
         rows = queries.fetch_rows("stored_texts", ids=array_literal(sorted(pages)))
-        names = dict(queries.fetch_rows("hosts_of_pages", ids=array_literal(sorted(pages))))
+        hosts = queries.fetch_rows("hosts_of_pages", ids=array_literal(sorted(pages)))
+        names = {id_: name for id_, name, _ in hosts}
         for id_, packed in rows:
             new = {hash_ for hash_, _ in pages[id_].paragraphs}
             old = self._marker.mark_paragraphs(unpack_blocks(packed), names[id_])
@@ -117,12 +118,21 @@ class DuplicateJudge:
         """What the verdicts will most likely be; nothing is written, and other pages may come
         between.
         """
-        pages = _pages_of(outcomes, {})
+        ids = array_literal([outcome.id for outcome in outcomes])
+        hosts = queries.fetch_rows("hosts_of_pages", ids=ids)
+        pages = _pages_of(outcomes, {id_: host for id_, _, host in hosts})
         if not pages:
             return {}
         looked_up = LookedUp()
         found = self._find(queries, pages)
         self._compare_near(queries, pages, found, looked_up)
+        rows = [(hash_, page.id) for page in pages for hash_, _ in page.marks.paragraphs]
+        if rows:
+            hashes, ids_of_hashes = zip(*rows, strict=True)
+            stored = queries.fetch_rows(
+                "find_paragraphs", hash=array_literal(hashes), page=array_literal(ids_of_hashes)
+            )
+            self._judge_by_paragraphs(queries, pages, stored, looked_up)
         return self._decide(pages, found, looked_up)
 
     # In the commit.
@@ -306,22 +316,15 @@ class DuplicateJudge:
             return
         rows.sort()
         hashes, hosts, ids, first = zip(*rows, strict=True)
-        known = _KnownParagraphs()
-        for row in tx.fetch_rows(
+        stored = tx.fetch_rows(
             "know_paragraphs",
             hash=array_literal(hashes),
             host=array_literal(hosts),
             page=array_literal(ids),
             first=array_literal(first),
-        ):
-            known.add_stored(*row)
-        shares = []
-        for page in pages:
-            if page.marks.paragraphs:
-                self._judge_page_by_paragraphs(tx, page, known, looked_up)
-                known.add_page(page)
-                if page.known_share is not None and page.at is not None:
-                    shares.append(page)
+        )
+        self._judge_by_paragraphs(tx, pages, stored, looked_up)
+        shares = [page for page in pages if page.known_share is not None and page.at is not None]
         if shares:
             tx.run(
                 "put_known_shares",
@@ -330,9 +333,25 @@ class DuplicateJudge:
                 share=array_literal([page.known_share for page in shares]),
             )
 
+    def _judge_by_paragraphs(
+        self,
+        queries: Queries,
+        pages: Iterable[JudgedPage],
+        stored: Iterable[tuple[Any, ...]],
+        looked_up: LookedUp,
+    ) -> None:
+        """Judge one page after the other, by what is stored and by those before it."""
+        known = _KnownParagraphs()
+        for row in stored:
+            known.add_stored(*row)
+        for page in pages:
+            if page.marks.paragraphs:
+                self._judge_page_by_paragraphs(queries, page, known, looked_up)
+                known.add_page(page)
+
     def _judge_page_by_paragraphs(
         self,
-        tx: Transaction,
+        queries: Queries,
         page: JudgedPage,
         known: _KnownParagraphs,
         looked_up: LookedUp,
@@ -342,16 +361,16 @@ class DuplicateJudge:
         if share is None or share <= self._rules.paragraph_threshold:
             return
         for original, host in originals:
-            if host == page.host and not self._is_same_content(tx, page, original, looked_up):
+            if host == page.host and not self._is_same_content(queries, page, original, looked_up):
                 continue
             page.by_paragraphs = Verdict(original, DuplicateKind.PARAGRAPH, share)
             return
 
     def _is_same_content(
-        self, tx: Transaction, page: JudgedPage, original: int, looked_up: LookedUp
+        self, queries: Queries, page: JudgedPage, original: int, looked_up: LookedUp
     ) -> bool:
         """Pages of one host may share a notice that is their only long paragraph."""
-        self._load_texts(tx, [original], looked_up)
+        self._load_texts(queries, [original], looked_up)
         other = looked_up.texts.get(original)
         text = self._text_of(page, looked_up)
         return (

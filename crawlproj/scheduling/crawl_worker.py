@@ -66,6 +66,7 @@ from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
 from crawlproj.scheduling.duplicate_notes import DuplicateNotes
 from crawlproj.scheduling.hang_watchdog import TOO_SLOW, HangWatchdog, set_hung_pages_aside
+from crawlproj.scheduling.late_verdicts import LateVerdicts
 from crawlproj.scheduling.marking import PageMarking
 from crawlproj.scheduling.memory_tuning import release_memory
 from crawlproj.scheduling.messages import BudgetNews, FromDatabase, Refill, frontier_time
@@ -162,6 +163,7 @@ class CrawlWorker:
         )
         self.marking = self._new_marking()
         self._previews: dict[int, asyncio.Future[ItemVerdict | None]] = {}
+        self._late_verdicts = LateVerdicts()
 
     def open(
         self,
@@ -631,6 +633,7 @@ class CrawlWorker:
             self._note_budget(message.budget)
         for id_, found in message.previews.items():
             self._end_preview(id_, found)
+        self._count_late_verdicts(message)
         self.dispatcher.handle_message(message)
         if self.articles is not None:
             self._note_articles(self.articles, message)
@@ -706,14 +709,23 @@ class CrawlWorker:
         self._previews[ticket.id] = future
         self.dispatcher.items_waiting += items
         self.database_thread.fill_message(lambda message: message.previews.append(asked), ring=True)
+        verdict = None
         try:
-            return await asyncio.wait_for(future, PREVIEW_S)
+            verdict = await asyncio.wait_for(future, PREVIEW_S)
         except TimeoutError:
             self._count("duplicates/unasked", 1)
-            return None
         finally:
             self._previews.pop(ticket.id, None)
             self.dispatcher.items_waiting -= items
+        if verdict is None:
+            self._late_verdicts.note_passed(ticket.id, items)
+        return verdict
+
+    def _count_late_verdicts(self, message: FromDatabase) -> None:
+        copies = {id_ for committed in message.committed for id_ in committed.verdicts}
+        late = self._late_verdicts.take_late(message.stored, copies)
+        if late:
+            self._count("duplicates/items_late", late)
 
     def _end_preview(self, id_: int, found: tuple[str, Verdict] | None) -> None:
         future = self._previews.get(id_)

@@ -291,8 +291,9 @@ class DatabaseThread(threading.Thread):
         was leased or renewed is reported by a later turn if the database is lost before this one is
         over. What is too much for one turn is left for the next, which then comes at once.
         """
-        previews = self._preview_verdicts(message)
         self._writer.store_message(message, time.monotonic() + STORE_S, self._serve_refills)
+        # After it, so that pages which have just been stored are seen.
+        previews = self._preview_verdicts(message)
         if self._notes is not None:
             self._notes.write_if_due()
         if self._stats is not None:
@@ -343,8 +344,8 @@ class DatabaseThread(threading.Thread):
         return self.frontier.get_host_texts(names)
 
     def _preview_verdicts(self, message: ToDatabase) -> dict[int, tuple[str, Verdict] | None]:
-        """Say of pages whose items wait whether they are copies. It is told even if what follows
-        in this turn fails, and asked again then.
+        """Say of pages whose items wait whether they are copies. It is asked again if what follows
+        in this turn fails.
         """
         if not message.previews:
             return {}

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from crawlproj.content.packed_text import full_text, unpack_blocks
 from crawlproj.database.connection import Database
 from crawlproj.duplicates.rules import DuplicateRules
+from crawlproj.fetch.resolver import Resolver
 from crawlproj.frontier.base import Batch, DuplicateKind
+from crawlproj.politeness.guard import StaticNames
+from crawlproj.scheduling.database_thread import DatabaseThread
+from crawlproj.scheduling.messages import ToDatabase
 from tests.support.copies import Copies, article, html, paragraph, sentence
 
 A = "http://a.test/"
@@ -354,6 +358,46 @@ def rounds_of_two_workers(database: Database, rounds: int, near: bool) -> int:
     for worker in workers:
         worker.close()
     return wrong
+
+
+def test_items_that_wait_see_what_is_stored_in_the_same_turn_and_each_other(
+    copies: Copies,
+) -> None:
+    """Else two copies that come one after the other in the same second would both be originals."""
+    resolver = Resolver(StaticNames({}))
+    news: list[Any] = []
+    thread = DatabaseThread(
+        copies.frontier, copies.worker, resolver, 1.0, list, news.append, lambda error: None
+    )
+    texts = article(80)
+    stored = copies.outcome(f"{A}stored", html(texts))
+    waiting = [
+        copies.outcome(f"{B}copy", html(texts)),
+        copies.outcome(f"{B}reprint", html(texts[:6], frame=ABOUT)),
+        copies.outcome(f"{B}other", html(article(81))),
+        copies.outcome(f"{B}other-copy", html(article(81), "Other title")),
+    ]
+
+    def fill(message: ToDatabase) -> None:
+        message.outcomes.append(stored)
+        message.previews += waiting
+
+    thread.fill_message(fill)
+    thread.run_once(thread._message)
+    resolver.close()
+    told = news[-1].previews
+    found = {
+        id_: (preview[0], preview[1].kind.value) if preview else None
+        for id_, preview in told.items()
+    }
+    assert found == {
+        copies.id(f"{B}copy"): (f"{A}stored", "exact"),
+        copies.id(f"{B}reprint"): (f"{A}stored", "paragraph"),
+        copies.id(f"{B}other"): None,
+        copies.id(f"{B}other-copy"): (f"{B}other", "near"),
+    }
+    assert copies.count("exact") == 1, "nothing is written of those that wait"
+    assert copies.count("paragraph") == 8
 
 
 def test_a_commit_says_how_long_it_waited_for_the_verdicts_of_another(

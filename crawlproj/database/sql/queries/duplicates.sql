@@ -45,8 +45,8 @@ where p.duplicate_of = any (%(originals)s::bigint[]) and p.url <> all (%(judged)
 order by p.url limit 1000;
 
 -- name: hosts_of_pages
--- The hosts of pages by name; asked with stored_texts for pages whose text is new.
-select u.id, h.name from url u join host h on h.id = u.host where u.id = any (%(ids)s::bigint[]);
+-- The hosts of pages, by name and number; asked with stored_texts, and for pages whose items wait.
+select u.id, h.name, h.id from url u join host h on h.id = u.host where u.id = any (%(ids)s::bigint[]);
 
 -- name: drop_paragraphs
 -- Forgets that pages have paragraphs which they have no longer; in a commit, before know_paragraphs.
@@ -70,6 +70,15 @@ with q as materialized (
 )
 select k.page, k.hash, k.other, coalesce(g.duplicate_of, k.other) as original, u.host, k.own, k.number
 from known k left join page g on g.url = k.other left join url u on u.id = k.other where k.other <> k.page;
+
+-- name: find_paragraphs
+-- Where else the paragraphs of pages stand, without remembering anything; for pages whose items wait.
+with q as materialized (
+    select q.hash, q.page, u.host from unnest(%(hash)s::bigint[], %(page)s::bigint[]) as q (hash, page) join url u on u.id = q.page
+)
+select q.page, q.hash, p.page, coalesce(g.duplicate_of, p.page), u.host, p.host = q.host, p.number
+from q cross join lateral (select * from paragraph where hash = q.hash order by (host = q.host) desc limit 4) p
+    left join page g on g.url = p.page left join url u on u.id = p.page where p.page <> q.page;
 
 -- name: put_exact
 -- Stores the digests of originals; under the lock.
