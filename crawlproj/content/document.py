@@ -76,9 +76,9 @@ class Link(NamedTuple):
 class Block(NamedTuple):
     """A run of text between two borders; never empty, white space collapsed.
 
-    `path` is the chain of `tag.firstclass` of the non-inline elements around it, `main` says
-    whether the innermost landmark is main or article, `link_share` is how much of the text is in
-    links (0 to 1).
+    `path` is the chain of `tag.firstclass` of the non-inline elements around it (an ARIA landmark
+    is marked: `div.box@navigation`), `main` says whether the innermost landmark is main or article,
+    `link_share` is how much of the text is in links (0 to 1).
     """
 
     text: str

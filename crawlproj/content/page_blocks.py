@@ -25,6 +25,7 @@ _MASK: Final = 0xFFFFFFFF
 _CLOSING: Final = re.compile(
     rf"(?:^|/)(?:{'|'.join(CLOSING_TAGS)})(?:[./]|$)|@(?:{'|'.join(CLOSING_ROLES)})(?:/|$)"
 )
+_NUMBER: Final = re.compile(r"\d{2,}")
 _END: Final = re.compile(r"[^/.]*\.[^/]*(?:/[^/.]*)*$")
 # Letters are counted in UTF-8: each has one first byte. The signs of U+0080 to U+00BF begin with
 # C2, those of U+2000 to U+2FFF (quotes, dashes, bullets, arrows) with E2, emoji with F0.
@@ -87,9 +88,8 @@ def find_blocks(blocks: Iterable[Block]) -> PageBlocks:
         letters = list(map(len, folded.translate(None, _NO_LETTERS).split(b"\n")))
         if len(set(keys)) < len(keys):
             keys = _number_repeated(keys)
-    places = list(map(_path_hashes.get, paths))
-    if None in places:
-        places = list(map(hash_path, paths))
+    known = _path_hashes.get
+    places = [known(path) or hash_path(path) for path in paths]
     return PageBlocks(
         keys,
         letters,
@@ -113,15 +113,16 @@ def is_closed(path: str) -> bool:
 
 def hash_path(path: str) -> int:
     """A number of 32 bits for a path, the same in every process; its upper half is that of the
-    path's end.
+    path's end. Numbers in class names do not count: they may be other ones at each visit.
     """
     found = _path_hashes.get(path)
     if found is None:
         if len(_path_hashes) >= MAX_PATHS:
             _path_hashes.clear()
-        end = _END.search(path)
-        ending = end.group() if end is not None else path
-        found = _hash_short(ending) << 16 | _hash_short(path)
+        plain = _NUMBER.sub("0", path)
+        end = _END.search(plain)
+        ending = end.group() if end is not None else plain
+        found = _hash_short(ending) << 16 | _hash_short(plain)
         _path_hashes[path] = found
     return found
 

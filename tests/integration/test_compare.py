@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from crawlproj.commands.compare import read_page
+from crawlproj.errors import ConfigError
 from tests.support.crawling import Result, run_command
 
 STORY = "".join(f"<p>Paragraph {number} of a page that hardly changes.</p>" for number in range(9))
@@ -37,9 +40,7 @@ def captures(tmp_path: Path) -> list[str]:
 def test_each_capture_is_judged_by_those_before(tmp_path: Path, captures: list[str]) -> None:
     result = compare(tmp_path, *captures, "--json", "--url", "http://a.test/")
     assert result.code == 0, result.stderr
-    assert [(row["from"], row["to"]) for row in result.json] == list(
-        zip(captures, captures[1:], strict=False)
-    )
+    assert [(row["from"], row["to"]) for row in result.json] == list(pairwise(captures))
     assert [(row["changed"], row["kind"]) for row in result.json] == [
         (False, "none"),
         (True, "new text"),
@@ -47,7 +48,7 @@ def test_each_capture_is_judged_by_those_before(tmp_path: Path, captures: list[s
         (False, "wall"),
     ]
     second = result.json[1]
-    assert second["new_letters"] == 27 and second["gone_letters"] == 0
+    assert second["new_letters"] == 26 and second["gone_letters"] == 0
     assert {"reason": "path noise", "new": True, "text": "Buy three"}.items() <= next(
         mask for mask in second["masked"] if mask["new"]
     ).items()
@@ -69,12 +70,17 @@ def test_bad_input_is_said_in_one_line(tmp_path: Path, captures: list[str]) -> N
     broken.write_bytes(gzip.compress(STORY.encode())[:40])
     for words, said in (
         ([captures[0]], "usage: scrapy compare FILE FILE..."),
-        ([captures[0], missing], "none.html can't be read: No such file or directory"),
         ([captures[0], text], "text.txt is not HTML"),
-        ([captures[0], str(image)], "image.html is not HTML"),
-        ([captures[0], str(broken)], "broken.html.gz can't be read"),
-        ([*captures, "--url", "nonsense"], "not a web address"),
     ):
         result = compare(tmp_path, *words)
         assert result.code == 2 and not result.stdout
         assert said in result.stderr and len(result.stderr.splitlines()) == 1
+    for name, url, said in (
+        (missing, "", "none.html can't be read: No such file or directory"),
+        (str(image), "", "image.html is not HTML"),
+        (str(broken), "", "broken.html.gz can't be read"),
+        (captures[0], "nonsense", "not a web address"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            read_page(name, url)
+    assert read_page(write(tmp_path, "empty.html", ""), "").body == b""
