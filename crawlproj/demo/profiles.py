@@ -167,8 +167,8 @@ DEMO = Profile(
             "127.0.0.4",
             sections=("city", "stage"),
             articles=7,
-            keep=9,
-            appear_s=80,
+            keep=20,  # so that the article of the tutorial is still there after an hour
+            appear_s=240,
             change_s=(0.0, 150.0),
             feed="atom",
             markup="odd",
