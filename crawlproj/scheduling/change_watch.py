@@ -48,7 +48,12 @@ MIN_GONE: Final = 500
 MAX_HOSTS: Final = 5_000
 WRITE_GAP_S: Final = 30.0
 """How often what is known of a host is written."""
-LIST_KINDS: Final = frozenset({"listing", *SOURCE_KINDS})
+SET_ASIDE: Final = {
+    "wall": "pages/wall",
+    "soft 404": "pages/soft_gone",
+    "probe": "pages/probe",
+}
+"""Why a page is set aside, and how that is counted."""
 
 
 @dataclass(slots=True)
@@ -132,7 +137,7 @@ class ChangeWatch:
         if page.verdict is None:
             page.verdict = self._judge(page)
             if page.verdict.set_aside:
-                self._count(f"pages/{page.verdict.set_aside.replace(' ', '_')}", 1)
+                self._count(SET_ASIDE[page.verdict.set_aside], 1)
         return page.verdict
 
     def _judge(self, page: Page) -> ChangeVerdict:
@@ -200,8 +205,6 @@ class ChangeWatch:
         if judged.noise.paths:
             known.noise = known.noise.merge(judged.noise)
             self._learn(ticket.host, known)
-        for masked in change.masked:
-            self._count(f"changes/masked/{masked.reason.value.replace(' ', '_')}", 1)
         if judged.first:
             return ChangeVerdict(_differs(document, ticket), state=judged.state)
         return ChangeVerdict(

@@ -133,7 +133,7 @@ def count_outcomes(stats: Mapping[str, Any]) -> Tally:
         reasons=reasons,
         limited={words: stats[name] for name, words in LIMITS.items() if stats.get(name)},
         noise=stats.get("pages/noise", 0),
-        set_aside=stats.get("pages/wall", 0) + stats.get("pages/soft_404", 0),
+        set_aside=stats.get("pages/wall", 0) + stats.get("pages/soft_gone", 0),
         copies={
             kind.value: stats[f"duplicates/{kind.value}"]
             for kind in DuplicateKind
