@@ -29,7 +29,7 @@ WHAT_IS_MASKED = {
 _ANY_TAG = re.compile(rb"<[A-Za-z!]")
 
 
-class ComparedPair(NamedTuple):
+class CaptureVerdict(NamedTuple):
     """What is said of one capture: the files are those of the capture before and its own."""
 
     before: str
@@ -80,23 +80,23 @@ def read_page(name: str, url: str) -> SourcePage:
     return page
 
 
-def compare_captures(names: Sequence[str], pages: Sequence[SourcePage]) -> Iterator[ComparedPair]:
+def compare_captures(names: Sequence[str], pages: Sequence[SourcePage]) -> Iterator[CaptureVerdict]:
     """A verdict on each capture but the first."""
     state: bytes | None = None
     before: tuple[str, bytes] | None = None
     for name, page in zip(names, pages, strict=True):
         if before is not None and page.body == before[1]:
-            yield ComparedPair(before[0], name, NO_CHANGE)
+            yield CaptureVerdict(before[0], name, NO_CHANGE)
         else:
             document = parse_page(page.body, page.url, page.charset or None)
             judged = judge_change(document.blocks, state, page.url)
             state = judged.state
             if before is not None:
-                yield ComparedPair(before[0], name, judged.change)
+                yield CaptureVerdict(before[0], name, judged.change)
         before = (name, page.body)
 
 
-def as_object(verdict: ComparedPair) -> dict[str, Any]:
+def as_object(verdict: CaptureVerdict) -> dict[str, Any]:
     """A verdict as JSON."""
     change = verdict.change
     return {
@@ -113,7 +113,7 @@ def as_object(verdict: ComparedPair) -> dict[str, Any]:
     }
 
 
-def as_text(verdicts: Sequence[ComparedPair]) -> list[str]:
+def as_text(verdicts: Sequence[CaptureVerdict]) -> list[str]:
     """A table of the verdicts; below it, what did not count."""
     rows = [
         [

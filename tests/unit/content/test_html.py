@@ -131,6 +131,11 @@ def test_the_innermost_landmark_decides_what_is_main(html: str, main: bool) -> N
     assert read(html).blocks[-1].main is main
 
 
+def test_roles_that_are_landmarks_are_marked_in_paths() -> None:
+    found = read("<div class='x y' role=Search><p>a</div><ul role=list><li>b</ul><ul role=banner>c")
+    assert [block.path for block in found.blocks] == ["div.x@search/p", "ul/li", "ul.@banner"]
+
+
 def test_share_of_text_in_links_is_told() -> None:
     found = read(
         "<p>abc <a href=x>def</a></p><li> <a href=y> g  h </a> </li><p>i</p><a "
