@@ -34,9 +34,9 @@ HINTS: Final = {
     "expires": "Expires and max-age",
 }
 MASKED: Final = {
-    "path noise": "it changes at nearly every visit",
-    "host noise": "the same place changes on other pages of its host",
-    "count range": "it has come and gone before",
+    "path noise": "a place that changes at nearly every visit",
+    "host noise": "a place that changes on other pages of its host, too",
+    "count range": "a text that has come and gone before",
     "boilerplate": "navigation and the like",
     "relative time": "a time ago",
 }
@@ -140,9 +140,12 @@ def change_lines(facts: dict[str, Any], now: datetime) -> list[str]:
             line += f"; its copy is up to date with {format_share(facts['freshness'])} certainty"
         lines.append(f"{line}.")
     for masked in facts.get("masked", ())[:5]:
-        text = masked["text"][:MAX_SHOWN] or "a text of which only the number is known"
+        why = MASKED[masked["reason"]]
         came = "new" if masked["new"] else "gone"
-        lines.append(f"  Does not count ({MASKED[masked['reason']]}): {came}, {text!r}")
+        if masked["text"]:
+            lines.append(f"  Does not count ({why}): {came}, {masked['text'][:MAX_SHOWN]!r}")
+        else:
+            lines.append(f"  Does not count: {why}, {came}.")
     for hint, met in facts.get("hints", {}).items():
         right = met["changed"][0] + met["same"][1]
         number = sum(met["changed"]) + sum(met["same"])

@@ -150,7 +150,7 @@ def test_clocks_and_adverts_are_no_changes_and_edits_are(database_url: str, tmp_
     assert versions(database_url)["/still"] == [None]
     # At its second visit nobody can know that the clock is one.
     assert len(versions(database_url)["/noisy"]) <= 3
-    assert "Does not count (it changes at nearly every visit)" in told.stdout
+    assert "Does not count (a place that changes at nearly every visit)" in told.stdout
     changes = [json.loads(line) for line in exported.stdout.splitlines()]
     edit = next(change for change in changes if change["url"] == f"{site.base}/edited")
     assert edit["kind"] == "edit" and edit["new_letters"] > 20 and edit["before"] < edit["at"]
