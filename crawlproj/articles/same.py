@@ -6,8 +6,6 @@ import unicodedata
 from hashlib import blake2b
 from typing import Final
 
-from crawlproj.duplicates.words import fold_text, shingle_hashes, word_hashes
-
 SHINGLE: Final = 3
 SAME_TITLE_SHARE: Final = 0.7
 """Two texts under the same title are the same article if so much of them is the same."""
@@ -39,6 +37,8 @@ def title_key(site: int, title: str | None) -> int | None:
 
 def letters_of(text: str) -> str:
     """Letters and digits only, deaf to case and to how letters are composed."""
+    from crawlproj.duplicates.words import fold_text  # it loads numpy
+
     folded = fold_text(unicodedata.normalize("NFKC", text))
     return "".join(filter(str.isalnum, folded))
 
@@ -49,6 +49,8 @@ def is_same_article(text: str, other: str, *, same_title: bool, named: bool) -> 
     """
     if letters_of(text) == letters_of(other):
         return True
+    from crawlproj.duplicates.words import shingle_hashes, word_hashes
+
     a = set(shingle_hashes(word_hashes(text), SHINGLE).tolist())
     b = set(shingle_hashes(word_hashes(other), SHINGLE).tolist())
     if not a or not b:

@@ -28,7 +28,6 @@ from crawlproj.database.migrations import migrate
 from crawlproj.database.opening import open_database
 from crawlproj.database.watchdog import DatabaseWatchdog
 from crawlproj.duplicates.marks import PageMarker
-from crawlproj.duplicates.postgres import DuplicateJudge
 from crawlproj.errors import DatabaseError
 from crawlproj.fetch.big_bodies import MANY_LINKS, BigBodies
 from crawlproj.fetch.resolver import Resolver, address_of, describe_failures
@@ -318,6 +317,9 @@ class CrawlWorker:
         """Let pages be compared, unless the settings say that none are."""
         if not self.config.duplicates.exact:
             return
+        # It loads numpy.
+        from crawlproj.duplicates.postgres import DuplicateJudge
+
         self.marker = PageMarker(self.config.duplicates, self.frontier.crawl_id)
         self.marking = self._new_marking()
         self.frontier.judge = DuplicateJudge(self.marker, archived=self.config.warc is not None)

@@ -120,3 +120,15 @@ def test_a_scheme_says_what_it_was_made_by() -> None:
     assert len(bands(TEXT, signer=Signer(96, 5, 6)) or ()) == 6
     with pytest.raises(ValueError):
         Signer(4, band_count=8)
+
+
+def test_a_crawl_that_compares_nothing_loads_nothing_for_it() -> None:
+    program = """
+import sys
+import crawlproj.scheduling.crawl_worker, middlewares.pages, pipelines.dedup, pipelines.store
+from crawlproj.duplicates.marks import PageMarker
+from crawlproj.duplicates.rules import DuplicateRules
+PageMarker(DuplicateRules(near=False, paragraphs=False), 1)
+print(sorted({"numpy", "datasketch", "py3langid"} & sys.modules.keys()))
+"""
+    assert run(program) == "[]"
