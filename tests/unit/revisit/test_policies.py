@@ -87,6 +87,12 @@ def test_a_policy_with_the_old_interface_goes_on_working() -> None:
     assert policy.plan(Visit(NOW, False, source=True)).interval == HOUR / 2
 
 
+@pytest.mark.parametrize(("times", "expected"), [(1000.0, 365 * DAY), (-5.0, DAY / 2)])
+def test_a_policy_of_ones_own_can_not_leave_the_bounds(times: float, expected: timedelta) -> None:
+    policy = choose_policy(settings(f"{HERE}.OldPolicy", args={"times": times}))
+    assert policy.plan(Visit(NOW, False)).interval == expected
+
+
 def test_a_site_has_its_own_policy_and_interval_with_all_hosts_below_it() -> None:
     sites = {
         "example.org": SiteRevisit("uniform", HOUR),

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlproj.revisit.base import Bounds, Numbers, RevisitSettings, Visit
-from crawlproj.revisit.optimal import make_prices
+from crawlproj.revisit.optimal import make_prices, page_value
 from crawlproj.revisit.policies import RevisitPlanner, choose_policy
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -164,8 +164,9 @@ def test_the_price_stays_where_a_new_page_is_visited_within_the_bounds(
     for interval_s, late_s in planned:
         control.note_planned(interval_s, late_s)
         control.note_served(START, START + timedelta(seconds=min(max(late_s, -1e9), 1e9)))
-    new = planner.policy.plan(Visit(START, False, first=True)).interval
-    assert BOUNDS.shortest * 0.999 <= new <= BOUNDS.longest
+    cheapest = page_value(BOUNDS.shortest.total_seconds(), control.mean_s)
+    dearest = page_value(BOUNDS.longest.total_seconds(), control.mean_s)
+    assert cheapest * 0.999 <= control.threshold <= dearest * 1.001
     assert control.take_factor() == pytest.approx(control.price / start)
 
 
