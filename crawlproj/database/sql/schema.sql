@@ -157,6 +157,7 @@ $$;
 -- parent (0 seed, 1 link, 2 feed, 3 sitemap, 4 robots.txt, 5 push, 6 redirect, 7 request of a spider, 8 import; null: not stored then).
 -- `source`: the last visit took it for a source, and `interval_s` is one of a source. `rate_a` and `rate_b` (in seconds) say how often it
 -- changes, see revisit/rates.py; `own_a` and `own_b` belong to a policy of one's own; `importance`: what a visit is worth beside others.
+-- `published`: when a feed or sitemap, or the URL itself, says that the page was published.
 create table url (
     id bigint primary key,
     crawl int not null references crawl on delete cascade,
@@ -193,6 +194,7 @@ create table url (
     own_a real,
     own_b real,
     importance real,
+    published timestamptz,
     check ((lane is null) = (rank is null))
 ) with (autovacuum_vacuum_scale_factor = 0.05);
 -- The queue: one index, read lane by lane. Only queued URLs are in it.
@@ -401,6 +403,29 @@ create table article_queue (
 create index article_queue_crawl on article_queue (crawl, at);
 alter table article_queue alter body set storage external;
 
+-- Where new pages are found: feeds, sitemaps, front pages, and hubs, which are pages learned by what they bring. `site`: the registered domain
+-- of the site that it belongs to, which may be another one than its own. `entries`: how many it had last; `new_links`: how many it has
+-- brought; `last_new`: when it did last; `gap_s`: the usual time between two visits that brought something; `newest`: the latest date in it;
+-- `silent_since`: it brings nothing for longer than usual; `problem`: what is odd about it.
+create table source (
+    url bigint primary key references url on delete cascade,
+    crawl int not null references crawl on delete cascade,
+    site text not null,
+    kind text not null,
+    title text not null default '',
+    first_visit timestamptz not null,
+    last_visit timestamptz not null,
+    visits int not null default 0,
+    entries int not null default 0,
+    new_links bigint not null default 0,
+    last_new timestamptz,
+    gap_s float8,
+    newest timestamptz,
+    silent_since timestamptz,
+    problem text not null default ''
+);
+create index source_crawl on source (crawl, site);
+
 -- Articles, by the page that each was taken from first. `fields` has what else an item has; the keys tell the same article at another
 -- address of its site.
 create table article (
@@ -481,3 +506,16 @@ begin
         alter table page_links alter details set storage external;
     end if;
 end $$;
+
+-- All that is known of a host in a crawl, for people.
+create view site as
+select h.id as host, h.name, c.name as crawl, c.id as crawl_id,
+    (select o.status from origin o where o.host = h.name order by o.fetched desc limit 1) as robots_status,
+    (select max(o.fetched) from origin o where o.host = h.name) as robots_fetched,
+    (select count(*) from source s join url u on u.id = s.url where s.crawl = c.id and u.host = h.id and s.kind like '%sitemap%') as sitemaps,
+    (select count(*) from source s join url u on u.id = s.url where s.crawl = c.id and u.host = h.id and s.kind = 'feed') as feeds,
+    (select jsonb_object_agg(state, number) from (
+        select u.state, count(*) as number from url u where u.host = h.id and u.crawl = c.id group by u.state) n) as pages,
+    (select min(u.first_seen) from url u where u.host = h.id and u.crawl = c.id) as first_seen,
+    (select max(u.last_visit) from url u where u.host = h.id and u.crawl = c.id) as last_visit
+from crawl_host ch join host h on h.id = ch.host join crawl c on c.id = ch.crawl;
