@@ -23,7 +23,7 @@ from crawlproj.cli.screen import MODES, LogLines, Screen, format_elapsed, output
 from crawlproj.cli.summary import CrawlSummary, format_summary
 from crawlproj.cli.worker_reports import ReportPipe
 from crawlproj.config import SettingsReader, config_of, one_of, parse_seconds
-from crawlproj.formatting import format_count, shorten_line
+from crawlproj.formatting import format_count, format_share, shorten_line
 from crawlproj.scheduling.scheduler import scheduler_of, worker_of
 from crawlproj.scheduling.snapshot import HostSnapshot, Tally, count_outcomes, host_snapshot
 from crawlproj.scheduling.spider import seeds_of
@@ -271,7 +271,7 @@ def panel_lines(
     rows = {
         "pages": pages_text(done, rate),
         "others": others_text(done),
-        "queue": f"{held} in hand, {found} found in this run",
+        "queue": f"{held} in hand, {found} found in this run{_fresh_text(at)}",
         "hosts": hosts_text(at),
         "now": _now_text(at, stopping),
     }
@@ -279,6 +279,12 @@ def panel_lines(
         f"{title}  {format_elapsed(elapsed_s)}",
         *(f"  {name:<7} {shorten_line(text, width - 10)}" for name, text in rows.items()),
     ]
+
+
+def _fresh_text(at: HostSnapshot) -> str:
+    if at.freshness is None:
+        return ""
+    return f"; {format_share(at.freshness)} of the copies up to date by estimate"
 
 
 def _now_text(at: HostSnapshot, stopping: bool) -> str:

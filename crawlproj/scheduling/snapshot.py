@@ -154,6 +154,8 @@ class HostSnapshot:
     held: int = 0
     resting: Mapping[str, int] = field(default_factory=dict)
     wait_reason: str = ""
+    freshness: float | None = None
+    """How fresh the copies of the crawl are by estimate."""
 
 
 def host_snapshot(worker: CrawlWorker) -> HostSnapshot:
@@ -182,6 +184,7 @@ def host_snapshot(worker: CrawlWorker) -> HostSnapshot:
         len(worker.leases.window),
         resting=Counter(clock.reason for clock in resting),
         wait_reason=wait_reason,
+        freshness=worker.freshness,
     )
 
 
