@@ -38,9 +38,11 @@ def test_status_and_history_tell_what_two_runs_did(database_url: str, tmp_path: 
     assert (done["articles"], done["article_versions"], done["useful"]) == (5, 1, 6)
     assert done["fetches"] == asked
     assert re.search(
-        rf"Articles +5  5 new, .*; {5 / asked_first:.0%} of what was fetched", first.stdout
+        rf"Articles +5  5 new, .*; {5 / asked_first:.0%} of all responses brought one", first.stdout
     )
-    assert re.search(r"Articles +1  1 new version; \d+% of what was fetched", second.stdout)
+    assert re.search(
+        r"Articles +1  1 new version; \d+% of all responses brought one", second.stdout
+    )
 
     told = status(database_url, tmp_path, "--history", "--json").json["crawls"]["site"]
     assert (told["articles"], told["articles_per_day"], told["useful_per_day"]) == (5, 5, 6)
