@@ -45,9 +45,10 @@ class OutcomeRules:
     revisit_filter: frozenset[str] | None = None
 
     @classmethod
-    def from_config(cls, config: Config) -> Self:
+    def from_config(cls, config: Config, steers: bool = True) -> Self:
+        """`steers`: visits move the price of the policy; not those of the past."""
         return cls(
-            choose_policy(config.revisit),
+            choose_policy(config.revisit, steers),
             config.retries,
             config.retry_delay,
             gone_limit=config.gone_limit,
