@@ -59,17 +59,18 @@ class RevisitPlanner:
     """Plans the next visit to any page: learns from this one, whatever the policy, and asks the
     policy of the page's site.
 
-    `prices` and `priors` are of one worker; prices are shared by `PriceControl.take_factor` and
-    `set_price`. `errors` counts what a policy of one's own has failed at: then the page has the
-    first interval.
+    `prices` are of one worker; they are shared by `PriceControl.take_factor` and `set_price`.
+    `steers`: visits move the prices; those of the past, which are replayed, must not. `errors`
+    counts what a policy of one's own has failed at: then the page has the first interval.
     """
 
-    def __init__(self, settings: RevisitSettings) -> None:
+    def __init__(self, settings: RevisitSettings, steers: bool = True) -> None:
         bounds = settings.bounds
         self.settings = settings
         self.bounds = bounds
         self.prices = make_prices(bounds)
         self.errors = 0
+        self._steers = steers
         self._priors = {
             source: Priors(make_prior(self.prices.of_kind(source).mean_s))
             for source in (False, True)
@@ -107,7 +108,7 @@ class RevisitPlanner:
             self.errors += 1
             return Plan(bounds.first(visit.source), learned)
         interval = bounds.clamp(timedelta(seconds=seconds), visit.source)
-        if isinstance(policy, OptimalPolicy):
+        if self._steers and isinstance(policy, OptimalPolicy):
             self._note_planned(visit, interval)
         return Plan(interval, numbers)
 
@@ -189,9 +190,9 @@ def _site_bounds(bounds: Bounds, interval: timedelta) -> Bounds:
     )
 
 
-def choose_policy(settings: RevisitSettings) -> RevisitPlanner:
+def choose_policy(settings: RevisitSettings, steers: bool = True) -> RevisitPlanner:
     """The planner of these settings; ConfigError if one of them makes no sense."""
-    return RevisitPlanner(settings)
+    return RevisitPlanner(settings, steers)
 
 
 def _make_policy(

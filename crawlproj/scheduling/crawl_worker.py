@@ -79,6 +79,7 @@ from crawlproj.scheduling.spider import (
     ChoosesLinks,
     LearnsSeeds,
     check_scope,
+    revisits_of,
     scope_of,
     seeds_of,
     site_rules_of,
@@ -410,7 +411,8 @@ class CrawlWorker:
         self.robots = RobotsLifecycle(config, self.leases, count, add_sitemaps=self._add_sitemaps)
         self.dispatcher = Dispatcher(config, self.leases, self.robots, count=count)
         self._request_log = self._open_request_log()
-        self._planner = choose_policy(config.revisit)
+        sites = {**revisits_of(self._spider), **config.revisit.sites}
+        self._planner = choose_policy(replace(config.revisit, sites=sites))
         self._visits = VisitEnds(
             config,
             self.name,
@@ -512,6 +514,8 @@ class CrawlWorker:
             )
         if self.seen_urls.media:
             self._count("links/media", self.seen_urls.media)
+        if self._planner.errors:
+            self._count("revisit/policy_failed", self._planner.errors)
         if not lost:
             with suppress(DatabaseError):
                 self.freshness, self.age_s = self._budget.estimate_freshness()

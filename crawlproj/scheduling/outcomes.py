@@ -62,10 +62,14 @@ class OutcomeRules:
     """What a visit to a page of each kind is worth; others: 1."""
 
     @classmethod
-    def from_config(cls, config: Config, policy: RevisitPolicy | None = None) -> Self:
-        """`policy`: the one that is shared with others; made from the settings if there is none."""
+    def from_config(
+        cls, config: Config, policy: RevisitPolicy | None = None, steers: bool = True
+    ) -> Self:
+        """`policy`: the one that is shared with others; made from the settings if there is none.
+        `steers`: visits move its price; not those of the past.
+        """
         return cls(
-            policy or choose_policy(config.revisit),
+            policy or choose_policy(config.revisit, steers),
             config.retries,
             config.retry_delay,
             gone_limit=config.gone_limit,

@@ -136,7 +136,7 @@ class CaptureReplay:
     """Replays captures by the rules of a crawl."""
 
     def __init__(self, crawl: str, config: Config, archive: Archive) -> None:
-        self._outcome_rules = OutcomeRules.from_config(config)
+        self._outcome_rules = OutcomeRules.from_config(config, steers=False)
         self._crawl = crawl
         self._config = config
         self._archive = archive

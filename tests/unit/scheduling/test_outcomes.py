@@ -13,6 +13,8 @@ from crawlproj.items import Page
 from crawlproj.revisit.base import Bounds
 from crawlproj.revisit.uniform import UniformPolicy
 from crawlproj.scheduling.outcomes import OutcomeRules
+from crawlproj.scheduling.spider import revisits_of
+from crawlproj.urls.rules import SiteRevisit, SiteRules
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -222,3 +224,23 @@ def test_a_document_that_only_lacked_room_comes_again_soon() -> None:
     fetched = page(200, ticket())
     fetched.unread = True
     assert ENDS.decide_outcome(fetched, ticket()).next_visit == NOW + 5 * HOUR
+
+
+def test_sites_of_a_file_have_revisits_of_their_own() -> None:
+    """What a spider's sites say is in force, for a host or for whole domains."""
+    daily = SiteRevisit("uniform", timedelta(days=1))
+    hourly = SiteRevisit("", timedelta(hours=1))
+
+    class Spider:
+        sites = (
+            SiteRules("a", ("a.example", "b.example"), revisit=daily),
+            SiteRules("c", ("c.example",), host="www.c.example", revisit=hourly),
+            SiteRules("d", ("d.example",)),
+        )
+
+    assert revisits_of(Spider()) == {
+        "a.example": daily,
+        "b.example": daily,
+        "www.c.example": hourly,
+    }
+    assert revisits_of(object()) == {}
