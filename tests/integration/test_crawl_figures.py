@@ -14,9 +14,10 @@ from tests.integration.test_articles import PAGES, crawl
 from tests.support.crawling import Result, run_command
 from tests.support.news_web import news_article, serve_news
 
-FIGURES = COLUMNS[1:]
+ESTIMATES = {"freshness", "age_s"}
+FIGURES = [name for name in COLUMNS[1:] if name not in ESTIMATES]
 HEAD = ["from", "fetched", "failed", "new", "changed", "unchanged", "copies", "articles"]
-HEAD += ["versions", "useful", "bytes"]
+HEAD += ["versions", "useful", "bytes", "fresh"]
 
 
 def status(database_url: str, folder: Path, *words: str) -> Result:
@@ -51,6 +52,8 @@ def test_status_and_history_tell_what_two_runs_did(database_url: str, tmp_path: 
     found = told["history"]
     assert found["unit"] == "minute"
     assert sums(found["rows"]) == {name: done[name] for name in FIGURES}
+    assert all(0.9 < row["freshness"] <= 1 for row in found["rows"] if row["freshness"])
+    assert any(row["freshness"] for row in found["rows"])
     assert found["rows"] == sorted(found["rows"], key=lambda row: row["at"], reverse=True)
 
     database = Database(database_url)
