@@ -356,7 +356,7 @@ select * from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(status)s::small
 on conflict do nothing;
 
 -- name: put_page_states
--- Stores what the next visits of pages are compared with, and what their servers said of changes; in each commit.
+-- Stores what the next visits of pages are compared with, and what their servers said; in each commit.
 insert into page_state (url, state, modified_at, fresh_until)
 select url, state, modified_at, fresh_until
 from unnest(%(url)s::bigint[], %(state)s::bytea[], %(modified_at)s::timestamptz[], %(fresh_until)s::timestamptz[])
@@ -374,7 +374,7 @@ on conflict (host, hint) do update set changed_said = host_hint.changed_said + e
     same_said = host_hint.same_said + excluded.same_said, same_unsaid = host_hint.same_unsaid + excluded.same_unsaid;
 
 -- name: retire_pages
--- Forgets what a visit to pages that are gone would be compared with, and gives those that had been read; in commits with such.
+-- Makes pages that are gone unread, and gives those that had been read; in commits with such.
 update url set body_digest = null, block_digest = null, etag = null, modified = null
 where id in (select id from url where id = any (%(ids)s::bigint[]) and block_digest is not null order by id for no key update)
 returning id;
@@ -398,7 +398,7 @@ order by u.id
 on conflict (url) do update set listed_at = excluded.listed_at where page_state.listed_at is distinct from excluded.listed_at;
 
 -- name: put_host_texts
--- Stores what differs on the pages of hosts without meaning anything, and their answers to paths that nobody has; in some commits.
+-- Stores the noise of hosts, and their answers to paths that nobody has; in some commits.
 insert into host_text (crawl, host, noise, probe)
 select %(crawl)s, h.id, n.noise, n.probe from unnest(%(name)s::text[], %(noise)s::bytea[], %(probe)s::bytea[]) as n (name, noise, probe)
     join host h on h.name = n.name
@@ -410,7 +410,7 @@ on conflict (host, crawl) do update set noise = coalesce(excluded.noise, host_te
 select h.name, t.noise, t.probe from host h join host_text t on t.host = h.id and t.crawl = %(crawl)s where h.name = any (%(names)s::text[]);
 
 -- name: pass_on_rates
--- Lets URLs that were never visited have what was learned of the pages that have moved there for good; in commits with such.
+-- Lets new URLs have what was learned of pages that have moved there for good; in commits with such.
 update url t set rate_a = s.rate_a, rate_b = s.rate_b, own_a = s.own_a, own_b = s.own_b, importance = s.importance,
     interval_s = coalesce(t.interval_s, s.interval_s), last_change = coalesce(t.last_change, s.last_change), changes = t.changes + s.changes
 from unnest(%(id)s::bigint[], %(heir_of)s::bigint[]) as n (id, heir_of), url s
