@@ -23,6 +23,7 @@ from crawlproj.http.status import (
 from crawlproj.items import ChangeVerdict, Page
 from crawlproj.revisit.base import NO_HINTS, Hints, Numbers, RevisitPolicy, Visit
 from crawlproj.revisit.policies import choose_policy
+from crawlproj.scheduling.change_watch import forget_walls
 from crawlproj.scheduling.server_hints import (
     met_hints,
     read_hints,
@@ -185,6 +186,7 @@ class OutcomeRules:
             rate_b=numbers.rate_b,
             own_a=numbers.own_a,
             own_b=numbers.own_b,
+            page_state=_state_of(page, ticket),
             hints=read_hints(page),
             hints_met=met_hints(page, ticket),
         )
@@ -203,7 +205,7 @@ class OutcomeRules:
             next_visit=page.at + self.soon,
             interval_s=ticket.interval_s,
         )
-        return replace(outcome, etag=None, modified=None, set_aside=True)
+        return replace(outcome, etag=None, modified=None, set_aside=True, page_state=verdict.state)
 
     def _visit_of(self, page: Page, ticket: Ticket) -> Visit:
         """The visit, as its policy is told. What is known of a page says nothing of a source, and
@@ -310,7 +312,6 @@ def _outcome(
         receipt=page.receipt,
         source=is_source(page),
         change=_change_of(page),
-        page_state=page.verdict.state if page.verdict is not None else None,
     )
 
 
@@ -319,6 +320,16 @@ def _change_of(page: Page) -> PageChange | None:
     if verdict is None or not page.changed or not verdict.kind:
         return None
     return PageChange(verdict.kind, verdict.new_letters, verdict.gone_letters)
+
+
+def _state_of(page: Page, ticket: Ticket) -> bytes | None:
+    """What the next visit is compared with; None keeps what is stored."""
+    if page.verdict is not None:
+        return page.verdict.state
+    is_same = 200 <= page.status < 300 and page.body_digest == ticket.body_digest
+    if is_same or page.status == 304:
+        return forget_walls(ticket.page_state)
+    return None
 
 
 def _new_links(page: Page, ticket: Ticket, kind: str) -> int | None:
