@@ -192,11 +192,12 @@ class OutcomeRules:
         )
 
     def _set_aside_outcome(self, page: Page, ticket: Ticket, verdict: ChangeVerdict) -> Outcome:
-        """What came is not what the page says. Behind a wall it may be there again soon; of its
-        changes nothing was learned.
+        """What came is not what the page says, nor are its validators. Behind a wall it may be there
+        again soon; of its changes nothing was learned.
         """
         if verdict.set_aside == "soft 404":
-            return replace(self._gone_outcome(page, ticket, "soft 404"), set_aside=True)
+            outcome = self._gone_outcome(page, ticket, "soft 404")
+            return replace(outcome, etag=None, modified=None, set_aside=True)
         outcome = _outcome(
             page,
             ticket,

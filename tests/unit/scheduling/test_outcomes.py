@@ -95,6 +95,16 @@ def test_a_change_that_could_not_be_kept_is_judged_again() -> None:
     assert (failed.state, failed.page_state, failed.changed) == (State.RETRY, None, False)
 
 
+@pytest.mark.parametrize("what", ["wall", "soft 404"])
+def test_validators_of_what_is_not_the_page_are_not_kept(what: str) -> None:
+    """Else a 304 would say later that the page is as it was."""
+    known = ticket(block_digest=b"x", body_digest=b"x", etag='"page"')
+    read = page(200, known, etag='"error page"', last_modified="Thu, 01 Jan 2026 00:00:00 GMT")
+    read.verdict = ChangeVerdict(False, what, set_aside=what)
+    outcome = ENDS.decide_outcome(read, known)
+    assert outcome.set_aside and (outcome.etag, outcome.modified) == (None, None)
+
+
 def test_a_page_whose_own_time_is_over_is_retired() -> None:
     for of, orders in (
         (ticket(block_digest=b"x"), RobotsDirectives(unavailable_after="31 Dec 2025 23:59:59 GMT")),
