@@ -52,9 +52,10 @@ WRITE_GAP_S: Final = 30.0
 SET_ASIDE: Final = {
     "wall": "pages/wall",
     "soft 404": "pages/soft_gone",
-    "probe": "pages/probe",
 }
-"""Why a page is set aside, and how that is counted."""
+"""Why a page is set aside, and how that is counted. What nobody has is no page: every answer to it
+is counted, whatever its status.
+"""
 
 
 @dataclass(slots=True)
@@ -163,7 +164,7 @@ class ChangeWatch:
             return comparison.verdict
         verdict = comparison.verdict
         page.verdict = verdict
-        if verdict.set_aside:
+        if verdict.set_aside in SET_ASIDE:
             self._count(SET_ASIDE[verdict.set_aside], 1)
         if comparison.probe_month:
             self._ask_probe(ticket, comparison.probe_month)
@@ -253,6 +254,7 @@ class ChangeWatch:
         """Keep the answer to a path that nobody has. What is no page says clearly that there is
         none.
         """
+        self._count("pages/probe", 1)
         document = None
         if 200 <= page.status < 300:
             document = page.document

@@ -192,8 +192,8 @@ class OutcomeRules:
         )
 
     def _set_aside_outcome(self, page: Page, ticket: Ticket, verdict: ChangeVerdict) -> Outcome:
-        """What came is not what the page says, nor are its validators. Behind a wall it may be there
-        again soon; of its changes nothing was learned.
+        """What came is not what the page says, nor are its validators. Behind a wall it may be
+        there again soon; of its changes nothing was learned.
         """
         if verdict.set_aside == "soft 404":
             outcome = self._gone_outcome(page, ticket, "soft 404")

@@ -189,6 +189,7 @@ def test_a_wall_asks_once_a_month_how_the_host_answers_for_nothing(world: World)
     asked = ticket(probe.url, found=Found.PROBE)
     page = Page(asked, probe.url, 404, NOW)
     world.watch.take_probe(page)
+    assert world.counted["pages/probe"] == 1
     world.urls.clear()
     verdict, again = world.visit(wall, again)
     assert verdict.set_aside == "wall" and not world.urls
