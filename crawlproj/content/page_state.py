@@ -178,8 +178,22 @@ def unpack_state(packed: bytes | None) -> PageState | None:
 
 def count_wall(packed: bytes) -> bytes:
     """The same state, after one more capture that was a wall."""
+    return _with_walls(packed, min(255, packed[_WALLS_AT] + 1))
+
+
+def clear_walls(packed: bytes) -> bytes | None:
+    """The same state without the walls that came since; None: there were none, or it can't be
+    read.
+    """
+    state = unpack_state(packed)
+    if state is None or not state.walls:
+        return None
+    return _with_walls(packed, 0)
+
+
+def _with_walls(packed: bytes, walls: int) -> bytes:
     changed = bytearray(packed[:-4])
-    changed[_WALLS_AT] = min(255, changed[_WALLS_AT] + 1)
+    changed[_WALLS_AT] = walls
     return bytes(changed) + crc32(changed).to_bytes(4, "little")
 
 

@@ -252,7 +252,7 @@ class CrawlWorker:
             self.marker,
             self._site_of,
             articles=wants_articles(self._spider) and self.config.article_processes > 0,
-            judge=self.changes.judge,
+            changes=self.changes,
         )
 
     def _start_articles(self, database: Database, stack: ExitStack) -> None:

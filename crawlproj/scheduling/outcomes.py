@@ -23,6 +23,7 @@ from crawlproj.http.status import (
 from crawlproj.items import ChangeVerdict, Page
 from crawlproj.revisit.base import NO_HINTS, Hints, Numbers, RevisitPolicy, Visit
 from crawlproj.revisit.policies import choose_policy
+from crawlproj.scheduling.change_watch import forget_walls
 from crawlproj.scheduling.server_hints import (
     met_hints,
     read_hints,
@@ -189,16 +190,18 @@ class OutcomeRules:
             rate_b=numbers.rate_b,
             own_a=numbers.own_a,
             own_b=numbers.own_b,
+            page_state=_state_of(page, ticket),
             hints=read_hints(page),
             hints_met=met_hints(page, ticket),
         )
 
     def _set_aside_outcome(self, page: Page, ticket: Ticket, verdict: ChangeVerdict) -> Outcome:
-        """What came is not what the page says. Behind a wall it may be there again soon; of its
-        changes nothing was learned.
+        """What came is not what the page says, nor are its validators. Behind a wall it may be
+        there again soon; of its changes nothing was learned.
         """
         if verdict.set_aside == "soft 404":
-            return replace(self._gone_outcome(page, ticket, "soft 404"), set_aside=True)
+            outcome = self._gone_outcome(page, ticket, "soft 404")
+            return replace(outcome, etag=None, modified=None, set_aside=True)
         outcome = _outcome(
             page,
             ticket,
@@ -207,7 +210,7 @@ class OutcomeRules:
             next_visit=page.at + self.soon,
             interval_s=ticket.interval_s,
         )
-        return replace(outcome, etag=None, modified=None, set_aside=True)
+        return replace(outcome, etag=None, modified=None, set_aside=True, page_state=verdict.state)
 
     def _visit_of(self, page: Page, ticket: Ticket) -> Visit:
         """The visit, as its policy is told. What is known of a page says nothing of a source, and
@@ -314,7 +317,6 @@ def _outcome(
         receipt=page.receipt,
         source=is_source(page),
         change=_change_of(page),
-        page_state=page.verdict.state if page.verdict is not None else None,
     )
 
 
@@ -323,6 +325,16 @@ def _change_of(page: Page) -> PageChange | None:
     if verdict is None or not page.changed or not verdict.kind:
         return None
     return PageChange(verdict.kind, verdict.new_letters, verdict.gone_letters)
+
+
+def _state_of(page: Page, ticket: Ticket) -> bytes | None:
+    """What the next visit is compared with; None keeps what is stored."""
+    if page.verdict is not None:
+        return page.verdict.state
+    is_same = 200 <= page.status < 300 and page.body_digest == ticket.body_digest
+    if is_same or page.status == 304:
+        return forget_walls(ticket.page_state)
+    return None
 
 
 def _new_links(page: Page, ticket: Ticket, kind: str) -> int | None:
