@@ -49,6 +49,8 @@ class StorePipeline:
                     verdict = worker_of(self._crawler).changes.judge(item)
                     if verdict.set_aside:
                         return item
+                else:
+                    worker_of(self._crawler).changes.note_page(item.ticket.host)
                 if document is not None and len(document.links) > MANY_LINKS:
                     return self._store_in_slices(item, item.ticket, document)
                 links = NO_LINKS
@@ -61,6 +63,7 @@ class StorePipeline:
                     )
                 self._store(item, item.ticket, links)
             elif item.status == 304:
+                worker_of(self._crawler).changes.note_page(item.ticket.host)
                 self._crawler.stats.inc_value("pages/not_modified")
         return item
 

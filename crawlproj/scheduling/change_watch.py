@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
 
+from crawlproj.content.changes import MAX_WALLS as MAX_TEXT_WALLS
 from crawlproj.content.changes import Change, ChangeKind, ChangeRules, judge_change
 from crawlproj.content.document import Document
 from crawlproj.content.host_noise import NO_NOISE, HostNoise, unpack_noise
@@ -46,7 +47,7 @@ MIN_LINKS: Final = 5
 """A listing that had at least so many links and has none is a wall."""
 MIN_GONE: Final = 500
 """A page that loses at least so many letters, and most of what it had, may be gone."""
-MAX_HOSTS: Final = 5_000
+MAX_HOSTS: Final = 2_000
 WRITE_GAP_S: Final = 30.0
 """How often what is known of a host is written."""
 SET_ASIDE: Final = {
@@ -64,6 +65,8 @@ class KnownHost:
 
     noise: HostNoise
     probe: Probe = NO_PROBE
+    has_pages: bool = False
+    """It has shown a page since its answer was taken: else all of it may be behind a wall."""
     is_new: bool = False
     """Something was learned that is not stored yet."""
     written_at: float = 0.0
@@ -166,6 +169,8 @@ class ChangeWatch:
         page.verdict = verdict
         if verdict.set_aside in SET_ASIDE:
             self._count(SET_ASIDE[verdict.set_aside], 1)
+        if not verdict.set_aside and page.kind == "html":
+            self.note_page(ticket.host)
         if comparison.probe_month:
             self._ask_probe(ticket, comparison.probe_month)
         if comparison.noise.paths:
@@ -173,6 +178,12 @@ class ChangeWatch:
             known.noise = known.noise.merge(comparison.noise)
             self._learn(ticket.host, known)
         return verdict
+
+    def note_page(self, host: str) -> None:
+        """The host has shown a page, perhaps the same as at the last visit."""
+        known = self._hosts.get(host)
+        if known is not None:
+            known.has_pages = True
 
     def compare(self, page: Page) -> Comparison:
         """Compare a page with its last visits. Changes nothing: very long pages are compared in
@@ -196,12 +207,16 @@ class ChangeWatch:
         known = self._hosts.get(ticket.host) or KnownHost(NO_NOISE)
         is_new = ticket.block_digest is None
         may_be_gone = not is_seed(ticket) and (is_new or _differs(document, ticket))
-        if may_be_gone and known.probe.is_answer(document):
-            kind = ChangeKind.SOFT_404.value
-            return Comparison(ChangeVerdict(False, kind, set_aside="soft 404"))
         before = ticket.page_state
         if is_new or is_link_state(before):
             before = None
+        if may_be_gone and known.probe.is_answer(document):
+            if known.has_pages:
+                kind = ChangeKind.SOFT_404.value
+                return Comparison(ChangeVerdict(False, kind, set_aside="soft 404"))
+            stored = unpack_state(before)
+            if before is not None and stored is not None and stored.walls < MAX_TEXT_WALLS:
+                return Comparison(_wall(count_wall(before)))
         if before is not None and not _differs(document, ticket):
             return Comparison(ChangeVerdict(False, state=forget_walls(before)))
         judged = judge_change(
@@ -261,6 +276,7 @@ class ChangeWatch:
         name = page.ticket.host
         known = self._host(name)
         known.probe = make_probe(document, month_of(page.at))
+        known.has_pages = False
         self._put_texts({name: self._text_of(known)})
 
 

@@ -58,7 +58,8 @@ class OutcomeRules:
     gone_interval: timedelta
     revisit_filter: frozenset[str] | None = None
     soon: timedelta = timedelta(hours=1)
-    """After what can't be the page it is asked again."""
+    """After what can't be the page it is asked again; a source after its own first interval."""
+    source_soon: timedelta = timedelta(minutes=15)
     weights: Mapping[str, float] = field(default_factory=dict)
     """What a visit to a page of each kind is worth; others: 1."""
 
@@ -76,6 +77,7 @@ class OutcomeRules:
             gone_limit=config.gone_limit,
             gone_interval=config.bounds.interval,
             soon=max(config.bounds.shortest / SOON_PART, SOONEST),
+            source_soon=config.source_bounds.interval,
             weights=config.revisit_weights,
             revisit_filter=config.revisit_filter,
         )
@@ -207,7 +209,7 @@ class OutcomeRules:
             ticket,
             State.WAITING,
             why=verdict.set_aside,
-            next_visit=page.at + self.soon,
+            next_visit=page.at + min(self.soon, self.source_soon if is_source(page) else self.soon),
             interval_s=ticket.interval_s,
         )
         return replace(outcome, etag=None, modified=None, set_aside=True, page_state=verdict.state)

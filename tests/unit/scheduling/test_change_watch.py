@@ -208,12 +208,16 @@ def test_what_looks_like_the_answer_for_nothing_is_gone(world: World) -> None:
     world.watch.take_probe(probe)
     assert world.texts["a.example"].probe
     verdict, _ = world.visit(sorry.format("/news/1"), again)
+    assert verdict.set_aside == "wall", "all of the host may be behind it"
+    world.visit(article(5), ticket("http://a.example/news/5"))
+    verdict, _ = world.visit(sorry.format("/news/1"), again)
     assert (verdict.set_aside, verdict.changed) == ("soft 404", False)
     verdict, _ = world.visit(sorry.format("/news/1"), ticket("http://a.example/news/2"))
     assert verdict.set_aside == "soft 404", "new pages, too"
     # Another worker knows it from the database.
     other = World()
     other.watch.note_texts(world.texts)
+    other.watch.note_page("a.example")
     verdict, _ = other.visit(sorry.format("/news/1"), again)
     assert verdict.set_aside == "soft 404"
     verdict, _ = other.visit(article(1), ticket("http://a.example/news/3"))
