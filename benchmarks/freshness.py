@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from bisect import bisect_right
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist, mean
 from typing import Any
@@ -53,6 +51,11 @@ PAGES_SQL = """
 select u.canonical, extract(epoch from u.last_visit)::float8, u.source,
     extract(epoch from now() - u.last_visit)::float8, u.rate_a, u.rate_b
 from crawlproj.url u where u.state = 'waiting' and u.last_visit is not null
+"""
+CRAWL_SQL = """
+select coalesce(page_price, 1), coalesce(source_price, 1), (
+    select freshness from crawlproj.crawl_stat where freshness is not null order by at desc limit 1)
+from crawlproj.crawl
 """
 
 
@@ -95,6 +98,8 @@ class Sample:
     lasting_age_s: float
     estimate: float
     estimated_age_s: float
+    stored: float | None
+    """The estimate of all as the crawl has stored it last."""
     page_price: float
     source_price: float
 
@@ -102,7 +107,9 @@ class Sample:
 @dataclass(frozen=True, slots=True)
 class Report:
     """What one crawl reached; `measured` and `simulated` are of the pages that were there from the
-    start, of the same time. `unseen` pages appeared and were not found, `starved` ones were visited
+    start, of the same time. `budget` is the part of the visits that the settings allow which was
+    spent on these, `source_budget` that of sources. `live` are the estimates that the crawl has
+    stored, each with the truth of that moment. `unseen` pages appeared and were not found, `starved` ones were visited
     once only.
     """
 
@@ -110,6 +117,7 @@ class Report:
     pages: int
     visits: int
     budget: float
+    source_budget: float
     measured: CopyMeasures
     simulated: CopyMeasures
     freshness: float
@@ -117,6 +125,7 @@ class Report:
     age_s: float
     estimated_age_s: float
     worst_estimate: float
+    live: tuple[tuple[float, float, float], ...]
     unseen: int
     appeared: int
     starved: int
@@ -245,9 +254,7 @@ class Watcher:
             self._planner.estimate(Numbers(a, b), since_s, source)
             for _, _, source, since_s, a, b in rows
         ]
-        ((page_price, source_price),) = self.database.run_script(
-            "select coalesce(page_price, 1), coalesce(source_price, 1) from crawlproj.crawl"
-        )
+        ((page_price, source_price, stored),) = self.database.run_script(CRAWL_SQL)
         self.samples.append(
             Sample(
                 round(now_s - age_at, 2),
@@ -258,6 +265,7 @@ class Watcher:
                 lasting.age_s,
                 mean(likely for likely, _ in estimates),
                 mean(late_s for _, late_s in estimates),
+                stored,
                 page_price,
                 source_price,
             )
@@ -309,9 +317,7 @@ def visit_times(demo: DemoServer, pages: Iterable[str]) -> dict[str, list[float]
     return times
 
 
-def simulate(
-    population: Population, policy: str, plan: Plan, seeds: int = SEEDS
-) -> CopyMeasures:
+def simulate(population: Population, policy: str, plan: Plan, seeds: int = SEEDS) -> CopyMeasures:
     """The same pages in virtual time, in the mean of several orders of the first visits."""
     found = []
     for seed in range(seeds):
@@ -368,6 +374,7 @@ def report_crawl(
         pages=len(first),
         visits=number,
         budget=number / budget,
+        source_budget=_source_budget(plan, every, sources, begun_s, end_s),
         measured=measured,
         simulated=simulate(population, policy, plan),
         freshness=mean(each.freshness for each in late),
@@ -375,11 +382,24 @@ def report_crawl(
         age_s=mean(each.age_s for each in late),
         estimated_age_s=mean(each.estimated_age_s for each in late),
         worst_estimate=max((each.estimate - each.freshness for each in late), key=abs),
+        live=tuple(
+            (now.at_s, now.stored, now.freshness)
+            for before, now in pairwise(samples)
+            if now.stored is not None and now.stored != before.stored
+        ),
         unseen=len(appeared - known),
         appeared=len(appeared - set(web.truth_at(web.world.t0).pages)),
         starved=len(starved),
         samples=tuple(samples),
     )
+
+
+def _source_budget(
+    plan: Plan, visits: Mapping[str, list[float]], sources: set[str], begun_s: float, end_s: float
+) -> float:
+    number = sum(begun_s < at < end_s for url in sources for at in visits[url])
+    interval = plan.bounds.of_kind(source=True).interval
+    return number * interval.total_seconds() / (len(sources) * (end_s - begun_s))
 
 
 def _known_pages(database_url: str) -> tuple[set[str], set[str]]:
@@ -389,20 +409,38 @@ def _known_pages(database_url: str) -> tuple[set[str], set[str]]:
     return {row[0] for row in rows}, {row[0] for row in rows if row[2]}
 
 
-def measure_policy(plan: Plan, policy: str, database_url: str, folder: Path) -> Report:
-    """Crawl a new web with a policy; a database for it alone."""
+def measure_policy(
+    plan: Plan,
+    policy: str,
+    database_url: str,
+    folder: Path,
+    workers: int = 1,
+    parts: int = 1,
+    pause_s: float = 0.0,
+) -> Report:
+    """Crawl a new web with a policy; a database for it alone. In `parts` the crawl is stopped for a
+    while and started again.
+    """
+    samples: list[Sample] = []
     with DemoServer(make_profile(plan)) as demo:
         settings = crawl_settings(plan, policy, demo, database_url)
-        with Crawler(demo, settings, folder):
-            _wait_for_pages(demo, database_url)
-            samples = watch_crawl(demo, plan, database_url, plan.seconds)
+        for part in range(parts):
+            if part:
+                time.sleep(pause_s)
+            with ExitStack() as stack:
+                for worker in range(workers):
+                    own = folder.with_name(f"{folder.name}{worker}")
+                    stack.enter_context(Crawler(demo, settings, own))
+                wait_for_pages(demo)
+                samples += watch_crawl(demo, plan, database_url, plan.seconds / parts)
         return report_crawl(demo, plan, policy, database_url, samples)
 
 
-def _wait_for_pages(demo: DemoServer, database_url: str, timeout_s: float = 60.0) -> None:
+def wait_for_pages(demo: DemoServer, timeout_s: float = 60.0) -> None:
     """Until the crawl has begun."""
+    before = len(demo.log.records())
     until = time.monotonic() + timeout_s
-    while len(demo.log.records()) < 20:
+    while len(demo.log.records()) < before + 20:
         if time.monotonic() > until:
             raise RuntimeError("the crawl did not begin")
         time.sleep(0.2)
@@ -411,21 +449,35 @@ def _wait_for_pages(demo: DemoServer, database_url: str, timeout_s: float = 60.0
 def print_report(report: Report) -> None:
     measured = report.measured
     simulated = report.simulated
-    print(f"{report.policy}: {report.pages} pages from the start, {report.visits} visits "
-          f"({report.budget:.0%} of the budget)")
+    print(
+        f"{report.policy}: {report.pages} pages from the start, {report.visits} visits "
+        f"({report.budget:.0%} of the budget; of that of sources {report.source_budget:.0%})"
+    )
     print(f"  measured   {measured.freshness:.1%} fresh, age {measured.age_s:.2f} s")
-    print(f"  simulated  {simulated.freshness:.1%} fresh, age {simulated.age_s:.2f} s, "
-          f"{simulated.visits} visits")
-    print(f"  all pages  {report.freshness:.1%} fresh, age {report.age_s:.2f} s; estimate "
-          f"{report.estimate:.1%}, {report.estimated_age_s:.2f} s; worst off "
-          f"{report.worst_estimate:+.1%}")
-    print(f"  {report.appeared} pages appeared, {report.unseen} of them not found; "
-          f"{report.starved} visited once only")
+    print(
+        f"  simulated  {simulated.freshness:.1%} fresh, age {simulated.age_s:.2f} s, "
+        f"{simulated.visits} visits"
+    )
+    print(
+        f"  all pages  {report.freshness:.1%} fresh, age {report.age_s:.2f} s; estimate "
+        f"{report.estimate:.1%}, {report.estimated_age_s:.2f} s; worst off "
+        f"{report.worst_estimate:+.1%}"
+    )
+    live = ", ".join(
+        f"{at:.0f} s: {estimate:.1%} / {true:.1%}" for at, estimate, true in report.live
+    )
+    print(f"  as stored, and in truth: {live}")
+    print(
+        f"  {report.appeared} pages appeared, {report.unseen} of them not found; "
+        f"{report.starved} visited once only"
+    )
     for each in report.samples[:: max(len(report.samples) // 12, 1)]:
-        print(f"    {each.at_s:6.1f} s  {each.pages:4} pages  fresh {each.freshness:.1%}  "
-              f"estimate {each.estimate:.1%}  age {each.age_s:5.2f} s / "
-              f"{each.estimated_age_s:5.2f} s  prices {each.page_price:.3f} "
-              f"{each.source_price:.3f}")
+        print(
+            f"    {each.at_s:6.1f} s  {each.pages:4} pages  fresh {each.freshness:.1%}  "
+            f"estimate {each.estimate:.1%}  age {each.age_s:5.2f} s / "
+            f"{each.estimated_age_s:5.2f} s  prices {each.page_price:.3f} "
+            f"{each.source_price:.3f}"
+        )
 
 
 def missed_bars(reports: Mapping[str, Report]) -> list[str]:
@@ -451,6 +503,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--interval", type=float, default=10)
     parser.add_argument("--pages", type=int, default=300)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--parts", type=int, default=1, help="stopped and started again in between")
+    parser.add_argument("--pause", type=float, default=0, help="seconds between the parts")
     parser.add_argument("--policies", nargs="+", default=["optimal", "uniform"])
     given = parser.parse_args()
     plan = Plan(given.pages, given.interval, given.seconds)
@@ -458,7 +513,15 @@ def main() -> int:
     for policy in given.policies:
         with tempfile.TemporaryDirectory(prefix="freshness-") as name, ExitStack() as stack:
             url = stack.enter_context(EmbeddedPostgres(Path(name) / "db")).start()
-            reports[policy] = measure_policy(plan, policy, url, Path(name) / "crawl")
+            reports[policy] = measure_policy(
+                plan,
+                policy,
+                url,
+                Path(name) / "crawl",
+                workers=given.workers,
+                parts=given.parts,
+                pause_s=given.pause,
+            )
         print_report(reports[policy])
     missed = missed_bars(reports)
     for text in missed:
