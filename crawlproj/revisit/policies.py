@@ -12,6 +12,7 @@ from typing import Any
 from crawlproj.errors import ConfigError
 from crawlproj.revisit.adaptive import AdaptivePolicy
 from crawlproj.revisit.base import (
+    NO_NUMBERS,
     Bounds,
     IntervalPolicy,
     Numbers,
@@ -94,19 +95,22 @@ class RevisitPlanner:
         learned = learn(visit.numbers, visit, priors.prior_of(visit.host, visit.kind))
         if visit.visits == 1:
             priors.note_visit(visit)
+        kept = learned
+        if visit.first and not is_known(visit.numbers):
+            # A first visit teaches nothing. What is thought of such pages is asked again at the
+            # second one, when more is known of others.
+            kept = NO_NUMBERS
         policy, bounds, weight = self._policy_of(visit.host)
         informed = replace(visit, numbers=learned, weight=visit.weight * weight)
         try:
             plan = policy.plan(informed)
             seconds = plan.interval.total_seconds()
-            numbers = Numbers(
-                learned.rate_a, learned.rate_b, plan.numbers.own_a, plan.numbers.own_b
-            )
+            numbers = replace(kept, own_a=plan.numbers.own_a, own_b=plan.numbers.own_b)
         except Exception:
             if not self.errors:
                 log.exception("The revisit policy failed; such pages have the first interval")
             self.errors += 1
-            return Plan(bounds.first(visit.source), learned)
+            return Plan(bounds.first(visit.source), kept)
         interval = bounds.clamp(timedelta(seconds=seconds), visit.source)
         if self._steers and isinstance(policy, OptimalPolicy):
             self._note_planned(visit, interval)
@@ -115,7 +119,7 @@ class RevisitPlanner:
     def freshness_of(self, numbers: Numbers, age_s: float, source: bool = False) -> float:
         """How likely a copy of that age is fresh; by the crawl's prior if nothing was learned."""
         if not is_known(numbers):
-            numbers = self._priors[source].general
+            numbers = self._priors[source].learned
         return freshness(numbers, age_s)
 
     def estimate(self, numbers: Numbers, age_s: float, source: bool) -> tuple[float, float]:
@@ -123,7 +127,7 @@ class RevisitPlanner:
         in seconds; by the crawl's prior if nothing was learned.
         """
         if not is_known(numbers):
-            numbers = self._priors[source].general
+            numbers = self._priors[source].learned
         return freshness(numbers, age_s), expected_age(numbers, age_s)
 
     def _note_planned(self, visit: Visit, interval: timedelta) -> None:
