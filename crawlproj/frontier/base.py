@@ -214,6 +214,8 @@ class Ticket:
     """Until when its server said that it would not change."""
     published: datetime | None = None
     """When it was published, by what led to it."""
+    source_kind: str = ""
+    """What kind of source the last visit took it for, see SourceNote."""
 
     @property
     def unread(self) -> bool:

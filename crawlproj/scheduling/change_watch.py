@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from crawlproj.content.changes import Change, ChangeKind, ChangeRules, judge_change
@@ -18,6 +18,8 @@ from crawlproj.content.document import Document
 from crawlproj.content.host_noise import HostNoise, unpack_noise
 from crawlproj.content.link_state import (
     count_new_links,
+    find_new_links,
+    hash_link,
     hash_links,
     is_link_state,
     pack_links,
@@ -34,7 +36,8 @@ from crawlproj.content.probe import (
 from crawlproj.frontier.base import Found, HostText, NewUrl, Ticket
 from crawlproj.frontier.seen import FOLLOWED
 from crawlproj.items import ChangeVerdict, Page
-from crawlproj.scheduling.sources import SOURCE_KINDS, is_source
+from crawlproj.scheduling.link_places import count_articles
+from crawlproj.scheduling.sources import SOURCE_KINDS, is_source, was_hub
 from crawlproj.urls.canonical import host_of, origin_of, url_key
 from crawlproj.urls.domains import registered_domain
 
@@ -81,7 +84,10 @@ class ChangeWatch:
         put_texts: Callable[[Mapping[str, HostText]], None],
         count: Callable[[str, int], None],
         clock: Callable[[], float] = time.monotonic,
+        verdict: Callable[[str], str] = lambda url: "",
     ) -> None:
+        """`verdict`: what the rules of its site say of a URL."""
+        self._verdict = verdict
         self._crawl = crawl
         self._rules = rules
         self._add_urls = add_urls
@@ -153,13 +159,14 @@ class ChangeWatch:
             return self._judge_links(page, ticket, document)
         if page.kind != "html":
             return ChangeVerdict(_differs(document, ticket))
-        if is_source(page):
+        if is_source(page) or was_hub(ticket):
             return self._judge_links(page, ticket, document)
         return self._judge_text(page, ticket, document)
 
     def _judge_links(self, page: Page, ticket: Ticket, document: Document) -> ChangeVerdict:
         """A page that leads to others has changed if it leads to new ones."""
-        hashes = hash_links(_own_links(page, document))
+        links = _own_links(page, document)
+        hashes = hash_links(links)
         before, walls = _without_walls(ticket.page_state)
         if ticket.block_digest is None:
             before = None
@@ -174,7 +181,15 @@ class ChangeWatch:
         kind = ""
         if new:
             kind = ChangeKind.NEW_LINKS.value
-        return ChangeVerdict(bool(new), kind, state=state, new_links=new)
+        verdict = ChangeVerdict(bool(new), kind, state=state, new_links=new)
+        if not new:
+            return replace(verdict, new_articles=0)
+        new_hashes = find_new_links(hashes, before)
+        if page.kind != "html":
+            return replace(verdict, new_hashes=new_hashes)
+        fresh = [url for url in links if hash_link(url) in new_hashes]
+        articles = count_articles(fresh, links, self._verdict)
+        return replace(verdict, new_hashes=new_hashes, new_articles=articles)
 
     def _judge_text(self, page: Page, ticket: Ticket, document: Document) -> ChangeVerdict:
         known = self._host(ticket.host)

@@ -80,6 +80,11 @@ class UrlRow:
     listed: datetime | None = None
     fresh: datetime | None = None
     published: datetime | None = None
+    noted_kind: str = ""
+
+    @property
+    def source_kind(self) -> str:
+        return self.noted_kind if self.source else ""
 
     @property
     def page_state(self) -> bytes | None:
@@ -142,6 +147,8 @@ class UrlRow:
         for name in ("rate_a", "rate_b", "own_a", "own_b"):
             if getattr(end, name) is not None:
                 values[name] = single_precision(getattr(end, name))
+        if end.source_note is not None:
+            values["noted_kind"] = end.source_note.kind or self.noted_kind or "page"
         if end.page_state is not None:
             values["state_bytes"] = end.page_state
         if end.hints is not None and end.hints.fresh_until is not None:

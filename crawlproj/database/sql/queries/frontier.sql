@@ -637,7 +637,7 @@ select u.id, u.canonical as url, w.name as host, w.server, w.epoch, u.visit, u.l
     u.interval_s, u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires,
     coalesce(p.noarchive, false) as noarchive, u.found, u.source, u.lane = 0 and u.rank = 0 as pushed,
     u.rate_a, u.rate_b, u.own_a, u.own_b, u.importance, u.next_visit, t.state as page_state, t.listed_at, t.fresh_until,
-    u.published,
+    u.published, coalesce(k.kind, '') as source_kind,
     p.warc_digest as original_digest, p.warc_at as original_at, p.warc_record as original_record, c.pages as host_pages
 from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[], %(urgent)s::bool[]) as w (name, server, epoch, count, urgent)
     cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
@@ -653,6 +653,7 @@ from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::in
         select warc_digest, warc_at, warc_record, noarchive from page where url = u.id and u.block_digest is not null limit 1) p on true
     left join lateral (
         select state, listed_at, fresh_until from page_state where url = u.id and u.block_digest is not null limit 1) t on true
+    left join lateral (select kind from source where url = u.id and u.source limit 1) k on true
 order by h.id, u.lane, u.rank, u.id;
 
 -- name: look
