@@ -162,7 +162,7 @@ def make_profile(plan: Plan) -> Profile:
             appear_s=plan.appear_s,
             change_s=changes,
             feed="rss" if number % 2 else "",
-            validators=("both", "etag", "none")[number % 3],  # type: ignore[arg-type]
+            validators=("both", "etag", "none")[number % 3],
             noise=number == 2,
         )
         for number, name in enumerate(names)

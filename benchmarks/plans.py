@@ -47,6 +47,7 @@ from crawlproj.frontier.base import (
     PageText,
     RobotsRow,
     ServerHints,
+    SourceNote,
     State,
     Ticket,
 )
@@ -351,7 +352,9 @@ STATES = """
 insert into page_state (url, state, listed_at) select id, 'state', now() from url order by id limit 50000;
 insert into host_text (crawl, host, noise) select (select min(crawl) from url), id, 'noise' from host order by id limit 10000;
 insert into host_hint (host, hint) select id, 'etag' from host;
-analyze page_state; analyze host_text; analyze host_hint;
+insert into source (url, crawl, site, kind, first_visit, last_visit) select id, crawl, 'example', 'feed', now(), now()
+from url order by id limit 20000;
+analyze page_state; analyze host_text; analyze host_hint; analyze source;
 """
 """What was learned of other pages and hosts."""
 
@@ -376,6 +379,7 @@ def _learn_changes(db: Database, frontier: PostgresFrontier, work: Round) -> Non
             page_state=b"state",
             hints=ServerHints(now, now),
             hints_met=(("etag", True), ("modified", False)),
+            source_note=SourceNote("hub", "example", new_links=number % 3),
         )
         for number, ticket in enumerate(tickets)
     ]
@@ -391,7 +395,8 @@ def _learn_changes(db: Database, frontier: PostgresFrontier, work: Round) -> Non
     names = sorted({ticket.host for ticket in tickets})
     texts = {name: HostText(b"noise", b"probe") for name in names}
     listed = {ticket.id: now for ticket in tickets}
-    frontier.commit(Batch(ends, heirs, texts=texts, listed=listed), "watched")
+    hot = [NewUrl(t.id, t.url, t.host, t.depth, 1.5, published=now) for t in work.tickets[:3000]]
+    frontier.commit(Batch(ends, [*heirs, *hot], texts=texts, listed=listed), "watched")
     frontier.get_host_texts(names)
     RevisitBudget(frontier, lambda numbers, age_s, source: (1.0, 0.0)).take_turn((1.1, 0.9))
     RevisitBudget(frontier, lambda numbers, age_s, source: (1.0, 0.0), Ticking()).take_turn((1, 1))

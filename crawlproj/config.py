@@ -327,6 +327,8 @@ class Config:
     source_bounds: Bounds
     source_rest: timedelta
     """SOURCE_MIN: start requests that were visited so recently are not asked again."""
+    source_old: timedelta
+    """SOURCE_OLD: what was published longer ago goes to backfill; 0: nothing does."""
     revisit: RevisitSettings
     """The policy, with the bounds of pages and of sources."""
     revisit_filter: frozenset[str]
@@ -451,6 +453,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         bounds=bounds,
         source_bounds=source_bounds,
         source_rest=source_rest,
+        source_old=read("SOURCE_OLD", parse_duration),
         revisit=_revisit_settings(read, bounds, source_bounds),
         revisit_filter=read("REVISIT_FILTER", parse_kinds),
         revisit_weights=read("REVISIT_WEIGHTS", parse_weights),

@@ -56,10 +56,10 @@ class StorePipeline:
                 links = NO_LINKS
                 if document is not None:
                     links = worker_of(self._crawler).add_links(
+                        item,
                         item.ticket,
                         document.links,
                         follow=not item.directives.nofollow,
-                        kind=item.kind,
                     )
                 self._store(item, item.ticket, links)
             elif item.status == 304:
@@ -70,13 +70,13 @@ class StorePipeline:
     async def _store_in_slices(self, page: Page, ticket: Ticket, document: Document) -> Page:
         worker = worker_of(self._crawler)
         follow = not page.directives.nofollow
-        slices = worker.add_links_in_slices(ticket, document.links, follow=follow, kind=page.kind)
+        slices = worker.add_links_in_slices(page, ticket, document.links, follow=follow)
         self._store(page, ticket, await run_slices(slices))
         return page
 
     def _store(self, page: Page, ticket: Ticket, links: Links) -> None:
         document = page.document
-        if document is not None and document.listed and ticket.last_visit is not None:
+        if document is not None and page.kind == "sitemap" and ticket.last_visit is not None:
             listed = listed_changes(document.listed, ticket.last_visit, page.at)
             worker_of(self._crawler).note_listed(
                 {url_key(self._crawl, url): at for url, at in listed.items()}

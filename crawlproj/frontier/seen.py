@@ -5,8 +5,9 @@ links that are known already never become objects.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from datetime import timedelta
-from typing import TypeVar
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import NamedTuple, Protocol, TypeVar
 
 from crawlproj.content.document import PAGE_KINDS, Link
 from crawlproj.content.slices import SLICE_ITEMS, Slices
@@ -31,8 +32,35 @@ MAX_LEFT_OUT = 50_000
 """So many hosts that are left out are remembered."""
 BITS = (1 << 64) - 1
 SIGN = 1 << 63
-NEVER = 1 << 30
-"""Deeper than any depth: such a URL has not gone through yet."""
+LEVEL_BITS = 24
+DEPTHS = (1 << LEVEL_BITS) - 1
+NEVER = (1 << 30) - 1
+"""Deeper than any depth, and later than any level: such a URL has not gone through yet."""
+
+
+class Level(IntEnum):
+    """How a URL waits: ahead of other new ones, among them, or in backfill."""
+
+    HOT = 0
+    PLAIN = 1
+    OLD = 2
+
+
+class Place(NamedTuple):
+    """How a link waits, its score there, and when its page was published, if that is known."""
+
+    level: Level
+    score: float
+    published: datetime | None = None
+
+
+class Placer(Protocol):
+    """Gives links of one page their places. `best`: the best level that one of them may have."""
+
+    best: Level
+
+    def place(self, url: str, kind: str, depth: int) -> Place:
+        """The place of a link of this kind, found at this depth."""
 
 
 def depth_score(depth: int) -> float:
@@ -43,10 +71,11 @@ def depth_score(depth: int) -> float:
 class SortedLinks:
     """The links of one page: known to the crawl or not, and those that are new to it."""
 
-    __slots__ = ("details", "found", "fresh", "inside", "outside")
+    __slots__ = ("details", "found", "fresh", "inside", "outside", "placer")
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: Found, placer: Placer | None = None) -> None:
         self.found = found
+        self.placer = placer
         self.inside: list[tuple[int, str, str]] = []
         self.outside: list[tuple[str, str, str]] = []
         self.fresh: list[NewUrl] = []
@@ -69,11 +98,11 @@ class SortedLinks:
 
 
 class SeenUrls:
-    """Lets a URL of this crawl through once, and again only if it was found nearer. Its memory is
-    bounded: what it forgets, Postgres knows.
+    """Lets a URL of this crawl through once, and again only if it was found nearer, or at a better
+    level. Its memory is bounded: what it forgets, Postgres knows.
 
-    What it keeps is two numbers per URL, Python's hash of it and, in one number, depth and id: less
-    than half of the memory that the texts take, and 64 bits can be trusted here as they are in the
+    What it keeps is two numbers per URL, Python's hash of it and, in one number, level, depth and
+    id: less than half of the memory that the texts take, and 64 bits can be trusted here as they are in the
     ids. When `known` holds half of the limit it becomes `older`, and what was in `older` and was
     not met since is dropped as a whole: dicts that only grow stay small.
     """
@@ -133,11 +162,12 @@ class SeenUrls:
         links: Sequence[Link],
         follow: bool = True,
         found: Found = Found.LINK,
+        placer: Placer | None = None,
     ) -> tuple[Links, list[NewUrl]]:
         """The links as they are stored, and the URLs that the frontier may not know yet. `found`
-        says what the page is that has them.
+        says what the page is that has them, `placer` where they wait.
         """
-        sorted_links = SortedLinks(found)
+        sorted_links = SortedLinks(found, placer)
         self._sort_links(ticket, links, follow, sorted_links)
         return sorted_links.stored, sorted_links.fresh
 
@@ -147,9 +177,10 @@ class SeenUrls:
         links: Sequence[Link],
         follow: bool = True,
         found: Found = Found.LINK,
+        placer: Placer | None = None,
     ) -> Slices[tuple[Links, list[NewUrl]]]:
         """As `classify_links`, for a page with very many links."""
-        sorted_links = SortedLinks(found)
+        sorted_links = SortedLinks(found, placer)
         for start in range(0, len(links), SLICE_ITEMS):
             self._sort_links(ticket, links[start : start + SLICE_ITEMS], follow, sorted_links)
             yield
@@ -163,6 +194,10 @@ class SeenUrls:
         outside = into.outside
         details = into.details
         known = self._known
+        placer = into.placer
+        # A URL that is known at this level or a better one, and as near, need not be looked at.
+        best = Level.PLAIN if placer is None else placer.best
+        latest = best << LEVEL_BITS | DEPTHS
         kind: str
         for url, kind, text, title, nofollow, hreflang, more_texts in links:
             if kind not in FOLLOWED:
@@ -195,19 +230,30 @@ class SeenUrls:
             if title or hreflang or more_texts:
                 details.note(len(inside), text, title, hreflang, more_texts)
             inside.append((id_, kind, text))
-            if seen >> 64 > depth and not nofollow:
-                known[hash(url)] = depth << 64 | id_ + SIGN
-                into.fresh.append(
-                    NewUrl(
-                        id_,
-                        url,
-                        host_of(url),
-                        depth=depth,
-                        score=depth_score(depth),
-                        parent=ticket.id,
-                        found=into.found,
-                    )
+            far = seen >> 64
+            if (far <= latest and far & DEPTHS <= depth) or nofollow:
+                continue
+            place = Place(Level.PLAIN, depth_score(depth))
+            if placer is not None:
+                place = placer.place(url, kind, depth)
+            level = far >> LEVEL_BITS
+            if place.level >= level and far & DEPTHS <= depth:
+                continue
+            nearest = min(place.level, level) << LEVEL_BITS | min(depth, far & DEPTHS)
+            known[hash(url)] = nearest << 64 | id_ + SIGN
+            into.fresh.append(
+                NewUrl(
+                    id_,
+                    url,
+                    host_of(url),
+                    depth=depth,
+                    score=place.score,
+                    parent=ticket.id,
+                    lane=Lane.BACKFILL if place.level is Level.OLD else Lane.NEW,
+                    found=into.found,
+                    published=place.published,
                 )
+            )
 
     def forget_url(self, url: str) -> None:
         """Let a URL through again that is no longer queued: a new link may bring it back."""

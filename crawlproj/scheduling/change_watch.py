@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final
 
@@ -20,6 +20,8 @@ from crawlproj.content.document import Document
 from crawlproj.content.host_noise import NO_NOISE, HostNoise, unpack_noise
 from crawlproj.content.link_state import (
     count_new_links,
+    find_new_links,
+    hash_link,
     hash_links,
     is_link_state,
     pack_links,
@@ -36,7 +38,8 @@ from crawlproj.content.probe import (
 from crawlproj.frontier.base import Found, HostText, NewUrl, Ticket
 from crawlproj.frontier.seen import FOLLOWED
 from crawlproj.items import ChangeVerdict, Page
-from crawlproj.scheduling.sources import SOURCE_KINDS, is_host_root, is_seed
+from crawlproj.scheduling.link_places import count_articles
+from crawlproj.scheduling.sources import SOURCE_KINDS, is_host_root, is_seed, was_hub
 from crawlproj.urls.canonical import host_of, origin_of, url_key
 from crawlproj.urls.domains import registered_domain
 
@@ -97,7 +100,10 @@ class ChangeWatch:
         put_texts: Callable[[Mapping[str, HostText]], None],
         count: Callable[[str, int], None],
         clock: Callable[[], float] = time.monotonic,
+        verdict: Callable[[str], str] = lambda url: "",
     ) -> None:
+        """`verdict`: what the rules of its site say of a URL."""
+        self._verdict = verdict
         self._crawl = crawl
         self._rules = rules
         self._add_urls = add_urls
@@ -198,10 +204,38 @@ class ChangeWatch:
             changed = ticket.block_digest is not None and page.body_digest != ticket.body_digest
             return Comparison(ChangeVerdict(changed))
         if page.kind in SOURCE_KINDS or (page.kind == "html" and _is_hub(page, ticket)):
-            return Comparison(_judge_links(page, ticket, document))
+            return Comparison(self._judge_links(page, ticket, document))
         if page.kind != "html":
             return Comparison(ChangeVerdict(_differs(document, ticket)))
         return self._judge_text(page, ticket, document)
+
+    def _judge_links(self, page: Page, ticket: Ticket, document: Document) -> ChangeVerdict:
+        """A page that leads to others has changed if it leads to new ones."""
+        links = _own_links(page, document)
+        hashes = hash_links(links)
+        before, walls = _without_walls(ticket.page_state)
+        if ticket.block_digest is None:
+            before = None
+        if before is not None and not hashes and len(before) > 4 * MIN_LINKS:
+            if walls + 1 < MAX_WALLS:
+                return _wall(WALL_MARK + bytes([walls + 1]) + before)
+            before = None
+        new = count_new_links(hashes, before)
+        state = pack_links(hashes, before)
+        if new is None:
+            return ChangeVerdict(_differs(document, ticket), state=state)
+        kind = ""
+        if new:
+            kind = ChangeKind.NEW_LINKS.value
+        verdict = ChangeVerdict(bool(new), kind, state=state, new_links=new)
+        if not new:
+            return replace(verdict, new_articles=0)
+        new_hashes = find_new_links(hashes, before)
+        if page.kind != "html":
+            return replace(verdict, new_hashes=new_hashes)
+        fresh = [url for url in links if hash_link(url) in new_hashes]
+        articles = count_articles(fresh, links, self._verdict)
+        return replace(verdict, new_hashes=new_hashes, new_articles=articles)
 
     def _judge_text(self, page: Page, ticket: Ticket, document: Document) -> Comparison:
         known = self._hosts.get(ticket.host) or KnownHost(NO_NOISE)
@@ -293,27 +327,7 @@ def forget_walls(state: bytes | None) -> bytes | None:
 
 def _is_hub(page: Page, ticket: Ticket) -> bool:
     """Is it HTML that leads to other pages? A seed that is a text is judged as such."""
-    return page.page_kind == "listing" or is_host_root(ticket.url)
-
-
-def _judge_links(page: Page, ticket: Ticket, document: Document) -> ChangeVerdict:
-    """A page that leads to others has changed if it leads to new ones."""
-    hashes = hash_links(_own_links(page, document))
-    before, walls = _without_walls(ticket.page_state)
-    if ticket.block_digest is None:
-        before = None
-    if before is not None and not hashes and len(before) > 4 * MIN_LINKS:
-        if walls + 1 < MAX_WALLS:
-            return _wall(WALL_MARK + bytes([walls + 1]) + before)
-        before = None
-    new = count_new_links(hashes, before)
-    state = pack_links(hashes, before)
-    if new is None:
-        return ChangeVerdict(_differs(document, ticket), state=state)
-    kind = ""
-    if new:
-        kind = ChangeKind.NEW_LINKS.value
-    return ChangeVerdict(bool(new), kind, state=state, new_links=new)
+    return page.page_kind == "listing" or is_host_root(ticket.url) or was_hub(ticket)
 
 
 def _differs(document: Document, ticket: Ticket) -> bool:

@@ -66,6 +66,7 @@ from crawlproj.scheduling.dispatcher import Dispatcher
 from crawlproj.scheduling.duplicate_notes import DuplicateNotes
 from crawlproj.scheduling.hang_watchdog import TOO_SLOW, HangWatchdog, set_hung_pages_aside
 from crawlproj.scheduling.late_verdicts import LateVerdicts
+from crawlproj.scheduling.link_places import LinkPlacer, PlaceRules, count_articles
 from crawlproj.scheduling.marking import PageMarking
 from crawlproj.scheduling.memory_tuning import release_memory
 from crawlproj.scheduling.messages import BudgetNews, FromDatabase, Refill, frontier_time
@@ -160,8 +161,14 @@ class CrawlWorker:
             add_urls=self.add_urls,
             put_texts=self._put_texts,
             count=count,
+            verdict=self._verdict_of,
         )
         self.marking = self._new_marking()
+        self._place_rules = PlaceRules(
+            config.source_old or None,
+            moves=config.spec.order == "best",
+            verdict=self._verdict_of,
+        )
         self._previews: dict[int, asyncio.Future[ItemVerdict | None]] = {}
         self._late_verdicts = LateVerdicts()
 
@@ -245,6 +252,13 @@ class CrawlWorker:
             self._start_articles(database, stack)
             self.database_thread.start()
             self._opened = stack.pop_all()
+
+    def _verdict_of(self, url: str) -> str:
+        """What the rules of its site say of a URL; empty if they say nothing."""
+        site = self._site_of(url)
+        if site is None:
+            return ""
+        return site.verdict(url)
 
     def _new_marking(self) -> PageMarking:
         return PageMarking(
@@ -603,28 +617,40 @@ class CrawlWorker:
         return self.archiver.archive_page(page)
 
     def add_links(
-        self, ticket: Ticket, links: Sequence[Link], *, follow: bool, kind: str = ""
+        self, page: Page, ticket: Ticket, links: Sequence[Link], *, follow: bool
     ) -> Links:
-        """Hand the links of a page of this kind that are new and wanted to the frontier; return all
-        of them as they are stored with the page.
+        """Hand the links of a page that are new and wanted to the frontier; return all of them as
+        they are stored with the page.
         """
-        found = FOUND_ON.get(kind, Found.LINK)
-        stored, urls = self.seen_urls.classify_links(ticket, links, follow=follow, found=found)
-        self._add_found(urls)
+        found = FOUND_ON.get(page.kind, Found.LINK)
+        placer = LinkPlacer(page, ticket, self._place_rules)
+        stored, urls = self.seen_urls.classify_links(
+            ticket, links, follow=follow, found=found, placer=placer
+        )
+        self._add_found(page, urls)
         return stored
 
     def add_links_in_slices(
-        self, ticket: Ticket, links: Sequence[Link], *, follow: bool, kind: str = ""
+        self, page: Page, ticket: Ticket, links: Sequence[Link], *, follow: bool
     ) -> Slices[Links]:
         """As `add_links`, for a page with very many of them."""
-        found = FOUND_ON.get(kind, Found.LINK)
+        found = FOUND_ON.get(page.kind, Found.LINK)
+        placer = LinkPlacer(page, ticket, self._place_rules)
         stored, urls = yield from self.seen_urls.classify_in_slices(
-            ticket, links, follow=follow, found=found
+            ticket, links, follow=follow, found=found, placer=placer
         )
-        self._add_found(urls)
+        self._add_found(page, urls)
         return stored
 
-    def _add_found(self, urls: Sequence[NewUrl]) -> None:
+    def _add_found(self, page: Page, urls: Sequence[NewUrl]) -> None:
+        page.fresh_links = len(urls)
+        if urls and page.page_kind == "other" and page.verdict is not None and page.verdict.changed:
+            found = [url.url for url in urls]
+            page.fresh_articles = count_articles(found, found, self._verdict_of)
+        for lane, name in ((Lane.BACKFILL, "links/old"), (Lane.NEW, "links/ahead")):
+            number = sum(url.lane is lane and (lane is not Lane.NEW or url.is_hot) for url in urls)
+            if number:
+                self._count(name, number)
         self.dispatcher.add_urls(urls)
         self.dispatcher.note_left_out(self.seen_urls.take_left_out())
 
