@@ -190,7 +190,7 @@ class FeedSoup:
         self._finish_field()
         self._skipped = ""
         self._prefix = prefix
-        found = _read_attributes(attributes)
+        found = read_attributes(attributes)
         self._entry = RawEntry(
             name, base=found.get("xml:base", self._base), about=found.get("rdf:about", "")
         )
@@ -215,7 +215,7 @@ class FeedSoup:
         elif name in FIELDS:
             self._finish_field()
             if name == "link" and b"href" in attributes.lower():
-                found = _read_attributes(attributes)
+                found = read_attributes(attributes)
                 if found.get("href"):
                     entry.add_link(found.get("rel", ""), found.get("type", ""), found["href"])
                     return
@@ -226,7 +226,7 @@ class FeedSoup:
     def _open_outside(self, name: str, prefix: str, attributes: bytes) -> None:
         """A tag before the first entry, or between entries."""
         if b"xml:base" in attributes and name in ("rss", "feed", "rdf", "channel", "urlset"):
-            self._base = _read_attributes(attributes).get("xml:base", "")
+            self._base = read_attributes(attributes).get("xml:base", "")
         if name in ("image", "textinput"):
             self._skipped = name
         elif name == "link" and not prefix and not self._skipped and b"href" not in attributes:
@@ -266,7 +266,7 @@ def _split_name(name: bytes) -> tuple[str, str]:
     return prefix, local
 
 
-def _read_attributes(text: bytes) -> dict[str, str]:
+def read_attributes(text: bytes) -> dict[str, str]:
     """The attributes of a tag, by their names in lower case; the first of a name counts."""
     found: dict[str, str] = {}
     for match in _ATTRIBUTE.finditer(text[:MAX_FIELD]):
