@@ -38,6 +38,8 @@ MAX_JSON_VALUES: Final = 400_000
 """A JSON feed with more is not read: that would be one call of a second."""
 _MAX_JUNK: Final = 4096
 """So much may stand before the root of a feed."""
+MAX_MENDED_JSON: Final = 1_000_000
+"""Bytes of broken JSON that is mended: that is one call of a tenth of a second."""
 _XML_PIECE: Final = 65_536
 _MAX_NEWS_PARTS: Final = 100
 
@@ -68,11 +70,13 @@ _FIND_ROOT: Final = re.compile(
 )
 _NO_FEED: Final = re.compile(rb"<(?:!doctype html|html|head|body|script|svg)[\s>]", re.I)
 _JSON_TOKEN: Final = re.compile(
-    rb"""\s++|"(?:[^"\\]|\\.)*+"|//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/|[{}\[\],:]|[^\s"{}\[\],:/]++""",
+    rb"""\s++|"(?:[^"\\]|\\.)*+"?|//[^\n]*+|/\*[^*]*+(?:\*++[^/*][^*]*+)*+(?:\*++/)?"""
+    rb"""|[{}\[\],:]|[^\s"{}\[\],:/]++""",
     re.S,
 )
 _OPENING: Final = {b"{": b"}", b"[": b"]"}
 _CLOSING: Final = frozenset(_OPENING.values())
+_BEFORE_VALUES: Final = frozenset((*_OPENING, b","))
 _CALLBACK: Final = re.compile(rb"(?:/\*\*/)?[\w.$]{1,60}\(\s{0,20}(?=\{)")
 _HTTP_LINE: Final = re.compile(r"https?://", re.I).match
 _ROOT: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?([A-Za-z][\w.-]{0,40})")
@@ -281,7 +285,7 @@ def _channel_link(root: Any) -> str:
 
 def _xml_entries(text: bytes, url: str, notes: _Notes) -> Iterator[FeedEntry | None]:
     """The entries of XML, and of what was to be XML."""
-    start = _FIND_ROOT.search(text)
+    start = _FIND_ROOT.search(text, 0, _XML_PIECE)
     if start:
         text = text[start.start() :]
     parsing = _parse_xml(text)
@@ -304,13 +308,14 @@ def _xml_entries(text: bytes, url: str, notes: _Notes) -> Iterator[FeedEntry | N
         if found:
             return
     soup = FeedSoup(text)
-    join = None
+    soup_join: _EntryJoiner | None = None
     for raw in soup.entries():
         if raw is None:
             yield None
         else:
-            join = join or _EntryJoiner(url, soup.channel_link)
-            yield from _make_entries(raw, join)
+            # The channel says where its site is before its first entry.
+            soup_join = soup_join or _EntryJoiner(url, soup.channel_link)
+            yield from _make_entries(raw, soup_join)
     notes.cut = soup.cut
 
 
@@ -466,7 +471,8 @@ def _parse_json(text: bytes) -> tuple[Any, bool]:
     try:
         return json.loads(text, strict=False), False
     except (ValueError, RecursionError):
-        pass
+        if len(text) > MAX_MENDED_JSON:
+            return None, False
     try:
         return json.loads(_mend_json(text), strict=False), False
     except (ValueError, RecursionError):
@@ -479,10 +485,13 @@ def _mend_json(text: bytes) -> bytes:
     open_brackets: list[bytes] = []
     whole = 0
     rest = b""
+    last = b""
     for match in _JSON_TOKEN.finditer(text):
         token = match[0]
-        if token.startswith(b"/"):
+        if token.startswith(b"/") or (token == b"," and last in _BEFORE_VALUES):
             continue
+        if not token.isspace():
+            last = token
         if token in _CLOSING:
             while pieces and (pieces[-1] == b"," or pieces[-1].isspace()):
                 pieces.pop()

@@ -7,13 +7,25 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from typing import Final, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from crawlproj.content.feeds import FeedEntry, parse_entries, sniff_kind
+from crawlproj.content.document import DEFAULT_LIMITS
+from crawlproj.content.feeds import (
+    MAX_ENTRIES,
+    FeedEntries,
+    FeedEntry,
+    parse_entries,
+    parse_entries_in_slices,
+    sniff_kind,
+)
 from crawlproj.content.slices import run_at_once
 from crawlproj.fetch.pages import decompress_in_slices
+from crawlproj.urls.canonical import canonical_url
 
 URL: Final = "https://example.org/feeds/all.xml"
 A: Final = "https://example.org/a"
@@ -457,6 +469,9 @@ OTHERS: Final[dict[str, Damage]] = {
     "JSON with commas too many": with_text(
         json.dumps(json_feed()).replace("}", ", }").replace("]", ",\n]"), AB, "application/json"
     ),
+    "JSON with commas at the start": with_text(
+        json.dumps(json_feed()).replace("[", "[, ").replace("},", "},,"), AB, "application/json"
+    ),
     "JSON with comments": with_text(
         "{/* a feed, */ // of mine\n" + json.dumps(json_feed())[1:], AB, "application/feed+json"
     ),
@@ -555,3 +570,46 @@ def test_damaged_feed_is_read_as_a_person_would(name: str) -> None:
 
 def test_there_are_many_kinds_of_damage() -> None:
     assert len(CASES) > 120
+
+
+def test_feed_of_200_megabytes_is_read_up_to_the_limit_in_short_slices() -> None:
+    items = b"".join(
+        b"<item><link>/%d</link><title>A &amp; B</title></item>" % n for n in range(9_000)
+    )
+    body = b"<rss><channel>" + items * (200_000_000 // len(items))
+    longest_s = 0.0
+    slices = parse_entries_in_slices(body, URL, None, DEFAULT_LIMITS)
+    started_s = before_s = time.process_time()
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            found: FeedEntries = end.value
+            break
+        now_s = time.process_time()
+        longest_s = max(longest_s, now_s - before_s)
+        before_s = now_s
+    assert (len(found.entries), found.cut) == (9_000, True)
+    assert found.entries[-1].title == "A & B"
+    assert longest_s < 0.5  # 0.02
+    assert time.process_time() - started_s < 15  # 1.5
+
+
+def test_sitemap_of_50_000_is_read_whole_and_broken_ones_too() -> None:
+    urls = [f"https://example.org/{number}" for number in range(MAX_ENTRIES)]
+    limits = DEFAULT_LIMITS._replace(links=MAX_ENTRIES)
+    for body in (sitemap(*urls), sitemap(*urls).removesuffix("</urlset>")):
+        assert [entry.url for entry in parse_entries(body.encode(), URL, limits=limits)] == urls
+
+
+@given(
+    st.sampled_from([name for name in CASES if CASES[name].expected]),
+    st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 9), st.binary(max_size=6)), max_size=4),
+)
+def test_more_damage_never_raises(name: str, cuts: list[tuple[int, int, bytes]]) -> None:
+    case = CASES[name]
+    body = case.body
+    for start, length, inserted in cuts:
+        body = body[:start] + inserted + body[start + length :]
+    for found in read_damage(case._replace(body=body)):
+        assert canonical_url(found.url) == found.url
