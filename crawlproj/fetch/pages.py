@@ -39,6 +39,7 @@ from crawlproj.http.encodings import decode_body_steps
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.politeness.log_reader import CACHED
 
+_GZIP = b"\x1f\x8b"
 MAX_WORK_S = 0.15
 """Time for decompressing a file: the event loop waits for it. 10 MB take half of it."""
 LOOKED_AT = 100
@@ -252,9 +253,13 @@ def decompress_in_slices(body: bytes) -> Slices[bytes]:
     """The content of a file that is a gzip file itself, as sitemaps often are; whatever can't be
     decompressed, or takes too long, stays as it is.
     """
-    if not body.startswith(b"\x1f\x8b"):
+    if not body.startswith(_GZIP):
         return body
     decoded = yield from decode_body_steps(body, "gzip", MAX_BODY, max_work_s=MAX_WORK_S)
+    if decoded.startswith(_GZIP):
+        # Packed by a program that did not know that it was packed.
+        again = yield from decode_body_steps(decoded, "gzip", MAX_BODY, max_work_s=MAX_WORK_S)
+        return again or decoded
     return decoded or body
 
 

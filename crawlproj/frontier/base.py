@@ -67,6 +67,8 @@ class Found(IntEnum):
     """A WARC file from elsewhere."""
     PROBE = 9
     """A path that nobody has, by whose answer pages that are gone are known."""
+    NAMED_FEED = 10
+    """A feed on a host outside of the scope: it belongs to the site that names it."""
 
 
 TIMED_LANES = frozenset({Lane.REVISIT, Lane.RETRY})

@@ -5,15 +5,17 @@ links that are known already never become objects.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import IntEnum
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from crawlproj.content.document import PAGE_KINDS, Link
 from crawlproj.content.slices import SLICE_ITEMS, Slices
 from crawlproj.frontier.base import Found, Lane, LeftOutHost, Links, NewUrl, Ticket
 from crawlproj.frontier.stored_links import NOFOLLOW_KINDS, LinkDetails
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
+from crawlproj.urls.feed_urls import looks_like_feed
 from crawlproj.urls.scope import MAX_NAME
 from crawlproj.urls.suffixes import has_suffix
 
@@ -28,6 +30,13 @@ MEDIA = 1
 whatever they are called.
 """
 LISTS = frozenset({"feed", "sitemap"})
+MAX_NAMED: Final = 5
+"""So many feeds outside of the scope one page may name; more are those of a widget."""
+MAX_NAMED_BY_HOST: Final = 50
+MAX_NAMED_FEEDS: Final = 20_000
+_MAY_BE_FEEDS: Final = frozenset({"feed", "a"})
+_NEAR: Final = 1
+"""As deep is a page that lists a site's feeds: there a link may be one, too."""
 MAX_LEFT_OUT = 50_000
 """So many hosts that are left out are remembered."""
 BITS = (1 << 64) - 1
@@ -71,11 +80,12 @@ def depth_score(depth: int) -> float:
 class SortedLinks:
     """The links of one page: known to the crawl or not, and those that are new to it."""
 
-    __slots__ = ("details", "found", "fresh", "inside", "outside", "placer")
+    __slots__ = ("details", "found", "fresh", "inside", "named", "outside", "placer")
 
     def __init__(self, found: Found, placer: Placer | None = None) -> None:
         self.found = found
         self.placer = placer
+        self.named = 0
         self.inside: list[tuple[int, str, str]] = []
         self.outside: list[tuple[str, str, str]] = []
         self.fresh: list[NewUrl] = []
@@ -102,8 +112,8 @@ class SeenUrls:
     level. Its memory is bounded: what it forgets, Postgres knows.
 
     What it keeps is two numbers per URL, Python's hash of it and, in one number, level, depth and
-    id: less than half of the memory that the texts take, and 64 bits can be trusted here as they are in the
-    ids. When `known` holds half of the limit it becomes `older`, and what was in `older` and was
+    id: less than half of the memory that the texts take, and 64 bits can be trusted here as they
+    are in the ids. When `known` holds half of the limit it becomes `older`, and what was in `older` and was
     not met since is dropped as a whole: dicts that only grow stay small.
     """
 
@@ -123,6 +133,8 @@ class SeenUrls:
         self._suffixes = suffixes
         self._left_out: set[str] = set()
         self._new_left_out: dict[str, LeftOutHost] = {}
+        self._named: set[int] = set()
+        self._named_by: dict[str, int] = {}
         self.media = 0
         self._crawl = crawl
         self._half = max(1, limit // 2)
@@ -169,7 +181,7 @@ class SeenUrls:
         """
         sorted_links = SortedLinks(found, placer)
         self._sort_links(ticket, links, follow, sorted_links)
-        return sorted_links.stored, sorted_links.fresh
+        return sorted_links.stored, self._mark_named(sorted_links.fresh)
 
     def classify_in_slices(
         self,
@@ -184,7 +196,7 @@ class SeenUrls:
         for start in range(0, len(links), SLICE_ITEMS):
             self._sort_links(ticket, links[start : start + SLICE_ITEMS], follow, sorted_links)
             yield
-        return sorted_links.stored, sorted_links.fresh
+        return sorted_links.stored, self._mark_named(sorted_links.fresh)
 
     def _sort_links(
         self, ticket: Ticket, links: Iterable[Link], follow: bool, into: SortedLinks
@@ -210,6 +222,15 @@ class SeenUrls:
                 seen = self._recall(url)
                 known = self._known
             id_ = (seen & BITS) - SIGN
+            if (
+                id_ == OUTSIDE
+                and kind in _MAY_BE_FEEDS
+                and follow
+                and not nofollow
+                and self._takes_feed(ticket, url, kind, into)
+            ):
+                id_ = url_key(self._crawl, url)
+                known[hash(url)] = seen = NEVER << 64 | id_ + SIGN
             if nofollow or not follow or OUTSIDE <= id_ <= MEDIA:
                 if id_ == MEDIA and kind in LISTS:
                     id_ = url_key(self._crawl, url)
@@ -254,6 +275,41 @@ class SeenUrls:
                     published=place.published,
                 )
             )
+
+    def _takes_feed(self, ticket: Ticket, url: str, kind: str, into: SortedLinks) -> bool:
+        """Whether a link out of the scope is a feed of the page that has it: a feed belongs to the
+        site that names it, wherever it is. What such a feed lists is judged by the scope.
+        """
+        if kind != "feed" and not (ticket.depth <= _NEAR and looks_like_feed(url, ticket.url)):
+            return False
+        if into.found is not Found.LINK or ticket.found is Found.NAMED_FEED:
+            return False
+        if self._reason is None or len(url) > MAX_URL or self._reason(url) != "host":
+            return False
+        host = host_of(ticket.url)
+        of_host = self._named_by.get(host, 0)
+        if into.named >= MAX_NAMED or of_host >= MAX_NAMED_BY_HOST:
+            return False
+        if len(self._named) >= MAX_NAMED_FEEDS:
+            return False
+        into.named += 1
+        self._named_by[host] = of_host + 1
+        self._named.add(url_key(self._crawl, url))
+        self._new_left_out.pop(host_of(url), None)
+        return True
+
+    def _mark_named(self, urls: list[NewUrl]) -> list[NewUrl]:
+        """The URLs, with those that are here only because a page names them as feeds marked."""
+        if self._named and any(url.id in self._named for url in urls):
+            return [
+                replace(url, found=Found.NAMED_FEED) if url.id in self._named else url
+                for url in urls
+            ]
+        return urls
+
+    def is_outside(self, url: str) -> bool:
+        """Whether a URL is left out for its host alone."""
+        return self._reason is not None and self._reason(url) == "host"
 
     def forget_url(self, url: str) -> None:
         """Let a URL through again that is no longer queued: a new link may bring it back."""

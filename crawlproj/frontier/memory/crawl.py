@@ -201,7 +201,7 @@ class CrawlWriter:
     def _is_judged(self, row: UrlRow) -> bool:
         """Whether it came by a link and may be left out."""
         came_by_link = row.request is None and row.depth > 0 and row.parent is not None
-        came_by_link = came_by_link and row.found is not Found.REQUEST
+        came_by_link = came_by_link and row.found not in (Found.REQUEST, Found.NAMED_FEED)
         queued = row.lane is not None and row.lane is not Lane.URGENT
         too_deep = row.state is State.IGNORED and row.why == "depth"
         return came_by_link and (queued or too_deep)

@@ -80,10 +80,11 @@ update crawl set rules = %(rules)s::jsonb where id = %(crawl)s;
 
 -- name: judged_urls
 -- URLs that a changed scope may leave out or take back, some at a time; asked when it has changed.
--- What was asked for is not judged: seeds and where they have moved to (depth 0), pushes (no parent), and requests of spiders (found 7).
+-- What was asked for is not judged: seeds and where they have moved to (depth 0), pushes (no parent), and requests of spiders (found 7);
+-- nor feeds outside of the scope that a page within it names (found 10).
 select id, canonical, state = 'ignored' and why = 'scope' from url
 where crawl = %(crawl)s and id >= (%(first)s)::bigint and request is null and depth > 0 and parent is not null
-    and found is distinct from 7 and (lane > 0 or (state = 'ignored' and why in ('scope', 'depth')))
+    and coalesce(found, 0) not in (7, 10) and (lane > 0 or (state = 'ignored' and why in ('scope', 'depth')))
 order by id limit %(count)s;
 
 -- name: leave_out_urls
