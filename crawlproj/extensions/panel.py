@@ -37,6 +37,8 @@ REFRESH_S = 0.5
 RATE_OVER_S = 10.0
 ALIKE = 5
 """How many warnings of one kind are shown; the rest is in the log."""
+MAX_KINDS = 1000
+"""So many kinds of warnings are shown at all: a crawl may run for months."""
 
 
 class Panel:
@@ -150,6 +152,7 @@ class Panel:
             commands=self._commands(done),
             freshness=worker.freshness,
             age_s=worker.age_s,
+            delays=worker.delays,
             notices=worker.changed_rules,
             time_use=scheduler_of(self._crawler).time_use,
         )
@@ -192,6 +195,8 @@ class Panel:
         if done.changed:
             export = f"{scrapy} export --what changes{crawl}"
             commands["how pages have changed"] = export
+        if done.silent_sources:
+            commands["which sources are silent"] = f"{scrapy} sources{crawl}"
         if done.copies:
             commands["which pages are copies"] = f"{scrapy} duplicates{crawl}"
         return commands | {
@@ -301,9 +306,9 @@ class TerminalLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = (record.name, str(record.msg))
-        self._seen[kind] += 1
-        if self._seen[kind] > ALIKE or len(self._seen) > 1000:
+        if self._seen[kind] >= ALIKE or len(self._seen) >= MAX_KINDS:
             return
+        self._seen[kind] += 1
         first_line = record.getMessage().strip().partition(os.linesep)[0]
         text = f"{datetime.now():%H:%M:%S} {record.levelname.lower()}: {first_line}"
         text = shorten_line(text, 200)

@@ -18,6 +18,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from crawlproj.articles.delays import Delays, read_delays
 from crawlproj.articles.store import ArticleStore, QueuedPage
 from crawlproj.config import Config
 from crawlproj.content.document import Link
@@ -75,6 +76,7 @@ from crawlproj.scheduling.redirects import RedirectFollower
 from crawlproj.scheduling.request_log import RequestLog, log_file_name, rules_in_force
 from crawlproj.scheduling.revisit_budget import NO_MOVES, RevisitBudget
 from crawlproj.scheduling.robots_lifecycle import RobotsLifecycle
+from crawlproj.scheduling.source_watch import SourceWatch
 from crawlproj.scheduling.spider import (
     ChoosesLinks,
     LearnsSeeds,
@@ -153,6 +155,10 @@ class CrawlWorker:
         self.freshness: float | None = None
         self.age_s: float | None = None
         """How fresh the copies of this crawl are by estimate; None: nobody has looked yet."""
+        self.delays: Delays | None = None
+        """How soon this run has fetched new articles; known only when the crawl has ended."""
+        self.silent_sources = 0
+        """Sources that bring nothing any more; known only when the crawl has ended."""
         self.changes = ChangeWatch(
             config.spec.name,
             config.change_rules,
@@ -210,6 +216,8 @@ class CrawlWorker:
             stack.callback(DatabaseWatchdog(database, config.database_patience_s).stop)
             self._make_parts(timeout_s)
             self._budget = RevisitBudget(self.frontier, self._planner.estimate)
+            self._source_watch = SourceWatch(self.frontier, config.source_silence)
+            self._began = self.frontier.now()
             notes = None
             if self.marker is not None and config.warc is not None:
                 notes = DuplicateNotes(self.frontier, self.archiver)
@@ -235,6 +243,7 @@ class CrawlWorker:
                 notes=notes,
                 stats=CrawlStats(self.frontier),
                 budget=self._budget,
+                source_watch=self._source_watch,
             )
             self.leases.database_thread = self.database_thread
             if isinstance(self._spider, LearnsSeeds):
@@ -515,10 +524,22 @@ class CrawlWorker:
         if not lost:
             with suppress(DatabaseError):
                 self.freshness, self.age_s = self._budget.estimate_freshness()
+                self._look_at_sources()
                 self.left_out = self.frontier.count_left_out()
                 self.counts = self.frontier.count_urls()
                 self.leases.outlook = self.frontier.outlook()
         self._opened.close()
+
+    def _look_at_sources(self) -> None:
+        """Look once more which sources are silent, and how soon articles were fetched."""
+        fallen, self.silent_sources, examples = self._source_watch.look_at_all()
+        if fallen:
+            self._count("sources/fallen_silent", fallen)
+        if self.silent_sources:
+            self._count("sources/silent", self.silent_sources)
+            self.examples["sources/silent"] = examples[0]
+        if self.articles is not None:
+            self.delays = read_delays(self.database, self.frontier.crawl_id, self._began)
 
     # What is asked about a request, in the order of its way to the network and back.
 
@@ -633,6 +654,8 @@ class CrawlWorker:
         self.changes.note_texts(message.texts)
         if message.budget is not None:
             self._note_budget(message.budget)
+        if message.fallen_silent:
+            self._count("sources/fallen_silent", message.fallen_silent)
         for id_, found in message.previews.items():
             self._end_preview(id_, found)
         self._count_late_verdicts(message)
@@ -781,7 +804,7 @@ class CrawlWorker:
         return self.leases.outlook
 
     @property
-    def examples(self) -> Mapping[str, str]:
+    def examples(self) -> dict[str, str]:
         """Of each kind of failure the first URL that had it."""
         return self._visits.examples
 
