@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,7 +65,7 @@ def pauses_said(times: list[datetime], step_s: float = 10 * MINUTE) -> list[date
     """Moments at which a source that did bring something at all these times is called silent."""
     hours = learn_hours(times)
     said = []
-    for last, following in zip(times[100:], times[101:], strict=False):
+    for last, following in pairwise(times[100:]):
         pause_s = step_s
         while last + timedelta(seconds=pause_s) < following:
             worked_s = (last - START).total_seconds()
