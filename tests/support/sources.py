@@ -68,7 +68,11 @@ class Sources:
             values ({id_}, {self.frontier.crawl_id}, '{registered_domain(host_of(url))}', '{kind}',
                 '{title}', {times["first_visit"]}, {times["last_visit"]}, {visits}, {entries},
                 {new_links}, {times["last_new"]}, {"null" if gap_s is None else gap_s},
-                {times["newest"]})""")
+                {times["newest"]})
+            on conflict (url) do update set first_visit = excluded.first_visit,
+                last_visit = excluded.last_visit, visits = excluded.visits, entries = excluded.entries,
+                new_links = excluded.new_links, last_new = excluded.last_new,
+                gap_s = excluded.gap_s, newest = excluded.newest""")
         return id_
 
     def add_article(
