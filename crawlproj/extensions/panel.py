@@ -23,6 +23,7 @@ from crawlproj.cli.screen import MODES, LogLines, Screen, format_elapsed, output
 from crawlproj.cli.summary import CrawlSummary, format_summary
 from crawlproj.cli.worker_reports import ReportPipe
 from crawlproj.config import SettingsReader, config_of, one_of, parse_seconds
+from crawlproj.extensions.log_rotation import LogRotation
 from crawlproj.formatting import format_count, shorten_line
 from crawlproj.scheduling.scheduler import scheduler_of, worker_of
 from crawlproj.scheduling.snapshot import HostSnapshot, Tally, count_outcomes, host_snapshot
@@ -62,6 +63,7 @@ class Panel:
         self._interval_s = REFRESH_S
         if not self._screen.live:
             self._interval_s = max(0.1, read("PANEL_INTERVAL", parse_seconds))
+        self._rotation = LogRotation(crawler.settings.get("LOG_FILE"), self._config.log_dir)
         self._timer: asyncio.TimerHandle | None = None
         self._recent: deque[tuple[float, int]] = deque()
         self._started = time.monotonic()
@@ -87,6 +89,7 @@ class Panel:
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._tick)
+        self._rotation.rotate_if_due()
         done = count_outcomes(self._crawler.stats.get_stats())
         at = host_snapshot(worker_of(self._crawler))
         elapsed_s = time.monotonic() - self._started

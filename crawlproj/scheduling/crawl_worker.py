@@ -208,6 +208,7 @@ class CrawlWorker:
                 on_robots_changed=lambda origins: self.database_thread.mark_robots_changed(origins),
                 set_hung_pages_aside=self._set_hung_pages_aside,
                 rules=config.rules,
+                on_seeds_added=self._take_new_seeds,
             )
             notifications.start_listening()
             names = StaticNames(dict(config.dns_hosts))
@@ -373,6 +374,20 @@ class CrawlWorker:
             self.changed_rules = describe_change(before, rules.intervals)
         self.notices += self.changed_rules
         self._note_rejudged(self.frontier.apply_rules(rules, wanted))
+
+    def _take_new_seeds(self) -> None:
+        """Let seeds that were added while the crawl runs belong to it. In the database thread."""
+        seeds = self.frontier.seed_urls()
+        self._on_loop(self._learn_seeds, seeds)
+
+    def _learn_seeds(self, seeds: list[str]) -> None:
+        if not isinstance(self._spider, LearnsSeeds):
+            return
+        self._spider.learn_seeds(seeds)
+        # What was out of scope may be inside now.
+        self.seen_urls.forget_all()
+        self._count("scope/new_seeds", 1)
+        log.info("Seeds were added: this crawl has %s", format_count(len(seeds), "seed"))
 
     def _note_rejudged(self, done: Rejudged) -> None:
         if done.out:

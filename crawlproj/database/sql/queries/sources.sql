@@ -64,3 +64,7 @@ select created from crawl where id = %(crawl)s;
 -- Fetches of a crawl in a day, and how many of them brought an article; for scrapy sources.
 select coalesce(sum(fetches), 0)::bigint, coalesce(sum(useful), 0)::bigint from crawl_stat
 where crawl = %(crawl)s and at > %(since)s;
+
+-- name: crawl_has_workers
+-- Whether a worker of a crawl lives; for scrapy seeds add.
+select exists (select from worker w join crawl c on c.id = w.crawl where c.name = %(name)s and w.until > now());
