@@ -73,7 +73,7 @@ class Command(ProjectCommand):
             warn_of_forgotten(database, urls)
             database.notify(SEEDS, name)
             hint = f"Start with: {self._start_command(config, name)}"
-            if database.fetch_value("crawl_has_workers", name=name):
+            if database.fetch_value("status_has_workers", name=name):
                 hint = "The running crawl takes them up."
         print_lines(
             f"{format_count(len(urls), 'seed')} for crawl {name}, {result.added} not known before. "

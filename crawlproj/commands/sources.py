@@ -76,7 +76,7 @@ class Command(ProjectCommand):
                 if not opts.opml:
                     sites = site_figures(database, crawl, now)
                 since = now - timedelta(days=1)
-                useful = database.fetch_row("crawl_useful", crawl=crawl, since=since)
+                useful = database.fetch_row("report_useful", crawl=crawl, since=since)
         except NoCrawlYet as no_crawl:
             print_error(str(no_crawl))
             return COULD_NOT_RUN

@@ -14,7 +14,13 @@ from crawlproj.database.queries import Queries
 from crawlproj.formatting import printable
 from crawlproj.reports.facts import LATELY
 from crawlproj.revisit.silence import SourceFacts, estimate_missed
-from crawlproj.scheduling.source_watch import SourceRow, find_problems, read_facts, read_part
+from crawlproj.scheduling.source_watch import (
+    SourceRow,
+    find_problems,
+    read_facts,
+    read_part,
+    with_silence,
+)
 from crawlproj.urls.canonical import host_of
 
 DAY_S: Final = 86_400.0
@@ -49,7 +55,7 @@ def _as_values(row: SourceRow, source: SourceFacts, problem: str) -> dict[str, A
     missed = 0
     if row.silent_since is not None:
         missed = estimate_missed(source)
-        problem = row.problem
+        problem = with_silence(problem, source)
     return {
         "url": row.url,
         "kind": row.kind,
@@ -81,7 +87,7 @@ def _links_per_day(source: SourceFacts) -> float | None:
     known_s = (source.last_visit - source.first_visit).total_seconds()
     if source.visits < 2 or known_s <= 0:
         return None
-    return round(max(0, source.new_links - source.entries) / known_s * DAY_S, 2)
+    return round(source.links_brought / known_s * DAY_S, 2)
 
 
 def _order(source: dict[str, Any]) -> tuple[bool, bool, float, str]:
@@ -94,7 +100,7 @@ def site_figures(db: Queries, crawl: int, now: datetime) -> dict[str, dict[str, 
     after their publication; the sites with most of them first.
     """
     sites = read_articles(db, crawl, now - LATELY)
-    began: datetime | None = db.fetch_value("crawl_began", crawl=crawl)
+    began: datetime | None = db.fetch_value("report_crawl_began", crawl=crawl)
     days = LATELY / DAY
     if began is not None:
         days = min(days, max(1.0, (now - began) / DAY))

@@ -39,8 +39,12 @@ JUST_NOW_S: Final = 120.0
 FUTURE_S: Final = 86_400.0
 REGENERATED_S: Final = 36 * 3600.0
 """Many sitemaps are made once a day: so long they may lack what the front page has."""
-ENDED: Final = frozenset({"gone", "retired", "dead", "forbidden", "ignored"})
+ENDED: Final = frozenset({"gone", "retired", "dead", "forbidden"})
 FORMER: Final = frozenset({"former hub"})
+REPLACED: Final = frozenset({"sitemap", "hub"})
+"""Kinds of which one ends and another one begins, such as those of a month."""
+REPEATING: Final = frozenset({"feed", "news sitemap"})
+"""Kinds that are there for what is new."""
 KIND_GROUPS: Final = {
     "feed": "feed",
     "sitemap": "sitemap",
@@ -98,11 +102,12 @@ class SourceFacts:
         return self.last_new or self.first_visit
 
     @property
-    def links_per_s(self) -> float:
-        """So many new links it used to bring, without those that it listed at first."""
-        if not self.was_good or self.gap_s is None:
-            return 0.0
-        return max(self.new_links - self.entries, self.worked_s / self.gap_s) / self.worked_s
+    def links_brought(self) -> float:
+        """So many new links it has brought, about, without those that it listed at first."""
+        least = 0.0
+        if self.gap_s:
+            least = self.worked_s / self.gap_s
+        return max(0.0, self.new_links - self.entries, least)
 
 
 class ActiveHours:
@@ -159,18 +164,24 @@ def learn_hours(times: Sequence[datetime]) -> ActiveHours | None:
 
 def may_be_silent(source: SourceFacts, k: float) -> bool:
     """Is it worth while to look at its hours?"""
-    if not k or not source.was_good or source.gap_s is None:
+    if not k or not source.was_good or source.gap_s is None or source.state == "moved":
         return False
+    if source.state in ENDED:
+        return True
     if source.state == "retry" and source.tries < TRIES:
         return False
     return _pause_s(source) > k * source.gap_s
 
 
 def judge_silence(source: SourceFacts, k: float, hours: ActiveHours | None) -> bool:
-    """Whether a source had been silent for `k` times its usual gap when it was visited last."""
+    """Whether a source had been silent for `k` times its usual gap when it was visited last, or is
+    not there any more.
+    """
     if not may_be_silent(source, k):
         return False
     assert source.gap_s is not None
+    if source.state in ENDED:
+        return True
     if hours is None:
         least_s = min(NIGHT_S, source.worked_s / 2)
         return _pause_s(source) > max(UNSURE * k * source.gap_s, least_s)
@@ -178,9 +189,21 @@ def judge_silence(source: SourceFacts, k: float, hours: ActiveHours | None) -> b
     return pause_s > max(k * hours.gap_s, RECORD * hours.longest_s)
 
 
+def is_replaced(source: SourceFacts, others: Sequence[SourceFacts], k: float) -> bool:
+    """Has another source of its site gone on, so that a silence need not mean anything? So it is
+    with the sitemap of last month, and a hub that is a page of a list.
+    """
+    if source.kind not in REPLACED or source.gap_s is None:
+        return False
+    latest = max((other.lists_until for other in others), default=source.lists_until)
+    return (latest - source.lists_until).total_seconds() > k * source.gap_s
+
+
 def estimate_missed(source: SourceFacts) -> int:
     """About how many links a silent source would have brought, had it gone on as before."""
-    return max(1, round(_pause_s(source) * source.links_per_s))
+    if not source.worked_s:
+        return 0
+    return max(1, round(_pause_s(source) * source.links_brought / source.worked_s))
 
 
 def describe_silence(source: SourceFacts) -> str:
@@ -210,7 +233,7 @@ def describe_problem(source: SourceFacts) -> str:
             return f"its latest date is in the future: {source.newest:%Y-%m-%d}"
         if abs(ahead_s) <= JUST_NOW_S < _pause_s(source) and source.visits > TRIES:
             return "its dates are those of the visit, and it lists nothing new"
-    if source.kind not in FORMER and source.visits > LISTED and source.entries:
+    if source.kind in REPEATING and source.visits > LISTED and source.entries:
         known_s = (source.last_visit - source.first_visit).total_seconds()
         if _pause_s(source) >= known_s * (LISTED - 1) / LISTED:
             return f"it repeats itself: nothing new on {source.visits:,} visits"

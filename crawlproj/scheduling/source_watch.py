@@ -17,11 +17,13 @@ from crawlproj.database.arrays import array_literal
 from crawlproj.database.queries import Queries
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.revisit.silence import (
+    FORMER,
     HISTORY,
     SourceFacts,
     describe_problem,
     describe_silence,
     find_disagreements,
+    is_replaced,
     judge_silence,
     learn_hours,
     may_be_silent,
@@ -162,17 +164,19 @@ class SourceWatch:
         db = self._frontier.db
         facts = read_facts(db, rows)
         problems = find_problems(facts, self._k)
+        sites: dict[str, list[SourceFacts]] = {}
+        for source in facts:
+            sites.setdefault(source.site, []).append(source)
         notes = []
         for row, source in zip(rows, facts, strict=True):
             problem = problems.get(source.url, "")
             since = row.silent_since
-            if since is None or (row.last_new is not None and row.last_new > since):
+            if since is None or is_over(row):
                 since = None
-                if self._is_silent(row, source):
+                if self._is_silent(row, source, sites[source.site]):
                     since = source.lists_until
             if since is not None:
-                silence = describe_silence(source)
-                problem = f"{problem}; {silence}" if problem else silence
+                problem = with_silence(problem, source)
             elif not problem and row.silent_since is None:
                 # What its last visit has found, or what was said then: the next one says anew.
                 problem = row.problem
@@ -180,8 +184,10 @@ class SourceWatch:
                 notes.append(SourceNote(row, since, problem))
         return notes
 
-    def _is_silent(self, row: SourceRow, source: SourceFacts) -> bool:
-        if not may_be_silent(source, self._k):
+    def _is_silent(
+        self, row: SourceRow, source: SourceFacts, others: Sequence[SourceFacts]
+    ) -> bool:
+        if not may_be_silent(source, self._k) or is_replaced(source, others, self._k):
             return False
         since = self._frontier.now() - HISTORY
         times = self._frontier.db.fetch_rows("source_times", id=row.id, since=since, count=TIMES)
@@ -218,7 +224,21 @@ class SourceWatch:
         if not problem or said in self._said or len(self._said) >= MAX_SAID:
             return
         self._said.add(said)
-        log.warning("Source: the %s %s: %s", row.kind, row.url, problem)
+        log.info("Source: the %s %s: %s", row.kind, row.url, problem)
+
+
+def is_over(row: SourceRow) -> bool:
+    """Is the silence that is noted of a source over, or none of our business any more?"""
+    assert row.silent_since is not None
+    if row.kind in FORMER:
+        return True
+    return row.last_new is not None and row.last_new > row.silent_since
+
+
+def with_silence(problem: str, source: SourceFacts) -> str:
+    """What is said of a silent source that may have another problem."""
+    silence = describe_silence(source)
+    return f"{problem}; {silence}" if problem else silence
 
 
 def read_part(db: Queries, crawl: int, after: str) -> tuple[list[SourceRow], str]:

@@ -16,6 +16,7 @@ from crawlproj.revisit.silence import (
     describe_problem,
     estimate_missed,
     find_disagreements,
+    is_replaced,
     judge_silence,
     learn_hours,
     may_be_silent,
@@ -95,9 +96,24 @@ def test_source_that_never_worked_regularly_is_not_called_silent() -> None:
         source(DAY, HOUR, 100 * DAY, kind="former hub"),
         source(DAY, HOUR, 100 * DAY, last_new=None),
         source(DAY, HOUR, 100 * DAY, state="retry", tries=1),
+        source(DAY, HOUR, 100 * DAY, state="moved"),
     ):
         assert not judge_silence(odd, K, None)
     assert judge_silence(source(DAY, HOUR, 100 * DAY, state="retry", tries=3), K, None)
+
+
+def test_source_that_worked_and_is_gone_is_silent_at_once() -> None:
+    assert judge_silence(source(DAY, HOUR, HOUR, state="gone", status=404), K, None)
+    assert not judge_silence(source(DAY, None, HOUR, state="gone", status=404), K, None)
+
+
+def test_sitemap_or_hub_that_others_have_replaced_is_not_silent() -> None:
+    feed = source(30 * DAY, HOUR, HOUR)
+    october = source(20 * DAY, HOUR, 10 * DAY, kind="sitemap", url="https://a.test/10.xml")
+    november = source(30 * DAY, HOUR, HOUR, kind="sitemap", url="https://a.test/11.xml")
+    assert is_replaced(october, [october, november], K)
+    assert not is_replaced(october, [october], K)
+    assert not is_replaced(replace(october, kind="feed"), [feed, november], K)
 
 
 def test_night_and_weekend_of_a_newspaper_are_no_silence_once_its_hours_are_known() -> None:

@@ -56,15 +56,15 @@ from article a join url u on u.id = a.page
 where a.crawl = %(crawl)s and a.changed_at >= %(since)s and a.found_at >= %(since)s
 order by a.changed_at desc limit %(count)s;
 
--- name: crawl_began
+-- name: report_crawl_began
 -- When a crawl was made; for scrapy sources.
 select created from crawl where id = %(crawl)s;
 
--- name: crawl_useful
+-- name: report_useful
 -- Fetches of a crawl in a day, and how many of them brought an article; for scrapy sources.
 select coalesce(sum(fetches), 0)::bigint, coalesce(sum(useful), 0)::bigint from crawl_stat
 where crawl = %(crawl)s and at > %(since)s;
 
--- name: crawl_has_workers
+-- name: status_has_workers
 -- Whether a worker of a crawl lives; for scrapy seeds add.
 select exists (select from worker w join crawl c on c.id = w.crawl where c.name = %(name)s and w.until > now());
