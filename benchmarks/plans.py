@@ -54,6 +54,7 @@ from crawlproj.frontier.base import (
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.scheduling.crawl_stats import CrawlStats
 from crawlproj.scheduling.revisit_budget import RevisitBudget
+from crawlproj.scheduling.source_watch import SourceWatch
 from crawlproj.urls.canonical import host_of, origin_of, url_key
 
 EXPLAIN = "explain (analyze, costs off, timing off, summary off, format json) "
@@ -400,6 +401,21 @@ def _learn_changes(db: Database, frontier: PostgresFrontier, work: Round) -> Non
     frontier.get_host_texts(names)
     RevisitBudget(frontier, lambda numbers, age_s, source: (1.0, 0.0)).take_turn((1.1, 0.9))
     RevisitBudget(frontier, lambda numbers, age_s, source: (1.0, 0.0), Ticking()).take_turn((1, 1))
+    db.run_script(SOURCES)
+    SourceWatch(frontier, 6.0, Ticking()).look_at_all()
+
+
+SOURCES = """
+insert into source (url, crawl, site, kind, first_visit, last_visit, visits, entries, new_links, last_new, gap_s)
+select id, crawl, 's' || id % 5000, case when id % 3 = 0 then 'sitemap index' else 'feed' end, now() - interval '20 days', now(), 99, 10, 50,
+    now() - make_interval(hours => (id % 40)::int + 1), 3600
+from url where id > 0 order by id limit 20000 on conflict do nothing;
+insert into page_links (url, known, known_kinds, known_texts, other, other_kinds, other_texts)
+select s.url, array(select id from url where visit > 0 limit 100), '', '', '', '', '' from source s where s.kind = 'sitemap index' limit 50
+on conflict (url) do update set known = excluded.known;
+analyze source;
+"""
+"""Sources, some of them silent."""
 
 
 class Ticking:

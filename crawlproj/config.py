@@ -225,6 +225,13 @@ def parse_beta(value: object) -> float:
     return number
 
 
+def parse_silence(value: object) -> float:
+    number = parse_number(value)
+    if 0 < number < 2:
+        raise ValueError("0, or a number from 2 on")
+    return number
+
+
 def parse_target(value: object) -> float:
     number = parse_number(value)
     if number > 1:
@@ -329,6 +336,8 @@ class Config:
     """SOURCE_MIN: start requests that were visited so recently are not asked again."""
     source_old: timedelta
     """SOURCE_OLD: what was published longer ago goes to backfill; 0: nothing does."""
+    source_silence: float
+    """After so many times its usual gap a source is silent; 0: nobody looks."""
     revisit: RevisitSettings
     """The policy, with the bounds of pages and of sources."""
     revisit_filter: frozenset[str]
@@ -454,6 +463,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         source_bounds=source_bounds,
         source_rest=source_rest,
         source_old=read("SOURCE_OLD", parse_duration),
+        source_silence=read("SOURCE_SILENCE", parse_silence),
         revisit=_revisit_settings(read, bounds, source_bounds),
         revisit_filter=read("REVISIT_FILTER", parse_kinds),
         revisit_weights=read("REVISIT_WEIGHTS", parse_weights),

@@ -27,6 +27,7 @@ from crawlproj.frontier.base import Found, NewUrl
 from crawlproj.frontier.opening import NoCrawlYet, open_for_reading, open_for_writing, open_frontier
 from crawlproj.frontier.seen import depth_score
 from crawlproj.news.opml import is_opml_file, read_opml_file
+from crawlproj.scheduling.notifications import SEEDS
 from crawlproj.urls.canonical import host_of, url_key
 
 
@@ -71,9 +72,13 @@ class Command(ProjectCommand):
                 ]
             )
             warn_of_forgotten(database, urls)
+            database.notify(SEEDS, name)
+            hint = f"Start with: {self._start_command(config, name)}"
+            if database.fetch_value("status_has_workers", name=name):
+                hint = "The running crawl takes them up."
         print_lines(
             f"{format_count(len(urls), 'seed')} for crawl {name}, {result.added} not known before. "
-            f"Start with: {self._start_command(config, name)}"
+            f"{hint}"
         )
         return FINE
 

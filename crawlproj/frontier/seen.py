@@ -316,6 +316,14 @@ class SeenUrls:
         self._known.pop(hash(url), None)
         self._older.pop(hash(url), None)
 
+    def forget_all(self) -> None:
+        """Judge all URLs anew: more of them are wanted than before. What is known, Postgres
+        knows.
+        """
+        self._known = {}
+        self._older = {}
+        self._left_out.clear()
+
     def _recall(self, url: str) -> int:
         """Depth and id, in one number, of a URL that is not in `known`; it is put there."""
         if len(url) > MAX_URL:

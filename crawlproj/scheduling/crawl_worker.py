@@ -18,6 +18,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from crawlproj.articles.delays import Delays, read_delays
 from crawlproj.articles.store import ArticleStore, QueuedPage
 from crawlproj.config import Config
 from crawlproj.content.document import Link
@@ -76,6 +77,7 @@ from crawlproj.scheduling.redirects import RedirectFollower
 from crawlproj.scheduling.request_log import RequestLog, log_file_name, rules_in_force
 from crawlproj.scheduling.revisit_budget import NO_MOVES, RevisitBudget
 from crawlproj.scheduling.robots_lifecycle import RobotsLifecycle
+from crawlproj.scheduling.source_watch import SourceWatch
 from crawlproj.scheduling.spider import (
     ChoosesLinks,
     LearnsSeeds,
@@ -155,6 +157,10 @@ class CrawlWorker:
         self.freshness: float | None = None
         self.age_s: float | None = None
         """How fresh the copies of this crawl are by estimate; None: nobody has looked yet."""
+        self.delays: Delays | None = None
+        """How soon this run has fetched new articles; known only when the crawl has ended."""
+        self.silent_sources = 0
+        """Sources that bring nothing any more; known only when the crawl has ended."""
         self.changes = ChangeWatch(
             config.spec.name,
             config.change_rules,
@@ -210,6 +216,7 @@ class CrawlWorker:
                 on_robots_changed=lambda origins: self.database_thread.mark_robots_changed(origins),
                 set_hung_pages_aside=self._set_hung_pages_aside,
                 rules=config.rules,
+                on_seeds_added=self._take_new_seeds,
             )
             notifications.start_listening()
             names = StaticNames(dict(config.dns_hosts))
@@ -218,6 +225,8 @@ class CrawlWorker:
             stack.callback(DatabaseWatchdog(database, config.database_patience_s).stop)
             self._make_parts(timeout_s)
             self._budget = RevisitBudget(self.frontier, self._planner.estimate)
+            self._source_watch = SourceWatch(self.frontier, config.source_silence)
+            self._began = self.frontier.now()
             notes = None
             if self.marker is not None and config.warc is not None:
                 notes = DuplicateNotes(self.frontier, self.archiver)
@@ -243,6 +252,7 @@ class CrawlWorker:
                 notes=notes,
                 stats=CrawlStats(self.frontier),
                 budget=self._budget,
+                source_watch=self._source_watch,
             )
             self.leases.database_thread = self.database_thread
             if isinstance(self._spider, LearnsSeeds):
@@ -379,6 +389,20 @@ class CrawlWorker:
             self.changed_rules = describe_change(before, rules.intervals)
         self.notices += self.changed_rules
         self._note_rejudged(self.frontier.apply_rules(rules, wanted))
+
+    def _take_new_seeds(self) -> None:
+        """Let seeds that were added while the crawl runs belong to it. In the database thread."""
+        seeds = self.frontier.seed_urls()
+        self._on_loop(self._learn_seeds, seeds)
+
+    def _learn_seeds(self, seeds: list[str]) -> None:
+        if not isinstance(self._spider, LearnsSeeds):
+            return
+        self._spider.learn_seeds(seeds)
+        # What was out of scope may be inside now.
+        self.seen_urls.forget_all()
+        self._count("scope/new_seeds", 1)
+        log.info("Seeds were added: this crawl has %s", format_count(len(seeds), "seed"))
 
     def _note_rejudged(self, done: Rejudged) -> None:
         if done.out:
@@ -533,10 +557,22 @@ class CrawlWorker:
         if not lost:
             with suppress(DatabaseError):
                 self.freshness, self.age_s = self._budget.estimate_freshness()
+                self._look_at_sources()
                 self.left_out = self.frontier.count_left_out()
                 self.counts = self.frontier.count_urls()
                 self.leases.outlook = self.frontier.outlook()
         self._opened.close()
+
+    def _look_at_sources(self) -> None:
+        """Look once more which sources are silent, and how soon articles were fetched."""
+        fallen, self.silent_sources, examples = self._source_watch.look_at_all()
+        if fallen:
+            self._count("sources/fallen_silent", fallen)
+        if self.silent_sources:
+            self._count("sources/silent", self.silent_sources)
+            self.examples["sources/silent"] = examples[0]
+        if self.articles is not None:
+            self.delays = read_delays(self.database, self.frontier.crawl_id, self._began)
 
     # What is asked about a request, in the order of its way to the network and back.
 
@@ -663,6 +699,8 @@ class CrawlWorker:
         self.changes.note_texts(message.texts)
         if message.budget is not None:
             self._note_budget(message.budget)
+        if message.fallen_silent:
+            self._count("sources/fallen_silent", message.fallen_silent)
         for id_, found in message.previews.items():
             self._end_preview(id_, found)
         self._count_late_verdicts(message)
@@ -811,7 +849,7 @@ class CrawlWorker:
         return self.leases.outlook
 
     @property
-    def examples(self) -> Mapping[str, str]:
+    def examples(self) -> dict[str, str]:
         """Of each kind of failure the first URL that had it."""
         return self._visits.examples
 
