@@ -195,6 +195,7 @@ class SeenUrls:
         outside = into.outside
         details = into.details
         known = self._known
+        addresses = self.addresses
         kind: str
         for url, kind, text, title, nofollow, hreflang, more_texts in links:
             if kind not in FOLLOWED:
@@ -234,7 +235,11 @@ class SeenUrls:
                     parent=ticket.id,
                     found=into.found,
                 )
-                if seen >> 64 == NEVER and self._is_held_back(fresh, kind):
+                if (
+                    addresses is not None
+                    and seen >> 64 == NEVER
+                    and not addresses.admit(fresh, self._has_passed)
+                ):
                     # By URL, too: it may never be fetched.
                     outside.append((url, kind, text))
                     if title or hreflang or more_texts:
@@ -245,12 +250,6 @@ class SeenUrls:
             if title or hreflang or more_texts:
                 details.note(len(inside), text, title, hreflang, more_texts)
             inside.append((id_, kind, text))
-
-    def _is_held_back(self, url: NewUrl, kind: str) -> bool:
-        """Whether it is another address of an article that has gone through."""
-        if self.addresses is None or kind in LISTS:
-            return False
-        return not self.addresses.admit(url, self._has_passed)
 
     def forget_url(self, url: str) -> None:
         """Let a URL through again that is no longer queued: a new link may bring it back."""

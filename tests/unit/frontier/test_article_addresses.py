@@ -22,7 +22,7 @@ def ticket(url: str) -> Ticket:
 
 def list_urls(seen: SeenUrls, *urls: str, found: Found = Found.FEED) -> list[str]:
     """What goes through of the links of a list."""
-    links = [Link(url, "a") for url in urls]
+    links = [Link(url, "feed") for url in urls]
     _, fresh = seen.classify_links(ticket("http://in/"), links, found=found)
     return [url.url for url in fresh]
 
