@@ -160,6 +160,7 @@ def main() -> int:
         with EmbeddedPostgres(folder / "db") as postgres:
             settings |= {"CRAWL_DIR": folder / "crawl", "DATABASE_URL": postgres.start()}
             log_path = words.keep or folder / "demo.jsonl"
+            log_path.unlink(missing_ok=True)
             with DemoProcess(
                 "newsweb", speed=words.speed, seed=words.seed, log_path=log_path
             ) as demo:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from crawlproj.frontier.base import NewUrl
+from crawlproj.frontier.base import Found
 from crawlproj.urls.article_keys import ArticleKey, article_key, viewed_urls
 
 ENOUGH = 3
@@ -23,6 +24,15 @@ MAX_HELD = 5_000
 MAX_ADDRESSES = 20
 """So many are kept of one article; later ones wait for a page that links them again."""
 MAX_SHAPES = 20_000
+
+
+class HeldUrl(NamedTuple):
+    """What is needed to let a URL through later."""
+
+    url: str
+    depth: int
+    parent: int | None
+    found: Found
 
 
 @dataclass(slots=True)
@@ -42,7 +52,7 @@ class _Held:
     """Addresses that wait for what becomes of another. `shape`: empty for views."""
 
     shape: str
-    urls: dict[str, NewUrl] = field(default_factory=dict)
+    urls: dict[str, HeldUrl] = field(default_factory=dict)
 
 
 class ArticleAddresses:
@@ -59,9 +69,9 @@ class ArticleAddresses:
         self._held: dict[int, _Held] = {}
         self.held_back = 0
         """How often an address was held back that was not held already."""
-        self._released: list[NewUrl] = []
+        self._released: list[HeldUrl] = []
 
-    def admit(self, url: NewUrl, passed: Callable[[str], bool]) -> bool:
+    def admit(self, url: HeldUrl, passed: Callable[[str], bool]) -> bool:
         """Whether an address is to be fetched; if not, it is kept for the case that it must be.
         `passed` says of a URL whether it has gone through.
         """
@@ -117,7 +127,7 @@ class ArticleAddresses:
             self._passed[number] = tuple(each for each in self._recall(number) if each != own)
             self._release(number)
 
-    def take_released(self) -> list[NewUrl]:
+    def take_released(self) -> list[HeldUrl]:
         """Addresses that are to be fetched after all."""
         taken = self._released
         if taken:
@@ -158,7 +168,7 @@ class ArticleAddresses:
                 self._passed[number] = known
         return known
 
-    def _hold(self, number: int, shape: str, url: NewUrl) -> None:
+    def _hold(self, number: int, shape: str, url: HeldUrl) -> None:
         held = self._held.get(number)
         if held is None:
             if len(self._held) >= MAX_HELD:

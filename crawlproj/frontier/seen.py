@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from crawlproj.content.document import PAGE_KINDS, Link
 from crawlproj.content.slices import SLICE_ITEMS, Slices
-from crawlproj.frontier.article_addresses import ArticleAddresses
+from crawlproj.frontier.article_addresses import ArticleAddresses, HeldUrl
 from crawlproj.frontier.base import Found, Lane, LeftOutHost, Links, NewUrl, Ticket
 from crawlproj.frontier.stored_links import NOFOLLOW_KINDS, LinkDetails
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
@@ -142,9 +142,8 @@ class SeenUrls:
         says what the page is that has them.
         """
         sorted_links = SortedLinks(found)
-        self._learn_address(ticket, links, found)
         self._sort_links(ticket, links, follow, sorted_links)
-        self._take_released(sorted_links)
+        self._settle_addresses(ticket, links, sorted_links)
         return sorted_links.stored, sorted_links.fresh
 
     def classify_in_slices(
@@ -156,36 +155,11 @@ class SeenUrls:
     ) -> Slices[tuple[Links, list[NewUrl]]]:
         """As `classify_links`, for a page with very many links."""
         sorted_links = SortedLinks(found)
-        self._learn_address(ticket, links, found)
         for start in range(0, len(links), SLICE_ITEMS):
             self._sort_links(ticket, links[start : start + SLICE_ITEMS], follow, sorted_links)
             yield
-        self._take_released(sorted_links)
+        self._settle_addresses(ticket, links, sorted_links)
         return sorted_links.stored, sorted_links.fresh
-
-    def _learn_address(self, ticket: Ticket, links: Iterable[Link], found: Found) -> None:
-        """Learn from a page that was read which addresses are one article."""
-        if self.addresses is not None and found is Found.LINK:
-            canonical = next((link.url for link in links if link.kind == "canonical"), None)
-            self.addresses.learn(ticket.url, canonical)
-
-    def _take_released(self, into: SortedLinks) -> None:
-        if self.addresses is not None:
-            into.fresh += self.addresses.take_released()
-
-    def _has_passed(self, url: str) -> bool:
-        """Whether a URL has gone through, as far as that is remembered."""
-        seen = self._known.get(hash(url)) or self._older.get(hash(url))
-        return seen is not None and seen >> 64 < NEVER
-
-    def note_failed(self, url: str) -> list[NewUrl]:
-        """Take in that there is no page under a URL; returns other addresses of the same article,
-        which are to be fetched now.
-        """
-        if self.addresses is None:
-            return []
-        self.addresses.fail(url)
-        return self.addresses.take_released()
 
     def _sort_links(
         self, ticket: Ticket, links: Iterable[Link], follow: bool, into: SortedLinks
@@ -225,31 +199,64 @@ class SeenUrls:
                     if title or hreflang or more_texts:
                         details.note(-len(outside), text, title, hreflang, more_texts)
                     continue
-            if seen >> 64 > depth and not nofollow:
-                fresh = NewUrl(
-                    id_,
-                    url,
-                    host_of(url),
-                    depth=depth,
-                    score=depth_score(depth),
-                    parent=ticket.id,
-                    found=into.found,
-                )
-                if (
-                    addresses is not None
-                    and seen >> 64 == NEVER
-                    and not addresses.admit(fresh, self._has_passed)
-                ):
+                new = False
+            else:
+                new = seen >> 64 == NEVER
+            if new and addresses is not None:
+                held = HeldUrl(url, depth, ticket.id, into.found)
+                if not addresses.admit(held, self._has_passed):
                     # By URL, too: it may never be fetched.
                     outside.append((url, kind, text))
                     if title or hreflang or more_texts:
                         details.note(-len(outside), text, title, hreflang, more_texts)
                     continue
-                known[hash(url)] = depth << 64 | id_ + SIGN
-                into.fresh.append(fresh)
             if title or hreflang or more_texts:
                 details.note(len(inside), text, title, hreflang, more_texts)
             inside.append((id_, kind, text))
+            if seen >> 64 > depth and not nofollow:
+                known[hash(url)] = depth << 64 | id_ + SIGN
+                into.fresh.append(
+                    NewUrl(
+                        id_,
+                        url,
+                        host_of(url),
+                        depth=depth,
+                        score=depth_score(depth),
+                        parent=ticket.id,
+                        found=into.found,
+                    )
+                )
+
+    def _settle_addresses(self, ticket: Ticket, links: Iterable[Link], into: SortedLinks) -> None:
+        """Learn from a page that was read which addresses are one article, and let those through
+        that have been held back in vain.
+        """
+        if self.addresses is None:
+            return
+        if into.found is Found.LINK:
+            canonical = next((link.url for link in links if link.kind == "canonical"), None)
+            self.addresses.learn(ticket.url, canonical)
+        into.fresh += self._take_released(self.addresses)
+
+    def _take_released(self, addresses: ArticleAddresses) -> list[NewUrl]:
+        return [
+            self.new_url(held.url, held.depth, held.parent, found=held.found)
+            for held in addresses.take_released()
+        ]
+
+    def _has_passed(self, url: str) -> bool:
+        """Whether a URL has gone through, as far as that is remembered."""
+        seen = self._known.get(hash(url)) or self._older.get(hash(url))
+        return seen is not None and seen >> 64 < NEVER
+
+    def note_failed(self, url: str) -> list[NewUrl]:
+        """Take in that there is no page under a URL; returns other addresses of the same article,
+        which are to be fetched now.
+        """
+        if self.addresses is None:
+            return []
+        self.addresses.fail(url)
+        return self._take_released(self.addresses)
 
     def forget_url(self, url: str) -> None:
         """Let a URL through again that is no longer queued: a new link may bring it back."""
