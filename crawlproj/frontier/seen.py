@@ -169,7 +169,6 @@ class SeenUrls:
         outside = into.outside
         details = into.details
         known = self._known
-        addresses = self.addresses
         kind: str
         for url, kind, text, title, nofollow, hreflang, more_texts in links:
             if kind not in FOLLOWED:
@@ -202,9 +201,9 @@ class SeenUrls:
                 new = False
             else:
                 new = seen >> 64 == NEVER
-            if new and addresses is not None:
+            if new and self.addresses is not None:
                 held = HeldUrl(url, depth, ticket.id, into.found)
-                if not addresses.admit(held, self._has_passed):
+                if not self.addresses.admit(held, self._has_passed):
                     # By URL, too: it may never be fetched.
                     outside.append((url, kind, text))
                     if title or hreflang or more_texts:
@@ -226,37 +225,6 @@ class SeenUrls:
                         found=into.found,
                     )
                 )
-
-    def _settle_addresses(self, ticket: Ticket, links: Iterable[Link], into: SortedLinks) -> None:
-        """Learn from a page that was read which addresses are one article, and let those through
-        that have been held back in vain.
-        """
-        if self.addresses is None:
-            return
-        if into.found is Found.LINK:
-            canonical = next((link.url for link in links if link.kind == "canonical"), None)
-            self.addresses.learn(ticket.url, canonical)
-        into.fresh += self._take_released(self.addresses)
-
-    def _take_released(self, addresses: ArticleAddresses) -> list[NewUrl]:
-        return [
-            self.new_url(held.url, held.depth, held.parent, found=held.found)
-            for held in addresses.take_released()
-        ]
-
-    def _has_passed(self, url: str) -> bool:
-        """Whether a URL has gone through, as far as that is remembered."""
-        seen = self._known.get(hash(url)) or self._older.get(hash(url))
-        return seen is not None and seen >> 64 < NEVER
-
-    def note_failed(self, url: str) -> list[NewUrl]:
-        """Take in that there is no page under a URL; returns other addresses of the same article,
-        which are to be fetched now.
-        """
-        if self.addresses is None:
-            return []
-        self.addresses.fail(url)
-        return self._take_released(self.addresses)
 
     def forget_url(self, url: str) -> None:
         """Let a URL through again that is no longer queued: a new link may bring it back."""
@@ -292,6 +260,37 @@ class SeenUrls:
             self.media += 1
             return MEDIA
         return url_key(self._crawl, url)
+
+    def _settle_addresses(self, ticket: Ticket, links: Iterable[Link], into: SortedLinks) -> None:
+        """Learn from a page that was read which addresses are one article, and let those through
+        that have been held back in vain.
+        """
+        if self.addresses is None:
+            return
+        if into.found is Found.LINK:
+            canonical = next((link.url for link in links if link.kind == "canonical"), None)
+            self.addresses.learn(ticket.url, canonical)
+        into.fresh += self._take_released(self.addresses)
+
+    def _take_released(self, addresses: ArticleAddresses) -> list[NewUrl]:
+        return [
+            self.new_url(held.url, held.depth, held.parent, found=held.found)
+            for held in addresses.take_released()
+        ]
+
+    def _has_passed(self, url: str) -> bool:
+        """Whether a URL has gone through, as far as that is remembered."""
+        seen = self._known.get(hash(url)) or self._older.get(hash(url))
+        return seen is not None and seen >> 64 < NEVER
+
+    def note_failed(self, url: str) -> list[NewUrl]:
+        """Take in that there is no page under a URL; returns other addresses of the same article,
+        which are to be fetched now.
+        """
+        if self.addresses is None:
+            return []
+        self.addresses.fail(url)
+        return self._take_released(self.addresses)
 
     def _note_left_out(self, url: str) -> None:
         name = host_of(url)
