@@ -344,6 +344,8 @@ class Config:
     revisit_weights: Mapping[str, float]
     change_rules: ChangeRules
     follow_nofollow: bool
+    article_keys: bool
+    """Other addresses of an article that was let through are held back."""
     suffixes: frozenset[str]
     """Links to URLs with these suffixes are recorded, not followed."""
     link_limits: LinkLimits
@@ -470,6 +472,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         change_rules=ChangeRules(min_letters=read("CHANGE_MIN", parse_number)),
         suffixes=read("URL_SUFFIXES", parse_suffixes),
         follow_nofollow=read("FOLLOW_NOFOLLOW", parse_boolean),
+        article_keys=read("ARTICLE_KEYS", parse_boolean),
         link_limits=_link_limits(read),
         log_requests=read("LOG_REQUESTS", parse_boolean),
         log_requests_bytes=read("LOG_REQUESTS_MAX_SIZE", parse_size),

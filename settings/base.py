@@ -33,6 +33,8 @@ DNS_HOSTS: dict[str, str] = {}  # static names, wildcards allowed: {"*.test": "1
 # (urls/media_suffixes.txt), or empty: none.
 URL_SUFFIXES = "shipped"
 FOLLOW_NOFOLLOW = False  # follow links that say rel=nofollow
+# Views (AMP, print) and other slugs of an article that is fetched are recorded, not followed.
+ARTICLE_KEYS = True
 LINKS_PER_PAGE = 20_000  # the first links of a page are taken; of a feed or sitemap 50,000
 LINKS_CHARACTERS = 10_000_000  # of these links together, joined with the page's base
 

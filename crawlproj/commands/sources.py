@@ -122,7 +122,8 @@ def _useful_share(row: tuple[Any, ...] | None) -> float | None:
     if row is None or not row[0]:
         return None
     fetches, useful = row
-    return round(min(1.0, float(useful) / fetches), 4)
+    share: float = round(min(1.0, useful / fetches), 4)
+    return share
 
 
 def _as_text(crawl: str, sources: list[dict[str, Any]], limit: int, now: datetime) -> list[str]:

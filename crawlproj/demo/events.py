@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from bisect import bisect_right
+from collections.abc import Callable
 
 
 class Poisson:
@@ -27,10 +28,31 @@ class Poisson:
             return 0
         with self._lock:
             while not self._times or self._times[-1] <= age:
-                self._next += self._stream.expovariate(1 / self._every_s)
-                self._times.append(self._next)
+                self._times.append(self._draw_next())
             return bisect_right(self._times, age)
+
+    def _draw_next(self) -> float:
+        self._next += self._stream.expovariate(1 / self._every_s)
+        return self._next
 
     def event_time(self, number: int) -> float:
         """When event `number` (1, 2, ...) happens; it must have been counted before."""
         return self._times[number - 1]
+
+
+class Rhythm(Poisson):
+    """Events that come and go with the hours: `share` says how many of the busiest time's there are
+    at an age, from 0 to 1. `every_s` is the mean of the busiest time.
+    """
+
+    def __init__(
+        self, stream: random.Random, every_s: float, share: Callable[[float], float]
+    ) -> None:
+        super().__init__(stream, every_s)
+        self._share = share
+
+    def _draw_next(self) -> float:
+        while True:
+            age = super()._draw_next()
+            if self._stream.random() < self._share(age):
+                return age

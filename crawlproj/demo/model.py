@@ -14,6 +14,31 @@ FaultEnd = Literal["close", "reset", "hang"]
 
 
 @dataclass(frozen=True, slots=True)
+class NewsSpec:
+    """What makes a host a news site (`news_site.py`). Hours are those of the web."""
+
+    daily: float = 100.0
+    """Articles a day, in the mean; by night there are few."""
+    hour: float = 6.0
+    """The hour of its day when the web begins: sites live in several time zones."""
+    addresses: Literal["id_last", "id_first", "dated", "plain"] = "id_last"
+    """How the addresses of articles are made: with a long number, with the day, with words only."""
+    variants: tuple[Literal["slugs", "amp_prefix", "amp_suffix", "amp_query", "print"], ...] = ()
+    """Other addresses of each article. `slugs`: feed, sitemaps and front page each have their own.
+    """
+    feed: Literal["", "rss", "atom", "json"] = ""
+    feed_fault: Literal["", "stops", "repeats", "now"] = ""
+    """It stops after two hours; it lists the same for ever; its dates are those of the request."""
+    sitemaps: Literal["", "flat", "index", "dead"] = ""
+    """`dead`: an index of sitemaps that are not there."""
+    news_sitemap: bool = False
+    archive_months: int = 0
+    """How many months of old articles can be reached by the archive, and by nothing else."""
+    forum: bool = False
+    calendar: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class HostSpec:
     """One host as data. Durations are seconds of web time, or real ones where the server waits."""
 
@@ -57,6 +82,7 @@ class HostSpec:
     """How its articles are written (`markups.py`)."""
     partners: tuple[str, ...] = ()
     copies_of: str = ""
+    news: NewsSpec | None = None
     robots: str = ""
     """Name of what is wrong with robots.txt (`faults.ROBOTS`); empty: nothing."""
 

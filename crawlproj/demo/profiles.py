@@ -6,6 +6,7 @@ import dataclasses
 
 from crawlproj.demo import broken, faults
 from crawlproj.demo.model import HostSpec, Profile
+from crawlproj.demo.news_web import NEWS_WEB
 
 DISALLOW = ("/private/", "/search")
 CHANGES = (0.0, 0.0, 600.0, 120.0, 40.0)
@@ -236,7 +237,7 @@ FAULTS = Profile(
     depth=4,
 )
 
-PROFILES: dict[str, Profile] = {profile.name: profile for profile in (DEMO, TINY, FAULTS)}
+PROFILES: dict[str, Profile] = {profile.name: profile for profile in (DEMO, TINY, FAULTS, NEWS_WEB)}
 
 
 def find_profile(name: str) -> Profile:

@@ -80,8 +80,14 @@ def list_html(links: Iterable[DemoLink]) -> str:
 
 
 def head_link(link: DemoLink) -> str:
+    if link.kind == "amphtml":
+        return f'<link rel="amphtml" href="{escape(link.written_href)}">'
     if link.kind == "feed":
         kind = "application/rss+xml"
+        if link.target.endswith(".atom"):
+            kind = "application/atom+xml"
+        elif link.target.endswith(".json"):
+            kind = "application/feed+json"
         return (
             f'<link rel="alternate" type="{kind}" title="{escape(link.text)}" '
             f'href="{escape(link.written_href)}">'

@@ -70,6 +70,11 @@ class Site:
         )
 
     @property
+    def named_sitemaps(self) -> tuple[str, ...]:
+        """The paths of the sitemaps that robots.txt names."""
+        return ("/sitemap.xml",) if self.spec.sitemap else ()
+
+    @property
     def nav_links(self) -> tuple[DemoLink, ...]:
         sections = (self.make_link(f"/{name}", name.capitalize()) for name in self.spec.sections)
         return (*sections, self.make_link("/about.html", "About us"))

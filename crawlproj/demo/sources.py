@@ -81,8 +81,9 @@ def robots_txt(site: Site) -> bytes:
     lines += [f"Allow: {rule}" for rule in spec.allow]
     if spec.crawl_delay_s:
         lines.append(f"Crawl-delay: {spec.crawl_delay_s:g}")
-    if spec.sitemap:
-        lines += ["", f"Sitemap: {site.world.url(spec.name, '/sitemap.xml')}"]
+    sitemaps = site.named_sitemaps
+    if sitemaps:
+        lines += ["", *(f"Sitemap: {site.world.url(spec.name, path)}" for path in sitemaps)]
     return "\n".join([*lines, ""]).encode()
 
 

@@ -29,6 +29,7 @@ from crawlproj.demo.model import (
     Profile,
     World,
 )
+from crawlproj.demo.news_site import NewsSite
 from crawlproj.demo.site import Site, canonical_target
 from crawlproj.demo.truth import FOLLOWED, Truth, walk_links
 
@@ -60,7 +61,9 @@ class Web:
         self.profile = profile
         self.world = World(seed, t0, speed, port=port)
         self.sites: dict[str, Site] = {}
-        self.sites |= {spec.name: Site(spec, self.world, self.sites) for spec in profile.hosts}
+        for spec in profile.hosts:
+            kind = NewsSite if spec.news else Site
+            self.sites[spec.name] = kind(spec, self.world, self.sites)
         self._by_host = {site.spec.host: site for site in self.sites.values()}
         self._cache: OrderedDict[tuple[str, str, float], RenderedPage] = OrderedDict()
         self._noise = itertools.count(1)

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from crawlproj.content.document import PAGE_KINDS, Link
 from crawlproj.content.slices import SLICE_ITEMS, Slices
+from crawlproj.frontier.article_addresses import ArticleAddresses, HeldUrl
 from crawlproj.frontier.base import Found, Lane, LeftOutHost, Links, NewUrl, Ticket
 from crawlproj.frontier.stored_links import NOFOLLOW_KINDS, LinkDetails
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
@@ -124,10 +125,13 @@ class SeenUrls:
         limit: int,
         follow_nofollow: bool = False,
         suffixes: Set[str] = frozenset(),
+        addresses: ArticleAddresses | None = None,
     ) -> None:
         """`wants` may have a method `reason`, as a Scope has: then hosts that are left out are
-        noted. `suffixes`: links to URLs that end so are recorded only.
+        noted. `suffixes`: links to URLs that end so are recorded only. `addresses` decides which of
+        several addresses of an article go through; None: all of them.
         """
+        self.addresses = addresses
         self.wants = wants
         self._reason: Callable[[str], str] | None = getattr(wants, "reason", None)
         self._suffixes = suffixes
@@ -181,6 +185,7 @@ class SeenUrls:
         """
         sorted_links = SortedLinks(found, placer)
         self._sort_links(ticket, links, follow, sorted_links)
+        self._settle_addresses(ticket, links, sorted_links)
         return sorted_links.stored, self._mark_named(sorted_links.fresh)
 
     def classify_in_slices(
@@ -196,6 +201,7 @@ class SeenUrls:
         for start in range(0, len(links), SLICE_ITEMS):
             self._sort_links(ticket, links[start : start + SLICE_ITEMS], follow, sorted_links)
             yield
+        self._settle_addresses(ticket, links, sorted_links)
         return sorted_links.stored, self._mark_named(sorted_links.fresh)
 
     def _sort_links(
@@ -244,6 +250,17 @@ class SeenUrls:
                 if ignored:
                     details.note_ignored(~len(outside) if by_url else len(inside))
                 if by_url:
+                    outside.append((url, kind, text))
+                    if title or hreflang or more_texts:
+                        details.note(-len(outside), text, title, hreflang, more_texts)
+                    continue
+                new = False
+            else:
+                new = seen >> 64 == NEVER
+            if new and self.addresses is not None:
+                held = HeldUrl(url, depth, ticket.id, into.found)
+                if not self.addresses.admit(held, self._has_passed):
+                    # By URL, too: it may never be fetched.
                     outside.append((url, kind, text))
                     if title or hreflang or more_texts:
                         details.note(-len(outside), text, title, hreflang, more_texts)
@@ -353,6 +370,37 @@ class SeenUrls:
             self.media += 1
             return MEDIA
         return url_key(self._crawl, url)
+
+    def _settle_addresses(self, ticket: Ticket, links: Iterable[Link], into: SortedLinks) -> None:
+        """Learn from a page that was read which addresses are one article, and let those through
+        that have been held back in vain.
+        """
+        if self.addresses is None:
+            return
+        if into.found is Found.LINK:
+            canonical = next((link.url for link in links if link.kind == "canonical"), None)
+            self.addresses.learn(ticket.url, canonical)
+        into.fresh += self._take_released(self.addresses)
+
+    def _take_released(self, addresses: ArticleAddresses) -> list[NewUrl]:
+        return [
+            self.new_url(held.url, held.depth, held.parent, found=held.found)
+            for held in addresses.take_released()
+        ]
+
+    def _has_passed(self, url: str) -> bool:
+        """Whether a URL has gone through, as far as that is remembered."""
+        seen = self._known.get(hash(url)) or self._older.get(hash(url))
+        return seen is not None and seen >> 64 < NEVER
+
+    def note_failed(self, url: str) -> list[NewUrl]:
+        """Take in that there is no page under a URL; returns other addresses of the same article,
+        which are to be fetched now.
+        """
+        if self.addresses is None:
+            return []
+        self.addresses.fail(url)
+        return self._take_released(self.addresses)
 
     def _note_left_out(self, url: str) -> None:
         name = host_of(url)

@@ -33,6 +33,7 @@ from crawlproj.errors import DatabaseError
 from crawlproj.fetch.big_bodies import MANY_LINKS, BigBodies
 from crawlproj.fetch.resolver import Resolver, address_of, describe_failures
 from crawlproj.formatting import format_count
+from crawlproj.frontier.article_addresses import ArticleAddresses
 from crawlproj.frontier.base import (
     Content,
     CrawlSpec,
@@ -438,6 +439,7 @@ class CrawlWorker:
             config.known_urls,
             follow_nofollow=config.follow_nofollow,
             suffixes=config.suffixes,
+            addresses=ArticleAddresses(config.known_urls) if config.article_keys else None,
         )
         self.leases = WorkerLeases(
             config,
@@ -550,6 +552,9 @@ class CrawlWorker:
                 self.seen_urls.too_long,
                 MAX_URL,
             )
+        addresses = self.seen_urls.addresses
+        if addresses is not None and addresses.held_back:
+            self._count("links/same_article", addresses.held_back)
         if self.seen_urls.media:
             self._count("links/media", self.seen_urls.media)
         if self._planner.errors:

@@ -396,7 +396,7 @@ def test_unknown_hosts_methods_and_profiles_are_refused_clearly() -> None:
     web = Web(find_profile("tiny"), port=8000)
     assert web.response_to(DemoRequest("evil.example", "/"), EPOCH).status == 421
     assert web.response_to(DemoRequest("one.demo.test", "/", "POST"), EPOCH).status == 405
-    with pytest.raises(ValueError, match="demo, faults, tiny"):
+    with pytest.raises(ValueError, match="demo, faults, newsweb, tiny"):
         find_profile("nothing")
 
 
