@@ -439,7 +439,7 @@ class CrawlWorker:
             config.known_urls,
             follow_nofollow=config.follow_nofollow,
             suffixes=config.suffixes,
-            addresses=ArticleAddresses(config.known_urls) if config.article_keys else None,
+            addresses=self._article_addresses(),
         )
         self.leases = WorkerLeases(
             config,
@@ -470,6 +470,12 @@ class CrawlWorker:
             request_log=self._request_log,
             count=count,
         )
+
+    def _article_addresses(self) -> ArticleAddresses | None:
+        """Who wants articles needs each once; any other crawl wants all addresses."""
+        if not self.config.article_keys or not wants_articles(self._spider):
+            return None
+        return ArticleAddresses(self.config.known_urls)
 
     def _open_request_log(self) -> RequestLog | None:
         config = self.config
