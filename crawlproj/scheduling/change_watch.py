@@ -187,7 +187,12 @@ class ChangeWatch:
         if is_new or is_link_state(before):
             before = None
         judged = judge_change(
-            document.blocks, before, ticket.url, host=known.noise, rules=self._rules
+            document.blocks,
+            before,
+            ticket.url,
+            host=known.noise,
+            rules=self._rules,
+            visit=ticket.visit,
         )
         change = judged.change
         is_wall = change.kind is ChangeKind.WALL
