@@ -33,7 +33,7 @@ from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.demo import DemoServer, HostSpec, Profile
 from crawlproj.demo.freshness import VisitedPage, measure_freshness
 from crawlproj.demo.web import Web
-from crawlproj.revisit.base import Bounds, Numbers, RevisitSettings
+from crawlproj.revisit.base import Bounds, RevisitSettings
 from crawlproj.revisit.policies import RevisitPlanner, choose_policy
 from crawlproj.simulate.crawler import VirtualCrawler
 from crawlproj.simulate.measures import CopyMeasures, measure_copies
@@ -48,14 +48,14 @@ ESTIMATE_BAR = 0.05
 UNIFORM_BAR = 0.005
 SEEDS = 5
 PAGES_SQL = """
-select u.canonical, extract(epoch from u.last_visit)::float8, u.source,
-    extract(epoch from now() - u.last_visit)::float8, u.rate_a, u.rate_b
+select u.canonical, extract(epoch from u.last_visit)::float8, u.source
 from crawlproj.url u where u.state = 'waiting' and u.last_visit is not null
 """
 CRAWL_SQL = """
-select coalesce(page_price, 1), coalesce(source_price, 1), (
-    select freshness from crawlproj.crawl_stat where freshness is not null order by at desc limit 1)
-from crawlproj.crawl
+select coalesce(page_price, 1), coalesce(source_price, 1), s.freshness, s.age_s
+from crawlproj.crawl left join lateral (
+    select freshness, age_s from crawlproj.crawl_stat where freshness is not null
+    order by at desc limit 1) s on true
 """
 
 
@@ -86,8 +86,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One moment: the truth of all copies and of the pages that were there from the start, the
-    estimate of all, and how many there are.
+    """One moment: how many copies there are, the truth of all of them and of those of pages that
+    were there from the start, and the estimate of all as the crawl has stored it last.
     """
 
     at_s: float
@@ -96,10 +96,8 @@ class Sample:
     age_s: float
     lasting_freshness: float
     lasting_age_s: float
-    estimate: float
-    estimated_age_s: float
-    stored: float | None
-    """The estimate of all as the crawl has stored it last."""
+    estimate: float | None
+    estimated_age_s: float | None
     page_price: float
     source_price: float
 
@@ -121,11 +119,9 @@ class Report:
     measured: CopyMeasures
     simulated: CopyMeasures
     freshness: float
-    estimate: float
     age_s: float
-    estimated_age_s: float
-    worst_estimate: float
-    live: tuple[tuple[float, float, float], ...]
+    live: tuple[Sample, ...]
+    learned_s: float
     unseen: int
     appeared: int
     starved: int
@@ -137,7 +133,9 @@ class Report:
 
     @property
     def off_estimate(self) -> float:
-        return self.estimate - self.freshness
+        """In the mean of the estimates of pages that were visited more than once."""
+        late = [each for each in self.live if each.at_s > self.learned_s]
+        return mean((each.estimate or 0.0) - each.freshness for each in late)
 
 
 def make_profile(plan: Plan) -> Profile:
@@ -232,29 +230,26 @@ class Crawler:
 class Watcher:
     """Samples a crawl from outside, by its database and the web that it crawls."""
 
-    def __init__(self, demo: DemoServer, plan: Plan, database_url: str) -> None:
+    def __init__(self, demo: DemoServer, database_url: str) -> None:
         self.database = Database(database_url)
         self.samples: list[Sample] = []
         self._demo = demo
-        self._planner = choose_policy(RevisitSettings("optimal", plan.bounds))
 
     def sample(self) -> None:
         rows = self.database.run_script(PAGES_SQL)
         now_s = self._demo.now()
         age_at = self._demo.web.world.t0
-        every = [VisitedPage(url, visited_s) for url, visited_s, *_ in rows]
-        first = {url for url, _, source, *_ in rows if not source} & self._first_pages()
+        every = [VisitedPage(url, visited_s) for url, visited_s, _ in rows]
+        first = {url for url, _, source in rows if not source} & self._first_pages()
         true = measure_freshness(self._demo.web, every, now_s)
         lasting = measure_freshness(
             self._demo.web, [page for page in every if page.url in first], now_s
         )
         if true is None or lasting is None:
             return
-        estimates = [
-            self._planner.estimate(Numbers(a, b), since_s, source)
-            for _, _, source, since_s, a, b in rows
-        ]
-        ((page_price, source_price, stored),) = self.database.run_script(CRAWL_SQL)
+        ((page_price, source_price, estimate, estimated_age_s),) = self.database.run_script(
+            CRAWL_SQL
+        )
         self.samples.append(
             Sample(
                 round(now_s - age_at, 2),
@@ -263,9 +258,8 @@ class Watcher:
                 true.age_s,
                 lasting.freshness,
                 lasting.age_s,
-                mean(likely for likely, _ in estimates),
-                mean(late_s for _, late_s in estimates),
-                stored,
+                estimate,
+                estimated_age_s,
                 page_price,
                 source_price,
             )
@@ -279,10 +273,10 @@ class Watcher:
 
 
 def watch_crawl(
-    demo: DemoServer, plan: Plan, database_url: str, seconds: float, gap_s: float = 1.0
+    demo: DemoServer, database_url: str, seconds: float, gap_s: float = 1.0
 ) -> tuple[Sample, ...]:
     """Sample a crawl for so many seconds."""
-    watcher = Watcher(demo, plan, database_url)
+    watcher = Watcher(demo, database_url)
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         watcher.sample()
@@ -378,15 +372,13 @@ def report_crawl(
         measured=measured,
         simulated=simulate(population, policy, plan),
         freshness=mean(each.freshness for each in late),
-        estimate=mean(each.estimate for each in late),
         age_s=mean(each.age_s for each in late),
-        estimated_age_s=mean(each.estimated_age_s for each in late),
-        worst_estimate=max((each.estimate - each.freshness for each in late), key=abs),
         live=tuple(
-            (now.at_s, now.stored, now.freshness)
+            now
             for before, now in pairwise(samples)
-            if now.stored is not None and now.stored != before.stored
+            if now.estimate is not None and now.estimate != before.estimate
         ),
+        learned_s=begun_s + 2 * plan.interval_s,
         unseen=len(appeared - known),
         appeared=len(appeared - set(web.truth_at(web.world.t0).pages)),
         starved=len(starved),
@@ -432,7 +424,7 @@ def measure_policy(
                     own = folder.with_name(f"{folder.name}{worker}")
                     stack.enter_context(Crawler(demo, settings, own))
                 wait_for_pages(demo)
-                samples += watch_crawl(demo, plan, database_url, plan.seconds / parts)
+                samples += watch_crawl(demo, database_url, plan.seconds / parts)
         return report_crawl(demo, plan, policy, database_url, samples)
 
 
@@ -458,25 +450,20 @@ def print_report(report: Report) -> None:
         f"  simulated  {simulated.freshness:.1%} fresh, age {simulated.age_s:.2f} s, "
         f"{simulated.visits} visits"
     )
-    print(
-        f"  all pages  {report.freshness:.1%} fresh, age {report.age_s:.2f} s; estimate "
-        f"{report.estimate:.1%}, {report.estimated_age_s:.2f} s; worst off "
-        f"{report.worst_estimate:+.1%}"
-    )
-    live = ", ".join(
-        f"{at:.0f} s: {estimate:.1%} / {true:.1%}" for at, estimate, true in report.live
-    )
-    print(f"  as stored, and in truth: {live}")
+    print(f"  all copies {report.freshness:.1%} fresh, age {report.age_s:.2f} s")
+    for each in report.live:
+        print(
+            f"  estimate after {each.at_s:.0f} s: {each.estimate:.1%}, {each.estimated_age_s:.2f} s;"
+            f" in truth {each.freshness:.1%}, {each.age_s:.2f} s"
+        )
     print(
         f"  {report.appeared} pages appeared, {report.unseen} of them not found; "
         f"{report.starved} visited once only"
     )
     for each in report.samples[:: max(len(report.samples) // 12, 1)]:
         print(
-            f"    {each.at_s:6.1f} s  {each.pages:4} pages  fresh {each.freshness:.1%}  "
-            f"estimate {each.estimate:.1%}  age {each.age_s:5.2f} s / "
-            f"{each.estimated_age_s:5.2f} s  prices {each.page_price:.3f} "
-            f"{each.source_price:.3f}"
+            f"    {each.at_s:6.1f} s  {each.pages:4} pages  {each.freshness:.1%} fresh, age "
+            f"{each.age_s:5.2f} s; prices {each.page_price:.3f} {each.source_price:.3f}"
         )
 
 

@@ -25,6 +25,7 @@ from crawlproj.revisit.classes import ClassesPolicy
 from crawlproj.revisit.optimal import OptimalPolicy, make_prices, page_value
 from crawlproj.revisit.price import Prices
 from crawlproj.revisit.rates import (
+    Calibration,
     Priors,
     elapsed_s,
     expected_age,
@@ -76,6 +77,7 @@ class RevisitPlanner:
             source: Priors(make_prior(self.prices.of_kind(source).mean_s))
             for source in (False, True)
         }
+        self._calibrations = {source: Calibration() for source in (False, True)}
         self._began: datetime | None = None
         self.policy = _make_policy(settings, settings.policy, bounds, prices=self.prices)
         self._sites = {
@@ -93,6 +95,9 @@ class RevisitPlanner:
         """The next visit; always within the bounds, and never an exception."""
         priors = self._priors[visit.source]
         learned = learn(visit.numbers, visit, priors.prior_of(visit.host, visit.kind))
+        if not visit.first:
+            changed = visit.changed or bool(visit.new_links)
+            self._calibrations[visit.source].note_visit(visit.numbers, elapsed_s(visit), changed)
         if visit.visits == 1:
             priors.note_visit(visit)
         kept = learned
@@ -116,18 +121,13 @@ class RevisitPlanner:
             self._note_planned(visit, interval)
         return Plan(interval, numbers)
 
-    def freshness_of(self, numbers: Numbers, age_s: float, source: bool = False) -> float:
-        """How likely a copy of that age is fresh; by the crawl's prior if nothing was learned."""
-        if not is_known(numbers):
-            numbers = self._priors[source].learned
-        return freshness(numbers, age_s)
-
     def estimate(self, numbers: Numbers, age_s: float, source: bool) -> tuple[float, float]:
         """How likely a copy of that age is fresh, and since when it is expected to be out of date,
-        in seconds; by the crawl's prior if nothing was learned.
+        in seconds. It is right in the mean of many pages.
         """
         if not is_known(numbers):
             numbers = self._priors[source].learned
+        numbers = self._calibrations[source].correct(numbers)
         return freshness(numbers, age_s), expected_age(numbers, age_s)
 
     def _note_planned(self, visit: Visit, interval: timedelta) -> None:

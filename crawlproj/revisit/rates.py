@@ -28,6 +28,11 @@ GROUP_LEAST = 2.0
 """What a group is thought to be weighs as much as so many pages."""
 GROUP_MOST = 100.0
 """Forgetting: what was learned of a group weighs no more than so many pages."""
+CALIBRATION_STEP = 5.0
+CALIBRATION_START = 50
+LEAST_STEP = 0.01
+"""How far a single visit moves the calibration, at first and later."""
+MOST_FACTOR = 4.0
 ALL_PAGES = ("*", "")
 
 
@@ -156,6 +161,34 @@ def visit_value(a: float, b: float, tau: float) -> float:
     growth = log1p(x)
     integral = power_integral(2 - a, growth) - power_integral(1 - a, growth)
     return max(b * b * (x * x / 2 - integral), 0.0)
+
+
+class Calibration:
+    """How much more often pages are found changed than was expected of them: `factor` times as
+    often. What is learned of each page begins with what is thought of all, so the mean of many
+    lags behind; what is said of all copies together is corrected by this.
+    """
+
+    def __init__(self) -> None:
+        self.factor = 1.0
+        self._visits = 0
+
+    def note_visit(self, numbers: Numbers, tau: float, changed: bool) -> None:
+        """A page of which that was known was found changed, or not, after tau seconds."""
+        if not is_known(numbers) or tau <= 0:
+            return
+        self._visits += 1
+        step = max(CALIBRATION_STEP / (self._visits + CALIBRATION_START), LEAST_STEP)
+        surprise = float(changed) - 1 + freshness(self.correct(numbers), tau)
+        factor = self.factor * exp(step * surprise)
+        self.factor = min(max(factor, 1 / MOST_FACTOR), MOST_FACTOR)
+
+    def correct(self, numbers: Numbers) -> Numbers:
+        """What is to be expected of many pages with these numbers."""
+        if not is_known(numbers):
+            return numbers
+        assert numbers.rate_a is not None
+        return Numbers(keep_sane(numbers.rate_a * self.factor), numbers.rate_b)
 
 
 class Priors:

@@ -254,7 +254,12 @@ class ChangeWatch:
         if before is not None and not _differs(document, ticket):
             return Comparison(ChangeVerdict(False, state=forget_walls(before)))
         judged = judge_change(
-            document.blocks, before, ticket.url, host=known.noise, rules=self._rules
+            document.blocks,
+            before,
+            ticket.url,
+            host=known.noise,
+            rules=self._rules,
+            visit=ticket.visit,
         )
         change = judged.change
         is_wall = change.kind is ChangeKind.WALL

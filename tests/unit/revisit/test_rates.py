@@ -16,6 +16,7 @@ from crawlproj.revisit.optimal import solve_interval
 from crawlproj.revisit.policies import POLICY_NAMES, choose_policy
 from crawlproj.revisit.rates import (
     MAX_A,
+    Calibration,
     Priors,
     age_integral,
     expected_age,
@@ -237,3 +238,18 @@ def test_pages_drawn_from_a_group_would_change_as_often_as_its_pages_have() -> N
     assert 0.4 < freshness(prior, 5 * DAY_S) < 0.6, "half of them: (1 + 3)^-.5"
     assert freshness(PRIOR, 5 * DAY_S) > 0.8
     assert priors.learned.rate_a is not None and priors.learned != PRIOR
+
+
+def test_what_is_said_of_all_copies_is_corrected_by_what_was_expected_of_them() -> None:
+    """All pages change far more often than is thought, and then never."""
+    random = np.random.default_rng(1)
+    calibration = Calibration()
+    likely = freshness(PRIOR, 5 * DAY_S)
+    for _ in range(1000):
+        calibration.note_visit(PRIOR, 5 * DAY_S, bool(random.uniform() < 0.4))
+    assert likely > 0.8
+    assert 0.55 < freshness(calibration.correct(PRIOR), 5 * DAY_S) < 0.65
+    for _ in range(2000):
+        calibration.note_visit(PRIOR, 5 * DAY_S, False)
+    assert freshness(calibration.correct(PRIOR), 5 * DAY_S) > 0.9
+    assert calibration.correct(Numbers()) == Numbers()

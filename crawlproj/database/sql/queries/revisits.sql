@@ -2,9 +2,10 @@
 
 -- name: move_prices
 -- Multiplies the prices of a crawl by what a worker has moved them; after turns that planned visits.
+-- No row while another worker has the crawl's: nobody waits for that.
 update crawl set page_price = least(greatest(coalesce(page_price, 1) * %(pages)s, 1e-9), 1e9),
     source_price = least(greatest(coalesce(source_price, 1) * %(sources)s, 1e-9), 1e9)
-where id = %(crawl)s returning page_price, source_price;
+where id = (select id from crawl where id = %(crawl)s for no key update skip locked) returning page_price, source_price;
 
 -- name: sample_pages
 -- Some pages of a crawl, by chance: how long ago each was read, and what is known of its changes; once a minute.
