@@ -102,9 +102,9 @@ class SeenUrls:
     level. Its memory is bounded: what it forgets, Postgres knows.
 
     What it keeps is two numbers per URL, Python's hash of it and, in one number, level, depth and
-    id: less than half of the memory that the texts take, and 64 bits can be trusted here as they are in the
-    ids. When `known` holds half of the limit it becomes `older`, and what was in `older` and was
-    not met since is dropped as a whole: dicts that only grow stay small.
+    id: less than half of the memory that the texts take, and 64 bits can be trusted here as they
+    are in the ids. When `known` holds half of the limit it becomes `older`, and what was in `older`
+    and was not met since is dropped as a whole: dicts that only grow stay small.
     """
 
     def __init__(
