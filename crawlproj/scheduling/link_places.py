@@ -24,6 +24,7 @@ from crawlproj.items import Page
 from crawlproj.scheduling.sources import leads_on
 
 DAY: Final = timedelta(days=1)
+SECOND: Final = timedelta(seconds=1)
 FIRST_OLD_PAGE: Final = 3
 """Pages of a list from this number on lead to what is old."""
 PAGE_AGE: Final = 3 * DAY
@@ -151,7 +152,9 @@ class LinkPlacer:
             return Place(Level.OLD, old_score(age), published)
         if self._is_hot(url, is_dated=latest is not None):
             if said is None:
-                age = self._since_age
+                # The newest is on top of most lists.
+                self._undated += 1
+                age = self._since_age + self._undated * SECOND
             return Place(Level.HOT, hot_score(age or timedelta(0)), published)
         return Place(Level.PLAIN, score, published)
 
@@ -174,9 +177,7 @@ class LinkPlacer:
         if self.best is not Level.HOT:
             return False
         if self._list_kind in HOT_LISTS:
-            if not is_dated:
-                self._undated += 1
-            return is_dated or self._undated <= MOST_UNDATED
+            return is_dated or self._undated < MOST_UNDATED
         if hash_link(url) not in self._new:
             return False
         verdict = self._rules.verdict(url)

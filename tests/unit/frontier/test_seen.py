@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from crawlproj.content.document import Link
 from crawlproj.frontier.base import Lane, LeftOutHost, State, Ticket
-from crawlproj.frontier.seen import SeenUrls
+from crawlproj.frontier.seen import Level, Place, SeenUrls
 from crawlproj.urls.canonical import MAX_URL, url_key
 from crawlproj.urls.scope import Scope, ScopeRules
 
@@ -160,3 +160,35 @@ def test_a_nofollow_link_to_a_url_that_is_in_the_frontier_is_stored_by_its_id() 
     assert len(fresh) == 1
     stored, fresh = seen.classify_links(ticket(), [Link("http://in/a", "a", nofollow=True)])
     assert (stored.known, stored.other, fresh) == (followed.known, (), [])
+
+
+class Places:
+    """Puts all links at one level."""
+
+    def __init__(self, level: Level) -> None:
+        self.best = min(level, Level.PLAIN)
+        self._place = Place(level, 0.5)
+
+    def place(self, url: str, kind: str, depth: int) -> Place:
+        return self._place
+
+
+def test_a_link_goes_through_again_at_a_better_level_or_nearer() -> None:
+    seen = seen_urls()
+    link = Link("http://in/a", "a")
+    steps = [
+        (3, Level.OLD, Lane.BACKFILL),
+        (3, Level.OLD, None),
+        (1, Level.OLD, Lane.BACKFILL),
+        (3, Level.PLAIN, Lane.NEW),
+        (3, Level.OLD, None),
+        (1, Level.PLAIN, None),
+        (3, Level.HOT, Lane.NEW),
+        (3, Level.HOT, None),
+        (1, Level.PLAIN, None),
+        (0, Level.OLD, Lane.BACKFILL),
+    ]
+    for depth, level, lane in steps:
+        _, fresh = seen.classify_links(ticket(depth), [link], placer=Places(level))
+        assert [url.lane for url in fresh] == ([] if lane is None else [lane]), (depth, level)
+    assert seen.classify_links(ticket(2), [link])[1] == []
