@@ -17,13 +17,14 @@ from crawlproj.content.document import Document
 from crawlproj.content.entry_dates import parse_entry_date
 from crawlproj.content.link_state import hash_link
 from crawlproj.content.url_dates import read_page_number, read_url_date
-from crawlproj.content.url_signs import UrlSigns, read_url
+from crawlproj.content.url_signs import read_url
 from crawlproj.frontier.base import Lane, Ticket
 from crawlproj.frontier.seen import LISTS, Level, Place, depth_score
 from crawlproj.items import Page
 from crawlproj.scheduling.sources import leads_on
 
 DAY: Final = timedelta(days=1)
+SECOND: Final = timedelta(seconds=1)
 FIRST_OLD_PAGE: Final = 3
 """Pages of a list from this number on lead to what is old."""
 PAGE_AGE: Final = 3 * DAY
@@ -129,7 +130,10 @@ class LinkPlacer:
         if published is None and dated is not None and dated.exact and dated.start <= self._now:
             published = dated.start
         score = depth_score(depth)
-        if not self._rules.moves or (kind in LISTS and not self._list_kind):
+        if kind in LISTS and not self._list_kind:
+            # A feed or sitemap of the whole site is asked before the pages that it may list.
+            return Place(Level.PLAIN, 1.0 if depth <= 1 else score)
+        if not self._rules.moves:
             return Place(Level.PLAIN, score, published)
         latest = said
         if latest is None and dated is not None:
@@ -146,9 +150,11 @@ class LinkPlacer:
         age = self._age_of(latest, number)
         if age is not None and self._is_old(age):
             return Place(Level.OLD, old_score(age), published)
-        if self._is_hot(url, signs, kind, is_dated=latest is not None):
+        if self._is_hot(url, is_dated=latest is not None):
             if said is None:
-                age = self._since_age
+                # The newest is on top of most lists.
+                self._undated += 1
+                age = self._since_age + self._undated * SECOND
             return Place(Level.HOT, hot_score(age or timedelta(0)), published)
         return Place(Level.PLAIN, score, published)
 
@@ -167,13 +173,11 @@ class LinkPlacer:
     def _is_old(self, age: timedelta) -> bool:
         return self._rules.old is not None and age > self._rules.old
 
-    def _is_hot(self, url: str, signs: UrlSigns, kind: str, *, is_dated: bool) -> bool:
+    def _is_hot(self, url: str, *, is_dated: bool) -> bool:
         if self.best is not Level.HOT:
             return False
         if self._list_kind in HOT_LISTS:
-            if not is_dated:
-                self._undated += 1
-            return is_dated or self._undated <= MOST_UNDATED
+            return is_dated or self._undated < MOST_UNDATED
         if hash_link(url) not in self._new:
             return False
         verdict = self._rules.verdict(url)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from crawlproj.content.document import Link
 from crawlproj.frontier.base import Found, Lane, LeftOutHost, State, Ticket
-from crawlproj.frontier.seen import SeenUrls
+from crawlproj.frontier.seen import Level, Place, SeenUrls
 from crawlproj.urls.canonical import MAX_URL, url_key
 from crawlproj.urls.scope import Scope, ScopeRules
 
@@ -215,3 +215,35 @@ def test_links_to_feeds_of_the_same_site_or_a_service_are_feeds_near_its_front_p
     fresh = SeenUrls("c", scope, 1000).classify_links(front, links)[1]
     assert [url.url for url in fresh] == [links[0].url, links[1].url]
     assert SeenUrls("c", scope, 1000).classify_links(replace(front, depth=2), links)[1] == []
+
+
+class Places:
+    """Puts all links at one level."""
+
+    def __init__(self, level: Level) -> None:
+        self.best = min(level, Level.PLAIN)
+        self._place = Place(level, 0.5)
+
+    def place(self, url: str, kind: str, depth: int) -> Place:
+        return self._place
+
+
+def test_a_link_goes_through_again_at_a_better_level_or_nearer() -> None:
+    seen = seen_urls()
+    link = Link("http://in/a", "a")
+    steps = [
+        (3, Level.OLD, Lane.BACKFILL),
+        (3, Level.OLD, None),
+        (1, Level.OLD, Lane.BACKFILL),
+        (3, Level.PLAIN, Lane.NEW),
+        (3, Level.OLD, None),
+        (1, Level.PLAIN, None),
+        (3, Level.HOT, Lane.NEW),
+        (3, Level.HOT, None),
+        (1, Level.PLAIN, None),
+        (0, Level.OLD, Lane.BACKFILL),
+    ]
+    for depth, level, lane in steps:
+        _, fresh = seen.classify_links(ticket(depth), [link], placer=Places(level))
+        assert [url.lane for url in fresh] == ([] if lane is None else [lane]), (depth, level)
+    assert seen.classify_links(ticket(2), [link])[1] == []
