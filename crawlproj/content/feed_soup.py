@@ -122,6 +122,9 @@ class FeedSoup:
             tag = _TAG.search(text, position)
             self._take_text(text[position : tag.start() if tag else len(text)])
             if tag is None:
+                self._drop_cut_link()
+                break
+            if tag.end() == len(text) and not tag[0].endswith((b">", b"[", b"-")):
                 break
             tags += 1
             if tags > MAX_TAGS:
@@ -207,6 +210,7 @@ class FeedSoup:
             if self._skipped not in _WRITTEN or name not in _AFTER_WRITTEN or prefix:
                 return
             self._skipped = ""
+        self._end_by_tag(is_foreign=bool(prefix))
         if name == "news":
             entry.news = True
         elif name in _CONTAINERS or name in _WRITTEN:
@@ -237,6 +241,17 @@ class FeedSoup:
             self._finish_field()
         if name == self._skipped:
             self._skipped = ""
+
+    def _drop_cut_link(self) -> None:
+        """Forget an address within which everything ends: who knows how it goes on?"""
+        if self._field != "title" and self._pieces:
+            address, begun_tag, _ = self._pieces[-1].partition("<")
+            self._pieces = [*self._pieces[:-1], address] if begun_tag else []
+
+    def _end_by_tag(self, *, is_foreign: bool) -> None:
+        """End a field whose own end is missing: only titles have markup, and none with a prefix."""
+        if self._pieces and (is_foreign or self._field not in ("", "title")):
+            self._finish_field()
 
     def _finish_field(self) -> None:
         if self._field:

@@ -78,6 +78,7 @@ _OPENING: Final = {b"{": b"}", b"[": b"]"}
 _CLOSING: Final = frozenset(_OPENING.values())
 _BEFORE_VALUES: Final = frozenset((*_OPENING, b","))
 _CALLBACK: Final = re.compile(rb"(?:/\*\*/)?[\w.$]{1,60}\(\s{0,20}(?=\{)")
+_WHOLE_URL: Final = re.compile(r"https?://[^\s\"'<>]+", re.I)
 _HTTP_LINE: Final = re.compile(r"https?://", re.I).match
 _ROOT: Final = re.compile(rb"<(?:[\w.-]{1,40}:)?([A-Za-z][\w.-]{0,40})")
 _PROLOG: Final = re.compile(
@@ -362,6 +363,9 @@ def _clean_link(href: str) -> str:
     href = href.strip(" \t\"'<>\u00a0\u200b\ufeff")
     if "&amp;" in href or "&#" in href:
         href = unescape_entities(href)
+    if '"' in href or "<" in href or ">" in href:
+        whole = _WHOLE_URL.search(href)
+        href = whole[0] if whole else ""
     if href[:4].lower() == "www.":
         return f"http://{href}"
     return href

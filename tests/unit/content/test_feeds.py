@@ -95,7 +95,7 @@ def test_entries_of_each_format_are_read(body: bytes, expected: list[FeedEntry])
 
 def test_broken_xml_gives_what_can_be_read() -> None:
     found = parse_entries(
-        b"<rss><item><title>a & b</title><link>/a</link></item><item><link>/b", URL
+        b"<rss><item><title>a & b</title><link>/a</link></item><item><link>/b</link><title>c", URL
     )
     assert [entry.url for entry in found] == ["https://example.org/a", "https://example.org/b"]
 
