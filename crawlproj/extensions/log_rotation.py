@@ -44,6 +44,7 @@ def _reopen(handler: logging.FileHandler, path: Path) -> None:
         rotate_log(path)
         old = handler.stream
         handler.stream = handler._open()
-        old.close()
+        if old is not None:
+            old.close()
     finally:
         handler.release()
