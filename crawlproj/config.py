@@ -336,12 +336,12 @@ class Config:
     """SOURCE_MIN: start requests that were visited so recently are not asked again."""
     source_old: timedelta
     """SOURCE_OLD: what was published longer ago goes to backfill; 0: nothing does."""
-    source_silence: float
-    """After so many times its usual gap a source is silent; 0: nobody looks."""
     revisit: RevisitSettings
     """The policy, with the bounds of pages and of sources."""
     revisit_filter: frozenset[str]
     revisit_weights: Mapping[str, float]
+    source_silence: float
+    """After so many times its usual gap a source is silent; 0: nobody looks."""
     change_rules: ChangeRules
     follow_nofollow: bool
     article_keys: bool
@@ -465,10 +465,10 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         source_bounds=source_bounds,
         source_rest=source_rest,
         source_old=read("SOURCE_OLD", parse_duration),
-        source_silence=read("SOURCE_SILENCE", parse_silence),
         revisit=_revisit_settings(read, bounds, source_bounds),
         revisit_filter=read("REVISIT_FILTER", parse_kinds),
         revisit_weights=read("REVISIT_WEIGHTS", parse_weights),
+        source_silence=read("SOURCE_SILENCE", parse_silence),
         change_rules=ChangeRules(min_letters=read("CHANGE_MIN", parse_number)),
         suffixes=read("URL_SUFFIXES", parse_suffixes),
         follow_nofollow=read("FOLLOW_NOFOLLOW", parse_boolean),

@@ -121,9 +121,8 @@ def _useful_share(row: tuple[Any, ...] | None) -> float | None:
     """Of what was fetched in a day how much brought an article."""
     if row is None or not row[0]:
         return None
-    fetches, useful = row
-    share: float = round(min(1.0, useful / fetches), 4)
-    return share
+    fetches, useful = map(int, row)
+    return round(min(1.0, useful / fetches), 4)
 
 
 def _as_text(crawl: str, sources: list[dict[str, Any]], limit: int, now: datetime) -> list[str]:

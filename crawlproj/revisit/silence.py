@@ -225,8 +225,9 @@ def describe_problem(source: SourceFacts) -> str:
         return f"it is {source.state}: {_answer(source)}"
     if source.state == "retry" and source.tries >= TRIES:
         return f"it fails again and again: {_answer(source)}"
-    if source.children and source.dead_children == source.children:
-        return f"all {source.children:,} sitemaps that it names are dead"
+    least = max(1, min(TRIES, source.entries))
+    if source.children >= least and source.dead_children == source.children:
+        return f"all {source.children:,} of its sitemaps that were asked are dead"
     if source.newest is not None:
         ahead_s = (source.newest - source.last_visit).total_seconds()
         if ahead_s > FUTURE_S:

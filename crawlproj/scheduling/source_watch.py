@@ -38,6 +38,8 @@ SHARE: Final = 0.005
 """At most so much of the thread's time."""
 PART: Final = 2_000
 """Sources of one turn."""
+MAX_INDEXES: Final = 50
+"""So many indexes of sitemaps of a part are looked into: each may name a thousand."""
 TIMES: Final = 3_000
 MAX_SAID: Final = 10_000
 CLOSING_S: Final = 5.0
@@ -257,7 +259,7 @@ def read_part(db: Queries, crawl: int, after: str) -> tuple[list[SourceRow], str
 
 def read_facts(db: Queries, rows: Sequence[SourceRow]) -> list[SourceFacts]:
     """What the health of sources is judged by."""
-    indexes = [row.id for row in rows if row.kind == "sitemap index"]
+    indexes = [row.id for row in rows if row.kind == "sitemap index"][:MAX_INDEXES]
     children: dict[int, tuple[int, int]] = {}
     if indexes:
         found: list[tuple[Any, ...]] = db.fetch_rows("dead_sitemaps", ids=array_literal(indexes))

@@ -66,7 +66,7 @@ def test_watch_notes_what_is_silent_or_odd_and_says_it_once(
     assert found[STOPPED][0] and "nothing new for 23 h" in found[STOPPED][1]
     assert "about 24 links missed" in found[STOPPED][1]
     assert found[FAKED] == (False, "its dates are those of the visit, and it lists nothing new")
-    assert found[INDEX] == (False, "all 10 sitemaps that it names are dead")
+    assert found[INDEX] == (False, "all 10 of its sitemaps that were asked are dead")
     assert len([line for line in caplog.messages if STOPPED in line]) == 1
     assert len([line for line in caplog.messages if FAKED in line]) == 1
     # Neither this worker nor another one says it again, also after the next visit.

@@ -197,8 +197,9 @@ def test_what_is_odd_is_said_in_words() -> None:
     assert describe_problem(failing) == "it fails again and again: refused"
     assert describe_problem(replace(failing, tries=1)) == ""
     index = replace(fine, kind="sitemap index", children=1000, dead_children=1000)
-    assert describe_problem(index) == "all 1,000 sitemaps that it names are dead"
+    assert describe_problem(index) == "all 1,000 of its sitemaps that were asked are dead"
     assert describe_problem(replace(index, dead_children=999)) == ""
+    assert describe_problem(replace(index, children=2, dead_children=2)) == ""
 
 
 def test_kinds_of_sources_that_disagree_are_named() -> None:
